@@ -1,0 +1,200 @@
+"""What is in the file, as facts. No judgement: the checks under ``artifact_*`` turn these facts into findings."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+class ArtifactKind(enum.Enum):
+    """What the file turned out to be, from member names and magic bytes alone."""
+
+    AOTI_PACKAGE = "aoti-package"
+    AOTI_DIRECTORY = "aoti-directory"
+    EXPORTED_PROGRAM = "exported-program"
+    TORCHSCRIPT = "torchscript"
+    TORCH_SAVE = "torch-save"
+    BARE_SO = "bare-so"
+    LFS_POINTER = "lfs-pointer"
+    SAFETENSORS = "safetensors"
+    ONNX = "onnx"
+    ZIP = "zip"
+    PICKLE = "pickle"
+    TEXT = "text"
+    DIRECTORY = "directory"
+    EMPTY = "empty"
+    MISSING = "missing"
+    UNREADABLE = "unreadable"
+    TRUNCATED_ZIP = "truncated-zip"
+    OTHER = "other"
+
+
+class CrcState(enum.Enum):
+    """Result of comparing a member's data with its recorded CRC."""
+
+    GOOD = "good"
+    BAD = "bad"
+    NOT_READ = "not-read"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One archive member (or file of a directory package). Sizes and offsets in bytes.
+
+    ``data_offset`` is where the payload begins in the file when it is stored (not deflated), else None.
+    ``path`` is the file on disk that holds the payload: the archive itself, or the file of a directory package.
+    """
+
+    name: str
+    size: int
+    compressed_size: int
+    crc: CrcState
+    data_offset: int | None
+    path: str
+    is_symlink: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SymbolRef:
+    """An undefined dynamic symbol, with the version and library it must come from where ``.gnu.version_r`` says so."""
+
+    name: str
+    version: str | None = None
+    library: str | None = None
+    weak: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DebugFeatures:
+    """Debug facilities that were compiled into the shared object; None where the object could not tell."""
+
+    input_checks: bool | None = None
+    printer_level: int | None = None
+    nan_asserts: bool | None = None
+    kernel_profile: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedObject:
+    """Facts of the ``.so``, read in place.
+
+    ``format`` is ``elf``, ``pe``, ``macho`` or ``unknown``. ``machine`` is as ``platform.machine()`` prints it
+    (``x86_64``, ``aarch64``...). ``constants_span`` is the size in bytes between ``_binary_constants_bin_start`` and
+    ``_end`` (None when the symbols are absent). ``problem`` says why parsing stopped, None when it did not.
+    """
+
+    member: str
+    format: str
+    size: int
+    machine: str | None = None
+    bits: int | None = None
+    type: str | None = None
+    needed: tuple[str, ...] = ()
+    runpath: tuple[str, ...] = ()
+    undefined: tuple[SymbolRef, ...] = ()
+    defined_entry_points: tuple[str, ...] = ()
+    kernel_symbols: tuple[str, ...] = ()
+    constants_span: int | None = None
+    features: DebugFeatures = field(default_factory=DebugFeatures)
+    has_debug_lines: bool = False
+    truncated_at: int | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metadata:
+    """One ``*_metadata.json``: its member, its values, and why it did not parse (None when it did)."""
+
+    member: str
+    values: Mapping[str, str] = field(default_factory=dict)
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExternNode:
+    """One proxy-executor node of ``<hash>.wrapper.json``: a custom or unshimmed operator call."""
+
+    name: str
+    target: str
+    argument_names: tuple[str, ...] = ()
+    argument_kinds: tuple[str, ...] = ()
+    output_kinds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelEntry:
+    """One model of the package. Texts are decoded in full (wrapper and kernel sources are small); weights are not read.
+
+    ``sources`` maps member name to text for every ``.cpp`` (wrapper first). ``gpu_code`` are ``.cubin``, ``.fatbin``,
+    ``.hsaco``, ``.spv`` members. ``layout`` is ``pt2`` (2.7+) or ``legacy`` (2.5/2.6) or ``bare``.
+    """
+
+    name: str
+    layout: str
+    members: tuple[Member, ...]
+    shared_objects: tuple[SharedObject, ...] = ()
+    wrapper_member: str | None = None
+    wrapper_cpp: str | None = None
+    kernel_sources: Mapping[str, str] = field(default_factory=dict)
+    metadata: tuple[Metadata, ...] = ()
+    extern_nodes: tuple[ExternNode, ...] = ()
+    extern_member: str | None = None
+    extern_problem: str | None = None
+    gpu_code: tuple[str, ...] = ()
+    gpu_targets: tuple[str, ...] = ()
+    weights_location: str = "unknown"
+    cpp_only: bool = False
+    kernel_information: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedFacts:
+    """What the JSON of a torch.export archive says without deserialising it (also used for ``--reference``).
+
+    ``constant_inputs`` maps the user's path of a non-tensor leaf to the repr of the value baked in at export.
+    """
+
+    name: str
+    constant_inputs: Mapping[str, str] = field(default_factory=dict)
+    custom_ops: tuple[str, ...] = ()
+    in_spec: str | None = None
+    ops: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """What is in the file.
+
+    ``names_*`` are member names that break a rule of archives; ``first_line`` is the first text line of a text file.
+    ``unread_crc`` lists members too large to be read for their CRC. ``counts`` counts lines or members that were met
+    and not understood.
+    """
+
+    path: str
+    kind: ArtifactKind
+    size: int
+    sha256: str | None = None
+    prefix: str | None = None
+    archive_version: str | None = None
+    archive_format: str | None = None
+    members: tuple[Member, ...] = ()
+    models: tuple[ModelEntry, ...] = ()
+    exported: tuple[ExportedFacts, ...] = ()
+    names_duplicate: tuple[str, ...] = ()
+    names_unsafe: tuple[str, ...] = ()
+    names_symlink: tuple[str, ...] = ()
+    names_directory: tuple[str, ...] = ()
+    bad_crc: tuple[str, ...] = ()
+    unread_crc: tuple[str, ...] = ()
+    oversized: tuple[str, ...] = ()
+    first_line: str | None = None
+    problem: str | None = None
+    is_symlink: bool = False
+    link_target: str | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    def model(self, name: str) -> ModelEntry | None:
+        """The model called ``name``, or None."""
+        return next((entry for entry in self.models if entry.name == name), None)

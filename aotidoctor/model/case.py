@@ -1,0 +1,55 @@
+"""All that a check may see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from aotidoctor.model.artifact import Artifact, ExportedFacts, ModelEntry
+from aotidoctor.model.contract import Contract
+from aotidoctor.model.errors import InputsError
+from aotidoctor.model.host import Host
+from aotidoctor.model.inputs import InputSet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the user asked for. Seconds and counts; paths as given.
+
+    ``threads`` is the thread count to run with (None: torch's default). ``model_name`` None means: ``model`` as the
+    loader does, or the only model there is.
+    """
+
+    model_name: str | None = None
+    device: str | None = None
+    setup: str | None = None
+    custom_op_libraries: tuple[str, ...] = ()
+    reference: str | None = None
+    generate: bool = False
+    seed: int = 0
+    timeout: float = 60.0
+    budget: float | None = None
+    repeat: int = 2
+    threads: int | None = None
+    trust_pickle: bool = False
+    rungs: tuple[str, ...] | None = None
+    skip_rungs: tuple[str, ...] = ()
+    memory_limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """Artifact, contract, inputs and host. ``model`` is the entry the loader would take, None when it would find none.
+
+    ``inputs`` is None when no inputs were given or they could not be read; then ``inputs_error`` says why, if it was an error.
+    ``reference`` holds the static facts of ``--reference`` when it is an exported program.
+    """
+
+    artifact: Artifact
+    host: Host
+    options: Options = field(default_factory=Options)
+    model: ModelEntry | None = None
+    contract: Contract | None = None
+    inputs: InputSet | None = None
+    inputs_path: str | None = None
+    inputs_error: InputsError | None = None
+    reference: ExportedFacts | None = None

@@ -1,0 +1,179 @@
+"""What the compiled code expects of its caller and of its host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from aotidoctor.model.expr import Expr
+from aotidoctor.model.tree import Container
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dim:
+    """One dimension.
+
+    ``static`` is its only size, None when dynamic. ``min`` and ``max`` are the compiled inclusive bounds, None where
+    the code has none. ``expr`` is the size in terms of shared symbols (``s77``, ``8*s39``), None when unknown.
+    """
+
+    static: int | None = None
+    min: int | None = None
+    max: int | None = None
+    expr: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeafSpec:
+    """One leaf of the call spec.
+
+    ``path`` is the user's name. Tensor leaves have ``input_index`` (``input_handles[i]``), ``generated_name``
+    (``arg3_1``), and whatever of dtype (``float32``...), dims, strides (elements; None where not constant) and device
+    type (``cpu``, ``cuda``) the package tells; ``rank`` is None when the source does not determine it.
+    ``kind`` is ``tensor``, ``constant`` (a non-tensor value baked in at export: ignored at run time) or ``unknown``.
+    ``used`` is False when no generated statement reads the input beyond its checks, None when unknown.
+    """
+
+    index: int
+    path: str
+    kind: str
+    input_index: int | None = None
+    generated_name: str | None = None
+    triton_names: tuple[str, ...] = ()
+    dtype: str | None = None
+    rank: int | None = None
+    dims: tuple[Dim, ...] | None = None
+    strides: tuple[int | None, ...] | None = None
+    device_type: str | None = None
+    used: bool | None = None
+    source_line: int | None = None
+    check_line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Symbol:
+    """A symbolic size: the dims that show it, and its definition as the wrapper writes it."""
+
+    name: str
+    definition: str
+    appears_in: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstantSpec:
+    """One constant (parameter, buffer, tensor constant): its contract, not its values. ``data_size`` in bytes."""
+
+    name: str
+    original_fqn: str
+    dtype: str | None = None
+    shape: tuple[int, ...] | None = None
+    stride: tuple[int, ...] | None = None
+    device_type: str | None = None
+    offset: int | None = None
+    data_size: int | None = None
+    kind: str | None = None
+    from_folded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputSpec:
+    """One tensor output; ``path`` is ``result``, ``result[0]``, ``result['a']``..."""
+
+    index: int
+    path: str
+    dtype: str | None = None
+    shape: tuple[str, ...] | None = None
+    device_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelCall:
+    """One call in call order.
+
+    ``kind`` is ``cpp`` (generated C++), ``triton``, ``extern`` (``aoti_torch_*`` shim) or ``custom`` (proxy executor).
+    ``origins`` are ATen names (``aten.mm``). ``grid``, ``warps``, ``shared`` are launch settings of a Triton kernel as text.
+    """
+
+    name: str
+    kind: str
+    line: int | None = None
+    arguments: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    source_nodes: tuple[str, ...] = ()
+    grid: tuple[str, ...] = ()
+    warps: str | None = None
+    shared: str | None = None
+    device_code: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundCheck:
+    """A compiled-in index assertion: ``index out of bounds: 0 <= tmp2 < 100L`` in ``kernel``."""
+
+    kernel: str
+    text: str
+    bound: str
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostNeeds:
+    """What the package needs of a host.
+
+    ``baked_threads`` maps a kernel to the number of threads its per-thread accumulators were sized for, only where
+    its parallel region does not fix the number itself. ``random_ops`` are calls whose results differ between runs by
+    design. ``uninitialized_ops`` are ``aten.empty``-like origins that a kernel reads.
+    """
+
+    device_type: str | None = None
+    compute_capability: str | None = None
+    gpu_code: tuple[str, ...] = ()
+    missing_gpu_code: tuple[str, ...] = ()
+    isa: tuple[str, ...] = ()
+    march_native: bool = False
+    baked_threads: Mapping[str, int] = field(default_factory=dict)
+    torch_path: str | None = None
+    torch_version: str | None = None
+    python_version: str | None = None
+    cuda_version: str | None = None
+    cxx11_abi: bool | None = None
+    random_ops: tuple[str, ...] = ()
+    uninitialized_ops: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contract:
+    """What one compiled model expects.
+
+    ``args`` and ``kwargs`` are the trees of the call spec; their leaves are indices into ``leaves``. ``source`` is
+    ``wrapper.cpp`` or ``recovered`` (by probing the running code) or ``call-spec``. ``weights`` is where the constants
+    are: ``so``, ``mmap``, ``blob``, ``disk``, ``none`` (no constants), ``external`` (nobody ships them), ``unknown``.
+    ``unknown_lines`` counts statements that looked like contract and were not understood.
+    """
+
+    model_name: str
+    source: str
+    args: Container[int] | None
+    kwargs: Container[int] | None
+    leaves: tuple[LeafSpec, ...]
+    n_inputs: int
+    n_outputs: int | None = None
+    n_constants: int | None = None
+    outputs: tuple[OutputSpec, ...] = ()
+    symbols: tuple[Symbol, ...] = ()
+    constants: tuple[ConstantSpec, ...] = ()
+    kernels: tuple[KernelCall, ...] = ()
+    bound_checks: tuple[BoundCheck, ...] = ()
+    custom_ops: tuple[str, ...] = ()
+    needs: HostNeeds = field(default_factory=HostNeeds)
+    weights: str = "unknown"
+    in_spec: str | None = None
+    out_spec: str | None = None
+    member: str | None = None
+    unknown_lines: int = 0
+    problems: tuple[str, ...] = ()
+
+    def tensor_leaves(self) -> tuple[LeafSpec, ...]:
+        """Leaves that are tensors, in the order of ``input_handles``."""
+        tensors = [leaf for leaf in self.leaves if leaf.input_index is not None]
+        return tuple(sorted(tensors, key=lambda leaf: leaf.input_index or 0))

@@ -1,0 +1,93 @@
+"""A cause with its evidence, and what to do about it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from aotidoctor.model.evidence import Severity
+from aotidoctor.model.run import JsonObject
+
+
+class Status(enum.Enum):
+    """``confirmed``: the failure went away with the treatment and came back without it. All else is ``suspected``."""
+
+    CONFIRMED = "confirmed"
+    SUSPECTED = "suspected"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """Matches evidence by code and kind (None: any kind), and by equal facts."""
+
+    code: str
+    kind: str | None = None
+    facts: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Playbook:
+    """One file of ``playbooks/``: conditions and advice. ``looked_like`` and ``remedy`` may name facts in braces."""
+
+    cause: str
+    title: str
+    any_of: tuple[Condition, ...]
+    all_of: tuple[Condition, ...]
+    none_of: tuple[Condition, ...]
+    explains: tuple[str, ...]
+    severity: Severity
+    weight: int
+    confidence: float
+    looked_like: str
+    remedy: str
+    command: str
+    treatment: str | None
+    would_confirm: str
+    patterns: tuple[str, ...]
+    versions: str
+    path: str
+    sections: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Treatment:
+    """A change to the case that should make the failure go away.
+
+    ``steps`` is what the worker applies in order, each ``{"op": ...}`` (see ``aotidoctor.worker.treat``).
+    ``command`` is the same change as a line of Python for the user.
+    """
+
+    name: str
+    cause: str
+    text: str
+    steps: tuple[JsonObject, ...]
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remedy:
+    """What to do. ``verified`` is True only when a child run with it succeeded and one without it failed."""
+
+    text: str
+    command: str = ""
+    verified: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """A cause, ranked. ``confidence`` in 0..1; ``evidence`` are ids; ``confirmation`` says what was run to confirm it."""
+
+    cause: str
+    rank: int
+    status: Status
+    confidence: float
+    title: str
+    looked_like: str
+    subject: str | None
+    evidence: tuple[str, ...]
+    remedy: Remedy
+    playbook: str
+    severity: Severity = Severity.ERROR
+    confirmation: str = ""
+    would_confirm: str = ""

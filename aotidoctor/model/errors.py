@@ -1,0 +1,34 @@
+"""Errors that carry the exit status; the command line turns them into one line on stderr."""
+
+from __future__ import annotations
+
+
+class AotidoctorError(Exception):
+    """Base of everything that aotidoctor raises on purpose."""
+
+    exit_status = 5
+
+
+class UsageError(AotidoctorError):
+    """The caller asked for something that cannot be meant: unknown rung, unknown treatment, contradicting options."""
+
+    exit_status = 2
+
+
+class CannotExamineError(AotidoctorError):
+    """There is nothing to examine, so no check is possible."""
+
+    exit_status = 4
+
+
+class InputsError(AotidoctorError):
+    """The inputs file cannot be read as inputs; ``cause`` is the slug that explains why."""
+
+    exit_status = 4
+
+    def __init__(self, message: str, *, cause: str, subject: str, observed: str = "", expected: str = "") -> None:
+        super().__init__(message)
+        self.cause = cause
+        self.subject = subject
+        self.observed = observed
+        self.expected = expected

@@ -1,0 +1,72 @@
+"""What was seen, what was not looked at, and where."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Scalar = str | int | float | bool | None
+FactValue = Scalar | tuple[Scalar, ...]
+
+
+class Severity(enum.Enum):
+    """How bad a finding is; ``rank`` orders them. The severity of findings decides the exit status."""
+
+    INFO = "info"
+    WARN = "warn"
+    ERROR = "error"
+
+    @property
+    def rank(self) -> int:
+        """0 for info, 1 for warn, 2 for error."""
+        return ("info", "warn", "error").index(self.value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSource:
+    """A place in a file: the package member, the inputs file or a file of the host. ``line`` counts from 1."""
+
+    file: str
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSource:
+    """A place in the output of a child run (``run`` is its id, ``stream`` is stdout, stderr or result)."""
+
+    run: str
+    stream: str
+    line: int | None = None
+
+
+Source = FileSource | RunSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """One finding.
+
+    ``code`` belongs to the check or probe that found it, ``kind`` tells its variants apart (playbooks match on both).
+    ``facts`` are machine-readable details for playbooks and treatments. ``id`` is given by the pipeline.
+    """
+
+    code: str
+    kind: str
+    severity: Severity
+    subject: str | None
+    observed: str
+    expected: str
+    message: str = ""
+    source: Source | None = None
+    facts: Mapping[str, FactValue] = field(default_factory=dict)
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotChecked:
+    """Something that was not looked at, and why. Every report shows it."""
+
+    code: str
+    name: str
+    reason: str

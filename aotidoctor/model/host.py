@@ -1,0 +1,84 @@
+"""What this machine offers. Gathered without importing torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TorchBuild:
+    """The torch that the worker would import. ``cuda`` is the CUDA version it was built for, None for a CPU build."""
+
+    version: str
+    path: str
+    cuda: str | None = None
+    cxx11_abi: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """One GPU; ``compute_capability`` like ``90``, memory in bytes."""
+
+    index: int
+    name: str
+    compute_capability: str | None = None
+    memory_total: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingSymbol:
+    """A symbol that no library of this host provides. ``wanted_from`` is the library the package names for it."""
+
+    name: str
+    version: str | None = None
+    wanted_from: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TmpdirState:
+    """The temporary directory a load would use. ``problem`` is None when it can be used."""
+
+    path: str
+    exists: bool = True
+    writable: bool = True
+    noexec: bool = False
+    free_bytes: int | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """What this machine offers.
+
+    ``cpu_flags`` are those of /proc/cpuinfo. ``threads`` is what torch would use by default (cores, unless the
+    environment says otherwise). ``libraries`` maps a NEEDED name to the file it resolves to (None when not found).
+    ``missing_symbols`` are undefined symbols of the package that nothing here provides; ``symbols_checked`` is how many
+    were looked up (0 and ``symbols_problem`` set when it could not be done). ``tools`` maps tool name to path.
+    ``environment`` holds allow-listed variables only.
+    """
+
+    system: str
+    machine: str
+    python: str
+    cpu_model: str | None = None
+    cpu_flags: frozenset[str] = frozenset()
+    cores: int = 1
+    threads: int = 1
+    memory_available: int | None = None
+    memory_total: int | None = None
+    address_space_limit: int | None = None
+    torch: TorchBuild | None = None
+    torch_problem: str | None = None
+    gpus: tuple[Gpu, ...] = ()
+    cuda_driver: str | None = None
+    libraries: Mapping[str, str | None] = field(default_factory=dict)
+    missing_symbols: tuple[MissingSymbol, ...] = ()
+    symbols_checked: int = 0
+    symbols_problem: str | None = None
+    glibc: str | None = None
+    openmp_runtimes: tuple[str, ...] = ()
+    tmpdir: TmpdirState | None = None
+    tools: Mapping[str, str | None] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    in_container: bool | None = None

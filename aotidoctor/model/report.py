@@ -1,0 +1,43 @@
+"""Everything that a format may show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from aotidoctor.model.case import Case
+from aotidoctor.model.diagnosis import Diagnosis
+from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.run import Outcome
+
+SCHEMA = "aotidoctor.report/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """The result of one command.
+
+    ``verdict`` is ``healthy``, ``problem`` or ``unknown``; ``stage`` is where the failure is: ``artifact``, ``host``,
+    ``load``, ``inputs``, ``run`` or ``output`` (None when healthy). ``internal_error`` is a traceback of aotidoctor itself.
+    ``interrupted`` and ``out_of_time`` mark partial reports. ``started`` is RFC 3339 UTC.
+    """
+
+    verdict: str
+    stage: str | None
+    case: Case
+    diagnoses: tuple[Diagnosis, ...]
+    findings: tuple[Evidence, ...]
+    not_checked: tuple[NotChecked, ...]
+    runs: tuple[Outcome, ...]
+    argv: tuple[str, ...]
+    command: str
+    version: str
+    started: str
+    seconds: float
+    signature: str | None = None
+    interrupted: bool = False
+    out_of_time: bool = False
+    cannot_examine: str | None = None
+    internal_error: str | None = None
+    plan: tuple[str, ...] = ()
+    extra: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,107 @@
+"""One child run: a value in (``Request``) and a value out (``Outcome``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+JsonValue = str | int | float | bool | None | list["JsonValue"] | dict[str, "JsonValue"]
+JsonObject = dict[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What to run. ``job`` names a module of ``aotidoctor.worker``; ``payload`` is its argument.
+
+    ``env`` holds changes only (None unsets). ``fresh`` asks for a new interpreter; otherwise the runner may fork the
+    warm worker. ``timeout`` in seconds of wall clock, ``memory_limit`` in bytes of address space.
+    """
+
+    probe: str
+    job: str
+    payload: JsonObject
+    env: Mapping[str, str | None] = field(default_factory=dict)
+    fresh: bool = False
+    timeout: float = 60.0
+    memory_limit: int | None = None
+    purpose: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exited:
+    """The process ended by itself. ``done`` tells whether the worker wrote its done-marker before."""
+
+    code: int
+    done: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signalled:
+    """The process was ended by a signal; ``name`` like ``SIGSEGV``. ``by_us`` is True when the runner sent it."""
+
+    signal: int
+    name: str
+    by_us: bool = False
+    core_dumped: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedOut:
+    """No end within ``limit`` seconds; the process group was killed."""
+
+    limit: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutOfMemory:
+    """Killed for memory; ``reason`` says how that is known (cgroup counter, limit)."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotStarted:
+    """There was no process, or torch could not be imported in it; ``reason`` says why."""
+
+    reason: str
+
+
+Ending = Exited | Signalled | TimedOut | OutOfMemory | NotStarted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildError:
+    """A Python exception that the worker caught: type name, message, traceback text."""
+
+    type: str
+    message: str
+    traceback: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What one child run gave.
+
+    ``stage`` is the last stage the worker entered: ``start``, ``import``, ``setup``, ``inputs``, ``load``, ``run1``,
+    ``run2``..., ``scan``, ``done``. ``stages`` maps each finished stage to its seconds. ``result`` is the job's own JSON
+    (empty when it never got there). Tails are the last 16 KiB, decoded with replacement; ``*_bytes`` are full sizes.
+    """
+
+    id: str
+    request: Request
+    ending: Ending
+    stage: str
+    error: ChildError | None = None
+    result: JsonObject = field(default_factory=dict)
+    stages: Mapping[str, float] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    stdout_tail: str = ""
+    stderr_tail: str = ""
+    stdout_bytes: int = 0
+    stderr_bytes: int = 0
+    seconds: float = 0.0
+    argv: tuple[str, ...] = ()
+    forked: bool = False
+    took_effect: bool | None = None
+    took_effect_why: str = ""
+    peak_rss: int | None = None

@@ -1,0 +1,61 @@
+"""Trees of arguments: the same shape for the call spec (what is expected) and for the inputs file (what is given).
+
+Paths are the user's: ``args[1]['a']``, ``kwargs['ids']``, ``args[0].field`` for a namedtuple field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf(Generic[T]):
+    """A leaf with its value: a ``LeafSpec`` index in a contract, a ``TensorDesc`` or ``PlainValue`` in inputs."""
+
+    value: T
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Container(Generic[T]):
+    """A container.
+
+    ``type`` is ``tuple``, ``list``, ``dict``, ``ordereddict``, ``defaultdict``, ``namedtuple:Name`` or the serialised
+    type name of anything else. ``keys`` are dict keys or namedtuple fields as Python literals would compare them
+    (str or int), in order; empty for sequences.
+    """
+
+    type: str
+    children: tuple[Tree[T], ...]
+    keys: tuple[str | int, ...] = ()
+
+
+Tree = Leaf[T] | Container[T]
+
+
+def child_path(parent: str, container: Container[T], index: int) -> str:
+    """The user's path of child ``index``: ``parent[0]``, ``parent['key']`` or ``parent.field``."""
+    if container.type.startswith("namedtuple") and container.keys:
+        return f"{parent}.{container.keys[index]}"
+    if container.keys:
+        return f"{parent}[{container.keys[index]!r}]"
+    return f"{parent}[{index}]"
+
+
+def walk_leaves(tree: Tree[T], path: str) -> Iterator[tuple[str, T]]:
+    """Yield ``(path, value)`` for each leaf, depth first, in flattening order."""
+    match tree:
+        case Leaf(value=value):
+            yield path, value
+        case Container(children=children):
+            for index, child in enumerate(children):
+                yield from walk_leaves(child, child_path(path, tree, index))
+
+
+def walk_call(args: Tree[T], kwargs: Tree[T]) -> Iterator[tuple[str, T]]:
+    """Yield the leaves of a call in flattening order: ``args[...]`` first, then ``kwargs[...]``."""
+    yield from walk_leaves(args, "args")
+    yield from walk_leaves(kwargs, "kwargs")
