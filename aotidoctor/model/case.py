@@ -38,9 +38,9 @@ class Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Artifact, contract, inputs and host. ``model`` is the entry the loader would take, None when it would find none.
+    """Artifact, contract, inputs and host. ``model`` is the entry the loader would take, None if it would find none.
 
-    ``inputs`` is None when no inputs were given or they could not be read; then ``inputs_error`` says why, if it was an error.
+    ``inputs`` is None when no inputs were given or they could not be read; ``inputs_error`` then says why.
     ``reference`` holds the static facts of ``--reference`` when it is an exported program.
     """
 

@@ -91,7 +91,8 @@ class KernelCall:
     """One call in call order.
 
     ``kind`` is ``cpp`` (generated C++), ``triton``, ``extern`` (``aoti_torch_*`` shim) or ``custom`` (proxy executor).
-    ``origins`` are ATen names (``aten.mm``). ``grid``, ``warps``, ``shared`` are launch settings of a Triton kernel as text.
+    ``origins`` are ATen names (``aten.mm``). ``grid``, ``warps``, ``shared`` are launch settings of a Triton kernel,
+    as text.
     """
 
     name: str

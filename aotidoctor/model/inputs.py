@@ -9,7 +9,7 @@ from aotidoctor.model.tree import Container, Tree, walk_call
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueStats:
-    """Values of a small or integer tensor. ``low`` and ``high`` ignore NaN; ``first_nonfinite`` is a flat element index."""
+    """Values of a small or integer tensor. ``low`` and ``high`` ignore NaN; ``first_nonfinite`` is a flat index."""
 
     low: float | int | None
     high: float | int | None
@@ -61,10 +61,10 @@ class TensorDesc:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainValue:
-    """A leaf that is not a tensor: ``type`` is ``int``, ``float``, ``bool``, ``str``, ``None``, ``ndarray``,
-    ``device``, ``dtype`` or the name of another type; ``text`` is its repr, cut to 80 characters.
+    """A leaf that is not a tensor.
 
-    ``shape`` and ``dtype`` are set for ``ndarray``.
+    ``type`` is ``int``, ``float``, ``bool``, ``str``, ``None``, ``ndarray``, ``device``, ``dtype`` or the name of
+    another type; ``text`` is its repr, cut to 80 characters. ``shape`` and ``dtype`` are set for ``ndarray``.
     """
 
     type: str
@@ -82,8 +82,9 @@ class InputSet:
 
     ``form`` says how the file was read: ``args`` (tuple or list), ``args-kwargs`` (dict of both), ``pair``
     (``(args, kwargs)``), ``tensor``, ``kwargs``, ``named`` (flat names, as in .npz and .safetensors), ``generated`` or
-    ``live``. ``format`` is ``pt``, ``pt-legacy``, ``npz``, ``npy``, ``safetensors``, ``json``, ``generated`` or ``live``. ``globals`` are the foreign globals
-    of a pickle that was read under ``--trust-pickle``. ``notes`` say what was assumed.
+    ``live``. ``format`` is ``pt``, ``pt-legacy``, ``npz``, ``npy``, ``safetensors``, ``json``, ``generated`` or
+    ``live``. ``globals`` are the foreign globals of a pickle that was read under ``--trust-pickle``. ``notes`` say
+    what was assumed.
     """
 
     path: str | None

@@ -18,8 +18,8 @@ class Report:
     """The result of one command.
 
     ``verdict`` is ``healthy``, ``problem`` or ``unknown``; ``stage`` is where the failure is: ``artifact``, ``host``,
-    ``load``, ``inputs``, ``run`` or ``output`` (None when healthy). ``internal_error`` is a traceback of aotidoctor itself.
-    ``interrupted`` and ``out_of_time`` mark partial reports. ``started`` is RFC 3339 UTC.
+    ``load``, ``inputs``, ``run`` or ``output`` (None when healthy). ``internal_error`` is a traceback of aotidoctor
+    itself. ``interrupted`` and ``out_of_time`` mark partial reports. ``started`` is RFC 3339 UTC.
     """
 
     verdict: str

@@ -83,7 +83,7 @@ class Outcome:
     """What one child run gave.
 
     ``stage`` is the last stage the worker entered: ``start``, ``import``, ``setup``, ``inputs``, ``load``, ``run1``,
-    ``run2``..., ``scan``, ``done``. ``stages`` maps each finished stage to its seconds. ``result`` is the job's own JSON
+    ``run2``..., ``scan``, ``done``. ``stages`` maps each finished stage to its seconds. ``result`` is the job's JSON
     (empty when it never got there). Tails are the last 16 KiB, decoded with replacement; ``*_bytes`` are full sizes.
     """
 

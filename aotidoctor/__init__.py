@@ -1,0 +1,1 @@
+"""Finds out why a PyTorch AOTInductor package fails, and proves it."""
