@@ -1,0 +1,112 @@
+"""The ``Check`` record and the short constructors that its functions use to state a finding.
+
+A check is a value, not a class to subclass: a code, a name, the cause it can establish, and one pure function from a
+``Case`` to findings. Its module docstring is its manual page. The name says the fault, never the remedy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity, Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One static check.
+
+    ``cause`` is the slug that its error findings suggest. ``stage`` is ``artifact``, ``host``, ``load`` or ``inputs``.
+    ``needs`` names the checks whose error findings make this one pointless: it is then reported as ``NotChecked``.
+    ``run`` gives the findings (empty when all is well), or ``NotChecked`` when what it would look at is not there.
+    """
+
+    code: str
+    name: str
+    cause: str
+    stage: str
+    needs: tuple[str, ...]
+    run: Callable[[Case], Sequence[Evidence] | NotChecked]
+
+    def unchecked(self, reason: str) -> NotChecked:
+        """``NotChecked`` in the name of this check."""
+        return NotChecked(code=self.code, name=self.name, reason=reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Finder:
+    """Makes evidence for one check code: ``ERR = Finder("AD-IN-014")`` once per module, then ``ERR.error(...)``."""
+
+    code: str
+    name: str
+
+    def error(
+        self,
+        kind: str,
+        subject: str | None,
+        *,
+        observed: str,
+        expected: str,
+        message: str = "",
+        source: Source | None = None,
+        facts: Mapping[str, FactValue] | None = None,
+    ) -> Evidence:
+        """A finding that explains a failure."""
+        return self._make(Severity.ERROR, kind, subject, observed, expected, message, source, facts)
+
+    def warn(
+        self,
+        kind: str,
+        subject: str | None,
+        *,
+        observed: str,
+        expected: str,
+        message: str = "",
+        source: Source | None = None,
+        facts: Mapping[str, FactValue] | None = None,
+    ) -> Evidence:
+        """A finding that may matter, and by itself fails nothing."""
+        return self._make(Severity.WARN, kind, subject, observed, expected, message, source, facts)
+
+    def info(
+        self,
+        kind: str,
+        subject: str | None,
+        *,
+        observed: str,
+        expected: str,
+        message: str = "",
+        source: Source | None = None,
+        facts: Mapping[str, FactValue] | None = None,
+    ) -> Evidence:
+        """A note."""
+        return self._make(Severity.INFO, kind, subject, observed, expected, message, source, facts)
+
+    def unchecked(self, reason: str) -> NotChecked:
+        """The check could not look; ``reason`` says why."""
+        return NotChecked(code=self.code, name=self.name, reason=reason)
+
+    def _make(
+        self,
+        severity: Severity,
+        kind: str,
+        subject: str | None,
+        observed: str,
+        expected: str,
+        message: str,
+        source: Source | None,
+        facts: Mapping[str, FactValue] | None,
+    ) -> Evidence:
+        where = f"{subject}: " if subject else ""
+        return Evidence(
+            code=self.code,
+            kind=kind,
+            severity=severity,
+            subject=subject,
+            observed=observed,
+            expected=expected,
+            message=message or f"{where}observed {observed}, expected {expected}",
+            source=source,
+            facts=facts or {},
+        )
