@@ -36,7 +36,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Finder:
-    """Makes evidence for one check code: ``ERR = Finder("AD-IN-014")`` once per module, then ``ERR.error(...)``."""
+    """Makes evidence for one check code: ``FIND = Finder("AD-IN-014", "input_stride")``, then ``FIND.error(...)``."""
 
     code: str
     name: str
@@ -53,7 +53,16 @@ class Finder:
         facts: Mapping[str, FactValue] | None = None,
     ) -> Evidence:
         """A finding that explains a failure."""
-        return self._make(Severity.ERROR, kind, subject, observed, expected, message, source, facts)
+        return self._make(
+            Severity.ERROR,
+            kind,
+            subject,
+            observed=observed,
+            expected=expected,
+            message=message,
+            source=source,
+            facts=facts,
+        )
 
     def warn(
         self,
@@ -67,7 +76,16 @@ class Finder:
         facts: Mapping[str, FactValue] | None = None,
     ) -> Evidence:
         """A finding that may matter, and by itself fails nothing."""
-        return self._make(Severity.WARN, kind, subject, observed, expected, message, source, facts)
+        return self._make(
+            Severity.WARN,
+            kind,
+            subject,
+            observed=observed,
+            expected=expected,
+            message=message,
+            source=source,
+            facts=facts,
+        )
 
     def info(
         self,
@@ -81,7 +99,16 @@ class Finder:
         facts: Mapping[str, FactValue] | None = None,
     ) -> Evidence:
         """A note."""
-        return self._make(Severity.INFO, kind, subject, observed, expected, message, source, facts)
+        return self._make(
+            Severity.INFO,
+            kind,
+            subject,
+            observed=observed,
+            expected=expected,
+            message=message,
+            source=source,
+            facts=facts,
+        )
 
     def unchecked(self, reason: str) -> NotChecked:
         """The check could not look; ``reason`` says why."""
@@ -92,6 +119,7 @@ class Finder:
         severity: Severity,
         kind: str,
         subject: str | None,
+        *,
         observed: str,
         expected: str,
         message: str,

@@ -9,6 +9,7 @@ from aotidoctor.model.contract import Contract
 from aotidoctor.model.errors import InputsError
 from aotidoctor.model.host import Host
 from aotidoctor.model.inputs import InputSet
+from aotidoctor.model.run import JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,8 @@ class Case:
     """Artifact, contract, inputs and host. ``model`` is the entry the loader would take, None if it would find none.
 
     ``inputs`` is None when no inputs were given or they could not be read; ``inputs_error`` then says why.
-    ``reference`` holds the static facts of ``--reference`` when it is an exported program.
+    ``reference`` holds the static facts of ``--reference`` when it is an exported program. ``generated`` is the JSON
+    inputs document that the worker makes tensors from under ``--generate``.
     """
 
     artifact: Artifact
@@ -53,3 +55,4 @@ class Case:
     inputs_path: str | None = None
     inputs_error: InputsError | None = None
     reference: ExportedFacts | None = None
+    generated: JsonObject | None = None

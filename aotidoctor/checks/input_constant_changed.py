@@ -1,0 +1,74 @@
+"""A plain value was fixed at export and is given another value, which the package ignores.
+
+What it does
+    With an exported program as --reference it compares each plain value of the call with the one recorded at export.
+    Without one it can only note that the value has no effect.
+
+Why it matters
+    k=5 gives the answer for k=3, and nothing says so: the value is part of the compiled code.
+
+Example:
+    args[1]: observed 5, expected 3 (fixed at export)
+
+When it is wrong
+    The package itself does not record the values; only the exported program does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.matching.overlay import Pair, describe_plain
+from aotidoctor.checks.matching.pairs import missing_reason, overlay_of
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, FileSource, NotChecked
+from aotidoctor.model.inputs import PlainValue
+
+FIND = Finder("AD-IN-006", "input_constant_changed")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """One finding per plain value of the call."""
+    overlay = overlay_of(case)
+    if overlay is None:
+        return FIND.unchecked(missing_reason(case))
+    findings = [
+        _finding(case, pair, pair.value)
+        for pair in overlay.pairs
+        if pair.spec.kind == "constant" and isinstance(pair.value, PlainValue)
+    ]
+    return [finding for finding in findings if finding is not None]
+
+
+def _finding(case: Case, pair: Pair, value: PlainValue) -> Evidence | None:
+    baked = case.reference.constant_inputs.get(pair.spec.path) if case.reference is not None else None
+    if baked is None:
+        return FIND.info(
+            "ignored",
+            pair.path,
+            observed=describe_plain(value),
+            expected="the value at export (the package does not record it)",
+            message=f"{pair.path}: {describe_plain(value)} has no effect: the value is fixed in the compiled code",
+            facts={"path": pair.path},
+        )
+    if baked == value.text:
+        return None
+    return FIND.error(
+        "changed",
+        pair.path,
+        observed=value.text,
+        expected=f"{baked} (fixed at export)",
+        source=FileSource(file=case.options.reference) if case.options.reference else None,
+        facts={"path": pair.path, "baked": baked, "given": value.text},
+    )
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="input-constant-changed",
+    stage="inputs",
+    needs=("inputs_file", "input_kwargs", "input_tree", "input_order"),
+    run=run,
+)

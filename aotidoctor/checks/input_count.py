@@ -1,0 +1,84 @@
+"""Too few or too many tensors.
+
+What it does
+    Counts positional arguments against the call spec, and finds tensors given for leaves that were plain values (or
+    None) at export. Without a call spec it counts the tensors against the inputs of the compiled code.
+
+Why it matters
+    The number of tensors is the only thing that the runtime always checks, and its message does not say which is wrong.
+
+Example:
+    args[1]: observed a tensor, expected the value fixed at export
+
+When it is wrong
+    When a plain value stands where a tensor belongs the count is off too; input_nontensor names that leaf instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.matching.overlay import Overlay, describe_tensor
+from aotidoctor.checks.matching.pairs import missing_reason, overlay_of, swapped_paths
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.inputs import TensorDesc
+
+FIND = Finder("AD-IN-005", "input_count")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """Findings from the trees where there is a call spec, from the bare count otherwise."""
+    if case.contract is None or case.inputs is None:
+        return FIND.unchecked(missing_reason(case))
+    overlay = overlay_of(case)
+    return _from_count(case) if overlay is None else [*_from_arguments(overlay), *_from_constants(overlay)]
+
+
+def _from_arguments(overlay: Overlay) -> list[Evidence]:
+    return [
+        FIND.error(
+            difference.kind,
+            difference.path,
+            observed=difference.observed,
+            expected=difference.expected,
+            facts={"path": difference.path},
+        )
+        for difference in overlay.of("count")
+    ]
+
+
+def _from_constants(overlay: Overlay) -> list[Evidence]:
+    swapped = swapped_paths(overlay)
+    return [
+        FIND.error(
+            "many",
+            pair.path,
+            observed=describe_tensor(pair.value),
+            expected="no tensor: this leaf was a plain value (or None) at export",
+            facts={"path": pair.path, "tensor_for_constant": True},
+        )
+        for pair in overlay.pairs
+        if pair.spec.kind == "constant" and isinstance(pair.value, TensorDesc) and pair.path not in swapped
+    ]
+
+
+def _from_count(case: Case) -> list[Evidence]:
+    assert case.contract is not None  # noqa: S101 - told to the type checker; run() looked
+    assert case.inputs is not None  # noqa: S101
+    given, wanted = len(case.inputs.tensors()), case.contract.n_inputs
+    if given == wanted:
+        return []
+    kind = "few" if given < wanted else "many"
+    return [FIND.error(kind, "args", observed=f"{given} tensors", expected=f"{wanted} tensors")]
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="input-count",
+    stage="inputs",
+    needs=("inputs_file", "input_kwargs", "input_tree", "input_order", "input_nontensor"),
+    run=run,
+)

@@ -1,0 +1,54 @@
+"""An input is on another device type than the package was compiled for.
+
+What it does
+    Compares the device type of each tensor with the one compiled into the package. The index is never part of it.
+
+Why it matters
+    Compiled code takes the pointer as it is: a CPU pointer in a CUDA kernel is an illegal memory access, a CUDA or meta
+    pointer in a CPU kernel is a crash.
+
+Example:
+    args[0]: observed device meta, expected cpu
+
+When it is wrong
+    A file saved on a GPU can be loaded with map_location="cpu"; the finding is about the file as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.matching.pairs import contract_source, device_fits, missing_reason, overlay_of, tensor_pairs
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+
+FIND = Finder("AD-IN-008", "input_device")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """One finding per tensor on another device type."""
+    if overlay_of(case) is None:
+        return FIND.unchecked(missing_reason(case))
+    return [
+        FIND.error(
+            "meta" if pair.tensor.device_type == "meta" else "device",
+            pair.path,
+            observed=f"device {pair.tensor.device}",
+            expected=f"{pair.spec.device_type}",
+            source=contract_source(case, pair.spec),
+            facts=pair.facts(observed_device=pair.tensor.device, expected_device=pair.spec.device_type),
+        )
+        for pair in tensor_pairs(case)
+        if pair.tensor.layout == "strided" and not device_fits(pair.spec, pair.tensor)
+    ]
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="input-device",
+    stage="inputs",
+    needs=("inputs_file", "input_kwargs", "input_tree", "input_nontensor", "input_count"),
+    run=run,
+)

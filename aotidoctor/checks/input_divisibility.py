@@ -1,0 +1,62 @@
+"""A dim must be a multiple of a number and is not.
+
+What it does
+    Takes the dims that were compiled as a multiple of a symbol (8*d) and divides.
+
+Why it matters
+    The compiled code computes d by integer division: with 30 elements for 8*d it takes 24 and drops 6 in silence.
+
+Example:
+    args[0].shape[0]: observed 30, expected a multiple of 8 (8*s39)
+
+When it is wrong
+    Only relations that the package itself asserts are known; older packages state none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.matching.pairs import contract_source, missing_reason, overlay_of, tensor_pairs
+from aotidoctor.checks.matching.symbols import Reading, readings
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+
+FIND = Finder("AD-IN-015", "input_divisibility")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """One finding per dim that leaves a remainder."""
+    if overlay_of(case) is None:
+        return FIND.unchecked(missing_reason(case))
+    return [_finding(case, reading) for reading in readings(tensor_pairs(case, "stride")) if reading.remainder]
+
+
+def _finding(case: Case, reading: Reading) -> Evidence:
+    pair = reading.pair
+    return FIND.error(
+        "remainder",
+        f"{pair.path}.shape[{reading.dim}]",
+        observed=f"{reading.size}",
+        expected=f"a multiple of {reading.step} ({reading.expr})",
+        source=contract_source(case, pair.spec),
+        facts=pair.facts(
+            dim=reading.dim,
+            size=reading.size,
+            step=reading.step,
+            remainder=reading.remainder,
+            symbol=reading.symbol,
+            expected_size=reading.size - (reading.remainder or 0),
+        ),
+    )
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="input-divisibility",
+    stage="inputs",
+    needs=("inputs_file", "input_kwargs", "input_tree", "input_nontensor", "input_count"),
+    run=run,
+)

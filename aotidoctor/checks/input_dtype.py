@@ -1,0 +1,58 @@
+"""The dtype of an input differs from the compiled one.
+
+What it does
+    Compares the dtype of each tensor with the one compiled into the package.
+
+Why it matters
+    Nothing converts: the kernel reads the bytes as its own type. int32 ids read as int64 are two ids glued together and
+    surface as "index out of bounds"; a narrower type is read past its end; most other cases are silent wrong numbers.
+
+Example:
+    args[0]: observed int32, expected int64
+
+When it is wrong
+    A uint8 (or int8) mask of zeros and ones for a bool input has the same bytes and gives the right answer: a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.matching.fits import is_mask_for
+from aotidoctor.checks.matching.pairs import TensorPair, contract_source, missing_reason, overlay_of, tensor_pairs
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+
+FIND = Finder("AD-IN-010", "input_dtype")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """One finding per tensor of another dtype."""
+    if overlay_of(case) is None:
+        return FIND.unchecked(missing_reason(case))
+    pairs = tensor_pairs(case, "dtype")
+    return [_finding(case, pair) for pair in pairs if pair.spec.dtype not in (None, pair.tensor.dtype)]
+
+
+def _finding(case: Case, pair: TensorPair) -> Evidence:
+    mask = is_mask_for(pair.spec.dtype or "", pair.tensor)
+    state = FIND.warn if mask or pair.spec.used is False else FIND.error
+    return state(
+        "same-width-mask" if mask else "dtype",
+        pair.path,
+        observed=pair.tensor.dtype,
+        expected=f"{pair.spec.dtype}",
+        source=contract_source(case, pair.spec),
+        facts=pair.facts(observed_dtype=pair.tensor.dtype, expected_dtype=pair.spec.dtype),
+    )
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="input-dtype",
+    stage="inputs",
+    needs=("inputs_file", "input_kwargs", "input_tree", "input_nontensor", "input_count"),
+    run=run,
+)

@@ -1,0 +1,49 @@
+"""Keyword arguments are missing, extra, renamed, or given by position (or the reverse).
+
+What it does
+    Compares the keyword names of the call with the keyword names of the call spec.
+
+Why it matters
+    The Python loader checks these names, and nothing else of the tree; C++ and serving callers check nothing at all.
+
+Example:
+    kwargs['offset']: observed keyword 'offset', expected keyword 'bias'
+
+When it is wrong
+    The order of keyword arguments never matters: the loader puts them in order. This check does not look at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.matching.pairs import missing_reason, overlay_of
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+
+FIND = Finder("AD-IN-003", "input_kwargs")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """One finding per keyword that is out of place."""
+    overlay = overlay_of(case)
+    if overlay is None:
+        return FIND.unchecked(missing_reason(case))
+    return [
+        FIND.error(
+            difference.kind,
+            difference.path,
+            observed=difference.observed,
+            expected=difference.expected,
+            facts={
+                "keys_observed": difference.keys_observed,
+                "keys_expected": difference.keys_expected,
+                "path": difference.path,
+            },
+        )
+        for difference in overlay.of("kwargs")
+    ]
+
+
+CHECK = Check(code=FIND.code, name=FIND.name, cause="input-kwargs", stage="inputs", needs=("inputs_file",), run=run)

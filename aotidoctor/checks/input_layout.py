@@ -1,0 +1,53 @@
+"""An input is sparse, nested or of another layout that compiled code cannot read.
+
+What it does
+    Looks at the layout of each tensor: compiled code reads strided memory only.
+
+Why it matters
+    A sparse tensor has no strides and no single data pointer, so the call raises or reads something else.
+
+Example:
+    args[0]: observed layout sparse_csr, expected strided
+
+When it is wrong
+    A quantized tensor is strided; what is wrong there is the dtype, see input_dtype. nn.Parameter is harmless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.matching.pairs import contract_source, missing_reason, overlay_of, tensor_pairs
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+
+FIND = Finder("AD-IN-007", "input_layout")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """One finding per tensor that is not strided."""
+    if overlay_of(case) is None:
+        return FIND.unchecked(missing_reason(case))
+    return [
+        FIND.error(
+            "nested" if pair.tensor.layout in ("nested", "jagged") else "sparse",
+            pair.path,
+            observed=f"layout {pair.tensor.layout}",
+            expected="strided",
+            source=contract_source(case, pair.spec),
+            facts=pair.facts(observed_layout=pair.tensor.layout),
+        )
+        for pair in tensor_pairs(case)
+        if pair.tensor.layout != "strided"
+    ]
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="input-layout",
+    stage="inputs",
+    needs=("inputs_file", "input_kwargs", "input_tree", "input_nontensor", "input_count"),
+    run=run,
+)

@@ -1,0 +1,54 @@
+"""A tensor carries a conj or neg bit that compiled code does not resolve.
+
+What it does
+    Looks at the conj and neg bits of each tensor.
+
+Why it matters
+    x.conj() and torch._neg_view(x) share the memory of x and set a bit. Compiled code reads the memory and not the bit,
+    so it computes with the unconjugated or unnegated values; AOTI_RUNTIME_CHECK_INPUTS does not see it either.
+
+Example:
+    args[0]: observed the conj bit, expected resolved values (x.resolve_conj())
+
+When it is wrong
+    An input whose values the model does not use is not affected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.matching.pairs import contract_source, missing_reason, overlay_of, tensor_pairs
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+
+FIND = Finder("AD-IN-011", "input_lazy_bit")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """One finding per tensor with a bit set."""
+    if overlay_of(case) is None:
+        return FIND.unchecked(missing_reason(case))
+    return [
+        FIND.error(
+            "conj" if pair.tensor.conj else "neg",
+            pair.path,
+            observed=f"the {'conj' if pair.tensor.conj else 'neg'} bit",
+            expected=f"resolved values (resolve_{'conj' if pair.tensor.conj else 'neg'}())",
+            source=contract_source(case, pair.spec),
+            facts=pair.facts(),
+        )
+        for pair in tensor_pairs(case, "rank")
+        if pair.tensor.conj or pair.tensor.neg
+    ]
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="input-lazy-bit",
+    stage="inputs",
+    needs=("inputs_file", "input_kwargs", "input_tree", "input_nontensor", "input_count"),
+    run=run,
+)

@@ -1,0 +1,63 @@
+"""None, a number, a string or a NumPy array was given where the compiled code takes a tensor.
+
+What it does
+    Looks at each tensor leaf of the call spec and at what was given for it.
+
+Why it matters
+    The loader keeps the tensors of a call and drops everything else, so all tensors after the gap move up one slot.
+    The message then is only "expected inputs vector size to be 2, but got 1".
+
+Example:
+    args[1]: observed 0.5 (float), expected float32[4, 16]
+
+When it is wrong
+    A leaf that was a plain value at export takes no tensor: see input_count for a tensor that is one too many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.matching.overlay import Pair, describe_plain, describe_spec
+from aotidoctor.checks.matching.pairs import contract_source, missing_reason, overlay_of, swapped_paths
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.inputs import PlainValue
+
+FIND = Finder("AD-IN-004", "input_nontensor")
+KINDS = {"None": "none", "NoneType": "none", "str": "string", "ndarray": "ndarray"}
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """One finding per tensor leaf that was given something else."""
+    overlay = overlay_of(case)
+    if overlay is None:
+        return FIND.unchecked(missing_reason(case))
+    swapped = swapped_paths(overlay)
+    return [
+        _finding(case, pair, pair.value)
+        for pair in overlay.pairs
+        if pair.spec.input_index is not None and isinstance(pair.value, PlainValue) and pair.path not in swapped
+    ]
+
+
+def _finding(case: Case, pair: Pair, value: PlainValue) -> Evidence:
+    return FIND.error(
+        KINDS.get(value.type, "number"),
+        pair.path,
+        observed=describe_plain(value),
+        expected=describe_spec(pair.spec),
+        source=contract_source(case, pair.spec),
+        facts={"path": pair.path, "expected_dtype": pair.spec.dtype, "observed_type": value.type},
+    )
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="input-nontensor",
+    stage="inputs",
+    needs=("inputs_file", "input_kwargs", "input_tree", "input_order"),
+    run=run,
+)

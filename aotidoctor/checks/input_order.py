@@ -1,0 +1,62 @@
+"""Two arguments were given in each other's place.
+
+What it does
+    Looks for two arguments that do not fit where they are (dtype, rank, static dims, tensor or plain value) and that
+    both fit when they are swapped, with one answer only.
+
+Why it matters
+    The runtime counts tensors and checks nothing else: the swap shows as an index error, as a wrong shape, or not at all.
+
+Example:
+    args[0], args[1]: observed int64[4, 8] and float32[4, 16], expected float32[4, 16] and int64[4, 8]
+
+When it is wrong
+    Two tensors of the same dtype and shape can be swapped without a trace in the metadata; no check can see that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.matching.fits import swapped_pairs
+from aotidoctor.checks.matching.overlay import Pair, describe_plain, describe_spec, describe_tensor
+from aotidoctor.checks.matching.pairs import contract_source, missing_reason, overlay_of
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.inputs import TensorDesc
+
+FIND = Finder("AD-IN-009", "input_order")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """One finding per swapped couple."""
+    overlay = overlay_of(case)
+    if overlay is None:
+        return FIND.unchecked(missing_reason(case))
+    return [_finding(case, first, second) for first, second in swapped_pairs(overlay.pairs)]
+
+
+def _finding(case: Case, first: Pair, second: Pair) -> Evidence:
+    return FIND.error(
+        "swapped",
+        f"{first.path}, {second.path}",
+        observed=f"{_given(first)} and {_given(second)}",
+        expected=f"{describe_spec(first.spec)} and {describe_spec(second.spec)}",
+        source=contract_source(case, first.spec),
+        facts={"path": first.path, "swap_with": second.path},
+    )
+
+
+def _given(pair: Pair) -> str:
+    return describe_tensor(pair.value) if isinstance(pair.value, TensorDesc) else describe_plain(pair.value)
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="input-order",
+    stage="inputs",
+    needs=("inputs_file", "input_kwargs", "input_tree"),
+    run=run,
+)

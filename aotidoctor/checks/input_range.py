@@ -1,0 +1,74 @@
+"""A dynamic dim is outside the range it was compiled for.
+
+What it does
+    Compares each dynamic dim of each tensor with the lower and upper bound compiled into the package.
+
+Why it matters
+    AOTI often computes it all the same, and correctly; AOTI_RUNTIME_CHECK_INPUTS and serving refuse it. Beyond an upper
+    bound buffers and index types were chosen for smaller sizes.
+
+Example:
+    args[0].shape[0]: observed 200, expected 2..64
+
+When it is wrong
+    A batch of 1 below a compiled minimum of 2 is an artefact of export (0 and 1 are specialised) and runs right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.matching.overlay import describe_spec
+from aotidoctor.checks.matching.pairs import TensorPair, contract_source, missing_reason, overlay_of, tensor_pairs
+from aotidoctor.model.case import Case
+from aotidoctor.model.contract import Dim
+from aotidoctor.model.evidence import Evidence, NotChecked
+
+FIND = Finder("AD-IN-017", "input_range")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """One finding per dim outside its range. Warnings only: a run tells whether it matters."""
+    if overlay_of(case) is None:
+        return FIND.unchecked(missing_reason(case))
+    return [finding for pair in tensor_pairs(case, "stride") for finding in _findings(case, pair)]
+
+
+def _findings(case: Case, pair: TensorPair) -> Iterator[Evidence]:
+    for at, (dim, size) in enumerate(zip(pair.spec.dims or (), pair.tensor.shape, strict=False)):
+        kind = _kind(dim, size)
+        if kind is None:
+            continue
+        yield FIND.warn(
+            kind,
+            f"{pair.path}.shape[{at}]",
+            observed=f"{size}",
+            expected=f"{_range(dim)} in {describe_spec(pair.spec)}",
+            source=contract_source(case, pair.spec),
+            facts=pair.facts(dim=at, size=size, low=dim.min, high=dim.max, symbol=str(dim.expr) if dim.expr else None),
+        )
+
+
+def _kind(dim: Dim, size: int) -> str | None:
+    if dim.static is not None:
+        return None
+    if dim.min is not None and size < dim.min:
+        return "batch-one" if size == 1 and dim.min == 2 else "low"
+    return "high" if dim.max is not None and size > dim.max else None
+
+
+def _range(dim: Dim) -> str:
+    if dim.max is None:
+        return f"at least {dim.min}"
+    return f"at most {dim.max}" if dim.min is None else f"{dim.min}..{dim.max}"
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="input-range",
+    stage="inputs",
+    needs=("inputs_file", "input_kwargs", "input_tree", "input_nontensor", "input_count"),
+    run=run,
+)

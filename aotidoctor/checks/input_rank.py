@@ -1,0 +1,65 @@
+"""An input has another number of dims than the compiled code reads.
+
+What it does
+    Compares the number of dims of each tensor with the rank that the package's own size and stride checks show.
+
+Why it matters
+    The compiled checks never test the rank: too few dims are read past the end of the sizes, so the message talks of a
+    "dim value" that is not there; without the checks the wrong number of rows is computed in silence.
+
+Example:
+    args[0]: observed 3 dims (1, 8, 1024), expected 2
+
+When it is wrong
+    One element is one element: shape (1,) for a 0-d input gives the right answer and is only a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.matching.overlay import describe_spec
+from aotidoctor.checks.matching.pairs import (
+    TensorPair,
+    contract_source,
+    missing_reason,
+    overlay_of,
+    still_one_element,
+    tensor_pairs,
+)
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+
+FIND = Finder("AD-IN-012", "input_rank")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """One finding per tensor of another rank."""
+    if overlay_of(case) is None:
+        return FIND.unchecked(missing_reason(case))
+    pairs = tensor_pairs(case, "rank")
+    return [_finding(case, pair) for pair in pairs if pair.spec.rank not in (None, len(pair.tensor.shape))]
+
+
+def _finding(case: Case, pair: TensorPair) -> Evidence:
+    harmless = still_one_element(pair)
+    state = FIND.warn if harmless or pair.spec.used is False else FIND.error
+    return state(
+        "one-element" if harmless else "rank",
+        pair.path,
+        observed=f"{len(pair.tensor.shape)} dims {pair.tensor.shape}",
+        expected=f"{pair.spec.rank} dims: {describe_spec(pair.spec)}",
+        source=contract_source(case, pair.spec),
+        facts=pair.facts(observed_shape=pair.tensor.shape, expected_rank=pair.spec.rank),
+    )
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="input-rank",
+    stage="inputs",
+    needs=("inputs_file", "input_kwargs", "input_tree", "input_nontensor", "input_count"),
+    run=run,
+)

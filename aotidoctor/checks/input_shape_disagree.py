@@ -1,0 +1,76 @@
+"""Inputs that share a symbolic size have different sizes.
+
+What it does
+    Solves the symbols of the compiled size relations over all inputs and names the dim that does not agree.
+
+Why it matters
+    The kernel takes the size from one input and walks the others with it: a longer partner is cut off, a shorter one is
+    read past its end. It may show as an unrelated "index out of bounds".
+
+Example:
+    args[1].shape[0]: observed 16, expected 8 (s77, as args[0].shape[0])
+
+When it is wrong
+    With two inputs there is no majority: the first is taken as right, which may be the wrong way round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.matching.pairs import contract_source, missing_reason, overlay_of, tensor_pairs
+from aotidoctor.checks.matching.symbols import Reading, agreed_values, readings
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.expr import evaluate
+
+FIND = Finder("AD-IN-016", "input_shape_disagree")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """One finding per dim that disagrees with what the other dims say."""
+    if overlay_of(case) is None:
+        return FIND.unchecked(missing_reason(case))
+    found = list(readings(tensor_pairs(case, "stride")))
+    values = agreed_values(found)
+    return [
+        _finding(case, reading, wanted, found)
+        for reading in found
+        if (wanted := evaluate(reading.expr, values)) is not None and wanted != reading.size and not reading.remainder
+    ]
+
+
+def _finding(case: Case, reading: Reading, wanted: int, found: Sequence[Reading]) -> Evidence:
+    pair = reading.pair
+    partner = next((other for other in found if _says(other, reading, wanted)), None)
+    as_there = f", as {partner.pair.path}.shape[{partner.dim}]" if partner is not None else ""
+    state = FIND.warn if pair.spec.used is False else FIND.error
+    return state(
+        "symbol",
+        f"{pair.path}.shape[{reading.dim}]",
+        observed=f"{reading.size}",
+        expected=f"{wanted} ({reading.expr}{as_there})",
+        source=contract_source(case, pair.spec),
+        facts=pair.facts(
+            dim=reading.dim,
+            size=reading.size,
+            expected_size=wanted,
+            symbol=reading.symbol,
+            partner=partner.pair.path if partner is not None else None,
+        ),
+    )
+
+
+def _says(other: Reading, reading: Reading, wanted: int) -> bool:
+    return other is not reading and other.expr.symbols == reading.expr.symbols and other.size == wanted
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="input-shape-disagree",
+    stage="inputs",
+    needs=("inputs_file", "input_kwargs", "input_tree", "input_nontensor", "input_count"),
+    run=run,
+)

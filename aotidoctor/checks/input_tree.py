@@ -1,0 +1,54 @@
+"""The nesting, container types, dict keys or their insertion order differ from the call spec.
+
+What it does
+    Lays the call over the call spec that was recorded at export, container by container.
+
+Why it matters
+    The runtime flattens the call and never compares the trees: a dict whose keys were inserted in another order hands
+    its tensors over in that order, and two tensors of one shape are swapped in silence.
+
+Example:
+    args[1]: observed keys ['b', 'a'], expected keys ['a', 'b']
+
+When it is wrong
+    A list for a tuple (or an OrderedDict for a dict with the same keys in the same order) flattens alike: only noted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.matching.overlay import Difference
+from aotidoctor.checks.matching.pairs import missing_reason, overlay_of
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+
+FIND = Finder("AD-IN-002", "input_tree")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """One finding per container that differs."""
+    overlay = overlay_of(case)
+    if overlay is None:
+        return FIND.unchecked(missing_reason(case))
+    return [_finding(difference) for difference in overlay.of("tree")]
+
+
+def _finding(difference: Difference) -> Evidence:
+    state = FIND.warn if difference.harmless else FIND.error
+    return state(
+        difference.kind,
+        difference.path,
+        observed=difference.observed,
+        expected=difference.expected,
+        facts={
+            "keys_observed": difference.keys_observed,
+            "keys_expected": difference.keys_expected,
+            "path": difference.path,
+            "harmless": difference.harmless,
+        },
+    )
+
+
+CHECK = Check(code=FIND.code, name=FIND.name, cause="input-tree", stage="inputs", needs=("inputs_file",), run=run)

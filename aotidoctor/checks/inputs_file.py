@@ -1,0 +1,46 @@
+"""The inputs file cannot be read as inputs.
+
+What it does
+    Reports why the file given with --inputs was refused: damaged (inputs-file-corrupt), only readable by executing code
+    from it (inputs-file-unsafe), or something else than inputs, such as a state dict (inputs-file-format).
+
+Why it matters
+    Without inputs nothing can be compared, and a pickle that needs foreign globals may run any code when it is loaded.
+
+Example:
+    sample.pt: observed the global os.system, expected tensors and plain containers
+
+When it is wrong
+    A file of your own that needs custom classes is refused too: --trust-pickle reads it (and executes it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, FileSource, NotChecked
+
+FIND = Finder("AD-IN-001", "inputs_file")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """Turn the reader's error into a finding."""
+    error = case.inputs_error
+    if error is None:
+        return () if case.inputs is not None else FIND.unchecked("no inputs were given (--inputs or --generate)")
+    return [
+        FIND.error(
+            error.cause.removeprefix("inputs-file-"),
+            error.subject,
+            observed=error.observed or str(error),
+            expected=error.expected or "tensors in tuples, lists and dicts",
+            message=str(error),
+            source=FileSource(file=case.inputs_path) if case.inputs_path else None,
+            facts={"cause": error.cause},
+        )
+    ]
+
+
+CHECK = Check(code=FIND.code, name=FIND.name, cause="inputs-file-format", stage="inputs", needs=(), run=run)

@@ -1,0 +1,108 @@
+"""The pairs that a per-leaf check looks at, without those that an earlier question has already answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from aotidoctor.checks.matching.fits import dtype_fits, one_element, rank_fits, static_mismatches, swapped_pairs
+from aotidoctor.checks.matching.overlay import Overlay, Pair, overlay_call
+from aotidoctor.model.case import Case
+from aotidoctor.model.contract import LeafSpec
+from aotidoctor.model.evidence import FactValue, FileSource
+from aotidoctor.model.inputs import TensorDesc
+
+STAGES = ("device", "dtype", "rank", "shape", "stride")
+DENSE = ("strided",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorPair:
+    """A tensor leaf of the call spec and the tensor given for it."""
+
+    spec: LeafSpec
+    path: str
+    tensor: TensorDesc
+
+    def facts(self, **extra: FactValue) -> dict[str, FactValue]:
+        """The facts that every finding about this leaf carries, and more."""
+        return {
+            "path": self.path,
+            "input_index": self.spec.input_index,
+            "generated_name": self.spec.generated_name,
+            "unused": self.spec.used is False,
+            **extra,
+        }
+
+
+def overlay_of(case: Case) -> Overlay | None:
+    """The overlay, or None (why: ``missing_reason``)."""
+    if case.contract is None or case.inputs is None or case.contract.args is None:
+        return None
+    return overlay_call(case.contract, case.inputs)
+
+
+def missing_reason(case: Case) -> str:
+    """Why inputs cannot be compared with the contract."""
+    if case.inputs_error is not None:
+        return f"the inputs file could not be read: {case.inputs_error}"
+    if case.inputs is None:
+        return "no inputs were given (--inputs or --generate)"
+    if case.contract is None:
+        return "the package tells no contract (no wrapper.cpp inside)"
+    return "the package tells no call spec"
+
+
+def swapped_paths(overlay: Overlay) -> frozenset[str]:
+    """Paths of the arguments that were swapped: they are explained, and other checks leave them alone."""
+    return frozenset(pair.path for swap in swapped_pairs(overlay.pairs) for pair in swap)
+
+
+def tensor_pairs(case: Case, stage: str | None = None) -> Iterator[TensorPair]:
+    """Tensor leaves whose earlier questions (``STAGES`` before ``stage``) are all answered well."""
+    overlay = overlay_of(case)
+    if overlay is None:
+        return
+    swapped = swapped_paths(overlay)
+    earlier = STAGES[: STAGES.index(stage)] if stage is not None else ()
+    for pair in overlay.pairs:
+        match pair:
+            case Pair(spec=spec, path=path, value=TensorDesc() as tensor):
+                if spec.input_index is None or path in swapped:
+                    continue
+                found = TensorPair(spec=spec, path=path, tensor=tensor)
+                if all(_answered(found, question) for question in earlier):
+                    yield found
+
+
+def _answered(pair: TensorPair, question: str) -> bool:
+    spec, tensor = pair.spec, pair.tensor
+    match question:
+        case "device":
+            return tensor.layout in DENSE and device_fits(spec, tensor)
+        case "dtype":
+            return dtype_fits(spec, tensor)
+        case "rank":
+            return rank_fits(spec, tensor)
+        case "shape":
+            return not static_mismatches(spec, tensor)
+        case _:
+            return True
+
+
+def device_fits(spec: LeafSpec, tensor: TensorDesc) -> bool:
+    """The device type is the expected one (the compiled check never looks at the index)."""
+    return spec.device_type is None or tensor.device_type == spec.device_type
+
+
+def contract_source(case: Case, spec: LeafSpec) -> FileSource | None:
+    """The place in wrapper.cpp where the package states what it expects of this leaf."""
+    contract = case.contract
+    if contract is None or contract.member is None:
+        return None
+    return FileSource(file=contract.member, line=spec.check_line or spec.source_line)
+
+
+def still_one_element(pair: TensorPair) -> bool:
+    """The rank differs and it does not matter."""
+    return one_element(pair.spec, pair.tensor)

@@ -1,0 +1,97 @@
+"""The ``Probe`` record: a question to a child run, split in a pure plan and a pure reading.
+
+``plan`` says which child run would answer (``Request``), that an earlier run already did (``Reuse``), or why the
+question is not asked (``NotChecked``): a run is only made if its answer can change the diagnosis. ``read`` turns an
+outcome into evidence. Neither touches the world, so a probe is tested with recorded outcomes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, RunSource, Severity
+from aotidoctor.model.run import Exited, Outcome, Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reuse:
+    """The outcome of the probe called ``probe`` answers this question too."""
+
+    probe: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """What is known so far: outcomes by probe name, in order, and all findings (static ones included)."""
+
+    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
+    findings: tuple[Evidence, ...] = ()
+
+    def has(self, code: str, *kinds: str) -> bool:
+        """True when there is evidence with this code (and one of these kinds)."""
+        return any(item.code == code and (not kinds or item.kind in kinds) for item in self.findings)
+
+    def errors(self, *prefixes: str) -> tuple[Evidence, ...]:
+        """Error findings whose code starts with one of the prefixes."""
+        return tuple(f for f in self.findings if f.severity is Severity.ERROR and f.code.startswith(prefixes))
+
+
+Plan = Request | Reuse | NotChecked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """One rung of the ladder. ``asked_when`` is one line for ``--plan``."""
+
+    code: str
+    name: str
+    asks: str
+    asked_when: str
+    plan: Callable[[Case, History], Plan]
+    read: Callable[[Case, History, Outcome], Sequence[Evidence]]
+
+
+def succeeded(outcome: Outcome | None) -> bool:
+    """The child ended by itself, said that it was done, and no exception was caught in it."""
+    if outcome is None or outcome.error is not None:
+        return False
+    match outcome.ending:
+        case Exited(done=done):
+            return done
+        case _:
+            return False
+
+
+def unasked(code: str, name: str, reason: str) -> NotChecked:
+    """The probe is not asked; ``reason`` says why."""
+    return NotChecked(code=code, name=name, reason=reason)
+
+
+def evidence(
+    code: str,
+    kind: str,
+    severity: Severity,
+    outcome: Outcome,
+    *,
+    subject: str | None = None,
+    observed: str,
+    expected: str,
+    message: str = "",
+    stream: str = "result",
+    facts: Mapping[str, FactValue] | None = None,
+) -> Evidence:
+    """Evidence that points at a child run."""
+    where = f"{subject}: " if subject else ""
+    return Evidence(
+        code=code,
+        kind=kind,
+        severity=severity,
+        subject=subject,
+        observed=observed,
+        expected=expected,
+        message=message or f"{where}observed {observed}, expected {expected}",
+        source=RunSource(run=outcome.id, stream=stream),
+        facts=facts or {},
+    )
