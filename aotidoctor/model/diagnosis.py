@@ -19,16 +19,27 @@ class Status(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """Matches evidence by code and kind (None: any kind), and by equal facts."""
+    """Matches evidence by code and kind (None: any kind), and by equal facts.
+
+    A text fact that ends in ``*`` matches by prefix; ``*`` alone matches any value that is there. ``confidence``
+    replaces that of the playbook when this condition is the best one that matched.
+    """
 
     code: str
     kind: str | None = None
     facts: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Playbook:
-    """One file of ``playbooks/``: conditions and advice. ``looked_like`` and ``remedy`` may name facts in braces."""
+    """One file of ``playbooks/``: conditions and advice. ``looked_like`` and ``remedy`` may name facts in braces.
+
+    ``severity`` is the least severity of evidence that makes a diagnosis. ``weight`` orders causes, lowest first.
+    ``explains`` names causes, symptoms (``index-out-of-bounds``, ``signalled``) and the groups ``@load``, ``@run`` and
+    ``@output`` that this cause accounts for. ``stage`` is the heading of the cause: ``artifact``, ``host``, ``load``,
+    ``inputs``, ``run`` or ``output``.
+    """
 
     cause: str
     title: str
@@ -48,6 +59,7 @@ class Playbook:
     versions: str
     path: str
     sections: Mapping[str, str]
+    stage: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +88,10 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """A cause, ranked. ``confidence`` in 0..1; ``evidence`` are ids; ``confirmation`` says what was run for it."""
+    """A cause, ranked. ``confidence`` in 0..1; ``evidence`` are ids; ``confirmation`` says what was run for it.
+
+    ``stage`` is that of the playbook: where the failure is.
+    """
 
     cause: str
     rank: int
@@ -91,3 +106,4 @@ class Diagnosis:
     severity: Severity = Severity.ERROR
     confirmation: str = ""
     would_confirm: str = ""
+    stage: str = ""
