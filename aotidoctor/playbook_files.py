@@ -1,4 +1,4 @@
-"""Where the playbooks are: in the wheel as ``aotidoctor/_playbooks``, in a checkout as ``playbooks/`` beside the package.
+"""Where the playbooks are: ``aotidoctor/_playbooks`` in the wheel, ``playbooks/`` beside the package in a checkout.
 
 An editable install does not get the files that the build puts into the wheel, so both places are looked at.
 """

@@ -1,0 +1,164 @@
+"""The contract beside the inputs, leaf by leaf, as text. Marks come from findings; nothing is judged here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aotidoctor.model.contract import ConstantSpec, Contract, Dim, KernelCall, LeafSpec, OutputSpec
+from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.inputs import InputSet, LeafValue, PlainValue, TensorDesc
+from aotidoctor.model.report import Report
+from aotidoctor.reports.text import one_line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeafRow:
+    """One leaf. ``mark`` is empty, ``warn`` or ``error``; ``observed`` is None when no inputs were given."""
+
+    path: str
+    expected: str
+    observed: str | None
+    mark: str = ""
+
+
+def leaf_rows(report: Report) -> tuple[LeafRow, ...]:
+    """Every leaf of the contract beside what was passed for it, then what was passed and not expected."""
+    contract, inputs = report.case.contract, report.case.inputs
+    given = dict(inputs.leaves()) if inputs is not None else {}
+    specs = contract.leaves if contract is not None else ()
+    rows = [_row(spec.path, leaf_text(spec), given.get(spec.path), inputs, report.findings) for spec in specs]
+    known = {spec.path for spec in specs}
+    expected = "not expected" if contract is not None else "unknown"
+    rows += [_row(path, expected, value, inputs, report.findings) for path, value in given.items() if path not in known]
+    return tuple(rows)
+
+
+def _row(
+    path: str, expected: str, value: LeafValue | None, inputs: InputSet | None, findings: Sequence[Evidence]
+) -> LeafRow:
+    observed = None if inputs is None else "missing" if value is None else value_text(value)
+    return LeafRow(path=one_line(path, 120), expected=expected, observed=observed, mark=_mark(path, findings))
+
+
+def _mark(path: str, findings: Sequence[Evidence]) -> str:
+    about = [item.severity for item in findings if item.code.startswith("AD-IN-") and names_leaf(item.subject, path)]
+    worst = max(about, key=lambda severity: severity.rank, default=None)
+    return worst.value if worst is not None and worst.rank > 0 else ""
+
+
+def names_leaf(subject: str | None, path: str) -> bool:
+    """True when a finding's subject is the leaf or a property of it (``args[0].stride``)."""
+    return subject is not None and (subject == path or subject.startswith(f"{path}."))
+
+
+def leaf_text(spec: LeafSpec) -> str:
+    """``float32[s77:2..64, 16] (16, 1) cpu``; what is unknown is ``?``."""
+    if spec.kind == "constant":
+        return "a value baked in at export" + (f" ({spec.dtype})" if spec.dtype else "")
+    if spec.kind == "unknown":
+        return "unknown"
+    return tensor_text(spec.dtype, spec.dims, spec.rank, spec.strides, spec.device_type)
+
+
+def tensor_text(
+    dtype: str | None,
+    dims: Sequence[Dim] | None,
+    rank: int | None,
+    strides: Sequence[int | None] | None,
+    device: str | None,
+) -> str:
+    """dtype, sizes, strides where any is constant, device."""
+    if dims is not None:
+        sizes = ", ".join(dim_text(dim) for dim in dims)
+    else:
+        sizes = ", ".join("?" * rank) if rank is not None else "…"
+    known = strides is not None and any(stride is not None for stride in strides)
+    steps = f" ({_tuple_text(['?' if step is None else str(step) for step in strides or ()])})" if known else ""
+    return f"{dtype or '?'}[{sizes}]{steps}" + (f" {device}" if device else "")
+
+
+def _tuple_text(words: Sequence[str]) -> str:
+    return ", ".join(words)
+
+
+def dim_text(dim: Dim) -> str:
+    """``16``, ``s77:2..64``, ``s77``, ``2..``, ``?``."""
+    if dim.static is not None:
+        return str(dim.static)
+    name = str(dim.expr) if dim.expr is not None else ""
+    if dim.min is None and dim.max is None:
+        return name or "?"
+    low = "" if dim.min is None else str(dim.min)
+    high = "" if dim.max is None else str(dim.max)
+    return f"{name}:{low}..{high}" if name else f"{low}..{high}"
+
+
+def value_text(value: LeafValue) -> str:
+    """What was passed, in the words of ``leaf_text``, with whatever makes it unusual."""
+    match value:
+        case PlainValue(type="ndarray", dtype=dtype, shape=shape):
+            return f"ndarray {dtype or '?'}[{', '.join(map(str, shape or ()))}]"
+        case PlainValue(type="None"):
+            return "None"
+        case PlainValue(type=kind, text=text):
+            return f"{kind} {one_line(text, 60)}"
+        case TensorDesc():
+            return _tensor_value(value)
+
+
+def _tensor_value(value: TensorDesc) -> str:
+    sizes = ", ".join(map(str, value.shape))
+    steps = f" ({_tuple_text([str(step) for step in value.stride])})" if value.stride else ""
+    flags = [name for name, on in (("conj", value.conj), ("neg", value.neg), ("quantized", value.quantized)) if on]
+    if value.layout != "strided":
+        flags.append(value.layout)
+    if value.subclass is not None:
+        flags.append(value.subclass)
+    if value.stats is not None and value.stats.nan + value.stats.inf:
+        flags.append(f"{value.stats.nan} NaN, {value.stats.inf} Inf")
+    return f"{value.dtype}[{sizes}]{steps} {value.device}" + (f" {', '.join(flags)}" if flags else "")
+
+
+def output_text(output: OutputSpec) -> str:
+    """``float32[s77, 8] cpu``."""
+    sizes = ", ".join(output.shape) if output.shape is not None else "…"
+    return f"{output.dtype or '?'}[{sizes}]" + (f" {output.device_type}" if output.device_type else "")
+
+
+def constant_text(constant: ConstantSpec) -> str:
+    """``float32[8, 16] (16, 1) cpu``."""
+    sizes = ", ".join(map(str, constant.shape)) if constant.shape is not None else "…"
+    steps = f" ({_tuple_text([str(step) for step in constant.stride])})" if constant.stride else ""
+    return f"{constant.dtype or '?'}[{sizes}]{steps}" + (f" {constant.device_type}" if constant.device_type else "")
+
+
+def kernel_text(kernel: KernelCall) -> str:
+    """Kind and ATen origins."""
+    return f"{kernel.kind}: {', '.join(kernel.origins)}" if kernel.origins else kernel.kind
+
+
+def needs_rows(contract: Contract) -> tuple[tuple[str, str], ...]:
+    """What the package needs of a host, only what is known."""
+    needs = contract.needs
+    threads = ", ".join(f"{kernel} {count}" for kernel, count in needs.baked_threads.items())
+    rows = (
+        ("device", needs.device_type or ""),
+        ("compute capability", needs.compute_capability or ""),
+        (
+            "GPU code",
+            ", ".join(needs.gpu_code[:8]) + (f" and {len(needs.gpu_code) - 8} more" if len(needs.gpu_code) > 8 else ""),
+        ),
+        ("GPU code missing", ", ".join(needs.missing_gpu_code)),
+        ("CPU instructions", ", ".join(needs.isa) + (" (built with -march=native)" if needs.march_native else "")),
+        ("threads baked in", threads),
+        ("built by torch", needs.torch_version or ""),
+        ("built by Python", needs.python_version or ""),
+        ("built for CUDA", needs.cuda_version or ""),
+        ("C++11 ABI", "" if needs.cxx11_abi is None else "yes" if needs.cxx11_abi else "no"),
+        ("custom operators", ", ".join(contract.custom_ops)),
+        ("weights", contract.weights),
+        ("random operators", ", ".join(needs.random_ops)),
+        ("reads uninitialised", ", ".join(needs.uninitialized_ops)),
+    )
+    return tuple((label, one_line(text)) for label, text in rows if text)

@@ -1,0 +1,253 @@
+"""Artifact, contract, inputs and host as plain values for the JSON report. Long things are counted, not listed."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from aotidoctor.model.artifact import Artifact, ExportedFacts, ModelEntry, SharedObject
+from aotidoctor.model.case import Case
+from aotidoctor.model.contract import ConstantSpec, Contract, Dim, KernelCall, LeafSpec
+from aotidoctor.model.host import Host
+from aotidoctor.model.inputs import InputSet, LeafValue, PlainValue, TensorDesc
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+# A report of `run` or `check` shows this many constants and kernels; `inspect` shows all.
+_LISTED = 50
+_NAMES_LISTED = 100
+
+
+def record(value: DataclassInstance) -> dict[str, object]:
+    """Field name to value, one level deep; ``dataclasses.asdict`` would copy, and fails on mapping proxies."""
+    return {item.name: getattr(value, item.name) for item in fields(value)}
+
+
+def artifact(case: Case) -> dict[str, object]:
+    """What is in the file."""
+    found: Artifact = case.artifact
+    return {
+        "path": found.path,
+        "kind": found.kind,
+        "size": found.size,
+        "sha256": found.sha256,
+        "prefix": found.prefix,
+        "archive_version": found.archive_version,
+        "archive_format": found.archive_format,
+        "n_members": len(found.members),
+        "members": [
+            {"name": member.name, "size": member.size, "crc": member.crc} for member in found.members[:_NAMES_LISTED]
+        ],
+        "model_name": case.model.name if case.model is not None else None,
+        "models": [_model(model) for model in found.models],
+        "exported": [_exported(facts) for facts in found.exported],
+        "names_duplicate": found.names_duplicate[:_NAMES_LISTED],
+        "names_unsafe": found.names_unsafe[:_NAMES_LISTED],
+        "names_symlink": found.names_symlink[:_NAMES_LISTED],
+        "names_directory": found.names_directory[:_NAMES_LISTED],
+        "bad_crc": found.bad_crc[:_NAMES_LISTED],
+        "unread_crc": found.unread_crc[:_NAMES_LISTED],
+        "oversized": found.oversized[:_NAMES_LISTED],
+        "first_line": found.first_line,
+        "link_target": found.link_target,
+        "problem": found.problem,
+        "counts": found.counts,
+    }
+
+
+def _model(model: ModelEntry) -> dict[str, object]:
+    return {
+        "name": model.name,
+        "layout": model.layout,
+        "n_members": len(model.members),
+        "size": sum(member.size for member in model.members),
+        "shared_objects": [_shared_object(item) for item in model.shared_objects],
+        "wrapper_member": model.wrapper_member,
+        "wrapper_lines": model.wrapper_cpp.count("\n") if model.wrapper_cpp is not None else None,
+        "n_kernel_sources": len(model.kernel_sources),
+        "metadata": [{"member": m.member, "values": m.values, "problem": m.problem} for m in model.metadata],
+        "extern_member": model.extern_member,
+        "extern_problem": model.extern_problem,
+        "extern_ops": [{"name": node.name, "target": node.target} for node in model.extern_nodes[:_NAMES_LISTED]],
+        "n_extern_ops": len(model.extern_nodes),
+        "gpu_code": model.gpu_code[:_NAMES_LISTED],
+        "n_gpu_code": len(model.gpu_code),
+        "gpu_targets": model.gpu_targets,
+        "weights_location": model.weights_location,
+        "cpp_only": model.cpp_only,
+    }
+
+
+def _shared_object(item: SharedObject) -> dict[str, object]:
+    return {
+        "member": item.member,
+        "format": item.format,
+        "size": item.size,
+        "machine": item.machine,
+        "bits": item.bits,
+        "type": item.type,
+        "needed": item.needed,
+        "runpath": item.runpath,
+        "n_undefined": len(item.undefined),
+        "n_kernel_symbols": len(item.kernel_symbols),
+        "entry_points": item.defined_entry_points[:_NAMES_LISTED],
+        "constants_span": item.constants_span,
+        "features": record(item.features),
+        "has_debug_lines": item.has_debug_lines,
+        "truncated_at": item.truncated_at,
+        "problem": item.problem,
+    }
+
+
+def _exported(facts: ExportedFacts) -> dict[str, object]:
+    return {
+        "name": facts.name,
+        "constant_inputs": facts.constant_inputs,
+        "custom_ops": facts.custom_ops,
+        "ops": facts.ops,
+    }
+
+
+def contract(found: Contract | None, *, whole: bool) -> dict[str, object] | None:
+    """What the compiled code expects; ``whole`` lists all constants and kernels."""
+    if found is None:
+        return None
+    listed = None if whole else _LISTED
+    return {
+        "model_name": found.model_name,
+        "source": found.source,
+        "member": found.member,
+        "n_inputs": found.n_inputs,
+        "n_outputs": found.n_outputs,
+        "n_constants": found.n_constants,
+        "leaves": [_leaf(leaf) for leaf in found.leaves],
+        "outputs": [record(output) for output in found.outputs],
+        "symbols": [record(symbol) for symbol in found.symbols],
+        "constants": [_constant(constant) for constant in found.constants[:listed]],
+        "kernels": [_kernel(kernel) for kernel in found.kernels[:listed]],
+        "n_kernels": len(found.kernels),
+        "bound_checks": [record(check) for check in found.bound_checks[:listed]],
+        "custom_ops": found.custom_ops,
+        "needs": record(found.needs),
+        "weights": found.weights,
+        "in_spec": found.in_spec if whole else None,
+        "out_spec": found.out_spec if whole else None,
+        "unknown_lines": found.unknown_lines,
+        "problems": found.problems,
+    }
+
+
+def _leaf(leaf: LeafSpec) -> dict[str, object]:
+    return {
+        "index": leaf.index,
+        "path": leaf.path,
+        "kind": leaf.kind,
+        "input_index": leaf.input_index,
+        "generated_name": leaf.generated_name,
+        "triton_names": leaf.triton_names,
+        "dtype": leaf.dtype,
+        "rank": leaf.rank,
+        "dims": [_dim(dim) for dim in leaf.dims] if leaf.dims is not None else None,
+        "strides": leaf.strides,
+        "device_type": leaf.device_type,
+        "used": leaf.used,
+        "source_line": leaf.source_line,
+        "check_line": leaf.check_line,
+    }
+
+
+def _dim(dim: Dim) -> dict[str, object]:
+    expr = str(dim.expr) if dim.expr is not None else None
+    return {"static": dim.static, "min": dim.min, "max": dim.max, "expr": expr}
+
+
+def _constant(constant: ConstantSpec) -> dict[str, object]:
+    return {
+        "name": constant.name,
+        "original_fqn": constant.original_fqn,
+        "dtype": constant.dtype,
+        "shape": constant.shape,
+        "stride": constant.stride,
+        "device_type": constant.device_type,
+        "data_size": constant.data_size,
+        "kind": constant.kind,
+        "from_folded": constant.from_folded,
+    }
+
+
+def _kernel(kernel: KernelCall) -> dict[str, object]:
+    return {
+        "name": kernel.name,
+        "kind": kernel.kind,
+        "line": kernel.line,
+        "origins": kernel.origins,
+        "source_nodes": kernel.source_nodes,
+        "arguments": kernel.arguments,
+        "grid": kernel.grid,
+        "warps": kernel.warps,
+        "shared": kernel.shared,
+        "device_code": kernel.device_code,
+    }
+
+
+def inputs(case: Case) -> dict[str, object] | None:
+    """What was passed, or why it could not be read; None when no inputs were given."""
+    error, found = case.inputs_error, case.inputs
+    if error is not None:
+        return {"path": case.inputs_path, "problem": str(error), "cause": error.cause, "leaves": []}
+    if found is None:
+        return None
+    return _input_set(found) | {"problem": None, "cause": None}
+
+
+def _input_set(found: InputSet) -> dict[str, object]:
+    return {
+        "path": found.path,
+        "format": found.format,
+        "form": found.form,
+        "sha256": found.sha256,
+        "trusted": found.trusted,
+        "globals": found.globals,
+        "notes": found.notes,
+        "leaves": [{"path": path, **_value(value)} for path, value in found.leaves()],
+    }
+
+
+def _value(value: LeafValue) -> dict[str, object]:
+    match value:
+        case PlainValue():
+            return {"kind": "plain", **record(value)}
+        case TensorDesc():
+            return {"kind": "tensor", **record(value)}
+
+
+def host(found: Host) -> dict[str, object]:
+    """What this machine offers."""
+    return {
+        "system": found.system,
+        "machine": found.machine,
+        "python": found.python,
+        "cpu_model": found.cpu_model,
+        "cpu_flags": found.cpu_flags,
+        "cores": found.cores,
+        "threads": found.threads,
+        "memory_available": found.memory_available,
+        "memory_total": found.memory_total,
+        "address_space_limit": found.address_space_limit,
+        "torch": record(found.torch) if found.torch is not None else None,
+        "torch_problem": found.torch_problem,
+        "gpus": [record(gpu) for gpu in found.gpus],
+        "cuda_driver": found.cuda_driver,
+        "libraries": found.libraries,
+        "missing_symbols": [record(symbol) for symbol in found.missing_symbols[:_NAMES_LISTED]],
+        "n_missing_symbols": len(found.missing_symbols),
+        "symbols_checked": found.symbols_checked,
+        "symbols_problem": found.symbols_problem,
+        "glibc": found.glibc,
+        "openmp_runtimes": found.openmp_runtimes,
+        "tmpdir": record(found.tmpdir) if found.tmpdir is not None else None,
+        "tools": found.tools,
+        "environment": found.environment,
+        "in_container": found.in_container,
+    }

@@ -1,0 +1,230 @@
+"""The JSON Schema (draft 2020-12) of ``aotidoctor.report/1``, written by hand; ``aotidoctor schema`` prints it.
+
+It states what a reader may rely on and leaves the rest open: minor versions only add, so unknown fields are allowed
+everywhere and the texts of enumerations that may grow (probes, codes, causes) are patterns or plain strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aotidoctor.model.run import JsonObject, JsonValue
+
+_TEXT: JsonObject = {"type": "string"}
+_TEXT_OR_NULL: JsonObject = {"type": ["string", "null"]}
+_COUNT: JsonObject = {"type": "integer", "minimum": 0}
+_COUNT_OR_NULL: JsonObject = {"type": ["integer", "null"], "minimum": 0}
+_FLAG: JsonObject = {"type": "boolean"}
+_FLAG_OR_NULL: JsonObject = {"type": ["boolean", "null"]}
+_SECONDS: JsonObject = {"type": "number", "minimum": 0}
+_TEXTS: JsonObject = {"type": "array", "items": {"type": "string"}}
+_OPEN: JsonObject = {"type": "object"}
+_ID = "^[A-Z][0-9]+$"
+
+
+def _record(fields: Mapping[str, JsonObject], *, optional: Mapping[str, JsonObject] | None = None) -> JsonObject:
+    """An object that has all of ``fields``, may have ``optional`` ones, and may have more."""
+    properties: JsonObject = {**fields, **(optional or {})}
+    required: list[JsonValue] = [*fields]
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _array(items: JsonObject) -> JsonObject:
+    return {"type": "array", "items": items}
+
+
+def _nullable(schema: JsonObject) -> JsonObject:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def _one_of(*values: str | None) -> JsonObject:
+    return {"enum": list(values)}
+
+
+_SOURCE = _nullable(
+    {
+        "anyOf": [
+            _record({"file": _TEXT, "line": _COUNT_OR_NULL}),
+            _record({"run": {"type": "string", "pattern": _ID}, "stream": _TEXT, "line": _COUNT_OR_NULL}),
+        ]
+    }
+)
+
+_DIAGNOSIS = _record(
+    {
+        "cause": {"type": "string", "pattern": "^[a-z0-9]+(-[a-z0-9]+)*$"},
+        "rank": {"type": "integer", "minimum": 1},
+        "status": _one_of("confirmed", "suspected"),
+        "confidence": {"type": "number", "minimum": 0, "maximum": 1},
+        "title": _TEXT,
+        "looked_like": _TEXT,
+        "subject": _TEXT_OR_NULL,
+        "evidence": _TEXTS,
+        "remedy": _record({"text": _TEXT, "command": _TEXT, "verified": _FLAG}),
+        "playbook": _TEXT,
+    },
+    optional={"severity": _one_of("info", "warn", "error"), "confirmation": _TEXT, "would_confirm": _TEXT},
+)
+
+_FINDING = _record(
+    {
+        "id": _TEXT,
+        "code": {"type": "string", "pattern": "^[A-Z]+(-[A-Z0-9]+)+$"},
+        "severity": _one_of("info", "warn", "error"),
+        "subject": _TEXT_OR_NULL,
+        "observed": _TEXT,
+        "expected": _TEXT,
+        "source": _SOURCE,
+    },
+    optional={"kind": _TEXT, "message": _TEXT, "facts": _OPEN},
+)
+
+_RUN = _record(
+    {
+        "id": _TEXT,
+        "probe": _TEXT,
+        "argv": _TEXTS,
+        "env": {"type": "object", "additionalProperties": _TEXT_OR_NULL},
+        "took_effect": {"enum": [True, False, "unknown"]},
+        "took_effect_why": _TEXT,
+        "ending": _one_of("exited", "signalled", "timed-out", "out-of-memory", "not-started"),
+        "signal": _TEXT_OR_NULL,
+        "exit_code": {"type": ["integer", "null"]},
+        "seconds": _SECONDS,
+        "stdout_tail": _TEXT,
+        "stderr_tail": _TEXT,
+    },
+    optional={
+        "purpose": _TEXT,
+        "ending_why": _TEXT,
+        "stage": _TEXT,
+        "stages_s": {"type": "object", "additionalProperties": _SECONDS},
+        "error": _nullable(_record({"type": _TEXT, "message": _TEXT, "traceback": _TEXT})),
+        "warnings": _TEXTS,
+        "outputs": _array(_OPEN),
+        "applied": {"type": "array"},
+        "stdout_bytes": _COUNT,
+        "stderr_bytes": _COUNT,
+        "peak_rss_bytes": _COUNT_OR_NULL,
+        "fresh_process": _FLAG,
+    },
+)
+
+_ARTIFACT = _nullable(
+    _record(
+        {"path": _TEXT, "kind": _TEXT, "size": _COUNT, "models": _array(_record({"name": _TEXT, "layout": _TEXT}))},
+        optional={"sha256": _TEXT_OR_NULL, "n_members": _COUNT, "problem": _TEXT_OR_NULL, "counts": _OPEN},
+    )
+)
+
+_DIM = _record(
+    {
+        "static": _COUNT_OR_NULL,
+        "min": {"type": ["integer", "null"]},
+        "max": {"type": ["integer", "null"]},
+        "expr": _TEXT_OR_NULL,
+    }
+)
+
+_LEAF = _record(
+    {
+        "index": _COUNT,
+        "path": _TEXT,
+        "kind": _one_of("tensor", "constant", "unknown"),
+        "input_index": _COUNT_OR_NULL,
+        "dtype": _TEXT_OR_NULL,
+        "rank": _COUNT_OR_NULL,
+        "dims": _nullable(_array(_DIM)),
+        "strides": _nullable({"type": "array", "items": {"type": ["integer", "null"]}}),
+        "device_type": _TEXT_OR_NULL,
+    },
+    optional={"generated_name": _TEXT_OR_NULL, "triton_names": _TEXTS, "used": _FLAG_OR_NULL},
+)
+
+_CONTRACT = _nullable(
+    _record(
+        {
+            "model_name": _TEXT,
+            "source": _TEXT,
+            "n_inputs": _COUNT,
+            "n_outputs": _COUNT_OR_NULL,
+            "n_constants": _COUNT_OR_NULL,
+            "leaves": _array(_LEAF),
+            "outputs": _array(_OPEN),
+            "symbols": _array(_OPEN),
+            "constants": _array(_OPEN),
+            "kernels": _array(_OPEN),
+            "custom_ops": _TEXTS,
+            "needs": _OPEN,
+            "weights": _TEXT,
+            "unknown_lines": _COUNT,
+        }
+    )
+)
+
+_INPUT_LEAF: JsonObject = {
+    "anyOf": [
+        _record(
+            {
+                "path": _TEXT,
+                "kind": {"const": "tensor"},
+                "dtype": _TEXT,
+                "shape": _array(_COUNT),
+                "stride": _nullable(_array({"type": "integer"})),
+                "device": _TEXT,
+            }
+        ),
+        _record({"path": _TEXT, "kind": {"const": "plain"}, "type": _TEXT, "text": _TEXT}),
+    ]
+}
+
+_INPUTS = _nullable(
+    _record(
+        {"path": _TEXT_OR_NULL, "leaves": _array(_INPUT_LEAF), "problem": _TEXT_OR_NULL},
+        optional={"format": _TEXT, "form": _TEXT, "sha256": _TEXT_OR_NULL, "cause": _TEXT_OR_NULL, "notes": _TEXTS},
+    )
+)
+
+_HOST = _record(
+    {"system": _TEXT, "machine": _TEXT, "python": _TEXT, "torch": _nullable(_record({"version": _TEXT}))},
+    optional={"cores": _COUNT, "threads": _COUNT, "gpus": _array(_OPEN), "environment": _OPEN, "tools": _OPEN},
+)
+
+
+def schema() -> JsonObject:
+    """The JSON Schema document."""
+    body = _record(
+        {
+            "schema": {"const": "aotidoctor.report/1"},
+            "tool": _record({"name": {"const": "aotidoctor"}, "version": _TEXT, "argv": _TEXTS}),
+            "verdict": _one_of("healthy", "problem", "unknown"),
+            "stage": _one_of("artifact", "host", "load", "inputs", "run", "output", None),
+            "diagnoses": _array(_DIAGNOSIS),
+            "findings": _array(_FINDING),
+            "not_checked": _array(_record({"code": _TEXT, "name": _TEXT, "reason": _TEXT})),
+            "runs": _array(_RUN),
+            "artifact": _ARTIFACT,
+            "contract": _CONTRACT,
+            "inputs": _INPUTS,
+            "host": _HOST,
+            "signature": _TEXT_OR_NULL,
+        },
+        optional={
+            "command": _TEXT,
+            "started": {"type": "string", "format": "date-time", "pattern": "^[0-9T:.-]+Z$"},
+            "duration_s": _SECONDS,
+            "plan": _TEXTS,
+            "interrupted": _FLAG,
+            "out_of_time": _FLAG,
+            "cannot_examine": _TEXT_OR_NULL,
+            "internal_error": _TEXT_OR_NULL,
+            "extra": _OPEN,
+        },
+    )
+    head: JsonObject = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "urn:aotidoctor:report:1",
+        "title": "aotidoctor.report/1",
+        "description": "Result of one aotidoctor command. Minor versions only add; readers ignore unknown fields.",
+    }
+    return head | body

@@ -1,0 +1,58 @@
+"""Text of a child, of a file name or of a package, made safe to show.
+
+It may hold escape sequences that move the cursor, NUL bytes, lone surrogates and bidirectional overrides. All formats
+show what is left after ``plain``.
+"""
+
+from __future__ import annotations
+
+import re
+
+_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~]?)"
+)
+_CONTROLS = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
+)
+
+
+def plain(text: str) -> str:
+    r"""``text`` without escape sequences; other control characters become ``\ufffd``. Newlines and tabs stay."""
+    without = _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    return _CONTROLS.sub("\ufffd", without)
+
+
+def one_line(text: str, limit: int = 300) -> str:
+    """``plain`` text on one line, cut to ``limit`` characters with the count of what is missing."""
+    line = " ".join(plain(text).split())
+    return line if len(line) <= limit else f"{line[:limit]}… ({len(line) - limit} more characters)"
+
+
+def tail(text: str, characters: int) -> str:
+    """The last ``characters`` of ``plain`` text, from the start of a line, with the count of what is missing."""
+    clean = plain(text).rstrip("\n")
+    if len(clean) <= characters:
+        return clean
+    kept = clean[len(clean) - characters :]
+    kept = kept.partition("\n")[2] or kept
+    return f"… ({len(clean) - len(kept)} characters before this)\n{kept}"
+
+
+def size(count: int) -> str:
+    """Bytes for a person: ``1.5 MiB``."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{count} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+def seconds(value: float) -> str:
+    """Seconds for a person: ``0.14 s``, ``12.3 s``."""
+    return f"{value:.2f} s" if value < 10 else f"{value:.1f} s"
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 run``, ``2 runs``, ``2 checks``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,231 @@
+"""What every format for people says, as values: the words are here, the layout is in the formats."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from aotidoctor.model.artifact import ArtifactKind
+from aotidoctor.model.diagnosis import Diagnosis, Status
+from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Source
+from aotidoctor.model.report import Report
+from aotidoctor.model.run import Ending, Exited, NotStarted, Outcome, OutOfMemory, Signalled, TimedOut
+from aotidoctor.reports.text import one_line, plural, seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headline:
+    """The first line. ``tone`` is ``good``, ``bad``, ``unsure`` or ``partial``."""
+
+    word: str
+    text: str
+    tone: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A labelled line of the first screen; ``is_code`` marks text to copy."""
+
+    label: str
+    text: str
+    is_code: bool = False
+
+
+def headline(report: Report) -> Headline:
+    """Verdict and cause."""
+    if report.internal_error is not None:
+        last = report.internal_error.strip().splitlines()[-1:] or ["no details"]
+        return Headline(word="INTERNAL ERROR", text=f"aotidoctor itself failed: {one_line(last[0])}", tone="partial")
+    if report.cannot_examine is not None:
+        return Headline(word="CANNOT EXAMINE", text=one_line(report.cannot_examine), tone="partial")
+    match report.verdict:
+        case "healthy":
+            return Headline(word="HEALTHY", text=_calm(report), tone="good")
+        case "problem" if report.diagnoses:
+            first = report.diagnoses[0]
+            return Headline(word="PROBLEM", text=f"{first.cause}: {one_line(first.title)}", tone="bad")
+        case "problem":
+            return Headline(word="PROBLEM", text="see the evidence", tone="bad")
+        case _ if not any(outcome_failed(outcome) for outcome in report.runs):
+            return Headline(word="UNKNOWN", text="no verdict could be reached", tone="unsure")
+        case _:
+            return Headline(word="UNKNOWN", text="it fails, and no known cause explains why", tone="unsure")
+
+
+def _calm(report: Report) -> str:
+    if report.command == "env":
+        return "this host is ready"
+    if not report.runs:
+        return "nothing wrong found; nothing was run"
+    calls = sum(1 for outcome in report.runs if not outcome_failed(outcome))
+    return f"nothing wrong found in {plural(calls, 'run')}"
+
+
+def outcome_failed(outcome: Outcome) -> bool:
+    """True unless the child ended by itself with its done-marker and without an exception."""
+    match outcome.ending:
+        case Exited(code=0, done=True):
+            return outcome.error is not None
+        case _:
+            return True
+
+
+def first_rows(report: Report) -> tuple[Row, ...]:
+    """The labelled lines under the headline, in the order in which they are read."""
+    if report.diagnoses:
+        return _diagnosis_rows(report, report.diagnoses[0])
+    if report.verdict == "unknown" and report.internal_error is None and report.cannot_examine is None:
+        return _unknown_rows(report)
+    return ()
+
+
+def _diagnosis_rows(report: Report, diagnosis: Diagnosis) -> tuple[Row, ...]:
+    rows = [
+        Row(label="Subject", text=one_line(diagnosis.subject or "")),
+        Row(label="Looked like", text=one_line(diagnosis.looked_like)),
+        Row(label="Is", text=what_it_is(report, diagnosis)),
+        Row(label="How sure", text=how_sure(diagnosis)),
+        Row(label="What to do", text=one_line(diagnosis.remedy.text, 600)),
+        Row(label="", text=diagnosis.remedy.command, is_code=True),
+        Row(label="", text="Tried: with it the failure is gone." if diagnosis.remedy.verified else ""),
+    ]
+    return tuple(row for row in rows if row.text)
+
+
+def what_it_is(report: Report, diagnosis: Diagnosis) -> str:
+    """Observed and expected of the first evidence that the diagnosis rests on."""
+    found = next((item for item in evidence_of(report, diagnosis) if item.observed or item.expected), None)
+    if found is None:
+        return ""
+    parts = (
+        found.observed and f"observed {one_line(found.observed, 160)}",
+        found.expected and f"expected {one_line(found.expected, 160)}",
+    )
+    return ", ".join(part for part in parts if part) + f" [{found.id}]"
+
+
+def evidence_of(report: Report, diagnosis: Diagnosis) -> tuple[Evidence, ...]:
+    """The findings that ``diagnosis`` names, in its order."""
+    by_id = {finding.id: finding for finding in report.findings}
+    return tuple(by_id[name] for name in diagnosis.evidence if name in by_id)
+
+
+def how_sure(diagnosis: Diagnosis) -> str:
+    """``confirmed`` with what was run for it, or ``suspected`` with what would confirm it."""
+    percent = f"{diagnosis.confidence:.0%}"
+    if diagnosis.status is Status.CONFIRMED:
+        because = one_line(diagnosis.confirmation) or "gone with the treatment, back without it"
+        return f"confirmed ({percent}): {because}"
+    more = one_line(diagnosis.would_confirm)
+    return f"suspected ({percent})" + (f"; to confirm: {more}" if more else "")
+
+
+def _unknown_rows(report: Report) -> tuple[Row, ...]:
+    failed = next((outcome for outcome in report.runs if outcome_failed(outcome)), None)
+    rows = []
+    if report.stage:
+        rows.append(Row(label="Fails in", text=report.stage))
+    if failed is not None:
+        rows.append(Row(label="Known", text=f"{ending_text(failed.ending)} in {failed.stage} [{failed.id}]"))
+        if failed.error is not None:
+            rows.append(Row(label="Says", text=one_line(f"{failed.error.type}: {failed.error.message}")))
+        elif failed.stderr_tail.strip():
+            rows.append(Row(label="Says", text=one_line(failed.stderr_tail.strip().splitlines()[-1])))
+    rows.extend(
+        Row(label="Try next" if number == 0 else "", text=text) for number, text in enumerate(next_steps(report))
+    )
+    return tuple(rows)
+
+
+def next_steps(report: Report) -> tuple[str, ...]:
+    """What the user can add so that more can be said."""
+    case, steps = report.case, []
+    if case.inputs is None and case.inputs_error is None:
+        steps.append("give the inputs it fails with: --inputs FILE (or --generate to make some)")
+    if case.options.skip_rungs or case.options.rungs:
+        steps.append("run all rungs: without --rungs and --skip-rungs")
+    if case.options.setup is None and case.contract is not None and case.contract.custom_ops:
+        steps.append("register its custom operators first: --setup FILE")
+    if case.options.reference is None:
+        steps.append("compare with the exported program: --reference exported.pt2")
+    steps.append("-v shows what the child printed; -o DIR keeps the report for a bug report")
+    return tuple(steps)
+
+
+def ending_text(ending: Ending) -> str:
+    """How a child ended, in a few words."""
+    match ending:
+        case Exited(code=0, done=True):
+            return "ok"
+        case Exited(code=code, done=done):
+            return f"exit {code}" + ("" if done else " without a result")
+        case Signalled(name=name, by_us=by_us, core_dumped=core):
+            return name + (" (sent by aotidoctor)" if by_us else "") + (", core dumped" if core else "")
+        case TimedOut(limit=limit):
+            return f"no end within {seconds(limit)}"
+        case OutOfMemory(reason=reason):
+            return f"out of memory ({one_line(reason, 80)})"
+        case NotStarted(reason=reason):
+            return f"not started ({one_line(reason, 80)})"
+
+
+def run_ending(outcome: Outcome) -> str:
+    """``ending_text``, or ``raised Type`` when the worker caught an exception."""
+    if outcome.error is not None:
+        return f"raised {one_line(outcome.error.type, 60)}"
+    return ending_text(outcome.ending)
+
+
+def took_effect(outcome: Outcome) -> str:
+    """``yes``, ``no`` or ``unknown`` where the run changed a setting; empty where it changed none."""
+    if outcome.took_effect is None:
+        return "unknown" if outcome.request.env else ""
+    return "yes" if outcome.took_effect else "no"
+
+
+def source_text(source: Source | None) -> str:
+    """``file:line`` or ``R2 stderr``."""
+    match source:
+        case FileSource(file=file, line=line):
+            return one_line(file, 120) + (f":{line}" if line is not None else "")
+        case RunSource(run=run, stream=stream, line=line):
+            return f"{run} {stream}" + (f":{line}" if line is not None else "")
+        case None:
+            return ""
+
+
+def env_text(env: Mapping[str, str | None]) -> str:
+    """Changes of the environment as a shell writes them."""
+    return " ".join(
+        f"{name}={shlex.quote(value)}" if value is not None else f"-u {name}" for name, value in env.items()
+    )
+
+
+def command_text(argv: Sequence[str]) -> str:
+    """The command, quoted for a shell; the path of the interpreter or script is left out."""
+    if not argv:
+        return "aotidoctor"
+    first = argv[0].rsplit("/", 1)[-1]
+    head = "python -m aotidoctor" if first == "__main__.py" else first
+    return " ".join((head, *(shlex.quote(word) for word in argv[1:])))
+
+
+def has_artifact(report: Report) -> bool:
+    """False where no file was asked for (``env``)."""
+    return bool(report.case.artifact.path)
+
+
+def artifact_text(report: Report) -> str:
+    """Path, kind and size on one line."""
+    artifact = report.case.artifact
+    if artifact.kind is ArtifactKind.MISSING:
+        return f"{one_line(artifact.path)} (missing)"
+    return f"{one_line(artifact.path)} ({artifact.kind.value}, {artifact.size:,} bytes)"
+
+
+def partial_note(report: Report) -> str:
+    """Why the report is partial; empty when it is whole."""
+    if report.interrupted:
+        return "Partial: interrupted."
+    return "Partial: time or budget ran out." if report.out_of_time else ""
