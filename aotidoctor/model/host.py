@@ -8,12 +8,17 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TorchBuild:
-    """The torch that the worker would import. ``cuda`` is the CUDA version it was built for, None for a CPU build."""
+    """The torch that the worker would import.
+
+    ``cuda``, ``hip`` and ``xpu`` are the toolkit versions it was built for, None where it was not.
+    """
 
     version: str
     path: str
     cuda: str | None = None
     cxx11_abi: bool | None = None
+    hip: str | None = None
+    xpu: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,67 @@
+"""Tools, allow-listed environment variables and the C library: what a report says about this machine's set-up."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+TOOLS = ("g++", "clang++", "c++", "ld", "gdb", "cuda-gdb", "py-spy", "compute-sanitizer", "valgrind", "nvcc")
+_COMPILERS = ("CXX", "g++", "clang++", "c++")
+
+_PREFIXES = (
+    "TORCH", "PYTORCH", "AOT_", "AOTI_", "AOTINDUCTOR_", "CUDA_", "CUBLAS_", "CUDNN_", "NCCL_", "OMP_", "GOMP_", "KMP_",
+    "MKL_", "ATEN_", "TRITON_", "MALLOC_", "NVIDIA_",
+)  # fmt: skip
+_NAMES = frozenset({
+    "CI", "CXX", "CC", "COLUMNS", "CPATH", "FORCE_COLOR", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "LD_PRELOAD",
+    "LIBRARY_PATH", "NO_COLOR", "PATH", "PYTHONPATH", "PYTHONUNBUFFERED", "TERM", "TMPDIR", "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+})  # fmt: skip
+_SECRET_WORDS = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "API_KEY", "ACCESS_KEY", "AUTH")
+
+
+def allowed(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that can change how a package runs, in order of name; never one that sounds like a secret."""
+    return {
+        name: environ[name]
+        for name in sorted(environ)
+        if (name in _NAMES or name.startswith(_PREFIXES)) and not any(word in name.upper() for word in _SECRET_WORDS)
+    }
+
+
+def find_tools(environ: Mapping[str, str]) -> dict[str, str | None]:
+    """Tool name → path. ``CXX`` is there when the variable is set; its first word is looked up."""
+    path = os.pathsep.join((environ.get("PATH", os.defpath), str(Path(sys.executable).parent)))
+    tools = {name: shutil.which(name, path=path) for name in TOOLS}
+    chosen = environ.get("CXX", "").split()
+    if chosen:
+        tools["CXX"] = shutil.which(chosen[0], path=path)
+    return tools
+
+
+def compiler(tools: Mapping[str, str | None]) -> str | None:
+    """The C++ compiler that a load of a package without .so would use: ``CXX``, else g++, clang++ or c++."""
+    if "CXX" in tools:
+        return tools["CXX"]
+    return next((tools[name] for name in _COMPILERS if tools.get(name)), None)
+
+
+def glibc_version() -> str | None:
+    """``2.36``; None on a C library that does not say."""
+    try:
+        text = os.confstr("CS_GNU_LIBC_VERSION")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return text.split()[-1] if text else None
+
+
+def in_container(environ: Mapping[str, str]) -> bool | None:
+    """True where something says so; None, not False, where nothing does: there is no proof of the contrary."""
+    if "container" in environ or "KUBERNETES_SERVICE_HOST" in environ:
+        return True
+    if any(Path(mark).exists() for mark in ("/.dockerenv", "/run/.containerenv")):
+        return True
+    return None
