@@ -1,0 +1,118 @@
+"""The two operator libraries: one in C++ with a switch, read from ZOO_MODE at each call, and one in Python."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+CPP = r"""
+#include <torch/library.h>
+#include <ATen/ATen.h>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+static std::vector<void*> kept;
+
+__attribute__((noinline)) static int dive(volatile char* above, int n) {
+  volatile char frame[4096];
+  frame[0] = above[0];
+  return dive(frame, n + 1) + frame[0];
+}
+
+at::Tensor misbehave(const at::Tensor& x) {
+  const char* env = std::getenv("ZOO_MODE");
+  std::string mode = env ? env : "";
+  if (mode == "abort") std::abort();
+  if (mode == "segv") { volatile int* p = nullptr; *p = 1; }
+  if (mode == "fpe") { std::raise(SIGFPE); }
+  if (mode == "ill") { __builtin_trap(); }
+  if (mode == "bus") { std::raise(SIGBUS); }
+  if (mode == "stack") { volatile char c = 0; return at::full_like(x, dive(&c, 0)); }
+  if (mode == "heap") { char* p = (char*)std::malloc(64); std::memset(p, 0x41, 4096); std::free(p); char* q = (char*)std::malloc(4096); std::free(q); }
+  if (mode == "double_free") { void* p = std::malloc(100000); std::free(p); std::free(p); }
+  if (mode == "terminate") { []() noexcept { throw std::runtime_error("thrown where none may be"); }(); }
+  if (mode == "throw_int") throw 42;
+  if (mode == "throw_std") throw std::out_of_range("the index is beyond the vocabulary");
+  if (mode == "torch_check") TORCH_CHECK(false, "zoo::misbehave: the vocabulary file is missing");
+  if (mode == "spin") { volatile bool on = true; while (on) {} }
+  if (mode == "sleep") { for (;;) sleep(1); }
+  if (mode == "exit0") std::exit(0);
+  if (mode == "exit3") std::exit(3);
+  if (mode == "exit0_raw") _exit(0);
+  if (mode == "sigkill") { kill(getpid(), SIGKILL); pause(); }
+  if (mode == "sigterm") { kill(getpid(), SIGTERM); pause(); }
+  if (mode == "leak") { size_t n = 32u << 20; void* p = std::malloc(n); std::memset(p, 1, n); kept.push_back(p); }
+  if (mode == "undefined") return at::Tensor();
+  if (mode == "wrong_shape") return at::ones({2, 16}, x.options());
+  if (mode == "wrong_dtype") return x.to(at::kDouble);
+  if (mode == "wrong_stride") return (x * 2).t().contiguous().t();
+  if (mode == "mutates") { const_cast<at::Tensor&>(x).mul_(3); return x * 2; }
+  if (mode == "returns_input") return x;
+  if (mode == "nan") return at::full_like(x, std::nan(""));
+  if (mode == "rand") return at::rand_like(x);
+  if (mode == "bad_alloc") { return at::empty({1LL << 50}, x.options()); }
+  return x * 2;
+}
+
+at::Tensor misbehave_meta(const at::Tensor& x) { return at::empty_like(x); }
+
+TORCH_LIBRARY(zoo, m) { m.def("misbehave(Tensor x) -> Tensor"); }
+TORCH_LIBRARY_IMPL(zoo, CPU, m) { m.impl("misbehave", &misbehave); }
+TORCH_LIBRARY_IMPL(zoo, Meta, m) { m.impl("misbehave", &misbehave_meta); }
+"""
+
+PYTHON = """
+import torch
+
+LIB = torch.library.Library("zoopy", "DEF")
+LIB.define("{schema}")
+
+
+def fake(x, factor, *rest):
+    return torch.empty_like(x)
+
+
+def real(x, factor, *rest):
+    {body}
+
+
+LIB.impl("scale", real, "{key}")
+LIB.impl("scale", fake, "Meta")
+"""
+
+
+def python_op(
+    *,
+    schema: str = "scale(Tensor x, float factor) -> Tensor",
+    body: str = "return x * factor",
+    key: str = "CPU",
+) -> str:
+    """A setup file that registers ``zoopy::scale``; the defaults are the operator as it was at export."""
+    return PYTHON.format(schema=schema, body=body, key=key)
+
+
+def cpp_op(library: Path, mode: str) -> str:
+    """A setup file that loads the C++ library and sets its switch."""
+    return f'import os\n\nimport torch\n\nos.environ["ZOO_MODE"] = {mode!r}\ntorch.ops.load_library({str(library)!r})\n'
+
+
+def build_cpp(library: Path) -> None:
+    """Compile the C++ library to ``library`` with one plain compiler call."""
+    import torch
+
+    compiler = shutil.which("g++")
+    assert compiler is not None
+    home = Path(torch.__file__).parent
+    source = library.with_suffix(".cpp")
+    source.write_text(CPP)
+    abi = int(torch._C._GLIBCXX_USE_CXX11_ABI)
+    includes = [f"-I{home / 'include'}", f"-I{home / 'include/torch/csrc/api/include'}"]
+    command = [compiler, "-shared", "-fPIC", "-O1", "-std=c++20", f"-D_GLIBCXX_USE_CXX11_ABI={abi}", *includes]
+    command += [str(source), "-o", str(library), f"-L{home / 'lib'}", "-ltorch", "-ltorch_cpu", "-lc10"]
+    subprocess.run(command, check=True, capture_output=True, text=True)
