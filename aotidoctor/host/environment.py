@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,12 +33,18 @@ def allowed(environ: Mapping[str, str]) -> dict[str, str]:
 
 def find_tools(environ: Mapping[str, str]) -> dict[str, str | None]:
     """Tool name → path. ``CXX`` is there when the variable is set; its first word is looked up."""
-    path = os.pathsep.join((environ.get("PATH", os.defpath), str(Path(sys.executable).parent)))
-    tools = {name: shutil.which(name, path=path) for name in TOOLS}
+    folders = [*environ.get("PATH", os.defpath).split(os.pathsep), str(Path(sys.executable).parent)]
+    tools = {name: _which(name, folders) for name in TOOLS}
     chosen = environ.get("CXX", "").split()
     if chosen:
-        tools["CXX"] = shutil.which(chosen[0], path=path)
+        tools["CXX"] = _which(chosen[0], folders)
     return tools
+
+
+def _which(name: str, folders: list[str]) -> str | None:
+    # shutil.which does the same, at the price of importing every compression module.
+    paths = [name] if "/" in name else [f"{folder}/{name}" for folder in folders if folder]
+    return next((path for path in paths if os.access(path, os.X_OK) and not Path(path).is_dir()), None)
 
 
 def compiler(tools: Mapping[str, str | None]) -> str | None:

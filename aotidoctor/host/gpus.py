@@ -7,24 +7,25 @@ from pathlib import Path
 
 from aotidoctor.model.host import Gpu
 
-_DRIVER = re.compile(r"Kernel Module(?: for \S+)?\s+(\d+\.\d+(?:\.\d+)?)")
-_LIBCUDA = re.compile(r"libcuda\.so\.(\d{3,}\.\d+(?:\.\d+)?)$")
+_DRIVER = r"Kernel Module(?: for \S+)?\s+(\d+\.\d+(?:\.\d+)?)"
+_LIBCUDA = r"libcuda\.so\.(\d{3,}\.\d+(?:\.\d+)?)$"
 
-# Marketing names to compute capability, most specific first; a name that is not here leaves it unknown.
+# Marketing names to compute capability, most specific first; a name that is not here leaves it unknown. Plain strings:
+# most hosts have no GPU, and compiling all this would cost every start milliseconds.
 _CAPABILITIES = (
-    (re.compile(r"\b(B300|GB300)\b"), "103"),
-    (re.compile(r"\b(B100|B200|GB200)\b"), "100"),
-    (re.compile(r"\bRTX (PRO \d+ Blackwell|50\d0)|RTX PRO"), "120"),
-    (re.compile(r"\b(H100|H200|H800|H20|GH200)\b"), "90"),
-    (re.compile(r"\b(L4|L40S?|L20)\b|RTX 40\d0|RTX (2000|4000|4500|5000|6000) Ada"), "89"),
-    (re.compile(r"\bOrin\b"), "87"),
-    (re.compile(r"\b(A2|A10G?|A16|A40)\b|RTX 30\d0|RTX A\d000"), "86"),
-    (re.compile(r"\b(A30|A100|A800)\b"), "80"),
-    (re.compile(r"\bT4G?\b|RTX 20\d0|GTX 16\d0|Quadro RTX|TITAN RTX"), "75"),
-    (re.compile(r"\bXavier\b"), "72"),
-    (re.compile(r"\bV100S?\b|TITAN V\b|GV100"), "70"),
-    (re.compile(r"\b(P4|P40)\b|GTX 10\d0|TITAN Xp?\b"), "61"),
-    (re.compile(r"\bP100\b|GP100"), "60"),
+    (r"\b(B300|GB300)\b", "103"),
+    (r"\b(B100|B200|GB200)\b", "100"),
+    (r"\bRTX (PRO \d+ Blackwell|50\d0)|RTX PRO", "120"),
+    (r"\b(H100|H200|H800|H20|GH200)\b", "90"),
+    (r"\b(L4|L40S?|L20)\b|RTX 40\d0|RTX (2000|4000|4500|5000|6000) Ada", "89"),
+    (r"\bOrin\b", "87"),
+    (r"\b(A2|A10G?|A16|A40)\b|RTX 30\d0|RTX A\d000", "86"),
+    (r"\b(A30|A100|A800)\b", "80"),
+    (r"\bT4G?\b|RTX 20\d0|GTX 16\d0|Quadro RTX|TITAN RTX", "75"),
+    (r"\bXavier\b", "72"),
+    (r"\bV100S?\b|TITAN V\b|GV100", "70"),
+    (r"\b(P4|P40)\b|GTX 10\d0|TITAN Xp?\b", "61"),
+    (r"\bP100\b|GP100", "60"),
 )
 
 
@@ -49,7 +50,7 @@ def _gpu(index: int, folder: Path) -> Gpu:
 
 def capability_of(name: str) -> str | None:
     """Compute capability (``90``) of a GPU by its marketing name, None when the name is not known."""
-    return next((capability for pattern, capability in _CAPABILITIES if pattern.search(name)), None)
+    return next((capability for pattern, capability in _CAPABILITIES if re.search(pattern, name)), None)
 
 
 def read_driver(libcuda: str | None, root: str = "/") -> str | None:
@@ -58,10 +59,10 @@ def read_driver(libcuda: str | None, root: str = "/") -> str | None:
     The library decides which CUDA it can serve: a forward-compatibility package is newer than the kernel module.
     """
     if libcuda:
-        match = _LIBCUDA.search(str(Path(libcuda).resolve()))
+        match = re.search(_LIBCUDA, str(Path(libcuda).resolve()))
         if match:
             return match[1]
-    match = _DRIVER.search(_read(Path(root, "proc/driver/nvidia/version")))
+    match = re.search(_DRIVER, _read(Path(root, "proc/driver/nvidia/version")))
     return match[1] if match else None
 
 
