@@ -1,0 +1,115 @@
+"""Does it do the same again?
+
+What it does
+    Repeats the plain run in another fresh process, and compares the two calls within the first one.
+
+Why it matters
+    A failure that comes and goes, or outputs that change between equal calls, point at randomness, races or memory that
+    nobody wrote, not at the inputs' metadata.
+
+Example
+    outputs: observed other values in the second call, expected the same bits
+
+When it is wrong
+    A model that writes to its own inputs or buffers changes between calls by design: the mutation finding says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.run import Outcome, Request
+from aotidoctor.probes.payload import run_request
+from aotidoctor.probes.plain_run import read_ending
+from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.results import calls_made, inputs, outputs, same_outputs
+
+CODE, NAME = "AD-RUN-002", "again"
+
+
+def plan(case: Case, history: History) -> Request | NotChecked:
+    """Asked unless the static findings or the symptom already explain what happens."""
+    plain = history.outcomes.get("plain_run")
+    if plain is None:
+        return unasked(CODE, NAME, "there was no plain run")
+    if case.options.repeat < 2:
+        return unasked(CODE, NAME, "--repeat 1")
+    if history.errors("AD-IN", "AD-ART", "AD-HOST", "AD-LOAD"):
+        return unasked(CODE, NAME, "a static finding already explains the behaviour")
+    if plain.error is not None and not history.has("AD-RUN-001", "signalled"):
+        return unasked(CODE, NAME, "an exception was raised: its words, not its frequency, decide")
+    if case.inputs is None:
+        return unasked(CODE, NAME, "nothing was called: no inputs")
+    return run_request(case, NAME, "the same, in another fresh process")
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """One finding: same, flaky, or differs."""
+    plain = history.outcomes["plain_run"]
+    if succeeded(plain) and succeeded(outcome):
+        return [_compare(case, plain, outcome)]
+    if succeeded(plain) != succeeded(outcome):
+        ending = read_ending(CODE, case, outcome if succeeded(plain) else plain)
+        return [
+            evidence(
+                CODE,
+                "flaky",
+                Severity.ERROR,
+                outcome,
+                subject=ending.subject,
+                observed=f"1 of 2 runs failed: {ending.observed}",
+                expected="the same ending in each run",
+                facts={**ending.facts, "failed": 1, "runs": 2},
+            )
+        ]
+    return [
+        evidence(
+            CODE,
+            "same",
+            Severity.INFO,
+            outcome,
+            observed="2 of 2 runs failed alike",
+            expected="the same ending in each run",
+            facts={"failed": 2, "runs": 2},
+        )
+    ]
+
+
+def _compare(case: Case, plain: Outcome, outcome: Outcome) -> Evidence:
+    within = calls_made(plain) < 2 or same_outputs(outputs(plain, 0), outputs(plain, 1))
+    between = same_outputs(outputs(plain, 0), outputs(outcome, 0))
+    changed = any(value.changed for value in inputs(plain))
+    random_ops = case.contract.needs.random_ops if case.contract is not None else ()
+    if within and between:
+        return evidence(
+            CODE, "same", Severity.INFO, outcome, observed="bit-identical outputs", expected="the same bits"
+        )
+    # With inputs changed by the first call the second call is another call: no verdict on determinism.
+    severity = Severity.INFO if changed and between else Severity.ERROR
+    return evidence(
+        CODE,
+        "differs",
+        severity,
+        outcome,
+        subject=", ".join(random_ops) or None,
+        observed=f"other values in {'another process' if within else 'the second call'}",
+        expected="the same bits for the same inputs",
+        facts={
+            "within_process": not within,
+            "between_processes": not between,
+            "random_ops": random_ops,
+            "inputs_changed": changed,
+        },
+    )
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="does it do the same again?",
+    asked_when="when it returned or died without an explanation",
+    plan=plan,
+    read=read,
+)

@@ -1,0 +1,133 @@
+"""What the checks compiled into the package say (AOTI_RUNTIME_CHECK_INPUTS=1).
+
+What it does
+    Repeats the run with the package's own input checks switched on. They are compiled into every package since
+    PyTorch 2.7, are off by default and are read at the first call of a loaded package.
+
+Why it matters
+    They turn a silent fault into an exception, and after each custom operator they compare the real result with what
+    its fake kernel promised.
+
+Example
+    args[0]: observed "unmatched dtype, expected: 4(at::kLong), but got: 3"
+
+When it is wrong
+    They name inputs by flat index, never test the rank first, stop at the first fault and refuse harmless calls (batch 1
+    below a compiled minimum, a uint8 mask for bool).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.run import Outcome, Request
+from aotidoctor.probes.payload import run_request
+from aotidoctor.probes.plain_run import read_ending
+from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+
+CODE, NAME = "AD-RUN-003", "check_inputs"
+VARIABLE = "AOTI_RUNTIME_CHECK_INPUTS"
+INPUT_COMPLAINTS = (
+    "check-dtype",
+    "check-low",
+    "check-high",
+    "check-dim",
+    "check-stride",
+    "check-device",
+    "check-input-relation",
+)
+
+
+def plan(case: Case, history: History) -> Request | NotChecked:
+    """Asked when a complaint would add something to what the static comparison already says."""
+    if "plain_run" not in history.outcomes or case.inputs is None:
+        return unasked(CODE, NAME, "there was no call to repeat")
+    if checks_compiled_in(case) is False:
+        return unasked(CODE, NAME, f"the package has no input checks compiled in: {VARIABLE} would have no effect")
+    if not _worth_asking(case, history):
+        return unasked(CODE, NAME, "the contract was compared statically and there is no custom operator to check")
+    request = run_request(case, NAME, "the package's own input checks", calls=1)
+    return Request(
+        probe=request.probe,
+        job=request.job,
+        payload=request.payload,
+        env={VARIABLE: "1"},
+        fresh=request.fresh,
+        timeout=request.timeout,
+        memory_limit=request.memory_limit,
+        purpose=request.purpose,
+    )
+
+
+def checks_compiled_in(case: Case) -> bool | None:
+    """Whether the shared object has the checks; None when it does not tell."""
+    objects = case.model.shared_objects if case.model is not None else ()
+    return objects[0].features.input_checks if objects else None
+
+
+def _worth_asking(case: Case, history: History) -> bool:
+    plain = history.outcomes["plain_run"]
+    if case.contract is None or case.contract.source != "wrapper.cpp" or case.contract.custom_ops:
+        return plain.stage not in ("load", "setup", "inputs", "import")
+    silent_fault = succeeded(plain) and bool(history.errors("AD-IN"))
+    unexplained = not succeeded(plain) and plain.stage.startswith("run") and not history.errors("AD-IN", "AD-HOST")
+    return silent_fault or unexplained
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """One finding: silent, or the complaint with its facts."""
+    if succeeded(outcome):
+        return [evidence(CODE, "silent", Severity.INFO, outcome, observed="no complaint", expected="no complaint")]
+    ending = read_ending(CODE, case, outcome)
+    symptom = str(ending.facts.get("symptom"))
+    subject = _subject(case, symptom, ending)
+    severity = Severity.WARN if _refuses_harmless(case, history, symptom) else Severity.ERROR
+    return [
+        Evidence(
+            code=CODE,
+            kind=ending.kind,
+            severity=severity,
+            subject=subject,
+            observed=ending.observed,
+            expected="no complaint",
+            message=f"{subject or ending.facts.get('stage')}: {ending.facts.get('line') or ending.observed}",
+            source=ending.source,
+            facts={**ending.facts, **_input_facts(case, ending)},
+        )
+    ]
+
+
+def _refuses_harmless(case: Case, history: History, symptom: str) -> bool:
+    """The static comparison knows this package's contract in full and found nothing worse than a warning."""
+    if symptom not in INPUT_COMPLAINTS or case.contract is None or case.contract.source != "wrapper.cpp":
+        return False
+    return not history.errors("AD-IN")
+
+
+def _subject(case: Case, symptom: str, ending: Evidence) -> str | None:
+    if symptom == "check-op":
+        op = ending.facts.get("op")
+        return str(op) if op else ending.subject
+    return str(_input_facts(case, ending).get("path") or "") or None
+
+
+def _input_facts(case: Case, ending: Evidence) -> dict[str, FactValue]:
+    """The user's path of ``input_handles[i]``."""
+    index = ending.facts.get("index")
+    if case.contract is None or not isinstance(index, str) or not index.isdigit():
+        return {}
+    leaves = case.contract.tensor_leaves()
+    at = int(index)
+    return {"path": leaves[at].path, "input_index": at} if at < len(leaves) else {}
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="what do the package's own input checks say?",
+    asked_when="when a fault stayed silent or is unexplained, when custom operators run, or without a static contract",
+    plan=plan,
+    read=read,
+)

@@ -1,0 +1,67 @@
+"""Where in C++ was it raised? (TORCH_SHOW_CPP_STACKTRACES=1)
+
+What it does
+    Repeats an unexplained exception in a new interpreter with C++ stack traces switched on.
+
+Why it matters
+    Exceptions of the package's own checks carry no frames by default; with them the function that raised is named.
+
+Example
+    run1: observed raised from cpp_fused_add_0, expected a known error
+
+When it is wrong
+    Errors that already carry frames only get longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.run import Outcome, Request
+from aotidoctor.probes.payload import run_request
+from aotidoctor.probes.plain_run import read_ending
+from aotidoctor.probes.probe import History, Probe, evidence, unasked
+
+CODE, NAME = "AD-RUN-007", "cpp_stack"
+
+
+def plan(case: Case, history: History) -> Request | NotChecked:
+    """Asked for an exception that nothing explains and that carries no C++ frames yet."""
+    raised = [item for item in history.findings if item.code == "AD-RUN-001" and item.kind == "raised"]
+    if not raised or raised[0].facts.get("symptom") != "other" or history.errors("AD-IN", "AD-ART", "AD-HOST"):
+        return unasked(CODE, NAME, "there is no unexplained exception")
+    if "function" in raised[0].facts:
+        return unasked(CODE, NAME, "the exception already names where it was raised")
+    request = run_request(case, NAME, "with C++ stack traces", calls=1)
+    return replace(request, env={"TORCH_SHOW_CPP_STACKTRACES": "1"}, fresh=True)
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """One finding: the frame, or that there is still none."""
+    ending = read_ending(CODE, case, outcome)
+    function = ending.facts.get("function")
+    return [
+        evidence(
+            CODE,
+            "frame" if function else "no-frame",
+            Severity.INFO,
+            outcome,
+            subject=str(function) if function else None,
+            observed=f"raised from {function}" if function else "no C++ frame",
+            expected="the function that raised",
+            facts=ending.facts,
+        )
+    ]
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="where in C++ was it raised?",
+    asked_when="for an exception that nothing explains and that names no function",
+    plan=plan,
+    read=read,
+)

@@ -1,0 +1,91 @@
+"""Does memory grow call by call?
+
+What it does
+    Calls the loaded package 40 times in one process and reads the resident size after each call.
+
+Why it matters
+    A custom operator that keeps its buffers kills the server hours later, by the OOM killer, in an innocent call.
+
+Example
+    resident size: observed +4.0 MiB per call over 30 calls, expected steady
+
+When it is wrong
+    Caches fill in the first calls; only growth that goes on through the second half counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.run import Outcome, Request
+from aotidoctor.probes.payload import run_request
+from aotidoctor.probes.plain_run import read_ending
+from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.results import resident_sizes
+
+CODE, NAME = "AD-RUN-008", "growth"
+CALLS = 40
+# Less than a page per call is allocator noise.
+LEAST_BYTES_PER_CALL = 4096
+# A call slower than this would make the rung cost more than it can tell.
+SLOWEST_CALL_S = 0.25
+
+
+def plan(case: Case, history: History) -> Request | NotChecked:
+    """Asked when custom operators run, or by name with --rungs."""
+    plain = history.outcomes.get("plain_run")
+    if plain is None or not succeeded(plain) or case.inputs is None:
+        return unasked(CODE, NAME, "the plain run gave no outputs")
+    if history.errors("AD-IN"):
+        return unasked(CODE, NAME, "a static finding already explains a failure")
+    asked = case.options.rungs is not None and NAME in case.options.rungs
+    if not asked and (case.contract is None or not case.contract.custom_ops):
+        return unasked(CODE, NAME, "no custom operator runs; ask with --rungs growth")
+    if not asked and plain.stages.get("run2", 0.0) > SLOWEST_CALL_S:
+        return unasked(CODE, NAME, f"a call takes {plain.stages['run2']:.1f} s; ask with --rungs growth")
+    return run_request(case, NAME, f"{CALLS} calls in one process", calls=CALLS, observe=["rss"])
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """One finding: grows or steady (or the ending, where a later call failed)."""
+    if not succeeded(outcome):
+        return [read_ending(CODE, case, outcome)]
+    sizes = resident_sizes(outcome)
+    rate = _rate(sizes)
+    if rate < LEAST_BYTES_PER_CALL:
+        return [evidence(CODE, "steady", Severity.INFO, outcome, observed="steady", expected="steady")]
+    ops = case.contract.custom_ops if case.contract is not None else ()
+    return [
+        evidence(
+            CODE,
+            "grows",
+            Severity.ERROR,
+            outcome,
+            subject=ops[0] if len(ops) == 1 else None,
+            observed=f"+{rate / 1024:.1f} KiB per call over {len(sizes)} calls",
+            expected="a steady resident size",
+            facts={"bytes_per_call": int(rate), "has_custom_ops": bool(ops)},
+        )
+    ]
+
+
+def _rate(sizes: list[int]) -> float:
+    """Bytes per call over the second half, 0 unless both of its quarters grow."""
+    half = sizes[len(sizes) // 2 :]
+    if len(half) < 8:
+        return 0.0
+    middle = len(half) // 2
+    first, second = half[middle] - half[0], half[-1] - half[middle]
+    return (half[-1] - half[0]) / (len(half) - 1) if first > 0 and second > 0 else 0.0
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="does memory grow call by call?",
+    asked_when="when custom operators run and the calls are quick, or with --rungs growth",
+    plan=plan,
+    read=read,
+)

@@ -1,0 +1,85 @@
+"""Do the outputs depend on memory that nobody wrote?
+
+What it does
+    Runs again with the allocator filling every fresh block with a byte pattern (glibc M_PERTURB) before the package is
+    loaded, and compares the outputs with those of the plain run.
+
+Why it matters
+    A kernel that reads torch.empty(), or past the end of a buffer, computes with whatever the heap holds: right today,
+    wrong in the server.
+
+Example
+    result: observed other values with filled memory, expected the same bits
+
+When it is wrong
+    Where the C library has no such switch (musl, macOS) the setting has no effect, and the report says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.run import Outcome, Request
+from aotidoctor.probes.payload import device_of, run_request
+from aotidoctor.probes.plain_run import read_ending
+from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.results import outputs, same_outputs
+
+CODE, NAME = "AD-RUN-009", "memory_fill"
+# Not 0x00 (what fresh pages hold anyway) and not 0xFF (NaN in every float type, which a later max() may swallow).
+FILL = 0x5A
+
+
+def plan(case: Case, history: History) -> Request | NotChecked:
+    """Asked when the plain run returned, on the CPU, and no static finding explains wrong numbers."""
+    if not succeeded(history.outcomes.get("plain_run")) or case.inputs is None:
+        return unasked(CODE, NAME, "there are no outputs to compare")
+    if device_of(case) != "cpu":
+        return unasked(CODE, NAME, "device memory does not come from malloc")
+    if history.errors("AD-IN"):
+        return unasked(CODE, NAME, "a static finding already explains wrong numbers")
+    return run_request(case, NAME, "fresh memory filled with a pattern", perturb=FILL)
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """One finding: depends or independent."""
+    if not succeeded(outcome):
+        return [read_ending(CODE, case, outcome)]
+    same = same_outputs(outputs(history.outcomes["plain_run"], 0), outputs(outcome, 0))
+    random_between = history.has("AD-RUN-002", "differs") and _differs_between(history)
+    if same or random_between:
+        kind, severity, observed = "independent", Severity.INFO, "bit-identical outputs"
+        if random_between:
+            kind, observed = "undecided", "outputs differ between equal processes already"
+        return [evidence(CODE, kind, severity, outcome, observed=observed, expected="the same bits")]
+    ops = case.contract.needs.uninitialized_ops if case.contract is not None else ()
+    return [
+        evidence(
+            CODE,
+            "depends",
+            Severity.ERROR,
+            outcome,
+            subject=", ".join(ops) or None,
+            observed=f"other values when fresh memory holds 0x{FILL:02x}",
+            expected="the same bits",
+            facts={"fill": FILL, "uninitialized_ops": ops},
+        )
+    ]
+
+
+def _differs_between(history: History) -> bool:
+    return any(
+        item.code == "AD-RUN-002" and item.facts.get("between_processes") is True for item in history.findings
+    )
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="do the outputs depend on memory nobody wrote?",
+    asked_when="when it returned and no static finding explains wrong numbers",
+    plan=plan,
+    read=read,
+)

@@ -1,0 +1,148 @@
+"""What happens when the package is loaded and called as the user does it.
+
+What it does
+    Loads the package through PyTorch's own loader in a child process and calls it twice with the inputs, with no
+    setting changed. The first real error is kept: the loader is called directly, so that "Loading outdated pt2 file"
+    (printed by aoti_load_package for any error, followed by a second attempt) does not hide it.
+
+Why it matters
+    It is the failure itself: exception, signal, silent end, or an answer. Everything else is compared with it.
+
+Example
+    run1: observed SIGSEGV, expected outputs
+
+When it is wrong
+    "It returned" is no evidence of health: most input faults give wrong numbers without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.model.artifact import ArtifactKind
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Request, Signalled, TimedOut
+from aotidoctor.probes.payload import RUNNABLE, run_request
+from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.symptoms import Symptom, recognise
+
+CODE, NAME = "AD-RUN-001", "plain_run"
+# With one of these the package cannot be run, or must not be: its static finding is the answer.
+FORBIDDING = ("AD-ART-001", "AD-ART-002", "AD-ART-003", "AD-ART-004", "AD-ART-005")
+
+
+def plan(case: Case, history: History) -> Request | NotChecked:
+    """One child, unless the static findings forbid it or there is nothing to run it with."""
+    reason = reason_not_to_run(case, history)
+    return unasked(CODE, NAME, reason) if reason else run_request(case, NAME, "the failure as the user sees it")
+
+
+def reason_not_to_run(case: Case, history: History) -> str | None:
+    """Why no child may run this package, or None."""
+    forbidding = history.errors(*FORBIDDING)
+    if forbidding:
+        return f"the package is not executed: {forbidding[0].message}"
+    if case.artifact.kind not in RUNNABLE:
+        return f"the file is no AOTI package ({case.artifact.kind.value})"
+    if case.artifact.kind is ArtifactKind.BARE_SO and case.inputs is None:
+        return "a bare .so is only run with inputs"
+    if case.host.torch is None:
+        return f"torch is not installed here: {case.host.torch_problem or 'pip install aotidoctor[torch]'}"
+    unavailable = history.errors("AD-HOST-001", "AD-HOST-003")
+    if unavailable:
+        return f"this host cannot run it: {unavailable[0].message}"
+    return None
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """Exactly one finding: how it ended, with the symptom that its words show."""
+    return [read_ending(CODE, case, outcome)]
+
+
+def read_ending(code: str, case: Case, outcome: Outcome) -> Evidence:
+    """The ending of a run as evidence with stage, signal, symptom and the facts of its words."""
+    if succeeded(outcome):
+        count = len(_outputs(outcome))
+        observed = f"{count} output(s)" if count else "loaded"
+        return evidence(
+            code, "ok", Severity.INFO, outcome, observed=observed, expected="no failure", facts={"stage": "done"}
+        )
+    kind, observed, facts = _ending(outcome)
+    symptom = _symptom(outcome)
+    facts |= {"stage": outcome.stage, "symptom": symptom.name, "line": symptom.line, **_custom_ops(case), **symptom.facts}
+    return evidence(
+        code,
+        kind,
+        Severity.ERROR,
+        outcome,
+        subject=_subject(case, facts),
+        observed=observed,
+        expected="the stage to finish",
+        message=f"{outcome.stage}: {observed}" + (f": {symptom.line}" if symptom.line else ""),
+        stream="result" if outcome.error is not None else "stderr",
+        facts=facts,
+    )
+
+
+def _ending(outcome: Outcome) -> tuple[str, str, dict[str, FactValue]]:
+    match outcome.ending:
+        case Signalled(name=name, signal=number):
+            return "signalled", name, {"signal": name, "number": number}
+        case TimedOut(limit=limit):
+            return "timed-out", f"no end within {limit:g} s", {"limit": limit}
+        case OutOfMemory(reason=reason):
+            return "out-of-memory", f"killed for memory ({reason})", {}
+        case NotStarted(reason=reason):
+            return "not-started", reason, {}
+        case Exited(code=code, done=done):
+            if outcome.error is not None:
+                return "raised", f"{outcome.error.type}: {_head(outcome.error.message)}", {"type": outcome.error.type}
+            return "exited", f"exit status {code} in the middle of {outcome.stage}", {"exit_code": code, "done": done}
+
+
+def _head(message: str) -> str:
+    return next((line.strip()[:200] for line in message.splitlines() if line.strip()), "")
+
+
+def _symptom(outcome: Outcome) -> Symptom:
+    """The words of the exception where there was one; what the child printed on stderr otherwise."""
+    if outcome.error is None:
+        return recognise(outcome.stderr_tail)
+    text = f"{outcome.error.type}: {outcome.error.message}"
+    said = recognise(text)
+    if said.name == "other" and "API call failed" in text:
+        echoed = recognise(outcome.stderr_tail)
+        return echoed if echoed.name != "other" else said
+    return Symptom(name="other", line=_head(text), facts=said.facts) if said.name == "other" else said
+
+
+def _custom_ops(case: Case) -> dict[str, FactValue]:
+    ops = case.contract.custom_ops if case.contract is not None else ()
+    if not ops and case.model is not None:
+        ops = tuple(dict.fromkeys(node.target for node in case.model.extern_nodes))
+    return {"custom_ops": ops, "custom_op": ops[0] if len(ops) == 1 else None, "has_custom_ops": bool(ops)}
+
+
+def _subject(case: Case, facts: dict[str, FactValue]) -> str | None:
+    for key in ("op", "kernel", "custom_op"):
+        value = facts.get(key)
+        if isinstance(value, str):
+            return value
+    return None
+
+
+def _outputs(outcome: Outcome) -> list[object]:
+    calls = outcome.result.get("outputs")
+    first = calls[0] if isinstance(calls, list) and calls else None
+    return list(first) if isinstance(first, list) else []
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="does it load and answer?",
+    asked_when="always, unless the file cannot or must not be executed on this host",
+    plan=plan,
+    read=read,
+)

@@ -1,0 +1,112 @@
+"""What a failing run says, parsed once into a symptom and facts. A symptom is wording, never a cause.
+
+Every pattern is a message of PyTorch, of the C++ runtime or of the dynamic loader, as measured on real packages.
+First match wins, so the specific ones come first.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from aotidoctor.model.evidence import FactValue
+
+# Each named group of a pattern becomes a fact.
+PATTERNS: tuple[tuple[str, str], ...] = (
+    ("heap-corruption", r"double free or corruption|free\(\): invalid|malloc\(\): |corrupted (?:size|double-linked)"),
+    ("heap-corruption", r"munmap_chunk\(\): invalid|malloc_consolidate\(\)|stack smashing detected"),
+    ("check-dtype", r"input_handles\[(?P<index>\d+)\]: unmatched dtype, expected: \d+\((?P<wanted>[^)]*)\), but got: (?P<got>\d+)"),
+    ("check-low", r"input_handles\[(?P<index>\d+)\]: dim value is too small at (?P<dim>\d+), expected it to be >= (?P<wanted>\d+), but got: (?P<got>-?\d+)"),
+    ("check-high", r"input_handles\[(?P<index>\d+)\]: dim value is too large at (?P<dim>\d+), expected to be <= (?P<wanted>\d+), but got: (?P<got>-?\d+)"),
+    ("check-dim", r"input_handles\[(?P<index>\d+)\]: unmatched dim value at (?P<dim>\d+), expected: (?P<wanted>-?\d+), but got: (?P<got>-?\d+)"),
+    ("check-stride", r"input_handles\[(?P<index>\d+)\]: unmatched stride value at (?P<dim>\d+), expected: (?P<wanted>-?\d+), but got: (?P<got>-?\d+)"),
+    ("check-device", r"input_handles\[(?P<index>\d+)\]: unmatched device type, expected: \d+\(?(?P<wanted>\w*)\)?, but got: (?P<got>\d+)"),
+    ("check-op", r"(?:expected size|expected ndim|wrong number of dimensions)[^\n]*\n(?:[^\n]*\n)*?Error in op: (?P<op>torch\.ops\.\S+|\S+::\S+)"),
+    ("check-input-relation", r"(?P<detail>expected (?:size|ndim)[^\n]*)\n(?:[^\n]*\n)*?Error in op: input"),
+    ("check-op", r"(?P<detail>expected (?:size|ndim) [^\n]*(?:==|but got)[^\n]*)(?:\nError in op: (?P<op>\S+))?"),
+    ("nan-assert", r"At least one (?:NaN|INF) in (?P<buffer>\w+)"),
+    ("index-out-of-bounds", r"index out of bounds: 0 <= (?P<variable>\w+) < (?P<bound>\w+)"),
+    ("index-out-of-bounds", r"index out of range in self|index (?P<value>-?\d+) is out of bounds for dimension"),
+    ("integer-division", r"ZeroDivisionError|inductor_cpu_throw_if_integer_div_error|integer division or modulo by zero"),
+    ("runtime-assert", r"Expected (?P<condition>u\d+ [<>=!]+ -?\d+|[^\n]{1,120}?) but received (?P<value>-?\d+)"),
+    ("runtime-assert", r"Runtime assertion failed for expression (?P<condition>[^\n]{1,160})"),
+    ("storage-overflow", r"Storage size calculation overflowed with sizes=(?P<sizes>\[[^\]]*\])"),
+    ("alloc-failed", r"DefaultCPUAllocator: (?:not enough memory|can't allocate memory)[^\n]*?allocate (?P<bytes>\d+) bytes"),
+    ("cuda-oom", r"CUDA out of memory|out of memory\. Tried to allocate|CUDA (?:driver )?error: out of memory"),
+    ("alloc-failed", r"std::bad_alloc|Cannot allocate memory|MemoryError"),
+    ("cuda-illegal-access", r"an illegal memory access was encountered|misaligned address"),
+    ("cuda-assert", r"device-side assert triggered"),
+    ("cuda-no-image", r"no kernel image is available for execution"),
+    ("cuda-capture", r"operation (?:not permitted|failed).{0,40}(?:stream )?captur"),
+    ("cuda-error", r"CUDA (?:driver )?error: (?P<text>[^\n]{1,160})"),
+    ("not-compiled-with", r"Torch not compiled with (?P<device>\w+) enabled"),
+    ("unsupported-device-key", r"Unsupported device key found: (?P<device>\S+)"),
+    ("device-mismatch", r"Incorrect device passed to (?P<runner>\w+)"),
+    ("schema-missing", r"Could not find schema for (?P<op>[\w:.]+?)\.?(?:\s|$)"),
+    ("schema-differs", r"Serialized node doesn't match operator[^\n]*?\"?(?P<op>\w+::\w+)?\"?'?s? schema"),
+    ("op-unsupported-device", r"Could not run '(?P<op>\w+::\w+)[^']*' with arguments from the '(?P<backend>\w+)' backend"),
+    ("op-unsupported-device", r"NotImplementedError: [^\n]*(?P<op>\w+::\w+)[^\n]*(?:kernel|implementation)"),
+    ("proxy-missing", r"Unable to find a proxy executor|Invalid extern node index"),
+    ("op-no-storage", r"Cannot access data pointer of Tensor that doesn't have storage"),
+    ("sparse-no-strides", r"Sparse \w+ tensors do not have strides|sparse tensors do not have strides"),
+    ("tmpdir-create", r"Error generating temporary directory|Failed to create temp"),
+    ("tmpdir-full", r"write callback failed|No space left on device"),
+    ("tmpdir-noexec", r"failed to map segment from shared object"),
+    ("dlopen-symbol", r"undefined symbol: (?P<name>\S+)|version [`'](?P<version>[^']+)' not found"),
+    ("dlopen-library", r"Error in dlopen: (?P<name>(?!/)\S+?): cannot open shared object file"),
+    ("dlopen-machine", r"Error in dlopen: (?P<name>/\S+?): cannot open shared object file"),
+    ("dlopen-format", r"invalid ELF header|wrong ELF class|file too short|ELF load command|object file has no|cannot (?:apply|read) "),
+    ("kwarg-mismatch", r"Ran into a kwarg keyword mismatch"),
+    ("count-mismatch", r"expected inputs vector size to be (?P<wanted>\d+), but got (?P<got>\d+)"),
+    ("model-not-found", r"Failed to find a generated cpp file or so file for model '(?P<model>[^']*)'"),
+    ("file-not-found", r"File not found: (?P<name>\S+)"),
+    ("two-libraries", r"Multiple wrapper shared libraries found"),
+    ("zip", r"Failed to initialize zip archive|Failed to extract zip file|PytorchStreamReader failed"),
+    ("link-failed", r"Failed to (?:link|compile) files|cannot find -l\w+"),
+    ("unsafe-pickle", r"Weights only load failed"),
+    ("constant-not-found", r"(?:Constant not found: |Cannot find constants? )(?P<name>[\w.]+)"),
+)
+COMPILED = tuple((symptom, re.compile(pattern)) for symptom, pattern in PATTERNS)
+
+RAISED_FROM = re.compile(r"Exception raised from (?P<function>\S+) at (?P<file>[^\s:]+):(?P<line>\d+)")
+KERNEL = re.compile(r"\b((?:cpp|triton)_\w*?fused_\w+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Symptom:
+    """The wording that was recognised (``other`` when none was), its facts, and the line that says it."""
+
+    name: str
+    line: str
+    facts: dict[str, FactValue] = field(default_factory=dict)
+
+
+def recognise(text: str) -> Symptom:
+    """The first known wording in ``text``; kernels and places named beside it become facts."""
+    for name, pattern in COMPILED:
+        match = pattern.search(text)
+        if match:
+            facts: dict[str, FactValue] = {key: value for key, value in match.groupdict().items() if value is not None}
+            return Symptom(name=name, line=_line_at(text, match.start()), facts={**facts, **_place(text)})
+    return Symptom(name="other", line=_first_line(text), facts=_place(text))
+
+
+def _place(text: str) -> dict[str, FactValue]:
+    facts: dict[str, FactValue] = {}
+    raised = RAISED_FROM.search(text)
+    if raised:
+        facts |= {"function": raised["function"], "file": raised["file"], "file_line": int(raised["line"])}
+    kernel = KERNEL.search(raised["function"] if raised else text)
+    if kernel:
+        facts["kernel"] = kernel[1]
+    return facts
+
+
+def _line_at(text: str, position: int) -> str:
+    start = text.rfind("\n", 0, position) + 1
+    end = text.find("\n", position)
+    return text[start : end if end >= 0 else len(text)].strip()[:300]
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip()[:300] for line in text.splitlines() if line.strip()), "")
