@@ -30,6 +30,7 @@ class Options:
     timeout: float = 60.0
     budget: float | None = None
     repeat: int = 2
+    jobs: int = 1
     threads: int | None = None
     trust_pickle: bool = False
     rungs: tuple[str, ...] | None = None
