@@ -1,12 +1,320 @@
-"""Symbolic sizes as the wrapper writes them, parsed to a small frozen tree. (Completed with the contract stage.)"""
+"""Symbolic sizes as the wrapper writes them, parsed to a small frozen tree.
+
+The generated code holds sizes as C++ text: ``8L*s39``, ``s1 + s2``, ``(1.0/2.0)*arg3_1_size_0``,
+``c10::div_floor_integer(static_cast<int64_t>(s0), static_cast<int64_t>(2L))``. ``parse_expr`` reads that text (nothing
+is evaluated by Python itself), ``evaluate`` computes it for given symbols and ``solve`` turns it round for one symbol.
+``str()`` gives the normalised form (``8*s39``, ``s77 + 1``); normalising twice changes nothing. What the reader does
+not know becomes ``Opaque``: it keeps its text and evaluates to None.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from aotidoctor.model.rational import Rational
+
+
+class _Node:
+    """What all nodes share: the symbols below them and their normalised text."""
+
+    __slots__ = ()
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """Names of all symbols below this node; empty below an ``Opaque``."""
+        return frozenset().union(*(part.symbols for part in self.parts()))
+
+    def parts(self) -> tuple[Expr, ...]:
+        """The nodes directly below this one."""
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
-class Expr:
-    """A symbolic size; ``text`` is its normalised form."""
+class Num(_Node):
+    """A number ``over``/``under`` in lowest terms; ``under`` is 1 for integers."""
+
+    over: int
+    under: int = 1
+
+    def __str__(self) -> str:
+        """Normalised text."""
+        return str(self.over) if self.under == 1 else f"{self.over}/{self.under}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sym(_Node):
+    """A symbol: ``s77``, ``u0`` or a local of the wrapper such as ``arg3_1_size_0``."""
+
+    name: str
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The symbol itself."""
+        return frozenset((self.name,))
+
+    def __str__(self) -> str:
+        """Normalised text."""
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Sum(_Node):
+    """At least two terms; a number comes last."""
+
+    terms: tuple[Expr, ...]
+
+    def parts(self) -> tuple[Expr, ...]:
+        """The terms."""
+        return self.terms
+
+    def __str__(self) -> str:
+        """Normalised text."""
+        text = str(self.terms[0])
+        for term in self.terms[1:]:
+            shown = str(term)
+            text += f" - {shown[1:]}" if shown.startswith("-") else f" + {shown}"
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Product(_Node):
+    """At least two factors; a number comes first."""
+
+    factors: tuple[Expr, ...]
+
+    def parts(self) -> tuple[Expr, ...]:
+        """The factors."""
+        return self.factors
+
+    def __str__(self) -> str:
+        """Normalised text."""
+        first, rest = self.factors[0], self.factors[1:]
+        if isinstance(first, Num) and (first.over, first.under) == (-1, 1):
+            return "-" + "*".join(_tight(part) for part in rest)
+        if isinstance(first, Num) and first.over == 1:
+            return "*".join(_tight(part) for part in rest) + f"/{first.under}"
+        return "*".join(_tight(part) for part in self.factors)
+
+
+@dataclass(frozen=True, slots=True)
+class Function(_Node):
+    """``floordiv``, ``mod``, ``div`` (real division), ``floor``, ``ceil``, ``trunc``, ``max`` or ``min`` of ``args``."""
+
+    name: str
+    args: tuple[Expr, ...]
+
+    def parts(self) -> tuple[Expr, ...]:
+        """The arguments."""
+        return self.args
+
+    def __str__(self) -> str:
+        """Normalised text."""
+        sign = {"floordiv": "//", "mod": "%", "div": "/"}.get(self.name)
+        if sign is not None:
+            return f"({_tight(self.args[0])}{sign}{_tight(self.args[1])})"
+        return f"{self.name}({', '.join(map(str, self.args))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque(_Node):
+    """Text that was not understood."""
 
     text: str
+
+    def __str__(self) -> str:
+        """Normalised text."""
+        return self.text
+
+
+Expr = Num | Sym | Sum | Product | Function | Opaque
+
+_LONGEST = 4000
+_DEEPEST = 60
+
+
+def _tight(part: Expr) -> str:
+    """The text of a factor, in parentheses where it would bind less tightly than ``*``."""
+    shown = str(part)
+    fraction = isinstance(part, Num) and part.under != 1
+    quotient = isinstance(part, Product) and isinstance(part.factors[0], Num)
+    return f"({shown})" if isinstance(part, Sum | Opaque) or fraction or quotient or shown.startswith("-") else shown
+
+
+def parse_expr(text: str) -> Expr:
+    """Parse one C++ size expression. Never raises: what it cannot read becomes ``Opaque``."""
+    stripped = text.strip()
+    if not stripped or len(stripped) > _LONGEST:
+        return Opaque(stripped)
+    from aotidoctor.model.expr_reader import Reader, Unreadable  # noqa: PLC0415 (the reader needs the nodes above)
+
+    try:
+        return Reader(stripped, _DEEPEST).whole()
+    except Unreadable:
+        return Opaque(stripped)
+
+
+def number(value: Rational) -> Num:
+    """The node of an exact number."""
+    return Num(value.over, value.under)
+
+
+def sum_of(terms: tuple[Expr, ...]) -> Expr:
+    """``terms`` added up: nested sums are flattened, numbers are folded, like symbols are collected."""
+    constant, order = Rational(0), dict[Expr, Rational]()
+    for term in _flat(terms, Sum):
+        factor, rest = _split(term)
+        if rest is None:
+            constant = constant.plus(factor)
+        else:
+            order[rest] = order.get(rest, Rational(0)).plus(factor)
+    kept = [_scaled(factor, rest) for rest, factor in order.items() if factor.over]
+    if constant.over or not kept:
+        kept.append(number(constant))
+    return kept[0] if len(kept) == 1 else Sum(tuple(kept))
+
+
+def product_of(factors: tuple[Expr, ...]) -> Expr:
+    """``factors`` multiplied: nested products are flattened, numbers are folded into one in front."""
+    constant, rest = Rational(1), list[Expr]()
+    for factor in _flat(factors, Product):
+        if isinstance(factor, Num):
+            constant = constant.times(Rational(factor.over, factor.under))
+        else:
+            rest.append(factor)
+    if not rest or not constant.over:
+        return number(constant)
+    if len(rest) == 1 and isinstance(rest[0], Sum):
+        return sum_of(tuple(product_of((number(constant), term)) for term in rest[0].terms))
+    return _scaled(constant, rest[0] if len(rest) == 1 else Product(tuple(rest)))
+
+
+def _flat(parts: tuple[Expr, ...], kind: type[Sum | Product]) -> list[Expr]:
+    return [inner for part in parts for inner in (part.parts() if isinstance(part, kind) else (part,))]
+
+
+def _split(term: Expr) -> tuple[Rational, Expr | None]:
+    """``(number, rest)`` of a term; the rest is None when the term is a number."""
+    if isinstance(term, Num):
+        return Rational(term.over, term.under), None
+    if isinstance(term, Product) and isinstance(term.factors[0], Num):
+        rest = term.factors[1:]
+        first = term.factors[0]
+        return Rational(first.over, first.under), rest[0] if len(rest) == 1 else Product(rest)
+    return Rational(1), term
+
+
+def _scaled(factor: Rational, rest: Expr) -> Expr:
+    if (factor.over, factor.under) == (1, 1):
+        return rest
+    inner = rest.factors if isinstance(rest, Product) else (rest,)
+    return Product((number(factor), *inner))
+
+
+def substitute(expr: Expr, replacements: Mapping[str, Expr]) -> Expr:
+    """``expr`` with symbols replaced, normalised again."""
+    match expr:
+        case Sym(name=name):
+            return replacements.get(name, expr)
+        case Sum(terms=terms):
+            return sum_of(tuple(substitute(term, replacements) for term in terms))
+        case Product(factors=factors):
+            return product_of(tuple(substitute(factor, replacements) for factor in factors))
+        case Function(name=name, args=args):
+            return Function(name, tuple(substitute(arg, replacements) for arg in args))
+        case _:
+            return expr
+
+
+def evaluate(expr: Expr, env: Mapping[str, int]) -> int | None:
+    """The value as the compiled code computes it (a fraction is cut towards zero); None when a symbol is missing."""
+    value = _value(expr, env)
+    return None if value is None else value.truncated()
+
+
+def _value(expr: Expr, env: Mapping[str, int]) -> Rational | None:
+    match expr:
+        case Num(over=over, under=under):
+            return Rational(over, under)
+        case Sym(name=name):
+            return Rational(env[name]) if name in env else None
+        case Sum() | Product() | Function():
+            values = [_value(part, env) for part in expr.parts()]
+            known = [value for value in values if value is not None]
+            return _combine(expr, known) if len(known) == len(values) else None
+        case _:
+            return None
+
+
+def _combine(expr: Sum | Product | Function, values: list[Rational]) -> Rational | None:
+    result = values[0]
+    match expr:
+        case Sum():
+            for value in values[1:]:
+                result = result.plus(value)
+            return result
+        case Product():
+            for value in values[1:]:
+                result = result.times(value)
+            return result
+        case Function(name=name):
+            return _apply(name, values)
+
+
+def _apply(name: str, values: list[Rational]) -> Rational | None:
+    match name:
+        case "max" | "min":
+            return sorted(values, key=Rational.sort_key)[0 if name == "min" else -1]
+        case "floor":
+            return Rational(values[0].floor())
+        case "ceil":
+            return Rational(values[0].ceil())
+        case "trunc":
+            return Rational(values[0].truncated())
+        case _:
+            quotient = values[0].over_by(values[1])
+            if quotient is None or name == "div":
+                return quotient
+            if name == "floordiv":
+                return Rational(quotient.floor())
+            # C++ takes the sign of the dividend.
+            return values[0].plus(values[1].times(Rational(-quotient.truncated())))
+
+
+def solve(expr: Expr, value: int) -> tuple[str, int] | None:
+    """``(symbol, its value)`` that makes ``expr`` equal ``value``.
+
+    None unless ``expr`` is linear in exactly one symbol and the solution is an integer: ``solve(8*s39, 30)`` is None.
+    """
+    names = expr.symbols
+    if len(names) != 1:
+        return None
+    line = linear(expr)
+    if line is None or not line[0].over:
+        return None
+    slope, constant = line
+    root = Rational(value).plus(constant.times(Rational(-1))).over_by(slope)
+    return None if root is None or root.under != 1 else (next(iter(names)), root.over)
+
+
+def linear(expr: Expr) -> tuple[Rational, Rational] | None:
+    """``(slope, constant)`` of an expression in one symbol; None when it is not a straight line."""
+    match expr:
+        case Num(over=over, under=under):
+            return Rational(0), Rational(over, under)
+        case Sym():
+            return Rational(1), Rational(0)
+        case Sum(terms=terms):
+            slope, constant = Rational(0), Rational(0)
+            for term in terms:
+                line = linear(term)
+                if line is None:
+                    return None
+                slope, constant = slope.plus(line[0]), constant.plus(line[1])
+            return slope, constant
+        case Product(factors=(Num(over=over, under=under), rest)):
+            line = linear(rest)
+            scale = Rational(over, under)
+            return None if line is None else (line[0].times(scale), line[1].times(scale))
+        case _:
+            return None
