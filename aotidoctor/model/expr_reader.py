@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from aotidoctor.model.expr import Expr, Function, Num, Sym, product_of, sum_of
+from aotidoctor.model.expr_nodes import Expr, Function, Num, Sym, product_of, sum_of
 from aotidoctor.model.rational import Rational
 
 _TOKEN = re.compile(
