@@ -22,13 +22,19 @@ class CannotExamineError(AotidoctorError):
 
 
 class InputsError(AotidoctorError):
-    """The inputs file cannot be read as inputs; ``cause`` is the slug that explains why."""
+    """The inputs file cannot be read as inputs; ``cause`` is the slug that explains why.
+
+    ``kind`` is ``corrupt``, ``unsafe``, ``format`` or ``missing`` (no such file, or not readable by this user).
+    """
 
     exit_status = 4
 
-    def __init__(self, message: str, *, cause: str, subject: str, observed: str = "", expected: str = "") -> None:
+    def __init__(
+        self, message: str, *, cause: str, subject: str, observed: str = "", expected: str = "", kind: str = ""
+    ) -> None:
         super().__init__(message)
         self.cause = cause
+        self.kind = kind or cause.removeprefix("inputs-file-")
         self.subject = subject
         self.observed = observed
         self.expected = expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from aotidoctor.model.run import JsonObject
 from aotidoctor.model.tree import Container, Tree, walk_call
 
 
@@ -84,7 +85,8 @@ class InputSet:
     (``(args, kwargs)``), ``tensor``, ``kwargs``, ``named`` (flat names, as in .npz and .safetensors), ``generated`` or
     ``live``. ``format`` is ``pt``, ``pt-legacy``, ``npz``, ``npy``, ``safetensors``, ``json``, ``generated`` or
     ``live``. ``globals`` are the foreign globals of a pickle that was read under ``--trust-pickle``. ``notes`` say
-    what was assumed.
+    what was assumed. ``plan`` is the reading as JSON (``forms.plan_to_json``): the worker follows it, so that it makes
+    the same call of the file.
     """
 
     path: str | None
@@ -96,6 +98,7 @@ class InputSet:
     trusted: bool = False
     globals: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    plan: JsonObject | None = None
 
     def leaves(self) -> tuple[tuple[str, LeafValue], ...]:
         """``(path, value)`` of every leaf in flattening order."""
