@@ -1,0 +1,133 @@
+"""Findings in, ranked diagnoses out. Pure.
+
+Rules, in this order:
+
+1. A playbook makes a diagnosis when its conditions hold and the worst of its evidence is at least as severe as the
+   playbook asks (``warn`` or ``error``). Notes never make one.
+2. A warning becomes an error when a run failed in a way that its playbook explains: a batch beyond the compiled
+   range is a remark until the run dies of it.
+3. Explanations beat symptoms (``explain``): a cause that another one accounts for is not listed, its evidence is.
+4. What was refuted (the treatment did not help) explains nothing and comes last.
+5. Errors come before warnings; then by weight: artifact, host, load, inputs, run, output; then by confidence.
+
+Confidence is a judgement on a fixed scale, not a frequency:
+
+====  =======================================================================
+0.99  confirmed: the failure went away with the treatment and came back without
+0.95  the package itself contradicts what it was given, read without running
+0.85  the runtime named it in so many words, or two independent signs agree
+0.70  inferred: one strong sign, other causes looked at and not found
+0.50  by elimination
+0.35  a guess worth one experiment
+====  =======================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from aotidoctor.diagnosis.explain import accounts_for, explained_by, is_failure, supporting
+from aotidoctor.diagnosis.looked_like import looked_like
+from aotidoctor.diagnosis.match import Match, match
+from aotidoctor.diagnosis.wording import fill, title_of
+from aotidoctor.model.diagnosis import Diagnosis, Playbook, Remedy, Status
+from aotidoctor.model.evidence import Evidence, Severity
+
+CONFIRMED = 0.99
+PROMOTED = 0.75
+REFUTED = 0.3
+
+
+def diagnose(
+    findings: Sequence[Evidence], playbooks: Sequence[Playbook], *, refuted: Collection[str] = ()
+) -> tuple[Diagnosis, ...]:
+    """Diagnoses, best first; empty when nothing explains what was found.
+
+    ``refuted`` are causes whose treatment was tried and changed nothing.
+    """
+    matches = [_promote(found, findings) for p in playbooks if (found := match(p, findings)) is not None]
+    strong = [found for found in matches if found.severity.rank >= max(found.playbook.severity.rank, 1)]
+    kept, dropped = _without_symptoms(strong, refuted)
+    kept.sort(key=lambda found: _order(found, refuted))
+    return tuple(
+        _diagnosis(found, rank, _evidence_of(found, dropped, findings), findings, refuted)
+        for rank, found in enumerate(kept, start=1)
+    )
+
+
+def confirm(diagnosis: Diagnosis, how: str) -> Diagnosis:
+    """The diagnosis as confirmed by treatment; ``how`` says what was run."""
+    return replace(
+        diagnosis,
+        status=Status.CONFIRMED,
+        confidence=CONFIRMED,
+        confirmation=how,
+        would_confirm="",
+        remedy=replace(diagnosis.remedy, verified=True),
+    )
+
+
+def _promote(found: Match, findings: Sequence[Evidence]) -> Match:
+    """Rule 2: the failed run joins the evidence, and lifts its severity."""
+    if found.severity is not Severity.WARN or not found.static:
+        return found
+    failures = tuple(item for item in findings if is_failure(item) and accounts_for(found, item))
+    if not failures:
+        return found
+    share = round(found.confidence * PROMOTED, 2)
+    return replace(found, evidence=found.evidence + failures, confidence=share, promoted=True)
+
+
+def _without_symptoms(
+    matches: Sequence[Match], refuted: Collection[str]
+) -> tuple[list[Match], list[tuple[Match, Match]]]:
+    """Those that stay, and ``(symptom, its explanation)`` for those that do not."""
+    gone: dict[int, Match] = {}
+    causes = sorted(matches, key=lambda found: (not found.static, found.playbook.weight))
+    for cause in causes:
+        if id(cause) in gone or cause.playbook.cause in refuted or cause.promoted:
+            continue
+        for symptom in matches:
+            if id(symptom) not in gone and explained_by(symptom, cause):
+                gone[id(symptom)] = cause
+    kept = [found for found in matches if id(found) not in gone]
+    return kept, [(found, gone[id(found)]) for found in matches if id(found) in gone]
+
+
+def _order(found: Match, refuted: Collection[str]) -> tuple[bool, int, int, float]:
+    return (
+        found.playbook.cause in refuted,
+        -found.severity.rank,
+        found.playbook.weight,
+        -found.confidence,
+    )
+
+
+def _evidence_of(
+    found: Match, dropped: Sequence[tuple[Match, Match]], findings: Sequence[Evidence]
+) -> tuple[Evidence, ...]:
+    return supporting(found, [symptom for symptom, cause in dropped if cause is found], findings)
+
+
+def _diagnosis(
+    found: Match, rank: int, evidence: Sequence[Evidence], findings: Sequence[Evidence], refuted: Collection[str]
+) -> Diagnosis:
+    playbook = found.playbook
+    doubted = playbook.cause in refuted
+    return Diagnosis(
+        cause=playbook.cause,
+        rank=rank,
+        status=Status.SUSPECTED,
+        confidence=round(found.confidence * REFUTED, 2) if doubted else found.confidence,
+        title=title_of(playbook.title, found.lead, found.evidence),
+        looked_like=looked_like(playbook, found.lead, evidence, findings),
+        subject=found.lead.subject,
+        evidence=tuple(dict.fromkeys(item.id for item in evidence if item.id)),
+        remedy=Remedy(text=fill(playbook.remedy, found.lead), command=fill(playbook.command, found.lead)),
+        playbook=playbook.cause,
+        severity=found.severity,
+        confirmation="its treatment was tried and the failure stayed" if doubted else "",
+        would_confirm="" if doubted else fill(playbook.would_confirm, found.lead),
+        stage=playbook.stage,
+    )

@@ -1,0 +1,199 @@
+"""Match the given tree with the call spec, leaf by leaf, without guessing.
+
+By key where both have keys, by position where the numbers agree; what is left over is matched by elimination, and among
+several candidates by dtype and dims, if exactly one fits. A constant leaf of the spec takes any plain value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from aotidoctor.diagnosis.treat_tensors import allows
+from aotidoctor.model.contract import Contract, LeafSpec
+from aotidoctor.model.inputs import InputSet, LeafValue, PlainValue, TensorDesc
+from aotidoctor.model.run import JsonObject, JsonValue
+from aotidoctor.model.tree import Container, Leaf, Tree, child_path
+
+Key = str | int
+Given = tuple[str, Tree[LeafValue]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hole:
+    """A tensor leaf of the spec that nothing given can fill."""
+
+    path: str
+    spec: LeafSpec
+
+
+@dataclass(slots=True)
+class Assignment:
+    """Templates of the rebuilt call; ``dropped`` are given leaves that it does not use."""
+
+    args: JsonObject = field(default_factory=dict)
+    kwargs: JsonObject = field(default_factory=dict)
+    holes: list[Hole] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+
+
+class Unfit(Exception):  # noqa: N818 - a signal inside this module
+    """The trees cannot be matched without guessing."""
+
+
+def assign(contract: Contract, inputs: InputSet) -> Assignment | None:
+    """The given call in the form of the call spec; None when that would need a guess."""
+    try:
+        return _Matcher(contract).call(inputs)
+    except Unfit:
+        return None
+
+
+class _Matcher:
+    def __init__(self, contract: Contract) -> None:
+        self.contract = contract
+        self.result = Assignment()
+
+    def call(self, inputs: InputSet) -> Assignment:
+        """Positional arguments and keywords; either may have been given as the other."""
+        wanted_args, wanted_kwargs = self.contract.args, self.contract.kwargs
+        if wanted_args is None or wanted_kwargs is None:
+            raise Unfit
+        given = _children(inputs.args, "args")
+        named = dict(zip(inputs.kwargs.keys, _children(inputs.kwargs, "kwargs"), strict=True))
+        by_name: dict[Key, Given | None] = {key: named.pop(key, None) for key in wanted_kwargs.keys}
+        spare = [*given[len(wanted_args.children) :], *named.values()]
+        placed: list[Given | None] = [*given[: len(wanted_args.children)]]
+        placed += [None] * (len(wanted_args.children) - len(placed))
+        self._fill(placed, wanted_args.children, spare)
+        names = list(wanted_kwargs.keys)
+        values = [by_name[key] for key in names]
+        self._fill(values, wanted_kwargs.children, spare)
+        self._drop(spare)
+        args = [
+            self._slot(spec, item, f"args[{at}]")
+            for at, (spec, item) in enumerate(zip(wanted_args.children, placed, strict=True))
+        ]
+        kwargs = [
+            self._slot(spec, item, f"kwargs[{key!r}]")
+            for key, spec, item in zip(names, wanted_kwargs.children, values, strict=True)
+        ]
+        if None in args[: max((at for at, item in enumerate(args) if item is not None), default=-1)]:
+            raise Unfit
+        self.result.args = {"tuple": [item for item in args if item is not None]}
+        self.result.kwargs = {
+            "dict": [[key, item] for key, item in zip(names, kwargs, strict=True) if item is not None]
+        }
+        return self.result
+
+    def _fill(self, places: list[Given | None], specs: Sequence[Tree[int]], spare: list[Given]) -> None:
+        """Put spare arguments into empty places: all in order if as many, otherwise only what fits one place alone."""
+        empty = [at for at, item in enumerate(places) if item is None and self._needed(specs[at])]
+        if not empty or not spare:
+            return
+        if len(empty) == len(spare):
+            in_order = all(self._may(specs[at], item[1]) for at, item in zip(empty, spare, strict=True))
+            if in_order or len(empty) == 1:
+                for at in empty:
+                    places[at] = spare.pop(0)
+                return
+        for at in empty:
+            fitting = [item for item in spare if self._may(specs[at], item[1])]
+            if len(fitting) > 1:
+                raise Unfit
+            for item in fitting:
+                places[at] = item
+                spare.remove(item)
+
+    def _slot(self, spec: Tree[int], given: Given | None, path: str) -> JsonObject | None:
+        """The template of one argument; None leaves a hole."""
+        if given is not None:
+            return self._tree(spec, given[1], given[0])
+        return self._missing(spec, path)
+
+    def _missing(self, spec: Tree[int], path: str) -> JsonObject | None:
+        if not isinstance(spec, Leaf):
+            raise Unfit
+        leaf = self.contract.leaves[spec.value]
+        if leaf.kind == "constant":
+            return {"value": None}
+        self.result.holes.append(Hole(path=path, spec=leaf))
+        return None
+
+    def _tree(self, spec: Tree[int], given: Tree[LeafValue], path: str) -> JsonObject:
+        match spec, given:
+            case Leaf(value=index), Leaf(value=value):
+                return self._leaf(self.contract.leaves[index], value, path)
+            case Leaf(), Container() if len(given.children) == 1:
+                return self._tree(spec, given.children[0], child_path(path, given, 0))
+            case Container(), Leaf() if len(spec.children) == 1:
+                return _container(spec, [self._tree(spec.children[0], given, path)])
+            case Container(), Container():
+                return _container(spec, self._pairs(spec, given, path))
+            case _:
+                raise Unfit
+
+    def _leaf(self, spec: LeafSpec, value: LeafValue, path: str) -> JsonObject:
+        if spec.kind == "constant" and isinstance(value, TensorDesc):
+            self.result.dropped.append(path)
+            return {"value": None}
+        return {"leaf": path}
+
+    def _pairs(self, spec: Container[int], given: Container[LeafValue], path: str) -> list[JsonObject]:
+        children = _children(given, path)
+        if spec.keys and given.keys:
+            named = dict(zip(given.keys, children, strict=True))
+            places: list[Given | None] = [named.pop(key, None) for key in spec.keys]
+            spare = [*named.values()]
+        else:
+            places = [*children[: len(spec.children)]]
+            places += [None] * (len(spec.children) - len(places))
+            spare = children[len(spec.children) :]
+        self._fill(places, spec.children, spare)
+        self._drop(spare)
+        return [self._inner(child, item, path) for child, item in zip(spec.children, places, strict=True)]
+
+    def _inner(self, spec: Tree[int], given: Given | None, path: str) -> JsonObject:
+        """Inside a container nothing can be inserted later without shifting its neighbours."""
+        template = self._slot(spec, given, path)
+        if template is None:
+            raise Unfit
+        return template
+
+    def _drop(self, spare: Sequence[Given]) -> None:
+        self.result.dropped.extend(path for path, _ in spare)
+
+    def _needed(self, spec: Tree[int]) -> bool:
+        return not isinstance(spec, Leaf) or self.contract.leaves[spec.value].kind != "constant"
+
+    def _may(self, spec: Tree[int], given: Tree[LeafValue]) -> bool:
+        """The given tree could be this part of the spec, leaf by leaf."""
+        match spec, given:
+            case Leaf(value=index), Leaf(value=value):
+                return leaf_fits(self.contract.leaves[index], value)
+            case Container(), Container() if len(spec.children) == len(given.children):
+                return all(self._may(a, b) for a, b in zip(spec.children, given.children, strict=True))
+            case _:
+                return False
+
+
+def leaf_fits(spec: LeafSpec, value: LeafValue) -> bool:
+    """A tensor of this dtype, rank and dims for a tensor leaf; a plain value for a constant."""
+    match value:
+        case PlainValue():
+            return spec.kind == "constant"
+        case TensorDesc(dtype=dtype, shape=shape):
+            if spec.kind == "constant" or spec.dtype not in (None, dtype) or spec.rank not in (None, len(shape)):
+                return False
+            return all(allows(dim, size) for dim, size in zip(spec.dims or (), shape, strict=False))
+
+
+def _children(given: Container[LeafValue], path: str) -> list[Given]:
+    return [(child_path(path, given, at), child) for at, child in enumerate(given.children)]
+
+
+def _container(spec: Container[int], children: Sequence[JsonObject]) -> JsonObject:
+    items: list[JsonValue] = [*children]
+    if spec.keys and not spec.type.startswith("namedtuple"):
+        return {"dict": [[key, item] for key, item in zip(spec.keys, items, strict=True)]}
+    return {"list" if spec.type == "list" else "tuple": items}

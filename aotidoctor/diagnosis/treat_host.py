@@ -1,0 +1,89 @@
+"""Treatments of the call around the model: threads, model name, weights, temporary directory, device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.diagnosis.treat_plan import Plan, found
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence
+
+
+def model_name(case: Case, _findings: Sequence[Evidence]) -> Plan | None:
+    """The only model there is. Which of several is meant, only the user knows."""
+    names = [model.name for model in case.artifact.models]
+    if len(names) != 1:
+        return None
+    return Plan(
+        text=f"load the model called {names[0]!r}",
+        steps=({"op": "model_name", "name": names[0]},),
+        command=f"torch._inductor.package.load_package(path, model_name={names[0]!r})",
+    )
+
+
+def threads(case: Case, findings: Sequence[Evidence]) -> Plan | None:
+    """As many threads as the narrowest kernel was compiled for."""
+    baked = list(case.contract.needs.baked_threads.values()) if case.contract is not None else []
+    facts = [item.facts.get("baked") for item in found(findings, "AD-HOST-010")]
+    known = [number for number in (*baked, *facts) if isinstance(number, int) and number > 0]
+    return _with_threads(min(known)) if known else None
+
+
+def one_thread(_case: Case, _findings: Sequence[Evidence]) -> Plan | None:
+    """No second thread, no race."""
+    return _with_threads(1)
+
+
+def _with_threads(number: int) -> Plan:
+    plural = "thread" if number == 1 else "threads"
+    return Plan(
+        text=f"run with {number} {plural}",
+        steps=({"op": "threads", "n": number},),
+        command=f"torch.set_num_threads({number})",
+    )
+
+
+def load_weights(case: Case, findings: Sequence[Evidence]) -> Plan | None:
+    """The weights that lie in the package, or those of the exported program given as reference."""
+    items = found(findings, "AD-LOAD-002")
+    if any(item.kind == "on-disk" for item in items):
+        return Plan(
+            text="load the weights that are stored beside the code in the package",
+            steps=({"op": "load_weights", "from": "disk"},),
+            command=(
+                "from torch.export.pt2_archive._package import load_pt2\n"
+                "model = load_pt2(path, load_weights_from_disk=True).aoti_runners['model']"
+            ),
+        )
+    reference = case.options.reference
+    if not items or reference is None or not reference.endswith(".pt2"):
+        return None
+    return Plan(
+        text=f"load the weights of {reference}",
+        steps=({"op": "load_weights", "from": reference},),
+        command=(
+            f"model.load_constants(torch.export.load({reference!r}).state_dict, "
+            "check_full_update=True, user_managed=False)"
+        ),
+    )
+
+
+def tmpdir(_case: Case, _findings: Sequence[Evidence]) -> Plan:
+    """A directory that exists, has room and allows execution."""
+    return Plan(
+        text="load with a temporary directory that can be used",
+        steps=({"op": "tmpdir"},),
+        command="export TMPDIR=/path/with/room",
+    )
+
+
+def load_device(case: Case, _findings: Sequence[Evidence]) -> Plan | None:
+    """The device type that the package was compiled for, without an index."""
+    wanted = case.contract.needs.device_type if case.contract is not None else None
+    if wanted is None:
+        return None
+    return Plan(
+        text=f"load for {wanted}",
+        steps=({"op": "device", "device": wanted},),
+        command="torch._inductor.aoti_load_package(path, device_index=-1)",
+    )

@@ -1,0 +1,103 @@
+"""Treatments of sizes: cut dims down into range, to a common size, to a multiple.
+
+A size is changed for its symbol, hence in every input that shows the symbol: cutting one tensor of a batch would only
+move the disagreement. Tensors are cut, never padded: what to pad with is the caller's knowledge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from aotidoctor.diagnosis.treat_plan import Plan, couples, found, path_of
+from aotidoctor.model.case import Case
+from aotidoctor.model.contract import Dim
+from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.expr import evaluate, solve
+from aotidoctor.model.run import JsonObject
+
+Place = tuple[str, int]
+
+
+def into_range(case: Case, findings: Sequence[Evidence]) -> Plan | None:
+    """Cut each dim above its maximum down to it. A dim below its minimum cannot be treated."""
+    items = found(findings, "AD-IN-017", "high")
+    wanted = {place: high for item in items if (place := _place(item)) and (high := _int(item, "high")) is not None}
+    return _shorten(case, wanted) if len(wanted) == len(items) else None
+
+
+def agree(case: Case, findings: Sequence[Evidence]) -> Plan | None:
+    """Cut all dims that share a symbol to the smallest size that one of them has."""
+    items = found(findings, "AD-IN-016", "symbol")
+    wanted = {place: size for item in items if (place := _place(item)) and (size := _int(item, "size")) is not None}
+    return _shorten(case, wanted) if len(wanted) == len(items) else None
+
+
+def divisible(case: Case, findings: Sequence[Evidence]) -> Plan | None:
+    """Drop the remainder of each dim that must be a multiple."""
+    items = found(findings, "AD-IN-015", "remainder")
+    wanted = {
+        place: size for item in items if (place := _place(item)) and (size := _int(item, "expected_size")) is not None
+    }
+    return _shorten(case, wanted) if len(wanted) == len(items) else None
+
+
+def _shorten(case: Case, wanted: Mapping[Place, int]) -> Plan | None:
+    """Cut ``wanted`` dims to these sizes, and with them every dim of the same symbols."""
+    sizes = {**wanted, **_follow(case, wanted)}
+    cuts = [
+        (path, at, sizes[path, at], size)
+        for path, at, size, _ in _dims(case)
+        if (path, at) in sizes and sizes[path, at] < size
+    ]
+    if not cuts:
+        return None
+    steps: tuple[JsonObject, ...] = tuple(
+        {"op": "clamp_dim", "path": path, "dim": at, "size": new} for path, at, new, _ in cuts
+    )
+    text = ", ".join(f"{path}.shape[{at}] from {old} to {new}" for path, at, new, old in cuts)
+    lines = [f"{path} = {path}.narrow({at}, 0, {new}).contiguous()" for path, at, new, _ in cuts]
+    return Plan(text=f"cut {text}", steps=steps, command="\n".join(lines))
+
+
+def _follow(case: Case, wanted: Mapping[Place, int]) -> dict[Place, int]:
+    """The sizes that all dims then must have, from the smallest value that each symbol takes anywhere."""
+    values: dict[str, int] = {}
+    dims = list(_dims(case))
+    for path, at, size, dim in dims:
+        solved = solve(dim.expr, min(size, wanted.get((path, at), size))) if dim.expr is not None else None
+        if solved is not None:
+            symbol, value = solved
+            values[symbol] = min(value, values.get(symbol, value))
+    touched = _symbols(dims, wanted)
+    return {
+        (path, at): new
+        for path, at, _, dim in dims
+        if dim.expr is not None and dim.expr.symbols & touched and (new := evaluate(dim.expr, values)) is not None
+    }
+
+
+def _symbols(dims: Sequence[tuple[str, int, int, Dim]], wanted: Mapping[Place, int]) -> frozenset[str]:
+    return frozenset(
+        symbol
+        for path, at, _, dim in dims
+        if (path, at) in wanted and dim.expr is not None
+        for symbol in dim.expr.symbols
+    )
+
+
+def _dims(case: Case) -> Iterator[tuple[str, int, int, Dim]]:
+    """``(path, dim, size given, compiled dim)`` of every dynamic dim."""
+    for path, spec, tensor in couples(case):
+        for at, (dim, size) in enumerate(zip(spec.dims or (), tensor.shape, strict=False)):
+            if dim.static is None:
+                yield path, at, size, dim
+
+
+def _place(item: Evidence) -> Place | None:
+    path, dim = path_of(item), _int(item, "dim")
+    return None if path is None or dim is None else (path, dim)
+
+
+def _int(item: Evidence, name: str) -> int | None:
+    value = item.facts.get(name)
+    return value if isinstance(value, int) else None

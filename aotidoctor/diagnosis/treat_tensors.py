@@ -1,0 +1,203 @@
+"""Treatments of single tensors: dtype, device, layout, lazy bits, rank, shape, strides, shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import permutations
+from math import prod
+
+from aotidoctor.diagnosis.treat_plan import Plan, found, merged, path_of, paths_of, spec_at, tensor_at
+from aotidoctor.model.case import Case
+from aotidoctor.model.contract import Dim, LeafSpec
+from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.run import JsonValue
+
+# More dims than this are never permuted by mistake, and their permutations are many.
+MAX_PERMUTED = 6
+
+
+def cast(case: Case, findings: Sequence[Evidence]) -> Plan | None:
+    """Cast each tensor to the dtype of the contract, quantized ones to plain numbers first."""
+    return merged([_cast_one(case, item) for item in found(findings, "AD-IN-010", "dtype")])
+
+
+def _cast_one(case: Case, item: Evidence) -> Plan | None:
+    path = path_of(item)
+    wanted = item.facts.get("expected_dtype") or item.expected
+    if path is None or not isinstance(wanted, str):
+        return None
+    tensor = tensor_at(case, path)
+    step: dict[str, JsonValue] = {"op": "cast", "path": path, "dtype": wanted}
+    if tensor is not None and tensor.quantized:
+        whole: dict[str, JsonValue] = {"op": "dense", "path": path}
+        return Plan(
+            text=f"dequantize {path}", steps=(whole, step), command=f"{path} = {path}.dequantize().to(torch.{wanted})"
+        )
+    return Plan(text=f"cast {path} to {wanted}", steps=(step,), command=f"{path} = {path}.to(torch.{wanted})")
+
+
+def restride(case: Case, findings: Sequence[Evidence]) -> Plan | None:
+    """Copy each tensor into the strides of the contract, contiguous where those are not all known."""
+    return merged([_restride_one(case, item) for item in found(findings, "AD-IN-014")])
+
+
+def _restride_one(case: Case, item: Evidence) -> Plan | None:
+    path = path_of(item)
+    if path is None:
+        return None
+    strides = _expected_strides(case, item, path)
+    tensor = tensor_at(case, path)
+    plain = strides is None or (tensor is not None and strides == contiguous_strides(tensor.shape))
+    step: dict[str, JsonValue] = {"op": "contiguous", "path": path, "stride": None if plain else [*(strides or ())]}
+    if plain:
+        return Plan(text=f"make {path} contiguous", steps=(step,), command=f"{path} = {path}.contiguous()")
+    copy = f"torch.empty_strided({path}.shape, {strides}, dtype={path}.dtype).copy_({path})"
+    return Plan(text=f"copy {path} into strides {strides}", steps=(step,), command=f"{path} = {copy}")
+
+
+def _expected_strides(case: Case, item: Evidence, path: str) -> tuple[int, ...] | None:
+    """All strides as numbers; None when one is not constant and the tensor is meant to be contiguous."""
+    value = item.facts.get("expected_stride")
+    spec = spec_at(case, path)
+    strides = value if isinstance(value, tuple) else spec.strides if spec is not None else None
+    if strides is None:
+        return None
+    known = tuple(step for step in strides if isinstance(step, int))
+    return known if len(known) == len(strides) else None
+
+
+def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Strides in elements of a contiguous tensor of ``shape``."""
+    return tuple(prod(max(size, 1) for size in shape[at + 1 :]) for at in range(len(shape)))
+
+
+def to_device(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
+    """Move each tensor to the device type of the package. A meta tensor has nothing to move."""
+    return merged([_move(item) for item in found(findings, "AD-IN-008", "device")])
+
+
+def _move(item: Evidence) -> Plan | None:
+    path, wanted = path_of(item), item.facts.get("expected_device")
+    if path is None or not isinstance(wanted, str):
+        return None
+    step: dict[str, JsonValue] = {"op": "to", "path": path, "device": wanted}
+    return Plan(text=f"move {path} to {wanted}", steps=(step,), command=f"{path} = {path}.to({wanted!r})")
+
+
+def resolve(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
+    """Carry out conj and neg bits."""
+    paths = paths_of(found(findings, "AD-IN-011"))
+    return merged(
+        [
+            Plan(
+                text=f"resolve the lazy bits of {path}",
+                steps=({"op": "resolve", "path": path},),
+                command=f"{path} = {path}.resolve_conj().resolve_neg()",
+            )
+            for path in paths
+        ]
+    )
+
+
+def dense(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
+    """Sparse and mkldnn to dense. How to pad a nested tensor is the caller's choice."""
+    items = found(findings, "AD-IN-007")
+    if any(item.kind not in ("sparse", "quantized") for item in items):
+        return None
+    return merged(
+        [
+            Plan(
+                text=f"make {path} dense",
+                steps=({"op": "dense", "path": path},),
+                command=f"{path} = {path}.{'dequantize' if item.kind == 'quantized' else 'to_dense'}()",
+            )
+            for item in items
+            if (path := path_of(item)) is not None
+        ]
+    )
+
+
+def clone(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
+    """Give each of the overlapping inputs its own memory."""
+    paths = paths_of(found(findings, "AD-IN-018", "overlap"))
+    return merged(
+        [
+            Plan(text=f"clone {path}", steps=({"op": "clone", "path": path},), command=f"{path} = {path}.clone()")
+            for path in paths
+        ]
+    )
+
+
+def reshape(case: Case, findings: Sequence[Evidence]) -> Plan | None:
+    """Reshape where the number of elements leaves one way only."""
+    return merged([_reshape_one(case, item) for item in found(findings, "AD-IN-012", "rank")])
+
+
+def _reshape_one(case: Case, item: Evidence) -> Plan | None:
+    path = path_of(item)
+    spec, tensor = spec_at(case, path), tensor_at(case, path)
+    if path is None or spec is None or spec.dims is None or tensor is None:
+        return None
+    shape = fitting_shape(spec.dims, tensor.numel)
+    if shape is None:
+        return None
+    step: dict[str, JsonValue] = {"op": "reshape", "path": path, "shape": [*shape]}
+    return Plan(text=f"reshape {path} to {shape}", steps=(step,), command=f"{path} = {path}.reshape({shape})")
+
+
+def fitting_shape(dims: Sequence[Dim], numel: int) -> tuple[int, ...] | None:
+    """The one shape of ``numel`` elements that ``dims`` allow; None when there is none, or a choice."""
+    free = [at for at, dim in enumerate(dims) if dim.static is None]
+    fixed = prod(dim.static for dim in dims if dim.static is not None)
+    if len(free) > 1 or fixed == 0 or numel % fixed or (not free and numel != fixed):
+        return None
+    rest = numel // fixed
+    if free and not allows(dims[free[0]], rest):
+        return None
+    return tuple(rest if dim.static is None else dim.static for dim in dims)
+
+
+def allows(dim: Dim, size: int) -> bool:
+    """The size is the static one, or inside the compiled range. Below a minimum of 2 a size of 1 still computes."""
+    if dim.static is not None:
+        return dim.static == size
+    low = 1 if dim.min == 2 else dim.min
+    return (low is None or size >= low) and (dim.max is None or size <= dim.max)
+
+
+def permute(case: Case, findings: Sequence[Evidence]) -> Plan | None:
+    """Put dims in another order, where exactly one order gives the shape of the contract."""
+    paths = paths_of(found(findings, "AD-IN-013", "static"))
+    return merged([_permute_one(case, path) for path in paths])
+
+
+def _permute_one(case: Case, path: str) -> Plan | None:
+    spec, tensor = spec_at(case, path), tensor_at(case, path)
+    if spec is None or tensor is None:
+        return None
+    order = fitting_order(spec, tensor.shape)
+    if order is None:
+        return None
+    steps: tuple[dict[str, JsonValue], ...] = (
+        {"op": "permute", "path": path, "dims": [*order]},
+        {"op": "contiguous", "path": path, "stride": None},
+    )
+    return Plan(
+        text=f"put the dims of {path} in the order {order}",
+        steps=steps,
+        command=f"{path} = {path}.permute{order}.contiguous()",
+    )
+
+
+def fitting_order(spec: LeafSpec, shape: Sequence[int]) -> tuple[int, ...] | None:
+    """The only permutation of ``shape`` that the dims of ``spec`` allow; None when there is none, or a choice."""
+    dims = spec.dims
+    if dims is None or len(dims) != len(shape) or len(shape) > MAX_PERMUTED:
+        return None
+    orders = [
+        order
+        for order in permutations(range(len(shape)))
+        if all(allows(dim, shape[at]) for dim, at in zip(dims, order, strict=True))
+    ]
+    distinct = {tuple(shape[at] for at in order) for order in orders}
+    return orders[0] if len(orders) == 1 and len(distinct) == 1 else None

@@ -1,0 +1,92 @@
+"""Treatments of values: NaN out, indices into bounds, zeros away. They prove whose fault it was; they are no remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.diagnosis.treat_plan import Plan, found, merged, path_of, paths_of, tensor_at
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.inputs import TensorDesc
+from aotidoctor.model.run import JsonValue
+
+_INTEGERS = frozenset({"uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"})
+
+
+def nan_to_num(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
+    """Finite numbers in place of NaN and Inf."""
+    items = found(findings, "AD-IN-019", "nan") or found(findings, "AD-RUN-005", "nan-input")
+    return merged(
+        [
+            Plan(
+                text=f"replace NaN and Inf in {path}",
+                steps=({"op": "nan_to_num", "path": path},),
+                command=f"{path} = torch.nan_to_num({path})",
+            )
+            for path in paths_of(items)
+        ]
+    )
+
+
+def clamp(case: Case, findings: Sequence[Evidence]) -> Plan | None:
+    """Clamp the integer inputs that hold the bad index into the bounds that the kernel asserts."""
+    failed = next((item for item in findings if item.facts.get("symptom") == "index-out-of-bounds"), None)
+    if failed is None:
+        return None
+    low, high = _bounds(failed)
+    paths = _named(case, failed) or [
+        path for path, tensor in _integers(case) if tensor.stats is not None and _beyond(tensor, low, high)
+    ]
+    if high is None or not paths:
+        return None
+    return merged([_clamp_one(path, low, high) for path in paths])
+
+
+def _clamp_one(path: str, low: int, high: int) -> Plan:
+    step: dict[str, JsonValue] = {"op": "clamp_values", "path": path, "low": low, "high": high}
+    return Plan(text=f"clamp {path} to {low}..{high}", steps=(step,), command=f"{path} = {path}.clamp({low}, {high})")
+
+
+def _bounds(failed: Evidence) -> tuple[int, int | None]:
+    """Lowest and highest good index. The kernel says ``0 <= tmp < bound``: ``bound`` itself is out."""
+    low, bound, high = (failed.facts.get(name) for name in ("low", "bound", "high"))
+    last = bound - 1 if isinstance(bound, int) else high if isinstance(high, int) else None
+    return (low if isinstance(low, int) else 0), last
+
+
+def _named(case: Case, failed: Evidence) -> list[str]:
+    """The input that the evidence itself names."""
+    path = path_of(failed)
+    return [path] if path is not None and tensor_at(case, path) is not None else []
+
+
+def _beyond(tensor: TensorDesc, low: int, high: int | None) -> bool:
+    stats = tensor.stats
+    if stats is None:
+        return False
+    too_high = high is not None and stats.high is not None and stats.high > high
+    return too_high or (stats.low is not None and stats.low < low)
+
+
+def replace_zeros(case: Case, findings: Sequence[Evidence]) -> Plan | None:
+    """Ones in place of the zeros of integer inputs."""
+    failed = [item for item in findings if item.facts.get("symptom") == "integer-division"]
+    if not failed:
+        return None
+    named = _named(case, failed[0])
+    paths = named or [path for path, tensor in _integers(case) if tensor.stats is not None and tensor.stats.zeros]
+    return merged(
+        [
+            Plan(
+                text=f"replace the zeros of {path} by ones",
+                steps=({"op": "replace_value", "path": path, "old": 0, "new": 1},),
+                command=f"{path} = {path}.masked_fill({path} == 0, 1)",
+            )
+            for path in paths
+        ]
+    )
+
+
+def _integers(case: Case) -> list[tuple[str, TensorDesc]]:
+    tensors = case.inputs.tensors() if case.inputs is not None else ()
+    return [(path, tensor) for path, tensor in tensors if tensor.dtype in _INTEGERS]

@@ -1,0 +1,60 @@
+"""Titles and remedies with the facts of the case: ``{subject}``, ``{observed|something}``.
+
+A name that the leading evidence does not have is replaced by what stands behind ``|``, or by ``?``. Braces around
+anything but a name are left alone, so commands may hold Python dictionaries.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from aotidoctor.model.evidence import Evidence, FactValue
+
+_NAME = re.compile(r"\{([a-z_]+)(?:\|([^{}]*))?\}")
+_PART = re.compile(r"\.(?:shape\[\d+\]|shape|stride|dtype|device)$")
+
+
+def fill(template: str, lead: Evidence) -> str:
+    """The template with the facts of ``lead``."""
+
+    def value(found: re.Match[str]) -> str:
+        return _text(_fact(lead, found.group(1))) or found.group(2) or "?"
+
+    return _NAME.sub(value, template)
+
+
+def title_of(template: str, lead: Evidence, evidence: Sequence[Evidence]) -> str:
+    """The title, with a count of other subjects that have the same trouble."""
+    others = {item.subject for item in evidence if item.code == lead.code and item.kind == lead.kind} - {lead.subject}
+    title = fill(template, lead)
+    return f"{title} (and {len(others)} more)" if others else title
+
+
+def leaf_of(subject: str | None) -> str | None:
+    """``args[0]`` of ``args[0].shape[1]``; None where there is no subject."""
+    return None if subject is None else _PART.sub("", subject)
+
+
+def _fact(lead: Evidence, name: str) -> FactValue:
+    match name:
+        case "subject":
+            return lead.subject
+        case "leaf":
+            path = lead.facts.get("path")
+            return path if isinstance(path, str) else leaf_of(lead.subject)
+        case "observed":
+            return lead.observed
+        case "expected":
+            return lead.expected
+        case _:
+            return lead.facts.get(name)
+
+
+def _text(value: FactValue) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, tuple):
+        inner = ", ".join("?" if item is None else str(item) for item in value)
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    return str(value)
