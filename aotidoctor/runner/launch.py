@@ -1,0 +1,136 @@
+"""Decide between a fork of the warm worker and a new interpreter, and start it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from aotidoctor.model.run import JsonObject, Request
+from aotidoctor.runner.places import RunDir
+from aotidoctor.runner.process import Watch
+from aotidoctor.runner.start import ONLY_ZYGOTE, Zygote, ZygoteLostError, child_environ, start_fresh
+
+# Read by libraries when they are loaded, or by torch when it is imported: a forked child would change them too late.
+_READ_AT_START = re.compile(
+    r"(LD|OMP|GOMP|KMP|MKL|OPENBLAS|MALLOC|GLIBC|CUDA|NVIDIA|PYTORCH|ATEN|TORCH|TORCHINDUCTOR|LC)_|PYTHON|LANG$"
+)
+# Read when the first C++ exception is made, and a warm worker has not seen one.
+_READ_LATE = frozenset({"TORCH_SHOW_CPP_STACKTRACES"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Child:
+    """A started child. ``reap`` gives wait status and peak memory in bytes, once, after its end."""
+
+    watch: Watch
+    argv: tuple[str, ...]
+    forked: bool
+    reap: Callable[[], tuple[int | None, int | None]]
+
+
+class Launcher:
+    """Starts children; owns the warm worker. ``work_dir`` is where the warm worker keeps its output."""
+
+    def __init__(
+        self,
+        *,
+        python: str,
+        environ: Mapping[str, str],
+        work_dir: Path,
+        start_timeout: float,
+        preload: tuple[str, ...],
+    ) -> None:
+        self._python = python
+        self._environ = environ
+        self._work_dir = work_dir
+        self._start_timeout = start_timeout
+        self._preload = preload
+        self._zygote: Zygote | None = None
+        self._no_torch: ZygoteLostError | None = None
+
+    @property
+    def facts(self) -> JsonObject | None:
+        """What the warm worker said of itself, None before that."""
+        return self._zygote.facts if self._zygote is not None else None
+
+    def warm(self) -> Zygote:
+        """The warm worker, started if need be, perhaps not ready yet.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+        if self._zygote is None:
+            environ = child_environ(self._environ, {}, token=os.urandom(8).hex())
+            self._zygote = Zygote(
+                self._python, self._work_dir, environ, preload=self._preload, start_timeout=self._start_timeout
+            )
+        return self._zygote
+
+    def launch(self, request: Request, run_dir: RunDir) -> Child:
+        """Start the child for ``request``.
+
+        Raises:
+            OSError: no process could be made.
+            ZygoteLostError: torch cannot be imported, or the warm worker died twice.
+        """
+        if needs_fresh(request):
+            return self._fresh(request, run_dir)
+        try:
+            return self._forked(request, run_dir)
+        except ZygoteLostError as lost:
+            if lost.error is not None:
+                raise
+            self.close()
+            return self._forked(request, run_dir)
+
+    def close(self) -> None:
+        """End the warm worker."""
+        if self._zygote is not None:
+            zygote, self._zygote = self._zygote, None
+            zygote.close()
+
+    def _fresh(self, request: Request, run_dir: RunDir) -> Child:
+        changes = {**request.env, "TMPDIR": run_dir.tmp}
+        _write_request(request, run_dir, changes, parent=os.getpid())
+        environ = child_environ(self._environ, changes, token=run_dir.token)
+        spawned = start_fresh(self._python, run_dir.path, environ)
+        return Child(watch=Watch(spawned.pid), argv=spawned.argv, forked=False, reap=spawned.reap)
+
+    def _forked(self, request: Request, run_dir: RunDir) -> Child:
+        if self._no_torch is not None:
+            raise self._no_torch
+        zygote = self.warm()
+        try:
+            zygote.wait_ready()
+        except ZygoteLostError as lost:
+            self._no_torch = lost if lost.error is not None else None
+            raise
+        usual = {name: self._environ.get(name) for name in ONLY_ZYGOTE}
+        _write_request(request, run_dir, {**usual, **request.env, "TMPDIR": run_dir.tmp}, parent=zygote.spawned.pid)
+        pid = zygote.fork(run_dir.path)
+        return Child(watch=Watch(pid), argv=zygote.spawned.argv, forked=True, reap=lambda: zygote.reap(pid))
+
+
+def needs_fresh(request: Request) -> bool:
+    """Whether a fork of the warm worker would not be sound, or not be what was asked for."""
+    device = str(request.payload.get("device") or "cpu")
+    early = any(_READ_AT_START.match(name) and name not in _READ_LATE for name in request.env)
+    return request.fresh or early or not device.startswith("cpu")
+
+
+def _write_request(request: Request, run_dir: RunDir, env: Mapping[str, str | None], *, parent: int) -> None:
+    document = {
+        "job": request.job,
+        "payload": request.payload,
+        "env": dict(env),
+        "asked_env": dict(request.env),
+        "memory_limit": request.memory_limit,
+        "token": run_dir.token,
+        "parent": parent,
+        "user_cwd": str(Path.cwd()),
+    }
+    Path(run_dir.file("request.json")).write_text(json.dumps(document), encoding="utf-8")

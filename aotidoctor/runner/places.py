@@ -1,0 +1,96 @@
+"""Where a child run keeps its files: one directory per runner, one below it per run.
+
+    <work>/aotidoctor-XXXX/            zygote's output; removed by close(), or by the zygote when the parent was killed
+        R1-token/                      request.json channel.jsonl stdout stderr cwd/ tmp/
+
+The child's TMPDIR lies in the directory that TMPDIR names for the user, so that a full, read-only or ``noexec`` one
+shows as it does for the user; everything else lies in a directory that works.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+PREFIX = "aotidoctor-"
+_ENOUGH = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDir:
+    """Directory of one run. ``tmp`` is the child's TMPDIR; ``foreign_tmp`` is set when it lies outside ``path``."""
+
+    path: Path
+    token: str
+    tmp: str
+    foreign_tmp: Path | None = None
+
+    def file(self, name: str) -> Path:
+        """Path of a file of this run."""
+        return self.path / name
+
+    def remove(self) -> None:
+        """Remove everything of this run, read-only directories that the child made included."""
+        for path in (self.path, self.foreign_tmp):
+            if path is not None:
+                remove_tree(path)
+
+
+def make_work_dir(environ: Mapping[str, str]) -> Path:
+    """Make the runner's own directory in the first good place.
+
+    Raises:
+        OSError: no place can be written to.
+    """
+    candidates = [environ.get("TMPDIR") or "/tmp", "/tmp", "/var/tmp", "/dev/shm", str(Path.cwd())]  # noqa: S108
+    good = [place for place in candidates if _is_good(place)]
+    for place in [*good, *candidates]:
+        with suppress(OSError):
+            return Path(tempfile.mkdtemp(prefix=PREFIX, dir=Path(place).absolute()))
+    raise OSError(f"no directory for temporary files among {', '.join(candidates)}")
+
+
+def make_run_dir(work_dir: Path, run_id: str, tmp_base: str | None) -> RunDir:
+    """Make the directory and the empty files of one run; ``tmp_base`` is the child's TMPDIR as the user set it."""
+    token = os.urandom(8).hex()
+    path = work_dir / f"{run_id}-{token}"
+    for directory in (path, path / "cwd", path / "tmp"):
+        directory.mkdir(mode=0o700)
+    for name in ("channel.jsonl", "stdout", "stderr"):
+        (path / name).touch(mode=0o600, exist_ok=False)
+    own = RunDir(path=path, token=token, tmp=str(path / "tmp"))
+    base = Path(tmp_base or "/tmp").absolute()  # noqa: S108 - where C++ and Python go without TMPDIR
+    if work_dir.parent == base:
+        return own
+    foreign = base / f"{PREFIX}{token}"
+    try:
+        foreign.mkdir(mode=0o700)
+    except OSError:
+        # The user's own TMPDIR is broken; the child shall meet it as it is.
+        return replace(own, tmp=str(base))
+    return replace(own, tmp=str(foreign), foreign_tmp=foreign)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove ``path`` and what is below, making directories writable where needed; what cannot go, stays."""
+    shutil.rmtree(path, ignore_errors=True)
+    if path.exists():
+        for parent, _, _ in os.walk(path):
+            with suppress(OSError):
+                Path(parent).chmod(0o700)
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_good(place: str) -> bool:
+    """Whether ``place`` is a directory that can be written to, with room, from which code can be loaded."""
+    try:
+        facts = os.statvfs(place)
+    except OSError:
+        return False
+    room = facts.f_bavail * facts.f_frsize >= _ENOUGH
+    return room and not facts.f_flag & os.ST_NOEXEC and os.access(place, os.W_OK | os.X_OK)

@@ -1,0 +1,107 @@
+"""Wait for a process that may be a child of somebody else, and kill it with all that it started."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+
+MARKER = "AOTIDOCTOR_RUN"
+
+
+class Watch:
+    """Waits for the end of process ``pid`` without reaping it. The process must not have been reaped before."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        try:
+            self._fd: int | None = os.pidfd_open(pid)
+        except (OSError, AttributeError):
+            self._fd = None
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def wait(self, seconds: float) -> bool:
+        """Whether the process has ended, after at most ``seconds``."""
+        if self._fd is None:
+            return _wait_by_state(self.pid, seconds)
+        poll = select.poll()
+        poll.register(self._fd, select.POLLIN)
+        return bool(poll.poll(max(0.0, seconds) * 1000))
+
+
+def _wait_by_state(pid: int, seconds: float) -> bool:
+    """The same on kernels without pidfd (before 5.3, and some sandboxes)."""
+    deadline = time.monotonic() + seconds
+    while True:
+        if _has_ended(pid):
+            return True
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(0.005)
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] in {b"Z", b"X"}
+    except OSError:
+        return True
+
+
+def send(pid: int, number: int) -> None:
+    """Send a signal to one process; one that is gone is fine."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def kill_all(leader: int, token: str) -> int:
+    """Kill the leader, its process group, and what left the group but still carries the run's marker.
+
+    Returns the number of processes found outside the group. Call it while the leader is alive or a zombie, so that its
+    number is still its own.
+    """
+    send(leader, signal.SIGKILL)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
+    found: set[int] = set()
+    # A few rounds: one that is being killed may just have forked.
+    for _ in range(5):
+        strays = [pid for pid in marked(token, after=leader) if pid != leader and not _has_ended(pid)]
+        if not strays:
+            break
+        found.update(strays)
+        for pid in strays:
+            send(pid, signal.SIGKILL)
+        time.sleep(0.002)
+    return len(found)
+
+
+def marked(token: str, *, after: int = 0) -> list[int]:
+    """Processes whose initial environment carries the marker. ``after`` (a pid) saves looking at older processes."""
+    wanted = f"{MARKER}={token}".encode()
+    pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    if _newest_pid() >= after:
+        pids = [pid for pid in pids if pid > after]
+    return [pid for pid in pids if wanted in _environ(pid).split(b"\0")]
+
+
+def _newest_pid() -> int:
+    """Number given out last; smaller than the leader's when the numbers have wrapped round since."""
+    try:
+        return int(Path("/proc/loadavg").read_text(encoding="ascii").split()[-1])
+    except (OSError, ValueError, IndexError):
+        return -1
+
+
+def _environ(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return b""

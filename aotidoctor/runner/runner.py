@@ -1,0 +1,218 @@
+"""Run requests, each in a process of its own, and tell how each ended.
+
+A request is forked off a warm process where that is sound, and gets a new interpreter otherwise: when it asks for one,
+when it is for another device than the CPU (a driver must not be forked), and when its environment changes something
+that libraries read once, at their start.
+
+Nothing stays behind: files are removed after each run, processes are found by group and by marker and killed, a warm
+worker whose parent vanished cleans up by itself, and every child dies with its parent.
+"""
+
+from __future__ import annotations
+
+import atexit
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from aotidoctor.model.run import ChildError, NotStarted, Outcome, Request
+from aotidoctor.runner.ending import End, classify
+from aotidoctor.runner.launch import Child, Launcher
+from aotidoctor.runner.memory import oom_kills, risen
+from aotidoctor.runner.output import Output
+from aotidoctor.runner.places import RunDir, make_run_dir, make_work_dir, remove_tree
+from aotidoctor.runner.process import kill_all
+from aotidoctor.runner.readout import read_channel
+from aotidoctor.runner.start import ZygoteLostError
+from aotidoctor.runner.wait import dump_stacks, wait_for_end
+
+OnEvent = Callable[[str, str], None]
+"""Called with the id of a run and the stage it was last seen in, about ten times a second."""
+
+_UNKILLABLE_AFTER = 10.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Pending:
+    """A run that was started and not yet finished."""
+
+    id: str
+    request: Request
+    run_dir: RunDir
+    child: Child
+    began: float = field(default_factory=time.monotonic)
+    oom_before: dict[str, int] = field(default_factory=oom_kills)
+    buried: bool = False
+
+
+class Runner:
+    """Runs requests; a context manager.
+
+    ``environ`` is the environment that the user's program would have. ``python`` is the interpreter of the worker.
+    ``start_timeout`` bounds importing torch, in seconds; a request's own timeout begins after that. ``preload`` names
+    modules that the warm worker imports together with torch. One thread at a time may use a runner, and that thread
+    must outlive the runs it starts (the kernel kills a child with the thread that made it).
+    """
+
+    def __init__(
+        self,
+        *,
+        environ: Mapping[str, str],
+        python: str = sys.executable,
+        on_event: OnEvent | None = None,
+        start_timeout: float = 180.0,
+        preload: tuple[str, ...] = (),
+    ) -> None:
+        self._environ = dict(environ)
+        self._python = python
+        self._on_event = on_event
+        self._start_timeout = start_timeout
+        self._preload = preload
+        self._work_dir: Path | None = None
+        self._launcher: Launcher | None = None
+        self._count = 0
+        self._pending: dict[str, Pending] = {}
+        atexit.register(self.close)
+
+    def __enter__(self) -> Runner:  # noqa: PYI034 - typing.Self is of Python 3.11
+        """The runner itself; nothing is started yet."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close."""
+        self.close()
+
+    @property
+    def torch_version(self) -> str | None:
+        """Version that the warm worker imported; None when it has not yet, or could not."""
+        facts = self._launcher.facts if self._launcher is not None else None
+        return str(facts.get("torch")) if facts is not None else None
+
+    def prewarm(self) -> None:
+        """Start the warm worker now, without waiting for it."""
+        try:
+            self._open().warm()
+        except OSError:
+            return  # The first run meets the same error and reports it.
+
+    def run(self, request: Request) -> Outcome:
+        """Run one request to its end. Raises nothing for what the child did; an interrupt kills the child first."""
+        started = self.start(request)
+        return self.finish(started) if isinstance(started, Pending) else started
+
+    def start(self, request: Request) -> Pending | Outcome:
+        """Start one request without waiting for its end, so that several may run; an Outcome if it could not start."""
+        self._count += 1
+        run_id = f"R{self._count}"
+        run_dir: RunDir | None = None
+        pending: Pending | None = None
+        try:
+            launcher = self._open()
+            tmp_base = {**self._environ, **request.env}.get("TMPDIR")
+            run_dir = make_run_dir(self._work_dir or Path(), run_id, tmp_base)
+            child = launcher.launch(request, run_dir)
+            pending = Pending(id=run_id, request=request, run_dir=run_dir, child=child)
+        except (OSError, ZygoteLostError) as error:
+            return _not_started(run_id, request, error)
+        finally:
+            if pending is None and run_dir is not None:
+                run_dir.remove()
+        self._pending[run_id] = pending
+        return pending
+
+    def finish(self, pending: Pending) -> Outcome:
+        """Wait for the end of a started request, kill what is left of it, and read what it told."""
+        stdout, stderr = (Output(pending.run_dir.file(name)) for name in ("stdout", "stderr"))
+        on_event = self._on_event
+        try:
+            limit = wait_for_end(
+                pending.child.watch,
+                pending.run_dir.file("channel.jsonl"),
+                limit=pending.request.timeout,
+                start_limit=self._start_timeout,
+                streams=(stdout, stderr),
+                on_stage=None if on_event is None else lambda stage: on_event(pending.id, stage),
+            )
+            if limit is not None:
+                dump_stacks(pending.child.watch)
+            return _outcome(pending, _bury(pending, limit), stdout, stderr)
+        finally:
+            self._drop(pending)
+
+    def close(self) -> None:
+        """Kill everything and remove every file. May be called twice."""
+        for pending in list(self._pending.values()):
+            self._drop(pending)
+        if self._launcher is not None:
+            self._launcher.close()
+            self._launcher = None
+        if self._work_dir is not None:
+            remove_tree(self._work_dir)
+            self._work_dir = None
+        atexit.unregister(self.close)
+
+    def _open(self) -> Launcher:
+        if self._launcher is None:
+            self._work_dir = make_work_dir(self._environ)
+            self._launcher = Launcher(
+                python=self._python,
+                environ=self._environ,
+                work_dir=self._work_dir,
+                start_timeout=self._start_timeout,
+                preload=self._preload,
+            )
+        return self._launcher
+
+    def _drop(self, pending: Pending) -> None:
+        if not pending.buried:
+            _bury(pending, None)
+        pending.child.watch.close()
+        pending.run_dir.remove()
+        self._pending.pop(pending.id, None)
+
+
+def _bury(pending: Pending, limit: float | None) -> End:
+    """Kill all that is left of a run and take the wait status. A process that nothing can kill is left alone."""
+    child = pending.child
+    kill_all(child.watch.pid, pending.run_dir.token)
+    status = peak = None
+    if child.watch.wait(_UNKILLABLE_AFTER):
+        # When the warm worker died, its children died with it and nobody knows how.
+        with suppress(ZygoteLostError):
+            status, peak = child.reap()
+    pending.buried = True
+    return End(status=status, peak_rss=peak, limit=limit, oom=risen(pending.oom_before, oom_kills()))
+
+
+def _outcome(pending: Pending, end: End, stdout: Output, stderr: Output) -> Outcome:
+    readout = read_channel(pending.run_dir.file("channel.jsonl"))
+    (stdout_tail, stdout_bytes), (stderr_tail, stderr_bytes) = stdout.read(), stderr.read()
+    return Outcome(
+        id=pending.id,
+        request=pending.request,
+        ending=classify(end, readout),
+        stage=readout.stage,
+        error=readout.error or readout.fatal,
+        result=readout.result,
+        stages=readout.seconds(),
+        warnings=tuple(readout.warnings),
+        stdout_tail=stdout_tail,
+        stderr_tail=stderr_tail,
+        stdout_bytes=stdout_bytes,
+        stderr_bytes=stderr_bytes,
+        seconds=time.monotonic() - pending.began,
+        argv=pending.child.argv,
+        forked=pending.child.forked,
+        peak_rss=end.peak_rss,
+    )
+
+
+def _not_started(run_id: str, request: Request, error: OSError | ZygoteLostError) -> Outcome:
+    cause: ChildError | None = error.error if isinstance(error, ZygoteLostError) else None
+    return Outcome(id=run_id, request=request, ending=NotStarted(reason=str(error)), stage="start", error=cause)

@@ -1,0 +1,175 @@
+"""Start the two kinds of child: a fresh interpreter, and the zygote with its link."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from aotidoctor.model.run import ChildError, JsonObject
+from aotidoctor.runner.process import MARKER
+
+WORKER = str(Path(__file__).absolute().parent.parent / "worker" / "__main__.py")
+
+# numpy's OpenBLAS would start threads while torch is imported, and a process with threads cannot be forked soundly.
+ONLY_ZYGOTE = {"OPENBLAS_NUM_THREADS": "1"}
+# -u also takes the buffer from C's stdout: what a child printed before it died is then in the file.
+FLAGS = ("-u",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spawned:
+    """A started process: its handle (kept so that nobody else reaps it) and command line."""
+
+    process: subprocess.Popen[bytes]
+    argv: tuple[str, ...]
+
+    @property
+    def pid(self) -> int:
+        """Process number."""
+        return self.process.pid
+
+    def reap(self) -> tuple[int | None, int | None]:
+        """Wait status and peak memory in bytes; None where somebody else took them. Blocks until the end."""
+        try:
+            _, status, usage = os.wait4(self.pid, 0)
+        except ChildProcessError:
+            self.process.returncode = 0
+            return None, None
+        self.process.returncode = os.waitstatus_to_exitcode(status)
+        return status, usage.ru_maxrss * 1024
+
+
+def child_environ(environ: Mapping[str, str], changes: Mapping[str, str | None], *, token: str) -> dict[str, str]:
+    """The environment of a new interpreter: the user's, the changes, and what every child gets."""
+    merged: dict[str, str | None] = {**environ, "PYTHONUNBUFFERED": "1", **changes, MARKER: token}
+    return {name: value for name, value in merged.items() if value is not None}
+
+
+def start_fresh(python: str, run_dir: Path, environ: Mapping[str, str]) -> Spawned:
+    """Start a new interpreter for one request.
+
+    Raises:
+        OSError: there is no such interpreter, or no process could be made.
+    """
+    argv = (python, *FLAGS, WORKER, "--once", str(run_dir))
+    return _spawn(argv, environ, run_dir, ())
+
+
+def _spawn(argv: tuple[str, ...], environ: Mapping[str, str], directory: Path, keep: tuple[int, ...]) -> Spawned:
+    with (
+        (directory / "stdout").open("ab") as stdout,
+        (directory / "stderr").open("ab") as stderr,
+    ):
+        process = subprocess.Popen(  # noqa: S603 - an argument vector, no shell
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            env=dict(environ),
+            cwd=directory,
+            start_new_session=True,
+            pass_fds=keep,
+        )
+    return Spawned(process=process, argv=argv)
+
+
+class ZygoteLostError(Exception):
+    """The zygote does not answer any more, or never did. ``error`` is set when torch could not be imported."""
+
+    def __init__(self, reason: str, error: ChildError | None = None) -> None:
+        super().__init__(reason)
+        self.error = error
+
+
+class Zygote:
+    """The parent's end of a zygote: one question, one answer."""
+
+    def __init__(
+        self, python: str, work_dir: Path, environ: Mapping[str, str], *, preload: tuple[str, ...], start_timeout: float
+    ) -> None:
+        self._started = time.monotonic()
+        self._start_timeout = start_timeout
+        self.facts: JsonObject | None = None
+        self._link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            argv = (python, *FLAGS, WORKER, "--zygote", str(theirs.fileno()), str(work_dir), *preload)
+            try:
+                self.spawned = _spawn(argv, {**environ, **ONLY_ZYGOTE}, work_dir, (theirs.fileno(),))
+            except OSError:
+                self._link.close()
+                raise
+
+    def wait_ready(self) -> None:
+        """Wait until torch is imported.
+
+        Raises:
+            ZygoteLostError: it cannot be imported (with the error), or the process ended or took too long.
+        """
+        if self.facts is not None:
+            return
+        left = self._start_timeout - (time.monotonic() - self._started)
+        answer = self._receive(max(0.1, left))
+        if not answer.get("ready"):
+            error = ChildError(
+                type=str(answer.get("type")),
+                message=str(answer.get("message")),
+                traceback=str(answer.get("traceback")),
+            )
+            raise ZygoteLostError(f"torch could not be imported: {error.type}: {error.message}", error)
+        self.facts = answer
+
+    def fork(self, run_dir: Path) -> int:
+        """Fork a child for the request in ``run_dir``; its pid.
+
+        Raises:
+            ZygoteLostError: no answer, or the fork failed.
+        """
+        answer = self._ask({"fork": str(run_dir)})
+        pid = answer.get("pid")
+        if not isinstance(pid, int):
+            raise ZygoteLostError(f"fork failed: {answer.get('failed')}")
+        return pid
+
+    def reap(self, pid: int) -> tuple[int | None, int | None]:
+        """Wait status and peak memory in bytes of an ended child.
+
+        Raises:
+            ZygoteLostError: no answer.
+        """
+        answer = self._ask({"reap": pid})
+        status, peak = answer.get("status"), answer.get("peak_rss")
+        return (status if isinstance(status, int) else None), (peak if isinstance(peak, int) else None)
+
+    def close(self) -> None:
+        """End it. Its children die with it."""
+        self._link.close()
+        self.spawned.process.kill()
+        self.spawned.reap()
+
+    def _ask(self, command: JsonObject) -> JsonObject:
+        try:
+            self._link.send(json.dumps(command).encode())
+        except OSError as error:
+            raise ZygoteLostError(f"the warm worker is gone: {error}") from error
+        return self._receive(30.0)
+
+    def _receive(self, seconds: float) -> JsonObject:
+        self._link.settimeout(seconds)
+        try:
+            data = self._link.recv(1 << 20)
+        except TimeoutError as error:
+            raise ZygoteLostError(f"the warm worker did not answer within {seconds:.0f} s") from error
+        except OSError as error:
+            raise ZygoteLostError(f"the warm worker is gone: {error}") from error
+        if not data:
+            raise ZygoteLostError("the warm worker ended")
+        answer = json.loads(data)
+        if not isinstance(answer, dict):
+            raise ZygoteLostError("the warm worker answered nonsense")
+        return answer

@@ -1,0 +1,16 @@
+"""The child program: one file per job. The only package that may import torch, and only inside functions.
+
+A job is a function ``(payload, channel) -> result`` in its own module. It is named here and imported when it is asked
+for, so that a request pays for its own job only. The modules use the standard library, torch and ``aotidoctor.model``.
+"""
+
+from __future__ import annotations
+
+JOBS: dict[str, tuple[str, str]] = {
+    "run": ("aotidoctor.worker.run_model", "run"),
+    "ops": ("aotidoctor.worker.ops", "ops"),
+    "recover": ("aotidoctor.worker.recover", "recover"),
+    "reference": ("aotidoctor.worker.reference", "reference"),
+    "script": ("aotidoctor.worker.script", "script"),
+}
+"""Name of a job -> module and function."""

@@ -1,0 +1,41 @@
+"""Start of every child: ``--zygote FD`` serves many requests, ``--once DIR`` serves the one in DIR.
+
+It is started by file name, not with ``-m``: so it works in an interpreter that does not have aotidoctor installed, and
+neither the caller's directory nor our site-packages get into ``sys.path``, where their modules could shadow others.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def _find_package() -> None:
+    """Make ``aotidoctor`` importable by its own ``__path__`` and take our folder out of ``sys.path`` again."""
+    from pathlib import Path
+
+    sys.path[0] = str(Path(__file__).absolute().parent.parent.parent)
+    import aotidoctor  # noqa: F401
+
+    sys.path.pop(0)
+
+
+def main(argv: list[str]) -> None:
+    """Run the asked-for mode; never returns from ``--once`` (the exit status is the worker's)."""
+    match argv:
+        case ["--once", run_dir]:
+            from pathlib import Path
+
+            from aotidoctor.worker.serve import serve
+
+            serve(Path(run_dir), forked=False)
+        case ["--zygote", fd, *preload]:
+            from aotidoctor.worker.zygote import zygote
+
+            zygote(int(fd), tuple(preload))
+        case _:
+            sys.exit("usage: __main__.py --once DIR | --zygote FD [MODULE...]")
+
+
+if __name__ == "__main__":
+    _find_package()
+    main(sys.argv[1:])

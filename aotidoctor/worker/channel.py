@@ -1,0 +1,86 @@
+"""What a child tells its parent besides its output: one JSON object per line, appended to a file.
+
+The file is opened anew for each record. Code under examination may close every descriptor, or get the number of ours
+for a file of its own; neither must lose a record or write it into a stranger's file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+MAX_RESULT_BYTES = 16 * 1024 * 1024
+MAX_TEXT = 256 * 1024
+
+
+class ChannelLostError(Exception):
+    """A record could not be written, so the parent cannot learn how the run went (the disk is full, mostly)."""
+
+
+class Channel:
+    """The child's end. ``stage`` is the one entered last; ``user_cwd`` is where relative paths of the user start."""
+
+    def __init__(self, path: Path, *, user_cwd: Path, run_dir: Path) -> None:
+        self._path = path
+        self.user_cwd = user_cwd
+        self.run_dir = run_dir
+        self.stage = "start"
+        self._warnings = 0
+
+    def enter(self, stage: str) -> None:
+        """Tell that ``stage`` begins now; the one before has ended."""
+        self.stage = stage
+        self._write({"stage": stage, "t": time.monotonic()})
+
+    def put(self, **values: Any) -> None:
+        """Hand over part of the result now: it survives whatever the code under examination does later."""
+        self._write({"put": plain(values)})
+
+    def warn(self, text: str) -> None:
+        """Hand over a Python warning; the first fifty are kept."""
+        self._warnings += 1
+        if self._warnings <= 50:
+            self._write({"warning": text[:4096]})
+
+    def error(self, kind: str, message: str, trace: str, *, fatal: bool = False) -> None:
+        """Hand over an exception. ``fatal`` says that the job never began (torch could not be imported)."""
+        record = {"type": kind, "message": message[:MAX_TEXT], "traceback": trace[-MAX_TEXT:]}
+        self._write({"fatal" if fatal else "error": record})
+
+    def done(self, result: dict[str, Any]) -> None:
+        """Hand over the result and the done-marker."""
+        self._write({"put": plain(result)})
+        self._write({"done": True, "t": time.monotonic()})
+
+    def _write(self, record: dict[str, Any]) -> None:
+        data = json.dumps(record, separators=(",", ":")).encode()
+        if len(data) > MAX_RESULT_BYTES:
+            data = json.dumps({"too_large": len(data)}).encode()
+        try:
+            fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            try:
+                # The leading newline ends a line that somebody else may have left unfinished.
+                os.write(fd, b"\n" + data + b"\n")
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise ChannelLostError(str(error)) from error
+
+
+def plain(value: Any) -> Any:
+    """JSON of ``value``: NaN and Inf as strings, tuples and sets as lists, anything unknown as its ``str``."""
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    return str(value)

@@ -1,0 +1,137 @@
+"""Serve one request in this process, from its directory to its exit status.
+
+The exit status is 0 after a result, 1 after an exception that was reported, 120 when torch could not be imported, 121
+when the side channel could not be written. The process leaves with ``_exit``: what interpreters and libraries do at
+exit belongs to no stage, and takes longer than most runs.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import importlib
+import json
+import os
+import sys
+import traceback
+import warnings
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from aotidoctor.worker import JOBS
+from aotidoctor.worker.channel import Channel, ChannelLostError
+from aotidoctor.worker.limits import (
+    STACKS_SIGNAL,
+    die_with_parent,
+    first_choice_of_oom_killer,
+    limit_memory,
+    no_core_file,
+    set_marker,
+)
+
+NO_TORCH = 120
+NO_CHANNEL = 121
+
+
+def serve(run_dir: Path, *, forked: bool) -> None:
+    """Read ``request.json`` in ``run_dir``, do the job, leave. Never returns, whatever happens."""
+    code = NO_CHANNEL
+    try:
+        request = json.loads((run_dir / "request.json").read_text(encoding="utf-8"))
+        channel = Channel(run_dir / "channel.jsonl", user_cwd=Path(request["user_cwd"]), run_dir=run_dir)
+        code = _serve(request, channel, run_dir, forked=forked)
+    except ChannelLostError as error:
+        print(f"aotidoctor worker: {error}", file=sys.stderr)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        _leave(code)
+
+
+def _leave(code: int) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(BaseException):
+            stream.flush()
+    os._exit(code)
+
+
+def _serve(request: dict[str, Any], channel: Channel, run_dir: Path, *, forked: bool) -> int:
+    channel.enter("start")
+    _become_child(request, run_dir, forked=forked)
+    warnings.showwarning = lambda message, category, *_: channel.warn(f"{category.__name__}: {message}")
+    channel.enter("import")
+    if request["job"] != "script" or request["payload"].get("torch"):
+        try:
+            import torch  # noqa: F401
+        except BaseException as error:
+            channel.error(type(error).__name__, str(error), traceback.format_exc(), fatal=True)
+            return NO_TORCH
+    # Only now: a limit meant for the model must not stop torch from being imported.
+    limit_memory(request["memory_limit"])
+    return _do(request, channel)
+
+
+def _do(request: dict[str, Any], channel: Channel) -> int:
+    channel.enter("setup")
+    try:
+        module, function = JOBS[request["job"]]
+        channel.put(env_took_effect=_environment_as_seen(request["asked_env"]))
+        result = getattr(importlib.import_module(module), function)(request["payload"], channel)
+        channel.enter("done")
+        channel.done(result)
+    except ChannelLostError:
+        raise
+    except BaseException as error:
+        channel.error(type(error).__name__, _text(error), traceback.format_exc())
+        return 1
+    return 0
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as inner:
+        return f"<no text: str() raised {type(inner).__name__}>"
+
+
+def _become_child(request: dict[str, Any], run_dir: Path, *, forked: bool) -> None:
+    """Everything that makes this process a private one. A fresh interpreter got environment and files at its start."""
+    if forked:
+        os.setsid()
+        _take_files(run_dir)
+        for name, value in request["env"].items():
+            _set_env(name, value)
+    die_with_parent(request["parent"])
+    set_marker(request["token"])
+    no_core_file()
+    first_choice_of_oom_killer()
+    os.chdir(run_dir / "cwd")
+    faulthandler.enable(file=2, all_threads=True)
+    faulthandler.register(STACKS_SIGNAL, file=2, all_threads=True)
+
+
+def _take_files(run_dir: Path) -> None:
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        fd = os.open(run_dir / name, os.O_WRONLY | os.O_APPEND)
+        os.dup2(fd, number)
+        os.close(fd)
+
+
+def _set_env(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
+
+
+def _environment_as_seen(changes: dict[str, str | None]) -> dict[str, bool]:
+    """Whether C code of this process sees each change. TMPDIR is a directory below the one asked for: left out."""
+    import ctypes
+
+    getenv = ctypes.CDLL(None).getenv
+    getenv.restype = ctypes.c_char_p
+    seen = {name: getenv(name.encode()) for name in changes if name != "TMPDIR"}
+    return {name: (None if raw is None else os.fsdecode(raw)) == changes[name] for name, raw in seen.items()}
