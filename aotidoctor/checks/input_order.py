@@ -5,7 +5,7 @@ What it does
     both fit when they are swapped, with one answer only.
 
 Why it matters
-    The runtime counts tensors and checks nothing else: the swap shows as an index error, as a wrong shape, or not at all.
+    The runtime counts tensors and checks nothing else: the swap shows as an index error, a wrong shape, or not at all.
 
 Example:
     args[0], args[1]: observed int64[4, 8] and float32[4, 16], expected float32[4, 16] and int64[4, 8]

@@ -7,7 +7,7 @@ Why it matters
     A failure that comes and goes, or outputs that change between equal calls, point at randomness, races or memory that
     nobody wrote, not at the inputs' metadata.
 
-Example
+Example:
     outputs: observed other values in the second call, expected the same bits
 
 When it is wrong

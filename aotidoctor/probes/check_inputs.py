@@ -8,12 +8,12 @@ Why it matters
     They turn a silent fault into an exception, and after each custom operator they compare the real result with what
     its fake kernel promised.
 
-Example
+Example:
     args[0]: observed "unmatched dtype, expected: 4(at::kLong), but got: 3"
 
 When it is wrong
-    They name inputs by flat index, never test the rank first, stop at the first fault and refuse harmless calls (batch 1
-    below a compiled minimum, a uint8 mask for bool).
+    They name inputs by flat index, never test the rank first, stop at the first fault and refuse harmless calls (batch
+    1 below a compiled minimum, a uint8 mask for bool).
 """
 
 from __future__ import annotations

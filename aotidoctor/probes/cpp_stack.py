@@ -1,12 +1,12 @@
-"""Where in C++ was it raised? (TORCH_SHOW_CPP_STACKTRACES=1)
+"""Where in C++ was it raised?
 
 What it does
-    Repeats an unexplained exception in a new interpreter with C++ stack traces switched on.
+    Repeats an unexplained exception with C++ stack traces switched on (TORCH_SHOW_CPP_STACKTRACES=1).
 
 Why it matters
     Exceptions of the package's own checks carry no frames by default; with them the function that raised is named.
 
-Example
+Example:
     run1: observed raised from cpp_fused_add_0, expected a known error
 
 When it is wrong

@@ -6,7 +6,7 @@ What it does
 Why it matters
     A custom operator that keeps its buffers kills the server hours later, by the OOM killer, in an innocent call.
 
-Example
+Example:
     resident size: observed +4.0 MiB per call over 30 calls, expected steady
 
 When it is wrong

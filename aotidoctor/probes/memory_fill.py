@@ -8,7 +8,7 @@ Why it matters
     A kernel that reads torch.empty(), or past the end of a buffer, computes with whatever the heap holds: right today,
     wrong in the server.
 
-Example
+Example:
     result: observed other values with filled memory, expected the same bits
 
 When it is wrong
@@ -70,9 +70,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 
 
 def _differs_between(history: History) -> bool:
-    return any(
-        item.code == "AD-RUN-002" and item.facts.get("between_processes") is True for item in history.findings
-    )
+    return any(item.code == "AD-RUN-002" and item.facts.get("between_processes") is True for item in history.findings)
 
 
 PROBE = Probe(

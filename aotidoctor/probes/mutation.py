@@ -8,7 +8,7 @@ Why it matters
     A caller that reuses its buffers gets other inputs in the next call; an output that is a view changes when the input
     does.
 
-Example
+Example:
     args[0]: observed changed by the call, expected unchanged
 
 When it is wrong

@@ -56,7 +56,7 @@ def base_payload(case: Case) -> JsonObject:
 
 
 def inputs_payload(case: Case) -> JsonObject | None:
-    """How the worker gets the tensors: from the inputs file, or from a document of generated ones; None to load only."""
+    """How the worker gets the tensors: from the inputs file, or from a generated document; None to load only."""
     if case.generated is not None:
         return {"json": case.generated}
     if case.inputs is None or case.inputs.path is None:

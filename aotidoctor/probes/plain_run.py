@@ -8,7 +8,7 @@ What it does
 Why it matters
     It is the failure itself: exception, signal, silent end, or an answer. Everything else is compared with it.
 
-Example
+Example:
     run1: observed SIGSEGV, expected outputs
 
 When it is wrong
@@ -70,7 +70,13 @@ def read_ending(code: str, case: Case, outcome: Outcome) -> Evidence:
         )
     kind, observed, facts = _ending(outcome)
     symptom = _symptom(outcome)
-    facts |= {"stage": outcome.stage, "symptom": symptom.name, "line": symptom.line, **_custom_ops(case), **symptom.facts}
+    facts |= {
+        "stage": outcome.stage,
+        "symptom": symptom.name,
+        "line": symptom.line,
+        **_custom_ops(case),
+        **symptom.facts,
+    }
     return evidence(
         code,
         kind,

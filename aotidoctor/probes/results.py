@@ -1,4 +1,4 @@
-"""Typed reading of the ``run`` job's result: the one place that knows its JSON. Missing or odd values read as nothing."""
+"""Typed reading of the ``run`` job's result: the one place that knows its JSON. Odd values read as nothing."""
 
 from __future__ import annotations
 

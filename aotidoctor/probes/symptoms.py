@@ -15,23 +15,56 @@ from aotidoctor.model.evidence import FactValue
 PATTERNS: tuple[tuple[str, str], ...] = (
     ("heap-corruption", r"double free or corruption|free\(\): invalid|malloc\(\): |corrupted (?:size|double-linked)"),
     ("heap-corruption", r"munmap_chunk\(\): invalid|malloc_consolidate\(\)|stack smashing detected"),
-    ("check-dtype", r"input_handles\[(?P<index>\d+)\]: unmatched dtype, expected: \d+\((?P<wanted>[^)]*)\), but got: (?P<got>\d+)"),
-    ("check-low", r"input_handles\[(?P<index>\d+)\]: dim value is too small at (?P<dim>\d+), expected it to be >= (?P<wanted>\d+), but got: (?P<got>-?\d+)"),
-    ("check-high", r"input_handles\[(?P<index>\d+)\]: dim value is too large at (?P<dim>\d+), expected to be <= (?P<wanted>\d+), but got: (?P<got>-?\d+)"),
-    ("check-dim", r"input_handles\[(?P<index>\d+)\]: unmatched dim value at (?P<dim>\d+), expected: (?P<wanted>-?\d+), but got: (?P<got>-?\d+)"),
-    ("check-stride", r"input_handles\[(?P<index>\d+)\]: unmatched stride value at (?P<dim>\d+), expected: (?P<wanted>-?\d+), but got: (?P<got>-?\d+)"),
-    ("check-device", r"input_handles\[(?P<index>\d+)\]: unmatched device type, expected: \d+\(?(?P<wanted>\w*)\)?, but got: (?P<got>\d+)"),
-    ("check-op", r"(?:expected size|expected ndim|wrong number of dimensions)[^\n]*\n(?:[^\n]*\n)*?Error in op: (?P<op>torch\.ops\.\S+|\S+::\S+)"),
+    (
+        "check-dtype",
+        r"input_handles\[(?P<index>\d+)\]: unmatched dtype, expected: \d+\((?P<wanted>[^)]*)\), but got: (?P<got>\d+)",
+    ),
+    (
+        "check-low",
+        r"input_handles\[(?P<index>\d+)\]: dim value is too small at (?P<dim>\d+), "
+        r"expected it to be >= (?P<wanted>\d+), but got: (?P<got>-?\d+)",
+    ),
+    (
+        "check-high",
+        r"input_handles\[(?P<index>\d+)\]: dim value is too large at (?P<dim>\d+), "
+        r"expected to be <= (?P<wanted>\d+), but got: (?P<got>-?\d+)",
+    ),
+    (
+        "check-dim",
+        r"input_handles\[(?P<index>\d+)\]: unmatched dim value at (?P<dim>\d+), "
+        r"expected: (?P<wanted>-?\d+), but got: (?P<got>-?\d+)",
+    ),
+    (
+        "check-stride",
+        r"input_handles\[(?P<index>\d+)\]: unmatched stride value at (?P<dim>\d+), "
+        r"expected: (?P<wanted>-?\d+), but got: (?P<got>-?\d+)",
+    ),
+    (
+        "check-device",
+        r"input_handles\[(?P<index>\d+)\]: unmatched device type, expected: "
+        r"\d+\(?(?P<wanted>\w*)\)?, but got: (?P<got>\d+)",
+    ),
+    (
+        "check-op",
+        r"(?:expected size|expected ndim|wrong number of "
+        r"dimensions)[^\n]*\n(?:[^\n]*\n)*?Error in op: (?P<op>torch\.ops\.\S+|\S+::\S+)",
+    ),
     ("check-input-relation", r"(?P<detail>expected (?:size|ndim)[^\n]*)\n(?:[^\n]*\n)*?Error in op: input"),
     ("check-op", r"(?P<detail>expected (?:size|ndim) [^\n]*(?:==|but got)[^\n]*)(?:\nError in op: (?P<op>\S+))?"),
     ("nan-assert", r"At least one (?:NaN|INF) in (?P<buffer>\w+)"),
     ("index-out-of-bounds", r"index out of bounds: 0 <= (?P<variable>\w+) < (?P<bound>\w+)"),
     ("index-out-of-bounds", r"index out of range in self|index (?P<value>-?\d+) is out of bounds for dimension"),
-    ("integer-division", r"ZeroDivisionError|inductor_cpu_throw_if_integer_div_error|integer division or modulo by zero"),
+    (
+        "integer-division",
+        r"ZeroDivisionError|inductor_cpu_throw_if_integer_div_error|integer division or modulo by zero",
+    ),
     ("runtime-assert", r"Expected (?P<condition>u\d+ [<>=!]+ -?\d+|[^\n]{1,120}?) but received (?P<value>-?\d+)"),
     ("runtime-assert", r"Runtime assertion failed for expression (?P<condition>[^\n]{1,160})"),
     ("storage-overflow", r"Storage size calculation overflowed with sizes=(?P<sizes>\[[^\]]*\])"),
-    ("alloc-failed", r"DefaultCPUAllocator: (?:not enough memory|can't allocate memory)[^\n]*?allocate (?P<bytes>\d+) bytes"),
+    (
+        "alloc-failed",
+        r"DefaultCPUAllocator: (?:not enough memory|can't allocate memory)[^\n]*?allocate (?P<bytes>\d+) bytes",
+    ),
     ("cuda-oom", r"CUDA out of memory|out of memory\. Tried to allocate|CUDA (?:driver )?error: out of memory"),
     ("alloc-failed", r"std::bad_alloc|Cannot allocate memory|MemoryError"),
     ("cuda-illegal-access", r"an illegal memory access was encountered|misaligned address"),
@@ -44,7 +77,10 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("device-mismatch", r"Incorrect device passed to (?P<runner>\w+)"),
     ("schema-missing", r"Could not find schema for (?P<op>[\w:.]+?)\.?(?:\s|$)"),
     ("schema-differs", r"Serialized node doesn't match operator[^\n]*?\"?(?P<op>\w+::\w+)?\"?'?s? schema"),
-    ("op-unsupported-device", r"Could not run '(?P<op>\w+::\w+)[^']*' with arguments from the '(?P<backend>\w+)' backend"),
+    (
+        "op-unsupported-device",
+        r"Could not run '(?P<op>\w+::\w+)[^']*' with arguments from the '(?P<backend>\w+)' backend",
+    ),
     ("op-unsupported-device", r"NotImplementedError: [^\n]*(?P<op>\w+::\w+)[^\n]*(?:kernel|implementation)"),
     ("proxy-missing", r"Unable to find a proxy executor|Invalid extern node index"),
     ("op-no-storage", r"Cannot access data pointer of Tensor that doesn't have storage"),
@@ -55,7 +91,10 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("dlopen-symbol", r"undefined symbol: (?P<name>\S+)|version [`'](?P<version>[^']+)' not found"),
     ("dlopen-library", r"Error in dlopen: (?P<name>(?!/)\S+?): cannot open shared object file"),
     ("dlopen-machine", r"Error in dlopen: (?P<name>/\S+?): cannot open shared object file"),
-    ("dlopen-format", r"invalid ELF header|wrong ELF class|file too short|ELF load command|object file has no|cannot (?:apply|read) "),
+    (
+        "dlopen-format",
+        r"invalid ELF header|wrong ELF class|file too short|ELF load command|object file has no|cannot (?:apply|read) ",
+    ),
     ("kwarg-mismatch", r"Ran into a kwarg keyword mismatch"),
     ("count-mismatch", r"expected inputs vector size to be (?P<wanted>\d+), but got (?P<got>\d+)"),
     ("model-not-found", r"Failed to find a generated cpp file or so file for model '(?P<model>[^']*)'"),

@@ -7,7 +7,7 @@ Why it matters
     Per-thread accumulators of reductions are sized for the machine that compiled the package: with more threads they
     are written past their end. Races heal with one thread, too.
 
-Example
+Example:
     1 thread: observed outputs, expected SIGSEGV as with 8 threads
 
 When it is wrong

@@ -6,7 +6,7 @@ What it does
 Why it matters
     NaN in an output has three different remedies: clean the input, mend the weights, or find the kernel.
 
-Example
+Example:
     result: observed 32 NaN from finite inputs and constants, expected finite values
 
 When it is wrong

@@ -47,7 +47,7 @@ def static_mismatches(spec: LeafSpec, tensor: TensorDesc) -> list[tuple[int, int
 
 
 def fits(spec: LeafSpec, value: LeafValue) -> bool:
-    """The value could be this argument: a tensor of its dtype, rank and static dims, or a plain value for a constant."""
+    """It could be this argument: a tensor of its dtype, rank and static dims, or a plain value for a constant."""
     match value:
         case PlainValue():
             return spec.input_index is None

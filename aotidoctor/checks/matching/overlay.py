@@ -1,4 +1,4 @@
-"""Lay the observed call over the call spec: pairs of leaves that belong together, and the places where the trees differ.
+"""Lay the observed call over the call spec: leaves that belong together, and the places where the trees differ.
 
 The runtime itself never compares trees: it sorts top-level keywords by name, flattens, drops what is not a tensor and
 counts. So a difference here is either harmless (a list for a tuple flattens alike) or silently shifts tensors into
@@ -28,7 +28,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One place where the trees differ. ``part`` is ``tree``, ``kwargs`` or ``count``; ``harmless`` if it flattens alike."""
+    """One place where the trees differ. ``part`` is ``tree``, ``kwargs`` or ``count``; ``harmless``: it flattens alike."""
 
     part: str
     kind: str
@@ -191,13 +191,9 @@ def _container_text(container: Container[int] | Container[LeafValue]) -> str:
 
 def describe(tree: Tree[LeafValue]) -> str:
     """What was given, in a few words: ``float32[4, 16]``, ``None``, ``3 (int)``, ``list of 2``."""
-    match tree:
-        case Container():
-            return _container_text(tree)
-        case Leaf(value=TensorDesc() as tensor):
-            return describe_tensor(tensor)
-        case Leaf(value=PlainValue() as plain):
-            return describe_plain(plain)
+    if isinstance(tree, Container):
+        return _container_text(tree)
+    return describe_tensor(tree.value) if isinstance(tree.value, TensorDesc) else describe_plain(tree.value)
 
 
 def describe_tensor(tensor: TensorDesc) -> str:

@@ -1,0 +1,204 @@
+"""Prove a cause by treating it: the failure must be there without the treatment and gone with it.
+
+Three kinds of baseline, the first that applies:
+
+- the plain run failed: the treated run must return;
+- the plain run returned and the package's own input checks complained: they must be silent about the treated call;
+- nothing complained: the treated call must give other outputs than the untreated one (that was the silent fault).
+
+Where a reference is given, the treated outputs must also agree with it. A treatment that keeps the values (a cast, a
+copy with other strides) and leaves every output bit as it was shows that the fault does not matter for this package:
+the finding becomes a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from aotidoctor.checks import CHECKS
+from aotidoctor.diagnosis import combine, confirm, plan_treatment
+from aotidoctor.ladder import Climb, succeeded
+from aotidoctor.model.diagnosis import Diagnosis, Treatment
+from aotidoctor.model.event import Event, EventKind
+from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.run import JsonObject, Outcome, Request
+from aotidoctor.probes.probe import evidence
+from aotidoctor.probes.results import outputs, reference, same_outputs
+
+CODE, NAME = "AD-TREAT-001", "treatment"
+# Their treatments hand over the same values, only in the form that the compiled code reads.
+VALUE_PRESERVING = ("input-stride", "input-dtype")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One treated run. ``healed`` as defined above; ``harmless`` when nothing changed although values were kept."""
+
+    treatment: Treatment
+    baseline: Outcome
+    outcome: Outcome
+    healed: bool
+    harmless: bool
+    how: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdicts:
+    """What the trials showed: causes confirmed (with how), refuted, and found harmless."""
+
+    confirmed: dict[str, str]
+    refuted: tuple[str, ...] = ()
+    harmless: tuple[str, ...] = ()
+
+
+def treat(climb: Climb, diagnoses: Sequence[Diagnosis]) -> Verdicts:
+    """Try the treatment of the first cause; with several faults at once, all of them together."""
+    baseline = _baseline(climb)
+    plans = _plans(climb, diagnoses)
+    if baseline is None or not plans:
+        _say_untreated(climb, diagnoses, "there is no run to compare a treated one with" if plans else None)
+        return Verdicts(confirmed={})
+    first = _try(climb, plans[0], baseline)
+    if first is None:
+        return Verdicts(confirmed={})
+    if first.harmless:
+        return Verdicts(confirmed={}, harmless=(plans[0].cause,))
+    if first.healed:
+        return Verdicts(confirmed={plans[0].cause: first.how})
+    return _together(climb, plans, baseline)
+
+
+def apply(diagnoses: Sequence[Diagnosis], verdicts: Verdicts) -> tuple[Diagnosis, ...]:
+    """The diagnoses with what the trials confirmed."""
+    return tuple(
+        confirm(item, verdicts.confirmed[item.cause]) if item.cause in verdicts.confirmed else item
+        for item in diagnoses
+    )
+
+
+def demote(findings: Sequence[Evidence], harmless: Sequence[str]) -> list[Evidence]:
+    """Findings of harmless causes become warnings, and the input checks' complaint about them with them."""
+    names = {cause.replace("-", "_") for cause in harmless}
+    return [_demoted(item, names) for item in findings]
+
+
+def _demoted(item: Evidence, names: set[str]) -> Evidence:
+
+    codes = {check.code for check in CHECKS if check.name in names} | {"AD-RUN-003"}
+    if item.code not in codes or item.severity is not Severity.ERROR:
+        return item
+    note = f"{item.message} (harmless here: the repaired call gives bit-identical outputs)"
+    return replace(item, severity=Severity.WARN, message=note, facts={**item.facts, "harmless": True})
+
+
+def _plans(climb: Climb, diagnoses: Sequence[Diagnosis]) -> list[Treatment]:
+    """Treatments of the error diagnoses that have one, in rank order, one per name."""
+    found: dict[str, Treatment] = {}
+    for item in diagnoses:
+        if item.severity is not Severity.ERROR:
+            continue
+        plan = plan_treatment(item.cause, climb.case, climb.findings)
+        if plan is not None:
+            found.setdefault(plan.name, plan)
+    return list(found.values())
+
+
+def _baseline(climb: Climb) -> Outcome | None:
+    """The run in which the failure shows; the plain run where it shows in none."""
+    plain, checked = climb.outcomes.get("plain_run"), climb.outcomes.get("check_inputs")
+    if succeeded(plain) and checked is not None and not succeeded(checked):
+        return checked
+    return plain
+
+
+def _together(climb: Climb, plans: Sequence[Treatment], baseline: Outcome) -> Verdicts:
+    both = combine(plans)
+    if len(plans) < 2 or both is None:
+        return Verdicts(confirmed={}, refuted=(plans[0].cause,) if not succeeded(baseline) else ())
+    trial = _try(climb, both, baseline)
+    if trial is None or not trial.healed:
+        return Verdicts(confirmed={})
+    how = f"{trial.how}, with {len(plans)} treatments together"
+    return Verdicts(confirmed={plan.cause: how for plan in plans})
+
+
+def _try(climb: Climb, treatment: Treatment, baseline: Outcome) -> Trial | None:
+    climb.on_event(Event(kind=EventKind.PROBE_START, name=treatment.name))
+    outcome = climb.run(_request(climb, treatment, baseline))
+    if outcome is None:
+        reason = "the time budget is spent" if climb.out_of_time else "no child processes in this command"
+        climb.not_checked.append(NotChecked(code=CODE, name=NAME, reason=reason))
+        return None
+    trial = _judge(climb, treatment, baseline, outcome)
+    climb.add([_evidence(trial)])
+    climb.on_event(
+        Event(
+            kind=EventKind.TREATMENT,
+            name=treatment.name,
+            seconds=outcome.seconds,
+            verdict="healed" if trial.healed else "no difference" if trial.harmless else "the failure stayed",
+            ok=trial.healed,
+        )
+    )
+    return trial
+
+
+def _request(climb: Climb, treatment: Treatment, baseline: Outcome) -> Request:
+    payload: JsonObject = {**baseline.request.payload, "treatment": list(treatment.steps)}
+    if climb.case.options.reference is not None:
+        payload["reference"] = climb.case.options.reference
+    return replace(baseline.request, probe=NAME, payload=payload, purpose=treatment.text)
+
+
+def _judge(climb: Climb, treatment: Treatment, baseline: Outcome, outcome: Outcome) -> Trial:
+    plain = climb.outcomes["plain_run"]
+    same = succeeded(plain) and succeeded(outcome) and same_outputs(outputs(plain, 0), outputs(outcome, 0))
+    compared = reference(outcome)
+    disagrees = bool(compared) and compared.get("agrees") is False
+    keeps_values = treatment.cause in VALUE_PRESERVING and bool(outputs(outcome, 0))
+    harmless = same and keeps_values and not climb.history().has("AD-RUN-002", "differs")
+    healed = succeeded(outcome) and not disagrees and not harmless and (not succeeded(baseline) or not same)
+    return Trial(
+        treatment=treatment,
+        baseline=baseline,
+        outcome=outcome,
+        healed=healed,
+        harmless=harmless,
+        how=_how(baseline, outcome, compared.get("agrees") is True),
+    )
+
+
+def _how(baseline: Outcome, outcome: Outcome, agrees: bool) -> str:
+    without = (
+        f"fails without it ({baseline.id})" if not succeeded(baseline) else f"other outputs without it ({baseline.id})"
+    )
+    checked = " under AOTI_RUNTIME_CHECK_INPUTS=1" if baseline.request.probe == "check_inputs" else ""
+    also = ", and the outputs agree with the reference" if agrees else ""
+    return f"{without}, works with it ({outcome.id}){checked}{also}"
+
+
+def _evidence(trial: Trial) -> Evidence:
+
+    kind = "healed" if trial.healed else "harmless" if trial.harmless else "stayed"
+    observed = {
+        "healed": trial.how,
+        "harmless": "bit-identical outputs with and without it",
+        "stayed": "the failure stayed" if not succeeded(trial.outcome) else "the same outputs",
+    }[kind]
+    return evidence(
+        CODE,
+        kind,
+        Severity.INFO,
+        trial.outcome,
+        observed=f"{trial.treatment.text}: {observed}",
+        expected="the failure gone",
+        facts={"cause": trial.treatment.cause, "treatment": trial.treatment.name},
+    )
+
+
+def _say_untreated(climb: Climb, diagnoses: Sequence[Diagnosis], reason: str | None) -> None:
+    if not diagnoses:
+        return
+    told = reason or f"there is no unambiguous treatment of {diagnoses[0].cause} to try"
+    climb.not_checked.append(NotChecked(code=CODE, name=NAME, reason=told))

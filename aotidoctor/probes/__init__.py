@@ -1,0 +1,38 @@
+"""The ladder: ``PROBES`` in the order in which they are asked, cheapest question first."""
+
+from __future__ import annotations
+
+from aotidoctor.probes import (
+    again,
+    check_inputs,
+    cpp_stack,
+    cuda_blocking,
+    cuda_no_caching,
+    custom_ops,
+    growth,
+    memory_fill,
+    mutation,
+    plain_run,
+    reference,
+    threads,
+    values,
+)
+from aotidoctor.probes.probe import History, Probe, Reuse, succeeded
+
+PROBES: tuple[Probe, ...] = (
+    plain_run.PROBE,
+    mutation.PROBE,
+    values.PROBE,
+    custom_ops.PROBE,
+    check_inputs.PROBE,
+    again.PROBE,
+    memory_fill.PROBE,
+    threads.PROBE,
+    cuda_blocking.PROBE,
+    cuda_no_caching.PROBE,
+    reference.PROBE,
+    growth.PROBE,
+    cpp_stack.PROBE,
+)
+
+__all__ = ["PROBES", "History", "Probe", "Reuse", "succeeded"]

@@ -1,0 +1,51 @@
+"""Without the caching allocator, does an out-of-bounds access show?
+
+What it does
+    Repeats the run in a fresh interpreter with PYTORCH_NO_CUDA_MEMORY_CACHING=1, set before the CUDA context exists:
+    later it has no effect.
+
+Why it matters
+    The caching allocator hands out slack around each buffer, where a small overrun goes unnoticed; without it the
+    overrun faults.
+
+Example:
+    run1: observed "an illegal memory access was encountered" at the launch of the first failing kernel
+
+When it is wrong
+    A fault that vanishes here points at a race or at ordering; that is evidence too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.run import Outcome, Request
+from aotidoctor.probes.cuda import plan_cuda, read_cuda
+from aotidoctor.probes.probe import History, Probe
+
+CODE, NAME = "AD-RUN-013", "cuda_no_caching"
+VARIABLE = "PYTORCH_NO_CUDA_MEMORY_CACHING"
+
+
+def plan(case: Case, history: History) -> Request | NotChecked:
+    """Asked on a CUDA host when the plain run of a CUDA package failed."""
+    request = plan_cuda(CODE, NAME, case, history)
+    return replace(request, env={VARIABLE: "1"}) if isinstance(request, Request) else request
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """One finding: how it ended under the setting."""
+    return read_cuda(CODE, VARIABLE, case, outcome)
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="does it change without the caching allocator?",
+    asked_when="when a CUDA package failed on a CUDA host",
+    plan=plan,
+    read=read,
+)

@@ -1,0 +1,136 @@
+"""Are the custom operators of the package registered, with the schema and the kernel they had at compile time?
+
+What it does
+    Asks the child's operator registry (after --setup and --custom-op-library) for each operator that the package calls
+    through its proxy executor, and compares argument names and the number of results with the compiled call.
+
+Why it matters
+    A missing operator fails at load; a changed schema fails at the call, or calls it with other arguments.
+
+Example:
+    ops::scale: observed not registered, expected ops::scale(Tensor x, float s)
+
+When it is wrong
+    Arguments are matched by name: another order, or a new argument with a default, is harmless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.model.artifact import ExternNode
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.run import JsonObject, JsonValue, Outcome, Request
+from aotidoctor.probes.payload import device_of
+from aotidoctor.probes.plain_run import read_ending
+from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+
+CODE, NAME = "AD-RUN-010", "custom_ops"
+# These namespaces come with PyTorch itself: the worker's own import registers them.
+BUILT_IN = ("aten", "prims", "prim", "inductor", "_c10d_functional", "higher_order", "quantized", "c10d")
+
+
+def custom_nodes(case: Case) -> list[ExternNode]:
+    """Proxy-executor calls of operators that PyTorch does not ship."""
+    nodes = case.model.extern_nodes if case.model is not None else ()
+    return [node for node in nodes if namespace(node.target) not in BUILT_IN]
+
+
+def namespace(target: str) -> str:
+    """``ops`` of ``ops::scale`` and of ``torch.ops.ops.scale.default``."""
+    return target.removeprefix("torch.ops.").replace("::", ".").partition(".")[0]
+
+
+def plan(case: Case, history: History) -> Request | NotChecked:
+    """Asked when the package calls custom operators and the plain run did not return."""
+    nodes = custom_nodes(case)
+    if not nodes:
+        return unasked(CODE, NAME, "the package calls no custom operator")
+    plain = history.outcomes.get("plain_run")
+    if plain is None:
+        return unasked(CODE, NAME, "there was no plain run")
+    if succeeded(plain):
+        return unasked(CODE, NAME, "the operators were found and ran")
+    if plain.stage in ("start", "import", "setup"):
+        return unasked(CODE, NAME, "the set-up failed before operators could be registered")
+    targets: list[JsonValue] = list(dict.fromkeys(node.target for node in nodes))
+    payload: JsonObject = {
+        "targets": targets,
+        "setup": case.options.setup,
+        "custom_op_libraries": list(case.options.custom_op_libraries),
+        "device": device_of(case),
+    }
+    return Request(probe=NAME, job="ops", payload=payload, timeout=case.options.timeout, purpose="operator registry")
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """One finding per operator that is missing, changed or without a kernel; none when all fit."""
+    if not succeeded(outcome):
+        return [read_ending(CODE, case, outcome)]
+    registry = outcome.result.get("ops")
+    if not isinstance(registry, dict):
+        return []
+    found = (_judge(node, registry.get(node.target), outcome) for node in _unique(custom_nodes(case)))
+    return [item for item in found if item is not None]
+
+
+def _unique(nodes: Sequence[ExternNode]) -> list[ExternNode]:
+    return list({node.target: node for node in nodes}.values())
+
+
+def _judge(node: ExternNode, entry: JsonValue, outcome: Outcome) -> Evidence | None:
+    if not isinstance(entry, dict) or entry.get("registered") is not True:
+        return _finding("missing", node, "not registered", "an operator registered before the load", outcome)
+    differing = _schema_difference(node, entry)
+    if differing is not None:
+        return _finding("schema", node, differing[0], differing[1], outcome, schema=str(entry.get("schema")))
+    if entry.get("kernel") is False:
+        return _finding("no-kernel", node, "registered without a kernel", "a kernel for this device", outcome)
+    return None
+
+
+def _schema_difference(node: ExternNode, entry: JsonObject) -> tuple[str, str] | None:
+    """``(observed, expected)`` when the compiled call does not fit the registered schema."""
+    arguments = [item for item in _objects(entry.get("arguments")) if isinstance(item.get("name"), str)]
+    names = [str(item["name"]) for item in arguments]
+    unknown = [name for name in node.argument_names if name not in names]
+    if unknown:
+        return f"no argument {unknown[0]!r} in ({', '.join(names)})", f"({', '.join(node.argument_names)})"
+    required = [str(item["name"]) for item in arguments if item.get("has_default") is not True]
+    ungiven = [name for name in required if name not in node.argument_names]
+    if ungiven:
+        return f"a required argument {ungiven[0]!r}", f"({', '.join(node.argument_names)})"
+    returns = entry.get("returns")
+    if isinstance(returns, int) and node.output_kinds and returns != len(node.output_kinds):
+        return f"{returns} result(s)", f"{len(node.output_kinds)} result(s)"
+    return None
+
+
+def _objects(value: JsonValue) -> list[JsonObject]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _finding(
+    kind: str, node: ExternNode, observed: str, expected: str, outcome: Outcome, *, schema: str | None = None
+) -> Evidence:
+    return evidence(
+        CODE,
+        kind,
+        Severity.ERROR,
+        outcome,
+        subject=node.target,
+        observed=observed,
+        expected=expected,
+        facts={"op": node.target, "schema": schema},
+    )
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="are the custom operators registered as they were?",
+    asked_when="when the package calls custom operators and did not answer",
+    plan=plan,
+    read=read,
+)
