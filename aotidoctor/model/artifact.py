@@ -128,7 +128,8 @@ class ModelEntry:
     """One model of the package. Texts are decoded in full (wrapper and kernel sources are small); weights are not read.
 
     ``sources`` maps member name to text for every ``.cpp`` (wrapper first). ``gpu_code`` are ``.cubin``, ``.fatbin``,
-    ``.hsaco``, ``.spv`` members. ``layout`` is ``pt2`` (2.7+) or ``legacy`` (2.5/2.6) or ``bare``.
+    ``.hsaco``, ``.spv`` members. ``layout`` is ``pt2`` (2.7+) or ``legacy`` (2.5/2.6) or ``bare``. ``root`` is the
+    folder in the archive that holds its ``data/`` (``""`` for the top).
     """
 
     name: str
@@ -147,6 +148,7 @@ class ModelEntry:
     weights_location: str = "unknown"
     cpp_only: bool = False
     kernel_information: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    root: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +163,7 @@ class ExportedFacts:
     custom_ops: tuple[str, ...] = ()
     in_spec: str | None = None
     ops: Mapping[str, int] = field(default_factory=dict)
+    torch_version: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,8 +171,10 @@ class Artifact:
     """What is in the file.
 
     ``names_*`` are member names that break a rule of archives; ``first_line`` is the first text line of a text file.
-    ``unread_crc`` lists members too large to be read for their CRC. ``counts`` counts lines or members that were met
-    and not understood.
+    ``unread_crc`` lists members too large to be read for their CRC. ``overlapping`` lists members whose bytes another
+    member claims too. ``header_mismatch`` maps a member to the fields (``header``, ``name``, ``method``, ``crc``,
+    ``size``) in which its local header differs from the central directory; ``header`` means there is none. ``counts``
+    counts lines or members that were met and not understood.
     """
 
     path: str
@@ -189,6 +194,8 @@ class Artifact:
     bad_crc: tuple[str, ...] = ()
     unread_crc: tuple[str, ...] = ()
     oversized: tuple[str, ...] = ()
+    overlapping: tuple[str, ...] = ()
+    header_mismatch: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     first_line: str | None = None
     problem: str | None = None
     is_symlink: bool = False

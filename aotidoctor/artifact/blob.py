@@ -1,0 +1,72 @@
+"""Bounded reading: bytes at an offset of a file, or of something already in memory, without loading the rest.
+
+Two gigabytes of weights must cost neither time nor memory, so nothing in this stage reads a file or a member whole
+unless it has first looked at its size.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """A run of ``size`` bytes. ``read_at(offset, length)`` gives at most ``length`` bytes, fewer past the end."""
+
+    size: int
+    read_at: Callable[[int, int], bytes]
+
+    def read_all(self, limit: int) -> bytes | None:
+        """All bytes, or None when there are more than ``limit``."""
+        return self.read_at(0, self.size) if self.size <= limit else None
+
+    def chunks(self) -> Iterator[bytes]:
+        """The bytes from the beginning, in pieces of at most 1 MiB; ends early where the file does."""
+        position = 0
+        while position < self.size:
+            data = self.read_at(position, CHUNK)
+            if not data:
+                return
+            yield data
+            position += len(data)
+
+
+def file_blob(descriptor: int, offset: int, size: int) -> Blob:
+    """The ``size`` bytes at ``offset`` of an open file. The descriptor must stay open while the blob is in use."""
+
+    def read_at(start: int, length: int) -> bytes:
+        wanted = min(length, size - start)
+        if start < 0 or wanted <= 0:
+            return b""
+        return _pread_all(descriptor, wanted, offset + start)
+
+    return Blob(size, read_at)
+
+
+def bytes_blob(data: bytes) -> Blob:
+    """A blob over bytes in memory."""
+
+    def read_at(start: int, length: int) -> bytes:
+        return data[start : start + length] if start >= 0 and length > 0 else b""
+
+    return Blob(len(data), read_at)
+
+
+def _pread_all(descriptor: int, wanted: int, position: int) -> bytes:
+    """``pread`` may give less than asked (2 GiB limit, network file systems): go on until there is no more."""
+    data = os.pread(descriptor, wanted, position)
+    if len(data) == wanted or not data:
+        return data
+    parts = [data]
+    got = len(data)
+    while got < wanted:
+        data = os.pread(descriptor, wanted - got, position + got)
+        if not data:
+            break
+        parts.append(data)
+        got += len(data)
+    return b"".join(parts)

@@ -1,0 +1,145 @@
+"""What the JSON of a torch.export archive says: baked-in constants, custom operators, the call spec.
+
+Only ``models/<name>.json`` is read. Nothing is deserialised as torch would: no tensors, no pickles.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from aotidoctor.artifact.metadata import argument_kind
+from aotidoctor.artifact.text import JsonError, as_list, as_object, as_text, clean, parse_json
+from aotidoctor.model.artifact import ExportedFacts
+from aotidoctor.model.run import JsonObject, JsonValue
+
+MAX_JSON = 256 << 20
+
+_BUILT_IN = frozenset({
+    "aten", "prims", "prim", "higher_order", "inductor", "rngprims", "debugprims", "quantized", "quantized_decomposed",
+    "_c10d_functional", "_c10d_functional_autograd", "c10d", "c10d_functional", "_dtensor", "mkldnn", "mkl", "onednn",
+    "sparse", "static_runtime", "profiler", "export", "streams", "symm_mem",
+})  # fmt: skip
+_MAX_DEPTH = 64
+
+
+def parse_exported(name: str, data: bytes) -> ExportedFacts | None:
+    """Facts of one program; None when the bytes are not the JSON of one."""
+    try:
+        program = as_object(parse_json(data))
+    except JsonError:
+        return None
+    module = as_object(program.get("graph_module"))
+    if not module:
+        return None
+    in_spec = _in_spec(module)
+    targets = Counter(_targets(as_object(module.get("graph")), 0))
+    return ExportedFacts(
+        name=name,
+        constant_inputs=_constant_inputs(module, in_spec),
+        custom_ops=tuple(dict.fromkeys(op for target in targets if (op := _custom_op(target)) is not None)),
+        in_spec=in_spec,
+        ops={target.removeprefix("torch.ops."): count for target, count in targets.items()},
+        torch_version=as_text(program.get("torch_version")) or None,
+    )
+
+
+def leaf_paths(in_spec: str) -> tuple[str, ...]:
+    """The user's path of every leaf of a serialised call spec, in flattening order; empty when it is not understood."""
+    try:
+        parsed = as_list(parse_json(in_spec.encode()))
+    except JsonError:
+        return ()
+    call = as_list(as_object(parsed[1]).get("children_spec")) if len(parsed) == 2 else []
+    if len(call) != 2:
+        return ()
+    return (*_walk(as_object(call[0]), "args", 0), *_walk(as_object(call[1]), "kwargs", 0))
+
+
+def _walk(spec: JsonObject, path: str, depth: int) -> Iterator[str]:
+    kind = spec.get("type")
+    if kind is None:
+        yield path
+        return
+    children = [as_object(child) for child in as_list(spec.get("children_spec"))]
+    if depth > _MAX_DEPTH:
+        return
+    keys = _keys(spec)
+    for index, child in enumerate(children):
+        if isinstance(kind, str) and "namedtuple" in kind and index < len(keys):
+            step = f".{keys[index]}"
+        else:
+            step = f"[{keys[index]!r}]" if index < len(keys) else f"[{index}]"
+        yield from _walk(child, path + step, depth + 1)
+
+
+def _keys(spec: JsonObject) -> list[str | int]:
+    """Keys of a dict-like node: its context is JSON text, a list of keys, for a defaultdict the last item of one."""
+    try:
+        context = parse_json(as_text(spec.get("context")).encode())
+    except JsonError:
+        return []
+    if isinstance(context, dict):
+        context = next((value for value in context.values() if isinstance(value, list)), [])
+    items = as_list(context)
+    if items and isinstance(items[-1], list):
+        items = items[-1]
+    return [clean(item) if isinstance(item, str) else item for item in items if isinstance(item, str | int)]
+
+
+def _in_spec(module: JsonObject) -> str | None:
+    for entry in as_list(module.get("module_call_graph")):
+        call = as_object(entry)
+        if call.get("fqn") == "":
+            return as_text(as_object(call.get("signature")).get("in_spec")) or None
+    return None
+
+
+def _constant_inputs(module: JsonObject, in_spec: str | None) -> dict[str, str]:
+    """Constants by the user's path, or by their name in the graph when the call spec does not fit the signature."""
+    specs = [as_object(spec) for spec in as_list(as_object(module.get("signature")).get("input_specs"))]
+    user = [spec for spec in specs if "user_input" in spec or "constant_input" in spec]
+    paths = leaf_paths(in_spec) if in_spec is not None else ()
+    found: dict[str, str] = {}
+    for index, spec in enumerate(user):
+        if "constant_input" in spec:
+            constant = as_object(spec["constant_input"])
+            path = paths[index] if len(paths) == len(user) else as_text(constant.get("name"))
+            found[path] = _value_repr(constant.get("value"))
+    return found
+
+
+def _value_repr(value: JsonValue) -> str:
+    match value:
+        case {"as_none": _}:
+            return "None"
+        case {"as_string": str(text)}:
+            return repr(clean(text))
+        case {"as_int": bool() | int() as plain} | {"as_bool": bool() as plain}:
+            return repr(plain)
+        case {"as_float": int() | float() as number}:
+            return repr(float(number))
+        case {"as_float": str(text)}:
+            return {"Infinity": "inf", "-Infinity": "-inf", "NaN": "nan"}.get(text, clean(text))
+    return f"<{argument_kind(value)}>"
+
+
+def _targets(graph: JsonObject, depth: int) -> Iterator[str]:
+    """Targets of all nodes, also of the graphs that higher-order operators carry."""
+    if depth > _MAX_DEPTH:
+        return
+    for item in as_list(graph.get("nodes")):
+        node = as_object(item)
+        yield as_text(node.get("target"))
+        for argument in as_list(node.get("inputs")):
+            inner = as_object(as_object(as_object(argument).get("arg")).get("as_graph"))
+            if inner:
+                yield from _targets(as_object(inner.get("graph")), depth + 1)
+
+
+def _custom_op(target: str) -> str | None:
+    """``ns::op`` of ``torch.ops.ns.op.overload`` when the namespace is not one of PyTorch's own."""
+    parts = target.split(".")
+    if target.startswith("torch.ops.") and len(parts) >= 4 and parts[2] not in _BUILT_IN:
+        return f"{parts[2]}::{parts[3]}"
+    return None

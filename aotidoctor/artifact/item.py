@@ -1,0 +1,71 @@
+"""A member together with the means to read it, the same for an archive and for a directory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from aotidoctor.artifact.blob import Blob, bytes_blob, file_blob
+from aotidoctor.artifact.integrity import read_entry
+from aotidoctor.artifact.zip_directory import STORED, Entry
+from aotidoctor.model.artifact import Member
+
+# A deflated member has to be unpacked into memory before anything in it can be looked up.
+INFLATE_LIMIT = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """``open`` gives the payload: in place when stored, unpacked when deflated, None when neither is possible."""
+
+    member: Member
+    open: Callable[[], Blob | None]
+
+    @property
+    def name(self) -> str:
+        """Full name of the member."""
+        return self.member.name
+
+    def read(self, limit: int) -> bytes | None:
+        """The payload, None when it is larger than ``limit`` bytes or cannot be read."""
+        if self.member.size > limit:
+            return None
+        blob = self.open()
+        return None if blob is None else blob.read_all(limit)
+
+
+def archive_item(member: Member, entry: Entry, archive: Blob) -> Item:
+    """An item of a zip archive."""
+
+    def open_member() -> Blob | None:
+        if entry.encrypted or entry.data_offset is None:
+            return None
+        if entry.method == STORED:
+            start, size = entry.data_offset, max(min(entry.compressed, archive.size - entry.data_offset), 0)
+            return Blob(
+                size, lambda at, length: archive.read_at(start + at, min(length, size - at)) if at >= 0 else b""
+            )
+        data = read_entry(archive, entry, INFLATE_LIMIT)
+        return None if data is None else bytes_blob(data)
+
+    return Item(member, open_member)
+
+
+def file_item(member: Member) -> Item:
+    """An item that is a file; it is opened for each read, so nothing has to be closed later."""
+
+    def read_at(at: int, length: int) -> bytes:
+        try:
+            descriptor = os.open(member.path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return b""
+        try:
+            return file_blob(descriptor, 0, member.size).read_at(at, length)
+        except OSError:
+            return b""
+        finally:
+            os.close(descriptor)
+
+    return Item(member, lambda: Blob(member.size, read_at) if Path(member.path).is_file() else None)
