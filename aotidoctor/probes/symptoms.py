@@ -21,33 +21,45 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ),
     (
         "check-low",
-        r"input_handles\[(?P<index>\d+)\]: dim value is too small at (?P<dim>\d+), "
-        r"expected it to be >= (?P<wanted>\d+), but got: (?P<got>-?\d+)",
+        (
+            r"input_handles\[(?P<index>\d+)\]: dim value is too small at (?P<dim>\d+), "
+            r"expected it to be >= (?P<wanted>\d+), but got: (?P<got>-?\d+)"
+        ),
     ),
     (
         "check-high",
-        r"input_handles\[(?P<index>\d+)\]: dim value is too large at (?P<dim>\d+), "
-        r"expected to be <= (?P<wanted>\d+), but got: (?P<got>-?\d+)",
+        (
+            r"input_handles\[(?P<index>\d+)\]: dim value is too large at (?P<dim>\d+), "
+            r"expected to be <= (?P<wanted>\d+), but got: (?P<got>-?\d+)"
+        ),
     ),
     (
         "check-dim",
-        r"input_handles\[(?P<index>\d+)\]: unmatched dim value at (?P<dim>\d+), "
-        r"expected: (?P<wanted>-?\d+), but got: (?P<got>-?\d+)",
+        (
+            r"input_handles\[(?P<index>\d+)\]: unmatched dim value at (?P<dim>\d+), "
+            r"expected: (?P<wanted>-?\d+), but got: (?P<got>-?\d+)"
+        ),
     ),
     (
         "check-stride",
-        r"input_handles\[(?P<index>\d+)\]: unmatched stride value at (?P<dim>\d+), "
-        r"expected: (?P<wanted>-?\d+), but got: (?P<got>-?\d+)",
+        (
+            r"input_handles\[(?P<index>\d+)\]: unmatched stride value at (?P<dim>\d+), "
+            r"expected: (?P<wanted>-?\d+), but got: (?P<got>-?\d+)"
+        ),
     ),
     (
         "check-device",
-        r"input_handles\[(?P<index>\d+)\]: unmatched device type, expected: "
-        r"\d+\(?(?P<wanted>\w*)\)?, but got: (?P<got>\d+)",
+        (
+            r"input_handles\[(?P<index>\d+)\]: unmatched device type, expected: "
+            r"\d+\(?(?P<wanted>\w*)\)?, but got: (?P<got>\d+)"
+        ),
     ),
     (
         "check-op",
-        r"(?:expected size|expected ndim|wrong number of "
-        r"dimensions)[^\n]*\n(?:[^\n]*\n)*?Error in op: (?P<op>torch\.ops\.\S+|\S+::\S+)",
+        (
+            r"(?:expected size|expected ndim|wrong number of "
+            r"dimensions)[^\n]*\n(?:[^\n]*\n)*?Error in op: (?P<op>torch\.ops\.\S+|\S+::\S+)"
+        ),
     ),
     ("check-input-relation", r"(?P<detail>expected (?:size|ndim)[^\n]*)\n(?:[^\n]*\n)*?Error in op: input"),
     ("check-op", r"(?P<detail>expected (?:size|ndim) [^\n]*(?:==|but got)[^\n]*)(?:\nError in op: (?P<op>\S+))?"),

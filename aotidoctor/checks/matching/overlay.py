@@ -28,7 +28,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One place where the trees differ. ``part`` is ``tree``, ``kwargs`` or ``count``; ``harmless``: it flattens alike."""
+    """One place where the trees differ. ``part``: ``tree``, ``kwargs``, ``count``; ``harmless``: it flattens alike."""
 
     part: str
     kind: str
