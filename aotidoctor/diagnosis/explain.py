@@ -7,7 +7,7 @@ A playbook may say in ``explains`` what follows from its cause:
 - a group: ``@load`` (a run failed before the model was called), ``@run`` (it failed in the call or after) and
   ``@output`` (it returned, and something about the results was odd).
 
-A cause that rests on nothing but run evidence which another, statically seen cause accounts for is a symptom of that
+A cause that rests on nothing but run evidence which another, better grounded cause accounts for is a symptom of that
 one, and is dropped; its evidence goes to the explanation. Only errors explain: a warning may be right and beside the
 point.
 """
@@ -51,9 +51,9 @@ def explained_by(symptom: Match, cause: Match) -> bool:
         return False
     if symptom.playbook.cause in cause.playbook.explains:
         return True
-    if not cause.static or symptom.static:
+    if not cause.grounded or not symptom.symptomatic:
         return False
-    return all(accounts_for(cause, item) for item in symptom.evidence if is_run(item))
+    return all(accounts_for(cause, item) for item in symptom.loud())
 
 
 def supporting(match: Match, dropped: Sequence[Match], findings: Sequence[Evidence]) -> tuple[Evidence, ...]:

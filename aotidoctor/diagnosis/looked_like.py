@@ -64,7 +64,8 @@ def stage_text(stage: object) -> str:
 
 
 def _message(item: Evidence) -> str:
-    kind, line = item.facts.get("type"), _first_line(item.observed)
+    kind, said = item.facts.get("type"), item.facts.get("line")
+    line = _first_line(said if isinstance(said, str) and said else item.observed)
     return line if not isinstance(kind, str) or line.startswith(kind) else f"{kind}: {line}"
 
 

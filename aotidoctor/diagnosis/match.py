@@ -14,6 +14,10 @@ from aotidoctor.model.diagnosis import Condition, Playbook
 from aotidoctor.model.evidence import Evidence, FactValue, Severity
 
 
+# Rungs that compare rather than try: the input checks inside the package, the operator registry.
+COMPARISONS = ("AD-RUN-003", "AD-RUN-010")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
     """A playbook and the evidence it fits.
@@ -34,9 +38,18 @@ class Match:
         return max((item.severity for item in self.evidence), key=lambda severity: severity.rank)
 
     @property
-    def static(self) -> bool:
-        """True when it rests on something that was seen without running the package."""
-        return any(not is_run(item) and item.severity is not Severity.INFO for item in self.evidence)
+    def grounded(self) -> bool:
+        """True when it rests on a comparison: of files without running, by the package's own checks, or of operators."""
+        return any(not is_run(item) or item.code in COMPARISONS for item in self.loud())
+
+    @property
+    def symptomatic(self) -> bool:
+        """True when it rests on nothing but what child runs did."""
+        return all(is_run(item) for item in self.loud())
+
+    def loud(self) -> tuple[Evidence, ...]:
+        """The evidence without notes."""
+        return tuple(item for item in self.evidence if item.severity is not Severity.INFO)
 
 
 def is_run(item: Evidence) -> bool:

@@ -5,7 +5,7 @@ Rules, in this order:
 1. A playbook makes a diagnosis when its conditions hold and the worst of its evidence is at least as severe as the
    playbook asks (``warn`` or ``error``). Notes never make one.
 2. A warning becomes an error when a run failed in a way that its playbook explains: a batch beyond the compiled
-   range is a remark until the run dies of it.
+   range is a remark until the run dies of it. Not so for inputs that the compiled code does not read.
 3. Explanations beat symptoms (``explain``): a cause that another one accounts for is not listed, its evidence is.
 4. What was refuted (the treatment did not help) explains nothing and comes last.
 5. Errors come before warnings; then by weight: artifact, host, load, inputs, run, output; then by confidence.
@@ -70,7 +70,7 @@ def confirm(diagnosis: Diagnosis, how: str) -> Diagnosis:
 
 def _promote(found: Match, findings: Sequence[Evidence]) -> Match:
     """Rule 2: the failed run joins the evidence, and lifts its severity."""
-    if found.severity is not Severity.WARN or not found.static:
+    if found.severity is not Severity.WARN or all(item.facts.get("unused") is True for item in found.loud()):
         return found
     failures = tuple(item for item in findings if is_failure(item) and accounts_for(found, item))
     if not failures:
@@ -84,7 +84,7 @@ def _without_symptoms(
 ) -> tuple[list[Match], list[tuple[Match, Match]]]:
     """Those that stay, and ``(symptom, its explanation)`` for those that do not."""
     gone: dict[int, Match] = {}
-    causes = sorted(matches, key=lambda found: (not found.static, found.playbook.weight))
+    causes = sorted(matches, key=lambda found: (not found.grounded, found.playbook.weight))
     for cause in causes:
         if id(cause) in gone or cause.playbook.cause in refuted or cause.promoted:
             continue

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from aotidoctor.diagnosis.treat_plan import Plan, found, merged, path_of, paths_of, tensor_at
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.evidence import Evidence, FactValue
 from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.run import JsonValue
 
@@ -50,8 +50,15 @@ def _clamp_one(path: str, low: int, high: int) -> Plan:
 def _bounds(failed: Evidence) -> tuple[int, int | None]:
     """Lowest and highest good index. The kernel says ``0 <= tmp < bound``: ``bound`` itself is out."""
     low, bound, high = (failed.facts.get(name) for name in ("low", "bound", "high"))
-    last = bound - 1 if isinstance(bound, int) else high if isinstance(high, int) else None
-    return (low if isinstance(low, int) else 0), last
+    size = _number(bound)
+    return (low if isinstance(low, int) else 0), size - 1 if size is not None else _number(high)
+
+
+def _number(value: FactValue) -> int | None:
+    """``100`` of ``100`` and of the C++ literal ``100L``; None for a symbolic bound."""
+    if isinstance(value, str) and value.rstrip("L").isdigit():
+        return int(value.rstrip("L"))
+    return value if isinstance(value, int) else None
 
 
 def _named(case: Case, failed: Evidence) -> list[str]:
