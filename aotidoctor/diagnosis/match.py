@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from aotidoctor.model.diagnosis import Condition, Playbook
 from aotidoctor.model.evidence import Evidence, FactValue, Severity
 
-
 # Rungs that compare rather than try: the input checks inside the package, the operator registry.
 COMPARISONS = ("AD-RUN-003", "AD-RUN-010")
 
@@ -39,7 +38,7 @@ class Match:
 
     @property
     def grounded(self) -> bool:
-        """True when it rests on a comparison: of files without running, by the package's own checks, or of operators."""
+        """True when it rests on a comparison: of files, by the package's own checks, or of operators."""
         return any(not is_run(item) or item.code in COMPARISONS for item in self.loud())
 
     @property
