@@ -1,0 +1,34 @@
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+# The CPU build is enough for everything here but CUDA packages, and is a tenth of the size.
+TORCH ?= torch==2.13.0
+
+.PHONY: demo test lint bench install clean
+
+$(BIN)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet "$(TORCH)" --extra-index-url https://download.pytorch.org/whl/cpu
+	$(BIN)/python -m pip install --quiet --editable ".[torch,test,lint,bench]"
+	touch $@
+
+install: $(BIN)/.installed
+
+demo: install
+	$(BIN)/aotidoctor demo
+
+test: install
+	$(BIN)/python -m pytest -n auto
+
+lint: install
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: install
+	$(BIN)/python -m pytest tests/bench -m bench --benchmark-only -p no:xdist
+
+clean:
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks

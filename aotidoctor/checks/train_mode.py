@@ -1,0 +1,58 @@
+"""The model was exported in training mode.
+
+What it does
+    Looks in the kernels' ATen origins for batch norm that computes batch statistics and updates its running ones.
+
+Why it matters
+    The answer for one sample depends on the other samples of the batch, and each call changes the model. It never fails.
+
+Example
+    _native_batch_norm_legit_functional: observed batch statistics, expected running statistics (model.eval())
+
+When it is wrong
+    A model that is meant to adapt while it serves does this on purpose. Instance norm without running statistics has
+    another origin and is not meant here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.model.case import Case
+from aotidoctor.model.contract import KernelCall
+from aotidoctor.model.evidence import Evidence, FileSource, NotChecked
+
+FIND = Finder("AD-OUT-001", "train_mode")
+# Only these write the running statistics; eval mode uses ..._no_training or plain arithmetic on constants.
+TRAINING_ORIGINS = ("_native_batch_norm_legit_functional", "_batch_norm_with_update_functional", "cudnn_batch_norm")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """One finding for the first kernel with such an origin."""
+    if case.contract is None:
+        return FIND.unchecked("the package tells no contract (no wrapper.cpp inside)")
+    for kernel in case.contract.kernels:
+        origin = _training_origin(kernel)
+        if origin is not None:
+            return [_finding(case, kernel, origin)]
+    return ()
+
+
+def _training_origin(kernel: KernelCall) -> str | None:
+    return next((o for o in kernel.origins if o.removeprefix("aten.").startswith(TRAINING_ORIGINS)), None)
+
+
+def _finding(case: Case, kernel: KernelCall, origin: str) -> Evidence:
+    member = case.contract.member if case.contract is not None else None
+    return FIND.error(
+        "batch-norm",
+        kernel.name,
+        observed=f"batch statistics ({origin})",
+        expected="running statistics (export after model.eval())",
+        source=FileSource(file=member, line=kernel.line) if member is not None else None,
+        facts={"kernel": kernel.name, "origin": origin},
+    )
+
+
+CHECK = Check(code=FIND.code, name=FIND.name, cause="train-mode", stage="output", needs=(), run=run)
