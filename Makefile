@@ -1,15 +1,17 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-# The CPU build is enough for everything here but CUDA packages, and is a tenth of the size.
 TORCH ?= torch==2.13.0
+# The CPU build is enough for everything but running CUDA packages, and is a tenth of the size where the default is CUDA:
+# make demo TORCH_FLAGS="--index-url https://download.pytorch.org/whl/cpu"
+TORCH_FLAGS ?=
 
 .PHONY: demo test lint bench install clean
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet "$(TORCH)" --extra-index-url https://download.pytorch.org/whl/cpu
+	$(BIN)/python -m pip install --quiet $(TORCH_FLAGS) "$(TORCH)"
 	$(BIN)/python -m pip install --quiet --editable ".[torch,test,lint,bench]"
 	touch $@
 
