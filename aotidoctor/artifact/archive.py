@@ -33,7 +33,7 @@ def read_archive(base: Artifact, blob: Blob, directory: ZipDirectory, crc_limit:
         overlapping=overlapping(entries),
         header_mismatch=mismatches(entries),
         problem=directory.problem,
-        counts=_counts(entries),
+        counts=_counts(directory),
     )
     return with_contents(checked, items)
 
@@ -61,8 +61,10 @@ def _in_state(names: Sequence[str], states: Sequence[CrcState], wanted: CrcState
     return tuple(name for name, state in zip(names, states, strict=True) if state is wanted)
 
 
-def _counts(entries: Sequence[Entry]) -> dict[str, int]:
+def _counts(directory: ZipDirectory) -> dict[str, int]:
+    entries = directory.entries
     found = {
+        "trailing_bytes": directory.trailing,
         "encrypted_members": sum(entry.encrypted for entry in entries),
         "unknown_compression": sum(entry.method not in (STORED, DEFLATED) for entry in entries),
         "backslash_names": sum("\\" in entry.name for entry in entries),

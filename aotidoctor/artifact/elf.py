@@ -99,8 +99,10 @@ class Elf:
 def read_elf(blob: Blob) -> Elf:
     """Read the headers. Raises ``ElfError`` when the identification or the program headers are unusable."""
     ident = blob.read_at(0, 64)
-    if len(ident) < 52 or not ident.startswith(b"\x7fELF"):
-        raise ElfError("no ELF header")
+    if not ident.startswith(b"\x7fELF"):
+        raise ElfError("no ELF identification")
+    if len(ident) < 52:
+        raise ElfError(f"cut at {len(ident)} bytes")
     if ident[4] not in (1, 2) or ident[5] not in (1, 2) or ident[6] != 1:
         raise ElfError(f"damaged ELF identification {ident[4:7].hex(' ')}")
     bits, little = 32 * ident[4], ident[5] == 1

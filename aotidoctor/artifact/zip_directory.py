@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from aotidoctor.artifact.blob import Blob
 
@@ -55,13 +55,11 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZipDirectory:
-    """The entries in directory order. ``problem`` says why reading stopped; ``shift`` counts bytes before the zip."""
+    """The entries in directory order. ``problem`` says why reading stopped; ``trailing`` counts bytes after the zip."""
 
     entries: tuple[Entry, ...] = ()
     problem: str | None = None
-    shift: int = 0
-    end_offset: int = 0
-    counts: dict[str, int] = field(default_factory=dict)
+    trailing: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +68,7 @@ class _End:
     entries: int
     size: int
     offset: int
+    after: int
 
 
 def read_directory(blob: Blob) -> ZipDirectory | None:
@@ -78,15 +77,16 @@ def read_directory(blob: Blob) -> ZipDirectory | None:
     if end is None:
         return None
     start, shift = _locate(blob, end)
+    trailing = blob.size - end.after
     if start is None:
-        return ZipDirectory(problem="the central directory is not where the end record says", end_offset=end.position)
+        return ZipDirectory(problem="the central directory is not where the end record says", trailing=trailing)
     if end.size > MAX_DIRECTORY:
-        return ZipDirectory(problem=f"the central directory claims {end.size} bytes", end_offset=end.position)
+        return ZipDirectory(problem=f"the central directory claims {end.size} bytes", trailing=trailing)
     raw, problem = _read_central(blob.read_at(start, end.size), end.entries)
     entries = tuple(_with_local_header(blob, entry, shift) for entry in raw)
     if shift and problem is None:
         problem = f"{shift} bytes stand before the archive"
-    return ZipDirectory(entries=entries, problem=problem, shift=shift, end_offset=end.position)
+    return ZipDirectory(entries=entries, problem=problem, trailing=trailing)
 
 
 def _find_end(blob: Blob) -> _End | None:
@@ -106,15 +106,16 @@ def _find_end(blob: Blob) -> _End | None:
 
 
 def _parse_end(blob: Blob, position: int, data: bytes) -> _End | None:
-    _, _, _, _, entries, size, offset, _ = _END.unpack(data)
+    _, _, _, _, entries, size, offset, comment = _END.unpack(data)
+    after = min(position + _END.size + comment, blob.size)
     if entries == 0xFFFF or _FULL32 in (size, offset):
-        wide = _parse_end64(blob, position)
+        wide = _parse_end64(blob, position, after)
         if wide is not None:
             return wide
-    return _End(position, entries, size, offset) if size <= position else None
+    return _End(position, entries, size, offset, after) if size <= position else None
 
 
-def _parse_end64(blob: Blob, position: int) -> _End | None:
+def _parse_end64(blob: Blob, position: int, after: int) -> _End | None:
     locator = blob.read_at(position - _LOCATOR64.size, _LOCATOR64.size)
     if len(locator) < _LOCATOR64.size or not locator.startswith(b"PK\6\7"):
         return None
@@ -123,7 +124,7 @@ def _parse_end64(blob: Blob, position: int) -> _End | None:
     if len(data) < _END64.size or not data.startswith(b"PK\6\6"):
         return None
     *_, entries, size, offset = _END64.unpack(data)
-    return _End(offset64, entries, size, offset) if size <= offset64 else None
+    return _End(offset64, entries, size, offset, after) if size <= offset64 else None
 
 
 def _locate(blob: Blob, end: _End) -> tuple[int | None, int]:
@@ -132,9 +133,11 @@ def _locate(blob: Blob, end: _End) -> tuple[int | None, int]:
         return end.position, 0
     if blob.read_at(end.offset, 4) == b"PK\1\2":
         return end.offset, 0
-    moved = end.position - end.size
-    if moved >= end.offset and blob.read_at(moved, 4) == b"PK\1\2":
-        return moved, moved - end.offset
+    # PyTorch always writes a zip64 record and its locator between the directory and the end record.
+    between = _LOCATOR64.size + _END64.size
+    for moved in (end.position - end.size, end.position - between - end.size):
+        if moved >= end.offset and blob.read_at(moved, 4) == b"PK\1\2":
+            return moved, moved - end.offset
     return None, 0
 
 
@@ -200,7 +203,7 @@ def _with_local_header(blob: Blob, entry: Entry, shift: int) -> Entry:
     offset = entry.header_offset + shift
     data = blob.read_at(offset, _LOCAL.size + 512)
     if len(data) < _LOCAL.size or not data.startswith(b"PK\3\4"):
-        return _replace(entry, offset, None, ("header",))
+        return replace(entry, header_offset=offset, data_offset=None, mismatch=("header",))
     _, _, flags, method, _, _, crc, compressed, size, name_length, extra_length = _LOCAL.unpack_from(data)
     name = data[_LOCAL.size : _LOCAL.size + name_length]
     if len(name) < name_length:
@@ -210,7 +213,12 @@ def _with_local_header(blob: Blob, entry: Entry, shift: int) -> Entry:
         mismatch.append("method")
     if not flags & _HAS_DESCRIPTOR:
         mismatch += _size_mismatch(entry, crc, compressed, size)
-    return _replace(entry, offset, offset + _LOCAL.size + name_length + extra_length, tuple(mismatch))
+    return replace(
+        entry,
+        header_offset=offset,
+        data_offset=offset + _LOCAL.size + name_length + extra_length,
+        mismatch=tuple(mismatch),
+    )
 
 
 def _size_mismatch(entry: Entry, crc: int, compressed: int, size: int) -> list[str]:
@@ -218,18 +226,3 @@ def _size_mismatch(entry: Entry, crc: int, compressed: int, size: int) -> list[s
     if size not in (entry.size, _FULL32) or compressed not in (entry.compressed, _FULL32):
         found.append("size")
     return found
-
-
-def _replace(entry: Entry, header: int, data: int | None, mismatch: tuple[str, ...]) -> Entry:
-    return Entry(
-        name=entry.name,
-        size=entry.size,
-        compressed=entry.compressed,
-        method=entry.method,
-        crc=entry.crc,
-        flags=entry.flags,
-        mode=entry.mode,
-        header_offset=header,
-        data_offset=data,
-        mismatch=mismatch,
-    )
