@@ -2,8 +2,67 @@
 
 from __future__ import annotations
 
+from aotidoctor.checks import (
+    abi_mismatch,
+    artifact_ambiguous,
+    artifact_bad_metadata,
+    artifact_bomb,
+    artifact_corrupt,
+    artifact_cpp_only,
+    artifact_incomplete,
+    artifact_layout,
+    artifact_missing,
+    artifact_unsafe,
+    artifact_wrong_kind,
+    custom_op_missing,
+    device_index,
+    device_unavailable,
+    driver_mismatch,
+    gpu_arch_mismatch,
+    isa_mismatch,
+    load_device,
+    missing_library,
+    model_name,
+    openmp_conflict,
+    out_of_memory,
+    platform_mismatch,
+    threads_exceed_build,
+    tmpdir,
+    toolchain_missing,
+    torch_missing,
+    weights_not_loaded,
+)
 from aotidoctor.checks.check import Check, Finder
 
-CHECKS: tuple[Check, ...] = ()
+CHECKS: tuple[Check, ...] = (
+    artifact_missing.CHECK,
+    artifact_wrong_kind.CHECK,
+    artifact_corrupt.CHECK,
+    artifact_unsafe.CHECK,
+    artifact_bomb.CHECK,
+    artifact_ambiguous.CHECK,
+    artifact_layout.CHECK,
+    artifact_incomplete.CHECK,
+    artifact_bad_metadata.CHECK,
+    artifact_cpp_only.CHECK,
+    model_name.CHECK,
+    platform_mismatch.CHECK,
+    torch_missing.CHECK,
+    device_unavailable.CHECK,
+    driver_mismatch.CHECK,
+    gpu_arch_mismatch.CHECK,
+    isa_mismatch.CHECK,
+    missing_library.CHECK,
+    abi_mismatch.CHECK,
+    toolchain_missing.CHECK,
+    tmpdir.CHECK,
+    openmp_conflict.CHECK,
+    threads_exceed_build.CHECK,
+    out_of_memory.CHECK,
+    custom_op_missing.CHECK,
+    weights_not_loaded.CHECK,
+    load_device.CHECK,
+    device_index.CHECK,
+)
 
 __all__ = ["CHECKS", "Check", "Finder"]

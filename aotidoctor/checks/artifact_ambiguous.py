@@ -1,0 +1,73 @@
+"""The package says one thing twice: a member name that is there two times, or two shared objects for one model.
+
+What it does
+    Counts members per name, and shared objects per model.
+
+Why it matters
+    Recent loaders refuse two wrapper libraries, and older ones silently take the last one, which may be another model.
+
+Example:
+    data/aotinductor/model: observed 2 shared objects, expected 1
+
+When it is wrong
+    A duplicate of a member that is not loaded does no harm; it is a warning. The last one of a name wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.package.facts import NO_PACKAGE, at_member, is_package, listed
+from aotidoctor.model.artifact import ModelEntry
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+
+FIND = Finder("AD-ART-006", "artifact_ambiguous")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """One finding per duplicate name and per model with several shared objects."""
+    if not is_package(case):
+        return FIND.unchecked(NO_PACKAGE)
+    found = [_duplicate(case, name) for name in case.artifact.names_duplicate]
+    return [*found, *(finding for model in case.artifact.models for finding in _two_objects(case, model))]
+
+
+def _duplicate(case: Case, name: str) -> Evidence:
+    state = FIND.error if name.endswith(".so") else FIND.warn
+    return state(
+        "duplicate",
+        name,
+        observed="the member is there more than once",
+        expected="one member of a name",
+        source=at_member(case, None),
+        facts={"member": name},
+    )
+
+
+def _two_objects(case: Case, model: ModelEntry) -> list[Evidence]:
+    names = list(dict.fromkeys(item.member for item in model.shared_objects))
+    wrappers = [name for name in names if name.endswith(".wrapper.so")] if model.layout != "legacy" else names
+    if len(wrappers) < 2:
+        return []
+    return [
+        FIND.error(
+            "two-so",
+            f"data/aotinductor/{model.name}",
+            observed=f"{len(wrappers)} shared objects: {listed([name.rpartition('/')[2] for name in wrappers])}",
+            expected="1",
+            source=at_member(case, wrappers[-1]),
+            facts={"model": model.name, "members": tuple(wrappers)},
+        )
+    ]
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="artifact-ambiguous",
+    stage="artifact",
+    needs=("artifact_missing", "artifact_wrong_kind"),
+    run=run,
+)

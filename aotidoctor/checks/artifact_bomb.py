@@ -1,0 +1,57 @@
+"""A member is out of all proportion: it would fill disk or memory when unpacked.
+
+What it does
+    Compares the declared size of each member with its compressed size and with the size of the file.
+
+Why it matters
+    The loader extracts whatever the archive declares, without a limit.
+
+Example:
+    model/data/aotinductor/model/zeros.bin: observed 314572800 bytes from 305822, expected a member that was stored
+
+When it is wrong
+    Weights that are mostly zeros compress well too, if somebody zipped the package again with compression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.package.facts import NO_PACKAGE, at_member, is_package
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+
+FIND = Finder("AD-ART-005", "artifact_bomb")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """One finding per oversized member."""
+    if not is_package(case) and not case.artifact.members:
+        return FIND.unchecked(NO_PACKAGE)
+    return [_oversized(case, name) for name in case.artifact.oversized]
+
+
+def _oversized(case: Case, name: str) -> Evidence:
+    member = next((entry for entry in case.artifact.members if entry.name == name), None)
+    size = member.size if member else None
+    packed = member.compressed_size if member else None
+    shrunk = member is not None and member.compressed_size < member.size
+    return FIND.error(
+        "ratio" if shrunk else "declared",
+        name,
+        observed=f"{size} bytes from {packed}" if shrunk else f"{size} bytes in a file of {case.artifact.size}",
+        expected="a member that was stored, as torch writes them" if shrunk else "members that fit into the file",
+        source=at_member(case, None),
+        facts={"member": name, "size": size, "compressed_size": packed},
+    )
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="artifact-bomb",
+    stage="artifact",
+    needs=("artifact_missing", "artifact_wrong_kind"),
+    run=run,
+)

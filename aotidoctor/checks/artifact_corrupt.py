@@ -1,0 +1,110 @@
+"""The file is damaged: empty, cut off, wrong checksums, or a shared object that is none.
+
+What it does
+    Looks for the archive's directory at the end of the file, compares member checksums, and reads the headers of each
+    shared object.
+
+Why it matters
+    The loader never compares checksums: a flipped bit in the weights gives wrong numbers without any message. A cut
+    file gives "failed finding central directory", the same text as a file of another kind.
+
+Example:
+    model/data/aotinductor/model/c5gu.wrapper.so: observed another checksum than recorded, expected intact data
+
+When it is wrong
+    A shared object that lost only its debug sections still runs; that is a warning. Members too large to read quickly
+    are listed as not checked, and a repack that wrote new checksums after the damage hides it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.package.facts import at_member
+from aotidoctor.model.artifact import ArtifactKind, SharedObject
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, FactValue
+
+FIND = Finder("AD-ART-003", "artifact_corrupt")
+
+_WHOLE_FILE = {
+    ArtifactKind.EMPTY: ("empty", "0 bytes"),
+    ArtifactKind.TRUNCATED_ZIP: ("truncated", "a zip archive whose directory is gone: the file is cut off"),
+    ArtifactKind.UNREADABLE: ("unreadable", "a file that cannot be read"),
+}
+
+
+def run(case: Case) -> Sequence[Evidence]:
+    """One finding for the file as a whole, or one per damaged member."""
+    artifact = case.artifact
+    if artifact.kind in _WHOLE_FILE:
+        return [_whole_file(case)]
+    objects = [item for model in artifact.models for item in model.shared_objects]
+    return [
+        *(_checksum(case, name) for name in artifact.bad_crc),
+        *(finding for item in objects for finding in _object(case, item)),
+    ]
+
+
+def _whole_file(case: Case) -> Evidence:
+    kind, words = _WHOLE_FILE[case.artifact.kind]
+    observed = f"{words} ({case.artifact.problem})" if case.artifact.problem else words
+    return FIND.error(
+        kind,
+        case.artifact.path,
+        observed=observed,
+        expected="a complete, readable file",
+        source=at_member(case, None),
+        facts={"size": case.artifact.size},
+    )
+
+
+def _checksum(case: Case, name: str) -> Evidence:
+    return FIND.error(
+        "crc",
+        name,
+        observed="another checksum than recorded",
+        expected="intact data",
+        message=f"{name}: the data do not have the recorded checksum; the loader does not notice",
+        source=at_member(case, name),
+        facts={"member": name},
+    )
+
+
+def _object(case: Case, item: SharedObject) -> list[Evidence]:
+    # Objects of another platform are platform_mismatch's business.
+    if item.format in {"pe", "macho"}:
+        return []
+    facts: dict[str, FactValue] = {"member": item.member, "size": item.size, "truncated_at": item.truncated_at}
+    source = at_member(case, item.member)
+    if item.format != "elf" or item.problem:
+        observed = item.problem or "no ELF header"
+        return [
+            FIND.error(
+                "so-garbled", item.member, observed=observed, expected="a shared object", source=source, facts=facts
+            )
+        ]
+    if item.truncated_at is not None:
+        return [
+            FIND.warn(
+                "so-truncated",
+                item.member,
+                observed=f"the object ends at {item.truncated_at} bytes, before its section headers",
+                expected="a complete shared object",
+                message=f"{item.member}: cut off after its loaded part; it may run, without debug information",
+                source=source,
+                facts=facts,
+            )
+        ]
+    return []
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="artifact-corrupt",
+    stage="artifact",
+    needs=("artifact_missing",),
+    run=run,
+)

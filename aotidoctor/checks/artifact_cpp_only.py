@@ -1,0 +1,55 @@
+"""The package holds sources and no shared object: loading it runs a compiler.
+
+What it does
+    Looks for a model without a .so that carries the flags to compile and link one.
+
+Why it matters
+    Such a load takes tens of seconds, needs a C++ compiler and headers at the paths of the build host, and runs a
+    command that comes from inside the package. Do not load one that you did not build.
+
+Example:
+    data/aotinductor/model: observed sources and no .so, expected a compiled package
+
+When it is wrong
+    It may be meant: package_cpp_only=True ships sources on purpose. That is why this is a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.package.facts import NO_MODEL, at_member
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+
+FIND = Finder("AD-ART-010", "artifact_cpp_only")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """At most one finding."""
+    model = case.model
+    if model is None:
+        return FIND.unchecked(NO_MODEL)
+    if not model.cpp_only or model.shared_objects:
+        return []
+    return [
+        FIND.warn(
+            "cpp-only",
+            f"data/aotinductor/{model.name}",
+            observed="sources and no .so: loading runs a compiler with a command from the package",
+            expected="a compiled package",
+            source=at_member(case, model.wrapper_member),
+            facts={"model": model.name},
+        )
+    ]
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="artifact-cpp-only",
+    stage="artifact",
+    needs=("artifact_missing", "artifact_wrong_kind"),
+    run=run,
+)

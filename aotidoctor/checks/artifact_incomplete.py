@@ -1,0 +1,133 @@
+"""A member that the loader or the model needs is not in the package.
+
+What it does
+    For the model that would be loaded: is there a shared object (or sources to compile), the metadata file that the
+    loader opens, the list of custom operator calls, the file with the weights?
+
+Why it matters
+    The messages name something else: without the .so the loader tries to compile and misses a
+    kernel_compile_flags.json; without the list of operator calls loading works and the first run fails.
+
+Example:
+    data/aotinductor/model: observed no .so, expected one shared object
+
+When it is wrong
+    An older torch may look for another metadata file than the one named here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.package.facts import NO_MODEL, at_member, is_package, loader_metadata
+from aotidoctor.model.artifact import ModelEntry
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+
+FIND = Finder("AD-ART-008", "artifact_incomplete")
+PROXY = "aoti_torch_proxy_executor_call_function"
+_CALL = re.compile(PROXY + r"\(\s*proxy_executor\s*,\s*(\d+)")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """One finding per missing member."""
+    if case.model is None or not is_package(case):
+        return FIND.unchecked(NO_MODEL)
+    model = case.model
+    return [*_object(case, model), *_metadata(case, model), *_extern(case, model), *_weights(case, model)]
+
+
+def _folder(model: ModelEntry) -> str:
+    return f"data/aotinductor/{model.name}"
+
+
+def _object(case: Case, model: ModelEntry) -> list[Evidence]:
+    if model.shared_objects or model.cpp_only:
+        return []
+    sources = ", and sources without the flags to compile them" if model.wrapper_cpp else ""
+    return [
+        FIND.error(
+            "no-so",
+            _folder(model),
+            observed=f"no .so{sources}",
+            expected="one shared object",
+            source=at_member(case, model.wrapper_member),
+            facts={"model": model.name},
+        )
+    ]
+
+
+def _metadata(case: Case, model: ModelEntry) -> list[Evidence]:
+    wanted, found = loader_metadata(model)
+    if found is not None or wanted is None:
+        return []
+    return [
+        FIND.error(
+            "no-metadata",
+            wanted,
+            observed="no such member",
+            expected="the metadata that the loader reads first",
+            source=at_member(case, None),
+            facts={"model": model.name, "others": len(model.metadata)},
+        )
+    ]
+
+
+def _extern(case: Case, model: ModelEntry) -> list[Evidence]:
+    calls = [int(number) for number in _CALL.findall(model.wrapper_cpp or "")]
+    linked = any(ref.name == PROXY for item in model.shared_objects for ref in item.undefined)
+    needed = max(calls) + 1 if calls else int(linked and model.wrapper_cpp is None)
+    if not needed or (len(model.extern_nodes) >= needed and not model.extern_problem):
+        return []
+    if model.extern_problem:
+        observed = model.extern_problem
+    else:
+        observed = "no such member" if model.extern_member is None else f"{len(model.extern_nodes)} operator calls"
+    return [
+        FIND.error(
+            "no-extern-json",
+            model.extern_member or _extern_name(model),
+            observed=observed,
+            expected=f"at least {needed} operator call{'s' if needed > 1 else ''} for the proxy executor",
+            source=at_member(case, model.wrapper_member),
+            facts={"model": model.name, "calls": needed, "nodes": len(model.extern_nodes)},
+        )
+    ]
+
+
+def _extern_name(model: ModelEntry) -> str:
+    stem = (model.wrapper_member or f"{_folder(model)}/wrapper.cpp").rpartition(".")[0]
+    return f"{stem}.json"
+
+
+def _weights(case: Case, model: ModelEntry) -> list[Evidence]:
+    names = [member.name for member in case.artifact.members]
+    blob = any(name.endswith(".blob") for name in names)
+    if model.weights_location == "disk" and not any("data/weights/" in name for name in names):
+        wanted = "data/weights/"
+    elif model.weights_location == "blob" and not blob:
+        wanted = f"{_folder(model)}/*.blob"
+    else:
+        return []
+    return [
+        FIND.error(
+            "no-weights-file",
+            wanted,
+            observed="no such member",
+            expected="the weights that the package was built to read from there",
+            source=at_member(case, None),
+            facts={"model": model.name, "weights": model.weights_location},
+        )
+    ]
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="artifact-incomplete",
+    stage="artifact",
+    needs=("artifact_missing", "artifact_wrong_kind"),
+    run=run,
+)

@@ -1,0 +1,144 @@
+"""The members are not where the loader looks for them, or the archive's marks are ones that it refuses.
+
+What it does
+    Works out the top folder as the C++ loader does (the first part of the first two member names, if they agree), looks
+    for data/aotinductor/ below it, and reads ``archive_version`` and ``archive_format``.
+
+Why it matters
+    Zipping an unpacked package again easily loses the top folder or adds entries for directories. The loader then says
+    "Failed to find a generated cpp file or so file" and lists the very model it did not find.
+
+Example:
+    model.pt2: observed data/aotinductor/ outside the top folder 'data', expected data/data/aotinductor/
+
+When it is wrong
+    What was measured to load all the same (a layout of torch 2.5 or 2.6, a missing mark, stray members) is a warning.
+    Other versions of torch look for the top folder in other ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.package.facts import NO_PACKAGE, at_member, listed
+from aotidoctor.model.artifact import Artifact, ArtifactKind
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+
+FIND = Finder("AD-ART-007", "artifact_layout")
+MODELS = "data/aotinductor/"
+VERSION, FORMAT = "0", "pt2"
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """Findings about the top folder, entries for directories, and the archive's marks."""
+    if case.artifact.kind is not ArtifactKind.AOTI_PACKAGE:
+        return FIND.unchecked("a directory has no archive layout" if case.artifact.members else NO_PACKAGE)
+    return [*_top_folder(case), *_directories(case), *_marks(case)]
+
+
+def loader_prefix(names: Sequence[str]) -> str:
+    """The top folder with its slash as the C++ loader takes it: from the first two names, empty if they disagree."""
+    tops = {name.partition("/")[0] if "/" in name else None for name in names[:2]}
+    top = tops.pop() if len(tops) == 1 else None
+    return f"{top}/" if top else ""
+
+
+def _names(artifact: Artifact) -> list[str]:
+    return [member.name for member in artifact.members]
+
+
+def _top_folder(case: Case) -> list[Evidence]:
+    names = _names(case.artifact)
+    prefix = loader_prefix(names)
+    if not any(name.startswith(prefix + MODELS) for name in names):
+        return [_not_found(case, names, prefix)]
+    strays = [name for name in names if not name.startswith(prefix) and name not in case.artifact.names_unsafe]
+    if not strays:
+        return []
+    return [
+        FIND.warn(
+            "mixed-prefix",
+            strays[0],
+            observed=f"members outside the top folder: {listed(strays)}",
+            expected=f"every member below {prefix}",
+            message=f"members stand outside {prefix} ({listed(strays)}): torch calls the file outdated, and loads it",
+            source=at_member(case, None),
+            facts={"prefix": prefix, "strays": len(strays)},
+        )
+    ]
+
+
+def _not_found(case: Case, names: list[str], prefix: str) -> Evidence:
+    flat = any(name.startswith(MODELS) for name in names)
+    where = f"the top folder {prefix.rstrip('/')!r}" if prefix else "the top level, as the first two members disagree"
+    return FIND.error(
+        "no-prefix" if flat else "mixed-prefix",
+        case.artifact.path,
+        observed=f"no {MODELS} below {where}",
+        expected="one top folder around everything, as torch writes it" if flat else f"{prefix}{MODELS}",
+        source=at_member(case, None),
+        facts={"prefix": prefix, "first_members": tuple(names[:2])},
+    )
+
+
+def _directories(case: Case) -> list[Evidence]:
+    # The loader extracts what stands below data/aotinductor/<model>/; entries for other directories are not touched.
+    harmful = [name for name in case.artifact.names_directory if name.partition(MODELS)[2]]
+    if not harmful:
+        return []
+    return [
+        FIND.error(
+            "directory-entries",
+            harmful[0],
+            observed=f"entries for directories: {listed(harmful)}",
+            expected="entries for files only",
+            message=f"{harmful[0]} is an entry for a directory, which the loader unpacks as a file; zip with -D",
+            source=at_member(case, None),
+            facts={"entries": len(harmful)},
+        )
+    ]
+
+
+def _marks(case: Case) -> list[Evidence]:
+    artifact = case.artifact
+    if any(model.layout == "legacy" for model in artifact.models):
+        return [_outdated(case, "the layout of torch 2.5 or 2.6")]
+    found = []
+    if artifact.archive_version is None:
+        found.append(_outdated(case, "no archive_version"))
+    elif artifact.archive_version.strip() != VERSION:
+        found.append(_refused(case, "version", "archive_version", artifact.archive_version, VERSION))
+    if artifact.archive_format is None:
+        found.append(_outdated(case, "no archive_format"))
+    elif artifact.archive_format.strip() != FORMAT:
+        found.append(_refused(case, "format", "archive_format", artifact.archive_format, FORMAT))
+    return found
+
+
+def _refused(case: Case, kind: str, mark: str, observed: str, expected: str) -> Evidence:
+    return FIND.error(
+        kind, mark, observed=repr(observed.strip()[:40]), expected=repr(expected), source=at_member(case, None)
+    )
+
+
+def _outdated(case: Case, observed: str) -> Evidence:
+    return FIND.warn(
+        "outdated",
+        case.artifact.path,
+        observed=observed,
+        expected="the layout of torch 2.7 and later",
+        message=f"{observed}: torch warns about an outdated file and loads it through the C++ loader",
+        source=at_member(case, None),
+    )
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="artifact-layout",
+    stage="artifact",
+    needs=("artifact_missing", "artifact_wrong_kind"),
+    run=run,
+)

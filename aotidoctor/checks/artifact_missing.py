@@ -1,0 +1,48 @@
+"""There is no file at the path, or it is a link to nothing.
+
+What it does
+    Looks whether the path exists, and where a symbolic link points.
+
+Why it matters
+    The loader says "Failed to initialize zip archive: file open failed", which reads like a damaged archive. Links to
+    nothing are what git-annex and data caches leave when the content was never fetched.
+
+Example:
+    model.pt2: observed a link to ../annex/objects/3f2.pt2, which does not exist, expected a file
+
+When it is wrong
+    The path is relative and aotidoctor was started in another directory than the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.package.facts import at_member
+from aotidoctor.model.artifact import ArtifactKind
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence
+
+FIND = Finder("AD-ART-001", "artifact_missing")
+
+
+def run(case: Case) -> Sequence[Evidence]:
+    """At most one finding."""
+    artifact = case.artifact
+    if artifact.kind is not ArtifactKind.MISSING:
+        return []
+    linked = artifact.is_symlink
+    return [
+        FIND.error(
+            "dangling-link" if linked else "missing",
+            artifact.path,
+            observed=f"a link to {artifact.link_target}, which does not exist" if linked else "no such file",
+            expected="a file",
+            source=at_member(case, None),
+            facts={"link_target": artifact.link_target},
+        )
+    ]
+
+
+CHECK = Check(code=FIND.code, name=FIND.name, cause="artifact-missing", stage="artifact", needs=(), run=run)

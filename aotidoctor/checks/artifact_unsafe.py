@@ -1,0 +1,70 @@
+"""A member name leads out of the folder that the package is unpacked into, or is a symbolic link.
+
+What it does
+    Looks for absolute names, ``..`` in names and symbolic links among the members. Nothing is ever extracted.
+
+Why it matters
+    The loader writes members wherever their names say, and a member named ../../x really is written there. A package
+    like this must not be loaded before it is known who made it.
+
+Example:
+    ../../../../evil.txt: observed a name that leads out of the package, expected a name inside it
+
+When it is wrong
+    Never as a fact. A careless archiver can have written absolute names without meaning harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.package.facts import NO_PACKAGE, at_member, is_package
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+
+FIND = Finder("AD-ART-004", "artifact_unsafe")
+EXPECTED = "a name inside the package"
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """One finding per unsafe member."""
+    if not is_package(case) and not case.artifact.members:
+        return FIND.unchecked(NO_PACKAGE)
+    return [*(_unsafe(case, name) for name in case.artifact.names_unsafe), *_links(case)]
+
+
+def _unsafe(case: Case, name: str) -> Evidence:
+    parent = ".." in name.replace("\\", "/").split("/")
+    return FIND.error(
+        "parent" if parent else "absolute",
+        name,
+        observed="a name that leads out of the package" if parent else "an absolute name",
+        expected=EXPECTED,
+        source=at_member(case, None),
+        facts={"member": name},
+    )
+
+
+def _links(case: Case) -> list[Evidence]:
+    return [
+        FIND.error(
+            "symlink",
+            name,
+            observed="a symbolic link",
+            expected="a regular file",
+            source=at_member(case, None),
+            facts={"member": name},
+        )
+        for name in case.artifact.names_symlink
+    ]
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="artifact-unsafe",
+    stage="artifact",
+    needs=("artifact_missing", "artifact_wrong_kind"),
+    run=run,
+)

@@ -1,0 +1,82 @@
+"""The file is something else than an AOTInductor package.
+
+What it does
+    Tells the kinds of model files apart by member names and magic bytes, never by unpickling.
+
+Why it matters
+    The loader reports every other zip archive as "Failed to find a generated cpp file or so file for model 'model'" and
+    every other file as "failed finding central directory". A torch.export archive has the same .pt2 suffix.
+
+Example:
+    model.pt2: observed a torch.export archive, never compiled, expected an AOTInductor package
+
+When it is wrong
+    A bare shared object is right where it is loaded as one; under a name that ends in .so it is only noted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.package.facts import at_member
+from aotidoctor.model.artifact import ArtifactKind
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence
+
+FIND = Finder("AD-ART-002", "artifact_wrong_kind")
+EXPECTED = "an AOTInductor package"
+
+_KINDS = {
+    ArtifactKind.EXPORTED_PROGRAM: (
+        "a torch.export archive, never compiled",
+        "compile it: torch._inductor.aoti_compile_and_package(torch.export.load(path), package_path=...)",
+    ),
+    ArtifactKind.TORCHSCRIPT: ("a TorchScript archive", "load it with torch.jit.load"),
+    ArtifactKind.TORCH_SAVE: ("a torch.save file (a state dict or a pickled object)", "load it with torch.load"),
+    ArtifactKind.BARE_SO: (
+        "a bare shared object",
+        "load it with torch._export.aot_load, or package it as .pt2 when compiling",
+    ),
+    ArtifactKind.LFS_POINTER: ("a pointer to a large file, not its content", "fetch the content: git lfs pull"),
+    ArtifactKind.SAFETENSORS: ("a safetensors file: weights only", "compile the model that these weights belong to"),
+    ArtifactKind.ONNX: ("an ONNX model", "run it with an ONNX runtime"),
+    ArtifactKind.ZIP: ("a zip archive without data/aotinductor/", "look which file the build meant to ship"),
+    ArtifactKind.PICKLE: ("a pickle", "load it with what wrote it"),
+    ArtifactKind.TEXT: ("a text file", "download the file again; its first line often is an error message"),
+    ArtifactKind.DIRECTORY: ("a directory without data/aotinductor/", "give the .pt2 file inside it"),
+    ArtifactKind.OTHER: ("a file of an unknown format", "look which file the build meant to ship"),
+}
+
+
+def run(case: Case) -> Sequence[Evidence]:
+    """At most one finding."""
+    artifact = case.artifact
+    if artifact.kind not in _KINDS:
+        return []
+    what, remedy = _KINDS[artifact.kind]
+    details = [text for text in (artifact.problem, artifact.first_line) if text]
+    observed = f"{what} ({'; '.join(details)})" if details else what
+    is_object = artifact.kind is ArtifactKind.BARE_SO and artifact.path.endswith(".so")
+    state = FIND.info if is_object else FIND.error
+    return [
+        state(
+            artifact.kind.value,
+            artifact.path,
+            observed=observed,
+            expected=EXPECTED,
+            message=f"{artifact.path}: observed {observed}, expected {EXPECTED}; {remedy}",
+            source=at_member(case, None),
+            facts={"artifact_kind": artifact.kind.value, "first_line": artifact.first_line, "remedy": remedy},
+        )
+    ]
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="artifact-wrong-kind",
+    stage="artifact",
+    needs=("artifact_missing",),
+    run=run,
+)

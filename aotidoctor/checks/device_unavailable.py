@@ -1,0 +1,92 @@
+"""The package was compiled for a device type that this torch or this host does not have.
+
+What it does
+    Compares the device in the metadata with what torch was built for, and looks for driver and devices in /proc.
+
+Why it matters
+    A CUDA package gives "Torch not compiled with CUDA enabled" or "libcuda.so.1: cannot open shared object file",
+    depending on the build of torch. Everything static (contract, inputs, symbols) is still checked without the device.
+
+Example:
+    AOTI_DEVICE_KEY: observed cuda, expected a device of this host (torch 2.13.0+cpu is built for the CPU only)
+
+When it is wrong
+    In a container, devices may be visible to CUDA without an entry in /proc. An injected driver library is not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.package.facts import DEVICE_KEY, GPU_DEVICES, NO_MODEL, device_of, device_source
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.host import TorchBuild
+
+FIND = Finder("AD-HOST-003", "device_unavailable")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """At most one finding."""
+    if case.model is None:
+        return FIND.unchecked(NO_MODEL)
+    reason = unavailable(case)
+    if reason is None:
+        return []
+    kind, words = reason
+    device = device_of(case)
+    return [
+        FIND.error(
+            kind,
+            DEVICE_KEY,
+            observed=f"{device}",
+            expected="a device of this host",
+            message=f"the package is compiled for {device}, and {words}; contract, inputs and symbols are checked all "
+            "the same, loading and running are not possible here",
+            source=device_source(case),
+            facts={"device": device, "torch": case.host.torch.version if case.host.torch else None, "why": words},
+        )
+    ]
+
+
+def unavailable(case: Case) -> tuple[str, str] | None:
+    """``(kind, reason)`` when the package's device cannot be used here, else None."""
+    device = device_of(case)
+    if device not in GPU_DEVICES:
+        return None
+    torch = case.host.torch
+    if torch is not None and not _built_for(torch, device, case.host.system):
+        return "torch-build", f"torch {torch.version} is not built for it"
+    if device != "cuda" or (torch is not None and torch.hip):
+        return None
+    if case.host.gpus:
+        return None
+    if case.host.cuda_driver is None:
+        return "no-driver", "this host has no NVIDIA driver"
+    return None if _hidden_devices_possible(case) else ("no-device", "the NVIDIA driver lists no GPU")
+
+
+def _built_for(torch: TorchBuild, device: str, system: str) -> bool:
+    match device:
+        case "cuda":
+            return bool(torch.cuda or torch.hip)
+        case "xpu":
+            return bool(torch.xpu)
+        case _:
+            return system == "Darwin"
+
+
+def _hidden_devices_possible(case: Case) -> bool:
+    # Some container runtimes and WSL give the device without /proc/driver/nvidia/gpus; a container proves nothing.
+    return bool(case.host.in_container)
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="device-unavailable",
+    stage="host",
+    needs=("artifact_missing", "artifact_wrong_kind", "artifact_bad_metadata"),
+    run=run,
+)

@@ -1,0 +1,67 @@
+"""The NVIDIA driver is too old for the CUDA version that torch was built with.
+
+What it does
+    Compares the driver version with the oldest one that serves torch's major version of CUDA.
+
+Why it matters
+    CUDA does not initialise: "The NVIDIA driver on your system is too old", or, inside the loader, only
+    "create_func_( ... ) API call failed".
+
+Example:
+    driver: observed 470.57.02, expected at least 525.60.13 for CUDA 12.6
+
+When it is wrong
+    A forward-compatibility package (cuda-compat) replaces the driver's library; it is seen where the dynamic loader
+    would find it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.package.facts import NO_MODEL, device_of
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+
+FIND = Finder("AD-HOST-012", "driver_mismatch")
+# Minor-version compatibility: one oldest driver per major version of CUDA (Linux).
+OLDEST_DRIVER = {"10": "410.48", "11": "450.80.02", "12": "525.60.13", "13": "580.65.06"}
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """At most one finding."""
+    if case.model is None:
+        return FIND.unchecked(NO_MODEL)
+    torch, driver = case.host.torch, case.host.cuda_driver
+    if device_of(case) != "cuda" or torch is None or torch.cuda is None:
+        return []
+    oldest = OLDEST_DRIVER.get(torch.cuda.partition(".")[0])
+    if driver is None or oldest is None:
+        return FIND.unchecked("the driver version is not known" if oldest else f"CUDA {torch.cuda} is not known here")
+    if version_key(driver) >= version_key(oldest):
+        return []
+    return [
+        FIND.error(
+            "driver-older",
+            "driver",
+            observed=driver,
+            expected=f"at least {oldest} for CUDA {torch.cuda}",
+            facts={"driver": driver, "oldest": oldest, "cuda": torch.cuda},
+        )
+    ]
+
+
+def version_key(text: str) -> tuple[int, ...]:
+    """``525.60.13`` as numbers."""
+    return tuple(int(part) for part in text.split(".") if part.isdecimal())
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="driver-mismatch",
+    stage="host",
+    needs=("artifact_missing", "artifact_wrong_kind", "device_unavailable"),
+    run=run,
+)

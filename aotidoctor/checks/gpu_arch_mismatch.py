@@ -1,0 +1,117 @@
+"""The GPU code in the package does not fit the GPU of this host, or a piece of it is missing.
+
+What it does
+    Compares the compute capability in the metadata with the GPUs that the driver lists, and the GPU code files that the
+    wrapper loads with the members of the package.
+
+Why it matters
+    Such a package loads with a warning at most. The first launch fails with "no kernel image is available for execution
+    on the device", or with "file not found" for a missing file.
+
+Example:
+    AOTI_COMPUTE_CAPABILITY: observed 90, expected 80 (NVIDIA A100)
+
+When it is wrong
+    Code for an older minor version runs on a newer one of the same major version. A package with PTX may be compiled by
+    the driver for a newer GPU; such a mismatch is not reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.package.facts import NO_MODEL, at_member, device_of, metadata_value
+from aotidoctor.model.artifact import ModelEntry
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.host import Gpu
+
+FIND = Finder("AD-HOST-004", "gpu_arch_mismatch")
+KEY = "AOTI_COMPUTE_CAPABILITY"
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """One finding per missing GPU code file, and at most one about the compute capability."""
+    if case.model is None:
+        return FIND.unchecked(NO_MODEL)
+    if device_of(case) != "cuda":
+        return []
+    missing = _missing_code(case)
+    capability, member = _capability(case)
+    known = [gpu for gpu in case.host.gpus if gpu.compute_capability]
+    if capability is None or not known or (case.host.torch is not None and case.host.torch.hip):
+        reason = "the capability of this host's GPUs is not known" if capability else "the package states no capability"
+        return missing or FIND.unchecked(reason)
+    gpu = _used_gpu(case, known)
+    if gpu is None or runs_on(capability, gpu.compute_capability or "", has_ptx=_has_ptx(case.model)):
+        return missing
+    found = FIND.error(
+        "capability",
+        KEY,
+        observed=capability,
+        expected=f"{gpu.compute_capability} ({gpu.name})",
+        source=at_member(case, member),
+        facts={"package": capability, "gpu": gpu.compute_capability, "gpu_name": gpu.name},
+    )
+    return [*missing, found]
+
+
+def runs_on(compiled: str, gpu: str, *, has_ptx: bool) -> bool:
+    """Whether code for capability ``compiled`` (``90``, ``90a``) runs on a GPU of capability ``gpu``.
+
+    The same major version and no older minor one; a letter ties the code to exactly one version; PTX runs on all newer.
+    """
+    digits = compiled.rstrip("af")
+    if not digits.isdecimal() or not gpu.isdecimal():
+        return True
+    if digits != compiled:
+        return digits == gpu
+    if has_ptx and int(gpu) >= int(digits):
+        return True
+    return digits[:-1] == gpu[:-1] and int(gpu) >= int(digits)
+
+
+def _capability(case: Case) -> tuple[str | None, str | None]:
+    value, member = metadata_value(case, KEY)
+    if value is None and case.contract is not None:
+        value = case.contract.needs.compute_capability
+    return value, member
+
+
+def _used_gpu(case: Case, known: list[Gpu]) -> Gpu | None:
+    _, _, number = (case.options.device or "").partition(":")
+    if number.isdecimal():
+        return next((gpu for gpu in known if gpu.index == int(number)), None)
+    return known[0]
+
+
+def _has_ptx(model: ModelEntry) -> bool:
+    marks = (*model.gpu_code, *model.gpu_targets)
+    return any(mark.endswith((".fatbin", ".ptx")) or "ptx" in mark or mark.startswith("compute_") for mark in marks)
+
+
+def _missing_code(case: Case) -> list[Evidence]:
+    if case.contract is None:
+        return []
+    return [
+        FIND.error(
+            "cubin-missing",
+            name,
+            observed="no such member",
+            expected="the GPU code that the wrapper loads",
+            source=at_member(case, case.contract.member),
+            facts={"member": name},
+        )
+        for name in case.contract.needs.missing_gpu_code
+    ]
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="gpu-arch-mismatch",
+    stage="host",
+    needs=("artifact_missing", "artifact_wrong_kind", "artifact_bad_metadata"),
+    run=run,
+)

@@ -1,0 +1,55 @@
+"""The package is asked to load on another device type than it was compiled for.
+
+What it does
+    Compares --device with the device in the package's metadata.
+
+Why it matters
+    Compiled code cannot change its device. Some loaders accept the wrong one and crash at the first run.
+
+Example:
+    --device: observed cuda, expected cpu
+
+When it is wrong
+    Never, while the metadata are those of the shared object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.package.facts import NO_MODEL, device_of, device_source
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+
+FIND = Finder("AD-LOAD-003", "load_device")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """At most one finding."""
+    if case.model is None:
+        return FIND.unchecked(NO_MODEL)
+    compiled = device_of(case)
+    asked = (case.options.device or "").partition(":")[0]
+    if not asked or compiled is None or asked == compiled:
+        return []
+    return [
+        FIND.error(
+            "device",
+            "--device",
+            observed=asked,
+            expected=compiled,
+            source=device_source(case),
+            facts={"asked": asked, "compiled": compiled},
+        )
+    ]
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="load-device",
+    stage="load",
+    needs=("artifact_missing", "artifact_wrong_kind", "artifact_bad_metadata"),
+    run=run,
+)

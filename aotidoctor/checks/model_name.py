@@ -1,0 +1,59 @@
+"""The package has no model of the name that is asked for.
+
+What it does
+    Compares --model-name, or the loader's default ``model``, with the models of the package.
+
+Why it matters
+    ``aoti_load_package(path)`` asks for a model called ``model``. A package that was made with other names loads only
+    when the name is given; the loader's message for it starts with "Failed to find a generated cpp file or so file".
+
+Example:
+    model: observed models decoder, encoder, expected a model called model
+
+When it is wrong
+    The program that fails may give a model name already; give the same one with --model-name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.package.facts import NO_PACKAGE, at_member, is_package, listed
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+
+FIND = Finder("AD-ART-011", "model_name")
+DEFAULT = "model"
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """At most one finding."""
+    if not is_package(case):
+        return FIND.unchecked(NO_PACKAGE)
+    names = [model.name for model in case.artifact.models]
+    wanted = case.options.model_name or DEFAULT
+    if not names or wanted in names:
+        return []
+    choose = case.options.model_name is None and len(names) > 1
+    return [
+        FIND.error(
+            "several" if choose else "not-found",
+            wanted,
+            observed=f"models {listed(names)}" if len(names) > 1 else f"one model, {names[0]}",
+            expected=f"a model called {wanted}",
+            message=f"the package has no model called {wanted}; it has {listed(names)}: pass model_name={names[0]!r}",
+            source=at_member(case, None),
+            facts={"wanted": wanted, "models": tuple(names), "suggestion": names[0]},
+        )
+    ]
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="model-name",
+    stage="artifact",
+    needs=("artifact_missing", "artifact_wrong_kind"),
+    run=run,
+)

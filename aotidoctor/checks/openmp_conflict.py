@@ -1,0 +1,62 @@
+"""Two different OpenMP runtimes would be in one process.
+
+What it does
+    Collects the OpenMP libraries that come in through LD_PRELOAD, torch and the package.
+
+Why it matters
+    libiomp5 and libomp in one process abort it ("OMP: Error #15"), unless KMP_DUPLICATE_LIB_OK says otherwise. GNU's
+    and Intel's side by side work mostly, each with its own threads, and setting the number of threads reaches only one.
+
+Example:
+    openmp: observed libgomp.so.1, libiomp5.so, expected one OpenMP runtime
+
+When it is wrong
+    Two copies of the same runtime are not reported; they are what wheels of torch came with for years.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence
+
+FIND = Finder("AD-HOST-009", "openmp_conflict")
+_ABORTING = frozenset({"iomp5", "omp"})
+_TRUE = ("1", "true", "yes", "on")
+
+
+def run(case: Case) -> Sequence[Evidence]:
+    """At most one finding."""
+    files = case.host.openmp_runtimes
+    families = {family_of(path) for path in files}
+    if len(families) < 2:
+        return []
+    allowed = case.host.environment.get("KMP_DUPLICATE_LIB_OK", "").lower() in _TRUE
+    state = FIND.error if families >= _ABORTING and not allowed else FIND.warn
+    return [
+        state(
+            "two-runtimes",
+            "openmp",
+            observed=", ".join(files),
+            expected="one OpenMP runtime",
+            facts={"files": files, "families": tuple(sorted(families))},
+        )
+    ]
+
+
+def family_of(path: str) -> str:
+    """``gomp``, ``iomp5`` or ``omp`` of ``/x/libgomp-a34b.so.1``."""
+    name = path.rpartition("/")[2].removeprefix("lib")
+    return name.partition(".")[0].partition("-")[0]
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="openmp-conflict",
+    stage="host",
+    needs=(),
+    run=run,
+)

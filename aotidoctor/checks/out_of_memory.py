@@ -1,0 +1,83 @@
+"""The weights alone do not fit into the memory that is there.
+
+What it does
+    Adds up the constants of the model and compares the sum with available memory, with the address-space limit, and on
+    a GPU with its memory where that is known.
+
+Why it matters
+    The load is killed by the system without a word, or fails with "can't allocate memory" in the middle.
+
+Example:
+    constants: observed 42949672960 bytes, expected at most 25276502016
+
+When it is wrong
+    Memory-mapped weights need address space, not memory. Activations are not counted: a small model can run out too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.package.facts import NO_MODEL, at_member, device_of
+from aotidoctor.model.artifact import ModelEntry
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+
+FIND = Finder("AD-HOST-011", "out_of_memory")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """At most one finding: the tightest limit that is exceeded."""
+    if case.model is None:
+        return FIND.unchecked(NO_MODEL)
+    constants = _constants(case)
+    objects = sum(item.size for item in case.model.shared_objects)
+    limits = [(constants, limit, words) for limit, words in _memory(case) if limit is not None]
+    space = case.options.memory_limit or case.host.address_space_limit
+    if space is not None:
+        limits.append((constants + objects, space, "the address-space limit"))
+    exceeded = [entry for entry in limits if entry[0] > entry[1]]
+    if not exceeded:
+        return []
+    needed, limit, words = min(exceeded, key=lambda entry: entry[1])
+    # What is available changes from minute to minute; what is there in all does not.
+    state = FIND.warn if words == "available memory" else FIND.error
+    return [
+        state(
+            "estimate",
+            "constants",
+            observed=f"{needed} bytes",
+            expected=f"at most {limit}, {words}",
+            source=at_member(case, case.contract.member if case.contract else None),
+            facts={"needed": needed, "limit": limit, "which": words},
+        )
+    ]
+
+
+def _constants(case: Case) -> int:
+    declared = sum(constant.data_size or 0 for constant in case.contract.constants) if case.contract else 0
+    return declared or _weights(case.model)
+
+
+def _weights(model: ModelEntry | None) -> int:
+    return sum(item.constants_span or 0 for item in model.shared_objects) if model else 0
+
+
+def _memory(case: Case) -> list[tuple[int | None, str]]:
+    host = case.host
+    if device_of(case) not in (None, "cpu"):
+        return [(gpu.memory_total, "the memory of the GPU") for gpu in host.gpus[:1]]
+    if case.contract is not None and case.contract.weights == "mmap":
+        return []
+    return [(host.memory_total, "all memory"), (host.memory_available, "available memory")]
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="out-of-memory",
+    stage="host",
+    needs=("artifact_missing", "artifact_wrong_kind"),
+    run=run,
+)

@@ -1,0 +1,87 @@
+"""Questions about the package, answered from metadata, the contract or the wrapper, whichever is there."""
+
+from __future__ import annotations
+
+from aotidoctor.model.artifact import ArtifactKind, Metadata, ModelEntry, SharedObject
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import FileSource
+
+DEVICE_KEY = "AOTI_DEVICE_KEY"
+DEVICES = ("cpu", "cuda", "xpu", "mps")
+GPU_DEVICES = ("cuda", "xpu", "mps")
+OPENABLE = frozenset({ArtifactKind.AOTI_PACKAGE, ArtifactKind.AOTI_DIRECTORY, ArtifactKind.BARE_SO})
+NO_PACKAGE = "the file could not be opened as a package"
+NO_MODEL = "no model could be taken from the package"
+
+_MACHINES = {"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64"}
+
+
+def is_package(case: Case) -> bool:
+    """Whether members of an AOTInductor package could be listed (zip or directory)."""
+    return case.artifact.kind in {ArtifactKind.AOTI_PACKAGE, ArtifactKind.AOTI_DIRECTORY}
+
+
+def at_member(case: Case, member: str | None) -> FileSource:
+    """The place of a member: the package's own path when there is none."""
+    return FileSource(file=member or case.artifact.path)
+
+
+def loader_metadata(model: ModelEntry) -> tuple[str | None, Metadata | None]:
+    """``(member name the C++ loader opens, its metadata or None)``.
+
+    The loader takes the name of the last .cpp of the model, or of the .so when no .cpp is there, and puts
+    ``_metadata.json`` in place of the suffix (measured: damage in the other metadata file goes unnoticed).
+    """
+    names = [member.name for member in model.members if not member.name.endswith("/")]
+    stems = [name for name in names if name.endswith(".cpp")] or [name for name in names if name.endswith(".so")]
+    if not stems:
+        return None, next(iter(model.metadata), None)
+    wanted = stems[-1].rpartition(".")[0] + "_metadata.json"
+    return wanted, next((entry for entry in model.metadata if entry.member == wanted), None)
+
+
+def metadata_value(case: Case, key: str) -> tuple[str | None, str | None]:
+    """``(value, member)`` of a metadata key, from the file the loader reads where it has the key."""
+    if case.model is None:
+        return None, None
+    _, first = loader_metadata(case.model)
+    for entry in (*((first,) if first else ()), *case.model.metadata):
+        if key in entry.values:
+            return entry.values[key], entry.member
+    return None, None
+
+
+def device_of(case: Case) -> str | None:
+    """Device type the package was compiled for (``cpu``, ``cuda``...), None when nothing tells."""
+    value, _ = metadata_value(case, DEVICE_KEY)
+    if value:
+        return value
+    return case.contract.needs.device_type if case.contract else None
+
+
+def device_source(case: Case) -> FileSource:
+    """Where the device type stands."""
+    return at_member(case, metadata_value(case, DEVICE_KEY)[1])
+
+
+def machine_name(name: str) -> str:
+    """One spelling per machine: ``x86_64`` for AMD64 and x64, ``aarch64`` for arm64."""
+    return _MACHINES.get(name.lower(), name.lower())
+
+
+def main_object(case: Case) -> SharedObject | None:
+    """The shared object that would be loaded: the model's last, None for a package without one."""
+    if case.model is None or not case.model.shared_objects:
+        return None
+    return case.model.shared_objects[-1]
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 symbol``, ``2 symbols``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def listed(items: tuple[str, ...] | list[str], limit: int = 5) -> str:
+    """The first ``limit`` items joined by commas, with the number of the rest."""
+    shown = ", ".join(items[:limit])
+    return f"{shown} and {len(items) - limit} more" if len(items) > limit else shown

@@ -1,0 +1,89 @@
+"""The compiled code is for another operating system or machine than this one.
+
+What it does
+    Reads the header of the shared object: file format (ELF, PE, Mach-O), word size, machine.
+
+Why it matters
+    For an ARM object on x86 the loader says "cannot open shared object file: No such file or directory", for a Windows
+    one "invalid ELF header". Neither says what is wrong.
+
+Example:
+    c5gu.wrapper.so: observed machine aarch64, expected x86_64
+
+When it is wrong
+    Metadata that disagree with the object are only a warning: the object decides. An emulator (qemu-user, Rosetta) runs
+    foreign code, when the whole process runs under it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.package.facts import NO_MODEL, at_member, machine_name, metadata_value
+from aotidoctor.model.artifact import SharedObject
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+
+FIND = Finder("AD-HOST-001", "platform_mismatch")
+_FORMATS = {"pe": "a Windows object (PE)", "macho": "a macOS object (Mach-O)", "elf": "an ELF object"}
+_HOST_FORMATS = {"Linux": "elf", "Darwin": "macho", "Windows": "pe"}
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """At most one finding per shared object, and one for metadata that disagree."""
+    if case.model is None:
+        return FIND.unchecked(NO_MODEL)
+    found = [finding for item in case.model.shared_objects for finding in _object(case, item)]
+    return found or _metadata(case)
+
+
+def _object(case: Case, item: SharedObject) -> list[Evidence]:
+    host_format = _HOST_FORMATS.get(case.host.system, "elf")
+    if item.format in _FORMATS and item.format != host_format:
+        return [_mismatch(case, item, "file-format", _FORMATS[item.format], _FORMATS[host_format])]
+    if item.bits not in (None, 64):
+        return [_mismatch(case, item, "bits", f"{item.bits}-bit code", "64-bit code")]
+    if item.machine is not None and machine_name(item.machine) != machine_name(case.host.machine):
+        return [_mismatch(case, item, "elf-machine", f"machine {item.machine}", case.host.machine)]
+    return []
+
+
+def _mismatch(case: Case, item: SharedObject, kind: str, observed: str, expected: str) -> Evidence:
+    return FIND.error(
+        kind,
+        item.member,
+        observed=observed,
+        expected=expected,
+        source=at_member(case, item.member),
+        facts={"package_machine": item.machine, "package_format": item.format, "host_machine": case.host.machine},
+    )
+
+
+def _metadata(case: Case) -> list[Evidence]:
+    found = []
+    for key, host in (("AOTI_MACHINE", case.host.machine), ("AOTI_PLATFORM", case.host.system.lower())):
+        value, member = metadata_value(case, key)
+        if value is not None and machine_name(value) != machine_name(host):
+            found.append(
+                FIND.warn(
+                    "metadata",
+                    key,
+                    observed=value,
+                    expected=host,
+                    message=f"{key} says {value}, this host is {host}; torch only warns, and the object itself decides",
+                    source=at_member(case, member),
+                    facts={"key": key, "value": value, "host": host},
+                )
+            )
+    return found
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="platform-mismatch",
+    stage="host",
+    needs=("artifact_missing", "artifact_wrong_kind"),
+    run=run,
+)

@@ -1,0 +1,65 @@
+"""The model would run with more threads than its reductions were compiled for.
+
+What it does
+    Compares the size of per-thread accumulators in the generated kernels (``tmp_acc0_arr[2]`` in a parallel region
+    without num_threads) with the number of threads that torch would use.
+
+Why it matters
+    With default settings the build machine's thread count is baked in. On a machine with more cores each further thread
+    writes past the end of the array: SIGSEGV, or damaged memory and a crash later.
+
+Example:
+    cpp_fused_mul_sum_0: observed 8 threads, expected at most 2
+
+When it is wrong
+    Your program sets fewer threads (torch.set_num_threads) before the first call. Fewer threads than compiled for are
+    harmless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.package.facts import at_member
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+
+FIND = Finder("AD-HOST-010", "threads_exceed_build")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """One finding per kernel."""
+    contract = case.contract
+    if contract is None:
+        return FIND.unchecked("the package has no kernel sources to read the thread count from")
+    threads = case.options.threads or case.host.threads
+    return [
+        FIND.error(
+            "baked",
+            kernel,
+            observed=plural_threads(threads),
+            expected=f"at most {baked}",
+            message=f"{kernel} has room for {plural_threads(baked)} and would be run by {threads}: run with "
+            f"torch.set_num_threads({baked}), or compile with as many threads as it is run with",
+            source=at_member(case, contract.member),
+            facts={"baked": baked, "threads": threads, "kernel": kernel, "chosen": case.options.threads is not None},
+        )
+        for kernel, baked in contract.needs.baked_threads.items()
+        if threads > baked
+    ]
+
+
+def plural_threads(count: int) -> str:
+    """``1 thread``, ``2 threads``."""
+    return f"{count} thread" if count == 1 else f"{count} threads"
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="threads-exceed-build",
+    stage="host",
+    needs=("artifact_missing", "artifact_wrong_kind", "device_unavailable"),
+    run=run,
+)

@@ -1,0 +1,65 @@
+"""The temporary folder cannot take the unpacked package.
+
+What it does
+    Looks at TMPDIR (/tmp when unset): is it there, writable, allowed to hold code, large enough?
+
+Why it matters
+    Every load unpacks the package there and maps the .so from there. The messages are "Error generating temporary
+    directory", "write callback failed" and "failed to map segment from shared object". Loads that failed or crashed
+    leave their folder behind, so the disk fills up over time.
+
+Example:
+    /scratch: observed does not exist, expected a writable folder with 1541864 bytes free
+
+When it is wrong
+    Your program sets another TMPDIR than this shell. A quota is not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.host import TmpdirState
+
+FIND = Finder("AD-HOST-008", "tmpdir")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """At most one finding."""
+    state = case.host.tmpdir
+    if state is None:
+        return FIND.unchecked("the temporary folder was not looked at")
+    if state.problem is None:
+        return []
+    needed = sum(member.size for member in case.artifact.members)
+    return [
+        FIND.error(
+            kind_of(state),
+            state.path,
+            observed=state.problem,
+            expected=f"a writable folder with {needed} bytes free that may hold code",
+            facts={"path": state.path, "free_bytes": state.free_bytes, "needed_bytes": needed},
+        )
+    ]
+
+
+def kind_of(state: TmpdirState) -> str:
+    """The kind of finding for a state that has a problem."""
+    if not state.exists:
+        return "missing"
+    if not state.writable:
+        return "readonly"
+    return "noexec" if state.noexec else "full"
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="tmpdir",
+    stage="host",
+    needs=("artifact_missing", "artifact_wrong_kind"),
+    run=run,
+)

@@ -1,0 +1,54 @@
+"""The package has to be compiled when it is loaded, and this host has no C++ compiler.
+
+What it does
+    For a package without a shared object: looks for the compiler that the loader would start.
+
+Why it matters
+    The load fails with "Failed to compile" or "Failed to link files" and the reason stands on stderr only.
+
+Example:
+    g++: observed not on the PATH, expected a C++ compiler
+
+When it is wrong
+    The package may name its own compiler by a full path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.package.facts import NO_MODEL, at_member
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+
+FIND = Finder("AD-HOST-007", "toolchain_missing")
+_COMPILERS = ("g++", "clang++", "c++", "CXX")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """At most one finding."""
+    model = case.model
+    if model is None:
+        return FIND.unchecked(NO_MODEL)
+    if not model.cpp_only or model.shared_objects or any(case.host.tools.get(name) for name in _COMPILERS):
+        return []
+    return [
+        FIND.error(
+            "compiler",
+            "g++",
+            observed="not on the PATH",
+            expected="a C++ compiler, as the package has no .so and is compiled when loaded",
+            source=at_member(case, model.wrapper_member),
+        )
+    ]
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="toolchain-missing",
+    stage="host",
+    needs=("artifact_missing", "artifact_wrong_kind"),
+    run=run,
+)

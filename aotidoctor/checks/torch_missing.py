@@ -1,0 +1,41 @@
+"""There is no torch on this host, so nothing can be run.
+
+What it does
+    Looks for torch on the path of this interpreter, without importing it.
+
+Why it matters
+    Everything about the file and the inputs is still answered. Symbols, loading and running need torch.
+
+Example:
+    torch: observed torch is not installed for this Python interpreter, expected an installed torch
+
+When it is wrong
+    torch is installed for another interpreter: start aotidoctor with that one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence
+
+FIND = Finder("AD-HOST-013", "torch_missing")
+
+
+def run(case: Case) -> Sequence[Evidence]:
+    """At most one finding, a note."""
+    if case.host.torch is not None:
+        return []
+    return [
+        FIND.info(
+            "not-installed",
+            "torch",
+            observed=case.host.torch_problem or "no torch",
+            expected="an installed torch, to load and run the package",
+        )
+    ]
+
+
+CHECK = Check(code=FIND.code, name=FIND.name, cause="toolchain-missing", stage="host", needs=(), run=run)
