@@ -1,0 +1,130 @@
+"""Faults that show while running or in the output."""
+
+from __future__ import annotations
+
+from foundry.cases import EITHER, Case, called, given
+from foundry.ops import python_op
+
+
+def _torch():
+    import torch
+
+    return torch
+
+
+def _put(**changes):
+    """The integers model with some arguments replaced by what the functions make of them."""
+
+    def change(base, rows, values, divisor):
+        named = {"base": base, "rows": rows, "values": values, "divisor": divisor}
+        return tuple(changes[name](value) if name in changes else value for name, value in named.items())
+
+    return change
+
+
+def _with(tensor, index: int, value):
+    tensor = tensor.clone()
+    tensor.view(-1)[index] = value
+    return tensor
+
+
+MODE = """
+import os
+
+import torch
+
+os.environ["ZOO_MODE"] = "{mode}"
+torch.ops.load_library("{library}")
+"""
+
+
+def _op(mode: str, cause: str, **more) -> Case:
+    """The C++ operator in one of its modes."""
+    return called(f"op_{mode}", "misbehave", cause, "zoo::misbehave", setup=MODE.replace("{mode}", mode), **more)
+
+
+def _py(name: str, cause: str, body: str, **more) -> Case:
+    return called(f"op_py_{name}", "scale", cause, "zoopy::scale", setup=python_op(body=body), **more)
+
+
+DATA_CASES: tuple[Case, ...] = (
+    given("index_embedding_100", "embedding", lambda ids: (_with(ids, 3, 100),), "index-out-of-range", "args[0]"),
+    given("index_embedding_huge", "embedding", lambda ids: (_with(ids, 0, 100000),), "index-out-of-range", "args[0]"),
+    given("index_embedding_negative", "embedding", lambda ids: (_with(ids, 7, -101),), "index-out-of-range",
+          "args[0]"),
+    given("index_embedding_padding", "embedding", lambda ids: (_with(ids, 7, -1),), "index-out-of-range", "args[0]"),
+    given("index_gather_negative", "gather", lambda x, index: (x, _with(index, 5, -1)), "index-out-of-range",
+          "args[1]"),
+    given("index_gather_16", "gather", lambda x, index: (x, _with(index, 5, 16)), "index-out-of-range", "args[1]"),
+    given("index_put_5000", "integers", _put(rows=lambda rows: _with(rows, 2, 5000)), "index-out-of-range", "args[1]"),
+    given("index_put_100", "integers", _put(rows=lambda rows: _with(rows, 7, 100)), "index-out-of-range", "args[1]"),
+    given("divide_by_zero", "integers", _put(divisor=lambda divisor: _with(divisor, 4, 0)), "integer-division",
+          "args[3]"),
+    given("divide_by_zeros", "integers", _put(divisor=lambda divisor: divisor * 0), "integer-division", "args[3]"),
+    given("assert_above", "item", lambda x, n: (x, _torch().tensor(40)), "runtime-assert"),
+    given("assert_below", "item", lambda x, n: (x, _torch().tensor(-3)), "runtime-assert"),
+    given("nan_in_input", "pointwise", lambda x, y: (_with(x, 9, float("nan")), y), "input-nan", "args[0]"),
+    given("inf_in_input", "pointwise", lambda x, y: (x, _with(y, 9, float("inf"))), "input-nan", "args[1]"),
+    given("nan_from_log", "numeric", lambda x, h: (_with(x, 9, -1.0), h), "nan-produced"),
+    given("nan_from_log_all", "numeric", lambda x, h: (-x, h), "nan-produced"),
+    given("inf_from_log", "numeric", lambda x, h: (_with(x, 9, 0.0), h), "nan-produced", also=("overflow",)),
+    given("overflow_half", "numeric", lambda x, h: (x, (h.float() * 2000).half()), "overflow"),
+    given("memory_overflow", "cube", lambda x: (_torch().randn(3_000_000),), "out-of-memory"),
+    given("memory_too_much", "cube", lambda x: (_torch().randn(20_000),), "out-of-memory"),
+)  # fmt: skip
+
+MODEL_CASES: tuple[Case, ...] = (
+    called("random_dropout", "dropout", "nondeterministic", exits=EITHER, also=("train-mode",)),
+    called("random_dropout_reference", "dropout", "nondeterministic", options=("--reference", "{exported:dropout}"),
+           exits=EITHER, also=("train-mode",)),
+    called("uninitialized", "empty", "uninitialized-read", exits=EITHER),
+    called("train_batch_norm", "batchnorm", "train-mode", exits=EITHER, options=("--reference", "{exported:batchnorm}")),
+    called("output_alias", "alias", "output-alias", exits=EITHER),
+    called("input_mutation", "inplace", "input-mutation", exits=EITHER),
+)  # fmt: skip
+
+OP_CASES: tuple[Case, ...] = (
+    _op("abort", "custom-op-crash"),
+    _op("segv", "custom-op-crash"),
+    _op("fpe", "custom-op-crash"),
+    _op("ill", "custom-op-crash"),
+    _op("bus", "custom-op-crash"),
+    _op("stack", "custom-op-crash"),
+    _op("heap", "custom-op-crash"),
+    _op("double_free", "custom-op-crash"),
+    _op("terminate", "custom-op-crash"),
+    _op("throw_int", "custom-op-exception"),
+    _op("throw_std", "custom-op-exception"),
+    _op("torch_check", "custom-op-exception"),
+    _op("bad_alloc", "out-of-memory", also=("custom-op-exception",)),
+    _op("spin", "custom-op-hang", options=("--timeout", "5"), exits=(1, 6), slow=True),
+    _op("sleep", "custom-op-hang", options=("--timeout", "5"), exits=(1, 6), slow=True),
+    _op("exit0", "custom-op-exits"),
+    _op("exit3", "custom-op-exits"),
+    _op("exit0_raw", "custom-op-exits"),
+    called("op_sigkill", "misbehave", "killed", setup=MODE.replace("{mode}", "sigkill")),
+    called("op_sigterm", "misbehave", "killed", setup=MODE.replace("{mode}", "sigterm"), also=("custom-op-exits",)),
+    _op("leak", "custom-op-leak", exits=EITHER, also=("memory-leak",)),
+    _op("undefined", "custom-op-bad-return"),
+    _op("wrong_shape", "custom-op-fake-kernel"),
+    _op("wrong_dtype", "custom-op-fake-kernel", also=("custom-op-contract",)),
+    _op("wrong_stride", "custom-op-fake-kernel"),
+    _op("nan", "nan-produced", also=("custom-op-contract",)),
+    _op("rand", "nondeterministic", exits=EITHER),
+    _py("raises", "custom-op-exception", 'raise KeyError("vocab")'),
+    _py("sys_exit", "custom-op-exception", "raise SystemExit(0)", also=("custom-op-exits",)),
+    _py("os_exit", "custom-op-exits", "import os; os._exit(0)"),
+    _py("hangs", "custom-op-hang", "import time; time.sleep(10000)", options=("--timeout", "5"), exits=(1, 6),
+        slow=True),
+    _py("returns_none", "custom-op-bad-return", "return None"),
+    _py("returns_number", "custom-op-bad-return", "return 3.0", also=("custom-op-exception",)),
+    _py("column_major", "custom-op-fake-kernel", "return (x * factor).t().contiguous().t()"),
+    _py("smaller", "custom-op-fake-kernel", "return (x * factor)[:4].clone()"),
+    _py("float64", "custom-op-fake-kernel", "return (x * factor).double()", also=("custom-op-contract",)),
+    _py("half", "custom-op-fake-kernel", "return (x * factor).half()", also=("custom-op-contract",)),
+    _py("other_maths", "custom-op-contract", "return x / factor", options=("--reference", "{exported:scale}"),
+        also=("numeric-difference",)),
+    _py("random", "nondeterministic", "return torch.rand_like(x)", exits=EITHER),
+)  # fmt: skip
+
+CASES: tuple[Case, ...] = (*DATA_CASES, *MODEL_CASES, *OP_CASES)
