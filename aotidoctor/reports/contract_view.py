@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from aotidoctor.model.case import Case
 from aotidoctor.model.contract import ConstantSpec, Contract, Dim, KernelCall, LeafSpec, OutputSpec
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import InputSet, LeafValue, PlainValue, TensorDesc
 from aotidoctor.model.report import Report
-from aotidoctor.reports.text import one_line
+from aotidoctor.reports.text import one_line, plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +139,18 @@ def kernel_text(kernel: KernelCall) -> str:
     return f"{kernel.kind}: {', '.join(kernel.origins)}" if kernel.origins else kernel.kind
 
 
+def summary(case: Case) -> str:
+    """Kind, models, and the size of the contract on one line."""
+    models = plural(len(case.artifact.models), "model")
+    contract = case.contract
+    if contract is None:
+        return f"{case.artifact.kind.value} with {models}; no contract can be read from it"
+    parts = (plural(contract.n_inputs, "input"), plural(contract.n_outputs or len(contract.outputs), "output"))
+    constants = plural(contract.n_constants or len(contract.constants), "constant")
+    where = f" on {contract.needs.device_type}" if contract.needs.device_type else ""
+    return f"{case.artifact.kind.value} with {models}: {', '.join(parts)}, {constants}{where}"
+
+
 def needs_rows(contract: Contract) -> tuple[tuple[str, str], ...]:
     """What the package needs of a host, only what is known."""
     needs = contract.needs
@@ -145,10 +158,7 @@ def needs_rows(contract: Contract) -> tuple[tuple[str, str], ...]:
     rows = (
         ("device", needs.device_type or ""),
         ("compute capability", needs.compute_capability or ""),
-        (
-            "GPU code",
-            ", ".join(needs.gpu_code[:8]) + (f" and {len(needs.gpu_code) - 8} more" if len(needs.gpu_code) > 8 else ""),
-        ),
+        ("GPU code", _some(needs.gpu_code)),
         ("GPU code missing", ", ".join(needs.missing_gpu_code)),
         ("CPU instructions", ", ".join(needs.isa) + (" (built with -march=native)" if needs.march_native else "")),
         ("threads baked in", threads),
@@ -162,3 +172,8 @@ def needs_rows(contract: Contract) -> tuple[tuple[str, str], ...]:
         ("reads uninitialised", ", ".join(needs.uninitialized_ops)),
     )
     return tuple((label, one_line(text)) for label, text in rows if text)
+
+
+def _some(names: Sequence[str], shown: int = 8) -> str:
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(names[:shown]) + more

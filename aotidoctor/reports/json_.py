@@ -17,6 +17,7 @@ from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Source
 from aotidoctor.model.report import SCHEMA, Report
 from aotidoctor.model.run import Ending, Exited, JsonValue, NotStarted, Outcome, OutOfMemory, Signalled, TimedOut
 from aotidoctor.reports import json_case
+from aotidoctor.reports.debug_settings import SETTINGS
 
 _OUTPUTS_SHOWN = 64
 
@@ -34,6 +35,7 @@ def dumps(document: Mapping[str, object]) -> str:
 def document(report: Report) -> dict[str, object]:
     """``report`` as plain values, before ``clean``."""
     case = report.case
+    further = {"debug_settings": SETTINGS} if report.command == "env" else {}
     return {
         "schema": SCHEMA,
         "tool": {"name": "aotidoctor", "version": report.version, "argv": report.argv},
@@ -57,6 +59,7 @@ def document(report: Report) -> dict[str, object]:
         "cannot_examine": report.cannot_examine,
         "internal_error": report.internal_error,
         "extra": report.extra,
+        **further,
     }
 
 

@@ -53,6 +53,6 @@ def seconds(value: float) -> str:
     return f"{value:.2f} s" if value < 10 else f"{value:.1f} s"
 
 
-def plural(count: int, noun: str) -> str:
-    """``1 run``, ``2 runs``, ``2 checks``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def plural(count: int, noun: str, many: str | None = None) -> str:
+    """``1 run``, ``2 runs``, ``2 leaves``."""
+    return f"{count} {noun if count == 1 else many or noun + 's'}"

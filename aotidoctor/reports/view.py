@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.diagnosis import Diagnosis, Status
-from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Source
+from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Severity, Source
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Ending, Exited, NotStarted, Outcome, OutOfMemory, Signalled, TimedOut
+from aotidoctor.reports import contract_view, host_view
 from aotidoctor.reports.text import one_line, plural, seconds
 
 
@@ -41,10 +42,12 @@ def headline(report: Report) -> Headline:
         return Headline(word="CANNOT EXAMINE", text=one_line(report.cannot_examine), tone="partial")
     match report.verdict:
         case "healthy":
-            return Headline(word="HEALTHY", text=_calm(report), tone="good")
+            return _calm(report)
         case "problem" if report.diagnoses:
             first = report.diagnoses[0]
-            return Headline(word="PROBLEM", text=f"{first.cause}: {one_line(first.title)}", tone="bad")
+            harmless = first.severity is not Severity.ERROR
+            text = f"{first.cause}: {one_line(first.title)}"
+            return Headline(word="WARNING" if harmless else "PROBLEM", text=text, tone="unsure" if harmless else "bad")
         case "problem":
             return Headline(word="PROBLEM", text="see the evidence", tone="bad")
         case _ if not any(outcome_failed(outcome) for outcome in report.runs):
@@ -53,13 +56,15 @@ def headline(report: Report) -> Headline:
             return Headline(word="UNKNOWN", text="it fails, and no known cause explains why", tone="unsure")
 
 
-def _calm(report: Report) -> str:
+def _calm(report: Report) -> Headline:
     if report.command == "env":
-        return "this host is ready"
+        return Headline(word="HOST", text=host_view.summary(report.case.host), tone="good")
+    if report.command == "inspect":
+        return Headline(word="PACKAGE", text=contract_view.summary(report.case), tone="good")
     if not report.runs:
-        return "nothing wrong found; nothing was run"
+        return Headline(word="HEALTHY", text="nothing wrong found; nothing was run", tone="good")
     calls = sum(1 for outcome in report.runs if not outcome_failed(outcome))
-    return f"nothing wrong found in {plural(calls, 'run')}"
+    return Headline(word="HEALTHY", text=f"nothing wrong found in {plural(calls, 'run')}", tone="good")
 
 
 def outcome_failed(outcome: Outcome) -> bool:
@@ -123,19 +128,21 @@ def how_sure(diagnosis: Diagnosis) -> str:
 
 def _unknown_rows(report: Report) -> tuple[Row, ...]:
     failed = next((outcome for outcome in report.runs if outcome_failed(outcome)), None)
-    rows = []
-    if report.stage:
-        rows.append(Row(label="Fails in", text=report.stage))
+    rows = [Row(label="Fails in", text=report.stage)] if report.stage else []
     if failed is not None:
-        rows.append(Row(label="Known", text=f"{ending_text(failed.ending)} in {failed.stage} [{failed.id}]"))
-        if failed.error is not None:
-            rows.append(Row(label="Says", text=one_line(f"{failed.error.type}: {failed.error.message}")))
-        elif failed.stderr_tail.strip():
-            rows.append(Row(label="Says", text=one_line(failed.stderr_tail.strip().splitlines()[-1])))
+        rows.append(Row(label="Known", text=f"{run_ending(failed)} in {failed.stage} [{failed.id}]"))
+        rows.append(Row(label="Says", text=_last_words(failed)))
+    rows = [row for row in rows if row.text]
     rows.extend(
         Row(label="Try next" if number == 0 else "", text=text) for number, text in enumerate(next_steps(report))
     )
     return tuple(rows)
+
+
+def _last_words(outcome: Outcome) -> str:
+    if outcome.error is not None:
+        return one_line(f"{outcome.error.type}: {outcome.error.message}")
+    return one_line((outcome.stderr_tail.strip().splitlines() or [""])[-1])
 
 
 def next_steps(report: Report) -> tuple[str, ...]:

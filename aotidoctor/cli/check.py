@@ -1,0 +1,77 @@
+"""``aotidoctor check``: the static part only; no torch, no native code executed."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from aotidoctor.cli import options as opt
+from aotidoctor.cli.execute import execute
+from aotidoctor.cli.show import FailOn, make_show
+from aotidoctor.model.case import Options
+
+
+def check(
+    package: opt.Package,
+    inputs: opt.Inputs = None,
+    *,
+    generate: opt.Generate = False,
+    model_name: opt.ModelName = None,
+    device: opt.Device = None,
+    setup: opt.Setup = None,
+    custom_op_library: opt.CustomOpLibrary = None,
+    reference: opt.Reference = None,
+    trust_pickle: opt.TrustPickle = False,
+    seed: opt.Seed = 0,
+    threads: opt.Threads = None,
+    format_: opt.FormatOption = None,
+    json: opt.Json = False,
+    report: opt.ReportTo = None,
+    output_dir: opt.OutputDir = None,
+    quiet: opt.Quiet = False,
+    verbose: opt.Verbose = 0,
+    fail_on: opt.FailOnOption = FailOn.ERROR,
+    redact: opt.Redact = True,
+) -> None:
+    """Compare package, inputs and host without running anything.
+
+    Executes nothing from PACKAGE or the inputs file, and needs no torch.
+    """
+    show = make_show(
+        format_=format_,
+        json=json,
+        report=report,
+        output_dir=output_dir,
+        quiet=quiet,
+        verbose=verbose,
+        fail_on=fail_on,
+        redact=redact,
+        protected=(package, inputs, reference, setup, *(custom_op_library or ())),
+    )
+    wanted = Options(
+        model_name=model_name,
+        device=device,
+        setup=setup,
+        custom_op_libraries=tuple(custom_op_library or ()),
+        reference=reference,
+        generate=generate,
+        seed=seed,
+        threads=threads,
+        trust_pickle=trust_pickle,
+    )
+    from aotidoctor import pipeline  # noqa: PLC0415 - `--help` does not need the stages
+
+    execute(
+        "check",
+        package,
+        show,
+        lambda on_event: pipeline.diagnose(
+            package,
+            inputs,
+            wanted,
+            argv=tuple(sys.argv),
+            environ=os.environ,
+            static_only=True,
+            on_event=on_event,
+        ),
+    )

@@ -1,0 +1,40 @@
+"""``aotidoctor env``: what this host offers."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from aotidoctor.cli import options as opt
+from aotidoctor.cli.execute import execute
+from aotidoctor.cli.show import FailOn, make_show
+
+
+def env(
+    *,
+    format_: opt.FormatOption = None,
+    json: opt.Json = False,
+    report: opt.ReportTo = None,
+    output_dir: opt.OutputDir = None,
+    quiet: opt.Quiet = False,
+    verbose: opt.Verbose = 0,
+    fail_on: opt.FailOnOption = FailOn.ERROR,
+    redact: opt.Redact = True,
+) -> None:
+    """Show what this host offers, and which debug settings act when.
+
+    Imports no torch: builds, GPUs, libraries and limits are read from files.
+    """
+    show = make_show(
+        format_=format_,
+        json=json,
+        report=report,
+        output_dir=output_dir,
+        quiet=quiet,
+        verbose=verbose,
+        fail_on=fail_on,
+        redact=redact,
+    )
+    from aotidoctor import pipeline  # noqa: PLC0415 - `--help` does not need the stages
+
+    execute("env", "", show, lambda _: pipeline.env(argv=tuple(sys.argv), environ=os.environ))

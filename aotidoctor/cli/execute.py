@@ -1,0 +1,96 @@
+"""From a command's work to its document and exit status, whatever happens on the way.
+
+stdout gets exactly one document also when aotidoctor itself fails: the guard turns what was raised into a report.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import NoReturn
+
+import typer
+
+from aotidoctor.cli.progress import Progress, make_progress
+from aotidoctor.cli.show import Show, emit
+from aotidoctor.model.artifact import Artifact, ArtifactKind
+from aotidoctor.model.case import Case
+from aotidoctor.model.errors import AotidoctorError, UsageError
+from aotidoctor.model.event import Event
+from aotidoctor.model.host import Host
+from aotidoctor.model.report import Report
+from aotidoctor.redact import Redactor
+from aotidoctor.reports.status import exit_status
+from aotidoctor.version import __version__
+
+OnEvent = Callable[[Event], None]
+Work = Callable[[OnEvent], Report]
+
+
+def execute(command: str, path: str, show: Show, work: Work) -> NoReturn:
+    """Do the work, show its report, end with its exit status. ``path`` is what is examined (empty: nothing)."""
+    environ = os.environ
+    progress = make_progress(sys.stderr, environ, quiet=show.detail < 0)
+    report = examined(command, path, work, progress)
+    raise typer.Exit(present(report, show, environ))
+
+
+def examined(command: str, path: str, work: Work, progress: Progress) -> Report:
+    """The report of ``work``, or one that says what went wrong. A usage error ends the process with status 2."""
+    try:
+        with progress:
+            return work(progress.on_event)
+    except UsageError as error:
+        raise typer.BadParameter(str(error)) from error
+    except KeyboardInterrupt:
+        return replace(_stand_in(command, path), interrupted=True)
+    except AotidoctorError as error:
+        if error.exit_status == 4:
+            return replace(_stand_in(command, path), cannot_examine=str(error))
+        return replace(_stand_in(command, path), internal_error=traceback.format_exc())
+    except Exception:  # noqa: BLE001 - the guard of the whole program: its own failure is a report, too
+        return replace(_stand_in(command, path), internal_error=traceback.format_exc())
+
+
+def present(report: Report, show: Show, environ: Mapping[str, str]) -> int:
+    """Redact, print, write; returns the exit status."""
+    try:
+        shown = redacted(report, environ) if show.redact else report
+        emit(shown, show, environ)
+    except Exception as error:  # noqa: BLE001 - a report that cannot be shown must still end in one document
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        # Only the type and the place: the message may hold what redaction was about to remove.
+        note = f"{type(error).__name__} at {os.path.basename(where.filename)}:{where.lineno} while showing the report"  # noqa: PTH119
+        report = replace(_stand_in(report.command, ""), internal_error=note)
+        emit(report, show, environ)
+    return exit_status(report, show.fail_on.value)
+
+
+def redacted(report: Report, environ: Mapping[str, str]) -> Report:
+    """``report`` without what is private to this machine and its user."""
+    return Redactor.of(environ=environ, host_name=platform.node()).report(report)
+
+
+def _stand_in(command: str, path: str) -> Report:
+    """What can be said when there is no result: nothing about the package, the bare minimum about the host."""
+    host = Host(system=platform.system(), machine=platform.machine(), python=platform.python_version())
+    artifact = Artifact(path=path, kind=ArtifactKind.UNREADABLE, size=0, problem="not examined")
+    return Report(
+        verdict="unknown",
+        stage=None,
+        case=Case(artifact=artifact, host=host),
+        diagnoses=(),
+        findings=(),
+        not_checked=(),
+        runs=(),
+        argv=tuple(sys.argv),
+        command=command,
+        version=__version__,
+        started=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        seconds=0.0,
+    )

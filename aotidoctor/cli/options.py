@@ -1,0 +1,93 @@
+"""The options that several commands share, spelt once."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import typer
+
+from aotidoctor.cli.show import FailOn, Format
+
+_UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_SIZES = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
+
+
+def duration(text: str) -> float:
+    """Seconds in ``90``, ``90s``, ``1.5m``, ``2h``; more than nothing."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|)", str(text).strip())
+    if found is None or float(found[1]) <= 0:
+        raise typer.BadParameter(f"{text!r} is not a duration; write 90, 90s, 5m or 1h")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def size(text: str) -> int:
+    """Bytes in ``4G``, ``512M``, ``1073741824``; more than nothing."""
+    found = re.fullmatch(r"(\d+)\s*([KMGT]?)(?:i?B)?", str(text).strip(), re.IGNORECASE)
+    if found is None or int(found[1]) == 0:
+        raise typer.BadParameter(f"{text!r} is not a size; write 512M or 4G")
+    return int(found[1]) * _SIZES[found[2].upper()]
+
+
+def names(text: str | None) -> tuple[str, ...] | None:
+    """``a,b`` as a tuple; None stays None."""
+    return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+Package = Annotated[str, typer.Argument(metavar="PACKAGE", help="The .pt2 file (or what should be one).")]
+Inputs = Annotated[
+    str | None,
+    typer.Option("--inputs", "-i", metavar="FILE", help="Inputs: .pt, .npz, .npy, .safetensors or .json."),
+]
+ModelName = Annotated[str | None, typer.Option(metavar="NAME", help="Model inside the package.")]
+Device = Annotated[str | None, typer.Option(metavar="DEVICE", help="Device to load on: cpu, cuda or cuda:1.")]
+Reference = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="exported.pt2 or module.py:function to compare with."),
+]
+Setup = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Python file imported first in the child: registers custom ops."),
+]
+CustomOpLibrary = Annotated[
+    list[str] | None,
+    typer.Option(metavar="LIB", help="Library of custom ops to load first; repeatable."),
+]
+Generate = Annotated[bool, typer.Option("--generate", help="Make inputs from the contract.")]
+Seed = Annotated[int, typer.Option(metavar="N", help="Seed of --generate.")]
+TrustPickle = Annotated[
+    bool,
+    typer.Option("--trust-pickle", help="Unpickle the inputs file even if that runs code from it."),
+]
+Timeout = Annotated[float, typer.Option(parser=duration, metavar="TIME", help="Limit of one child run.")]
+Budget = Annotated[
+    float | None,
+    typer.Option(parser=duration, metavar="TIME", help="Limit of everything together."),
+]
+Repeat = Annotated[int, typer.Option(min=1, metavar="N", help="Plain runs in fresh processes.")]
+Jobs = Annotated[int, typer.Option(min=1, metavar="N", help="Child runs at a time.")]
+Threads = Annotated[int | None, typer.Option(min=1, metavar="N", help="Threads to run with.")]
+Rungs = Annotated[str | None, typer.Option(metavar="A,B", help="Run only these rungs.")]
+SkipRungs = Annotated[str | None, typer.Option(metavar="A,B", help="Leave these rungs out.")]
+MemoryLimit = Annotated[
+    int | None,
+    typer.Option(parser=size, metavar="SIZE", help="Address space of a child, such as 8G."),
+]
+Plan = Annotated[bool, typer.Option("--plan", help="Say what would run and why; run nothing.")]
+FormatOption = Annotated[Format | None, typer.Option("--format", help="Format of stdout. [default: rich]")]
+Json = Annotated[bool, typer.Option("--json", help="Same as --format json.")]
+ReportTo = Annotated[
+    list[str] | None,
+    typer.Option("--report", metavar="FMT:PATH", help="Also write a report (json, md); repeatable."),
+]
+OutputDir = Annotated[
+    str | None,
+    typer.Option("--output-dir", "-o", metavar="DIR", help="Also write report.json and report.md there."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="The verdict only, and no progress.")]
+Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="More; -vv for all.")]
+FailOnOption = Annotated[FailOn, typer.Option("--fail-on", help="Least severity that makes the exit status 1.")]
+Redact = Annotated[
+    bool,
+    typer.Option("--redact/--no-redact", help="Hide names, secrets and tensor values."),
+]

@@ -1,0 +1,91 @@
+"""``aotidoctor run``: everything — inspect, check, probe, diagnose, confirm, report."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from aotidoctor.cli import options as opt
+from aotidoctor.cli.execute import execute
+from aotidoctor.cli.show import FailOn, make_show
+from aotidoctor.model.case import Options
+
+
+def run(
+    package: opt.Package,
+    inputs: opt.Inputs = None,
+    *,
+    generate: opt.Generate = False,
+    model_name: opt.ModelName = None,
+    device: opt.Device = None,
+    setup: opt.Setup = None,
+    custom_op_library: opt.CustomOpLibrary = None,
+    reference: opt.Reference = None,
+    trust_pickle: opt.TrustPickle = False,
+    seed: opt.Seed = 0,
+    timeout: opt.Timeout = 60.0,
+    budget: opt.Budget = None,
+    repeat: opt.Repeat = 2,
+    jobs: opt.Jobs = 1,
+    threads: opt.Threads = None,
+    memory_limit: opt.MemoryLimit = None,
+    rungs: opt.Rungs = None,
+    skip_rungs: opt.SkipRungs = None,
+    plan: opt.Plan = False,
+    format_: opt.FormatOption = None,
+    json: opt.Json = False,
+    report: opt.ReportTo = None,
+    output_dir: opt.OutputDir = None,
+    quiet: opt.Quiet = False,
+    verbose: opt.Verbose = 0,
+    fail_on: opt.FailOnOption = FailOn.ERROR,
+    redact: opt.Redact = True,
+) -> None:
+    """Find the cause of a failure, and prove it by removing it.
+
+    Executes native code from PACKAGE, in child processes with limits of time and memory.
+    """
+    show = make_show(
+        format_=format_,
+        json=json,
+        report=report,
+        output_dir=output_dir,
+        quiet=quiet,
+        verbose=verbose,
+        fail_on=fail_on,
+        redact=redact,
+        protected=(package, inputs, reference, setup, *(custom_op_library or ())),
+    )
+    wanted = Options(
+        model_name=model_name,
+        device=device,
+        setup=setup,
+        custom_op_libraries=tuple(custom_op_library or ()),
+        reference=reference,
+        generate=generate,
+        seed=seed,
+        timeout=timeout,
+        budget=budget,
+        repeat=repeat,
+        jobs=jobs,
+        threads=threads,
+        trust_pickle=trust_pickle,
+        rungs=opt.names(rungs),
+        skip_rungs=opt.names(skip_rungs) or (),
+        memory_limit=memory_limit,
+    )
+    from aotidoctor import pipeline  # noqa: PLC0415 - `--help` does not need the stages
+
+    if plan:
+        execute("run", package, show, lambda _: pipeline.plan(package, inputs, wanted, argv=argv(), environ=os.environ))
+    execute(
+        "run",
+        package,
+        show,
+        lambda on_event: pipeline.diagnose(package, inputs, wanted, argv=argv(), environ=os.environ, on_event=on_event),
+    )
+
+
+def argv() -> tuple[str, ...]:
+    """The command as it was given; a report states it."""
+    return tuple(sys.argv)

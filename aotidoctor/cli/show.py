@@ -1,0 +1,162 @@
+"""What the user wants to see, and where it goes: one document on stdout, further ones into files."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import os
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from aotidoctor.model.report import Report
+
+
+class Format(str, enum.Enum):
+    """Formats of stdout."""
+
+    RICH = "rich"
+    MD = "md"
+    JSON = "json"
+
+
+class FailOn(str, enum.Enum):
+    """Least severity that makes the exit status 1."""
+
+    INFO = "info"
+    WARN = "warn"
+    ERROR = "error"
+    NEVER = "never"
+
+
+# Formats of --report: what a file can hold. `rich` depends on the terminal, so it is not one of them.
+_FILE_FORMATS = (Format.JSON, Format.MD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Show:
+    """The output options. ``detail`` is -1 (quiet), 0, 1 or 2. ``files`` are the further reports to write."""
+
+    format: Format = Format.RICH
+    files: tuple[tuple[Format, Path], ...] = ()
+    detail: int = 0
+    fail_on: FailOn = FailOn.ERROR
+    redact: bool = True
+
+
+def make_show(
+    *,
+    format_: Format | None,
+    json: bool,
+    report: Sequence[str] | None = None,
+    output_dir: str | None = None,
+    quiet: bool = False,
+    verbose: int = 0,
+    fail_on: FailOn = FailOn.ERROR,
+    redact: bool = True,
+    protected: Sequence[str | None] = (),
+) -> Show:
+    """The output options as one value; ``protected`` are files that must not be overwritten. Raises BadParameter."""
+    if json and format_ not in (None, Format.JSON):
+        raise typer.BadParameter("--json and another --format contradict each other", param_hint="--json")
+    files = [_file(spec) for spec in report or ()]
+    if output_dir is not None:
+        files += [(kind, Path(output_dir) / f"report.{kind.value}") for kind in _FILE_FORMATS]
+    taken = {os.path.realpath(path) for path in protected if path}
+    for _, path in files:
+        if os.path.realpath(path) in taken:
+            raise typer.BadParameter(f"{path} is what is examined; it is not overwritten", param_hint="--report")
+    chosen = Format.JSON if json else format_ or Format.RICH
+    return Show(
+        format=chosen, files=tuple(files), detail=-1 if quiet else min(verbose, 2), fail_on=fail_on, redact=redact
+    )
+
+
+def _file(spec: str) -> tuple[Format, Path]:
+    name, colon, path = spec.partition(":")
+    known = [kind.value for kind in _FILE_FORMATS]
+    if not colon or not path or name not in known:
+        hint = f"{spec!r} is not FMT:PATH; formats of a file: {', '.join(known)}"
+        raise typer.BadParameter(hint, param_hint="--report")
+    return Format(name), Path(path)
+
+
+def rendered(report: Report, kind: Format, detail: int, environ: Mapping[str, str]) -> str:
+    """``report`` in a format. Only the chosen one is imported: rich alone would double the start-up time."""
+    match kind:
+        case Format.JSON:
+            from aotidoctor.reports import json_  # noqa: PLC0415
+
+            return json_.render(report)
+        case Format.MD:
+            from aotidoctor.reports import markdown  # noqa: PLC0415
+
+            return markdown.render(report)
+        case Format.RICH:
+            from aotidoctor.reports import terminal  # noqa: PLC0415
+
+            return terminal.text(report, stream=sys.stdout, environ=environ, detail=detail)
+
+
+def emit(report: Report, show: Show, environ: Mapping[str, str]) -> None:
+    """Print the document and write the files. A file that cannot be written is a warning: the result is on stdout."""
+    write_stdout(rendered(report, show.format, show.detail, environ))
+    for kind, path in show.files:
+        _write_report(path, rendered(report, kind, show.detail, environ))
+
+
+def _write_report(path: Path, text: str) -> None:
+    try:
+        write_file(path, text)
+    except OSError as error:
+        warn(f"could not write {path}: {error.strerror or error}")
+
+
+def write_stdout(text: str) -> None:
+    """Write ``text``; a reader that has gone away or a full disk is a warning, never a traceback."""
+    sys.stdout.flush()
+    try:
+        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):
+            warn(f"could not write to stdout: {error.strerror or error}")
+        # Python flushes stdout once more at its end, and would turn the same error into exit status 120.
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a whole file or none; missing folders are made. Devices and pipes are written in place. Raises OSError."""
+    data = text.encode("utf-8", "replace")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.is_file():
+        path.write_bytes(data)
+        return
+    target = Path(os.path.realpath(path))
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(name).chmod(0o666 & ~_umask())
+        Path(name).replace(target)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    current = os.umask(0o077)
+    os.umask(current)
+    return current
+
+
+def warn(message: str) -> None:
+    """One line on stderr."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(f"aotidoctor: warning: {message}\n")
+        sys.stderr.flush()

@@ -1,0 +1,75 @@
+"""What a host offers, as labelled lines."""
+
+from __future__ import annotations
+
+from aotidoctor.model.host import Gpu, Host
+from aotidoctor.reports.text import plural, size
+
+_VECTOR = ("amx", "asimd", "avx", "f16c", "fma", "sse4", "sve", "vnni")
+
+
+def rows(host: Host, *, whole: bool) -> tuple[tuple[str, str], ...]:
+    """Label and text of what is known; ``whole`` adds what seldom decides a case."""
+    always = (
+        ("system", f"{host.system} {host.machine}{_container(host)}"),
+        ("python", host.python),
+        ("torch", _torch(host)),
+        ("CPU", f"{host.cpu_model or 'unknown'}, {host.cores} cores, {host.threads} threads"),
+        ("memory", _memory(host)),
+        ("GPUs", ", ".join(_gpu(gpu) for gpu in host.gpus) or "none"),
+        ("CUDA driver", host.cuda_driver or ""),
+        ("missing libraries", ", ".join(name for name, path in host.libraries.items() if path is None)),
+        ("missing symbols", _symbols(host)),
+        ("temporary folder", _tmpdir(host)),
+    )
+    further = (
+        ("vector units", ", ".join(sorted(flag for flag in host.cpu_flags if flag.startswith(_VECTOR)))),
+        ("glibc", host.glibc or ""),
+        ("OpenMP runtimes", ", ".join(host.openmp_runtimes)),
+        ("tools", ", ".join(f"{name} {path or 'absent'}" for name, path in host.tools.items())),
+        ("address space", size(host.address_space_limit) if host.address_space_limit else ""),
+    )
+    return tuple(row for row in always + (further if whole else ()) if row[1])
+
+
+def summary(host: Host) -> str:
+    """System, torch and GPUs on one line."""
+    gpus = plural(len(host.gpus), "GPU") if host.gpus else "no GPU"
+    return f"{host.system} {host.machine}, torch {_torch(host)}, {gpus}"
+
+
+def _container(host: Host) -> str:
+    return " (container)" if host.in_container else ""
+
+
+def _torch(host: Host) -> str:
+    if host.torch is None:
+        return f"not usable: {host.torch_problem}" if host.torch_problem else "not installed"
+    return f"{host.torch.version} ({f'CUDA {host.torch.cuda}' if host.torch.cuda else 'CPU build'})"
+
+
+def _memory(host: Host) -> str:
+    known = (("available", host.memory_available), ("in all", host.memory_total))
+    return ", ".join(f"{size(count)} {word}" for word, count in known if count is not None)
+
+
+def _gpu(gpu: Gpu) -> str:
+    capability = f" (sm_{gpu.compute_capability})" if gpu.compute_capability else ""
+    memory = f" {size(gpu.memory_total)}" if gpu.memory_total else ""
+    return f"{gpu.index}: {gpu.name}{capability}{memory}"
+
+
+def _symbols(host: Host) -> str:
+    if host.symbols_problem is not None:
+        return f"not looked up: {host.symbols_problem}"
+    names = ", ".join(symbol.name for symbol in host.missing_symbols[:3])
+    count = len(host.missing_symbols)
+    return names + (f" and {count - 3} more" if count > 3 else "")
+
+
+def _tmpdir(host: Host) -> str:
+    found = host.tmpdir
+    if found is None:
+        return ""
+    free = f", {size(found.free_bytes)} free" if found.free_bytes is not None else ""
+    return f"{found.path}{free}" + (f", {found.problem}" if found.problem else "")

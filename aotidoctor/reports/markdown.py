@@ -1,0 +1,220 @@
+"""The report as Markdown that fits the body of an issue: 65,536 characters at most.
+
+Long parts are folded into ``<details>``; when the whole is too long it is written again with less room for each, and
+what was cut is counted. It states the exact command and version that made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aotidoctor.model.report import Report
+from aotidoctor.model.run import Outcome
+from aotidoctor.reports import contract_view, host_view, view
+from aotidoctor.reports.debug_settings import SETTINGS
+from aotidoctor.reports.markdown_text import cell, code, details, fence, prose, table
+from aotidoctor.reports.text import plural, seconds
+
+LIMIT = 65_536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Room:
+    """How much of each long part is shown: characters of printed text, rows of tables, characters of a cell."""
+
+    printed: int
+    rows: int
+    cell: int
+
+
+# From generous to what always fits: 40 rows of at most 5 cells of 60 characters in each of six tables.
+_ROOMS = (
+    _Room(printed=8000, rows=400, cell=240),
+    _Room(printed=3000, rows=150, cell=160),
+    _Room(printed=1000, rows=60, cell=120),
+    _Room(printed=300, rows=30, cell=60),
+    _Room(printed=100, rows=8, cell=40),
+)
+
+
+def render(report: Report) -> str:
+    """``report`` as Markdown, at most ``LIMIT`` characters."""
+    text = ""
+    for room in _ROOMS:
+        text = "\n\n".join(part for part in _parts(report, room) if part) + "\n"
+        if len(text) <= LIMIT:
+            break
+    return (
+        text if len(text) <= LIMIT else _first(report) + "\n\nThe rest is too long for Markdown; see the JSON report.\n"
+    )
+
+
+def _parts(report: Report, room: _Room) -> list[str]:
+    parts = [_first(report), _plan(report, room), _evidence(report, room), _runs(report, room), _contract(report, room)]
+    if report.command == "inspect":
+        parts.append(_package(report, room))
+    if report.command == "env":
+        rows = [(code(item.name), item.acts, prose(item.what)) for item in SETTINGS]
+        parts.append(_section("Debug settings", ("Setting", "Acts", "What it does"), rows, room))
+    parts += [_host(report), _not_checked(report, room), _traceback(report, room), _provenance(report)]
+    return parts
+
+
+def _first(report: Report) -> str:
+    head = view.headline(report)
+    lines = [f"## {head.word}: {prose(head.text, 200)}", ""]
+    if view.has_artifact(report):
+        lines += [code(view.artifact_text(report)), ""]
+    if note := view.partial_note(report):
+        lines += [f"**{note}**", ""]
+    rows = view.first_rows(report)
+    for number, row in enumerate(rows):
+        if row.is_code:
+            lines += ["", fence(row.text, language="python", room=2000), ""]
+        else:
+            # An unlabelled line goes on with the row before it.
+            lines.append(f"- **{row.label}:** {code(row.text, 600)}" if _quoted(row.label) else _bullet(row, number))
+    return "\n".join(lines).rstrip("\n")
+
+
+def _quoted(label: str) -> bool:
+    return label in ("Subject", "Looked like", "Known", "Says")
+
+
+def _bullet(row: view.Row, number: int) -> str:
+    return f"- **{row.label}:** {prose(row.text)}" if row.label or number == 0 else f"- {prose(row.text)}"
+
+
+def _plan(report: Report, room: _Room) -> str:
+    if not report.plan:
+        return ""
+    steps = [f"{number}. {prose(step, room.cell * 3)}" for number, step in enumerate(report.plan[: room.rows], 1)]
+    return "### Plan\n\n" + "\n".join(steps)
+
+
+def _evidence(report: Report, room: _Room) -> str:
+    rows = [
+        (
+            item.id,
+            item.severity.value,
+            cell(f"{item.code} {item.kind}", room.cell),
+            cell(item.subject or "", room.cell),
+            cell(item.observed or item.message, room.cell),
+            cell(item.expected, room.cell),
+            cell(view.source_text(item.source), room.cell),
+        )
+        for item in report.findings
+    ]
+    return _section("Evidence", ("", "", "Code", "Subject", "Observed", "Expected", "Source"), rows, room)
+
+
+def _section(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], room: _Room) -> str:
+    if not rows:
+        return ""
+    shown = table(headings, rows[: room.rows])
+    if len(rows) > room.rows:
+        shown += f"\n\nand {len(rows) - room.rows} more."
+    if len(rows) > 30:
+        shown = details(f"{title} ({len(rows)})", shown)
+    return f"### {title}\n\n{shown}"
+
+
+def _runs(report: Report, room: _Room) -> str:
+    rows = [
+        (
+            outcome.id,
+            cell(outcome.request.probe, room.cell),
+            cell(view.env_text(outcome.request.env), room.cell),
+            cell(view.run_ending(outcome), room.cell),
+            cell(outcome.stage, room.cell),
+            seconds(outcome.seconds),
+            _effect(outcome, room),
+        )
+        for outcome in report.runs
+    ]
+    headings = ("", "Probe", "Environment", "Ended", "In", "Time", "Setting took effect")
+    shown = _section("Runs", headings, rows, room)
+    printed = [_printed(outcome, room) for outcome in report.runs[: room.rows]]
+    return "\n\n".join(part for part in (shown, *printed) if part)
+
+
+def _effect(outcome: Outcome, room: _Room) -> str:
+    why = f": {cell(outcome.took_effect_why, room.cell)}" if outcome.took_effect_why else ""
+    return f"{view.took_effect(outcome)}{why}" if view.took_effect(outcome) else ""
+
+
+def _printed(outcome: Outcome, room: _Room) -> str:
+    error = outcome.error
+    told = (
+        ("error", (error.traceback or error.message) if error is not None else ""),
+        ("stdout", outcome.stdout_tail),
+        ("stderr", outcome.stderr_tail),
+    )
+    blocks = [f"{name}:\n\n{fence(text, room=room.printed)}" for name, text in told if text.strip()]
+    return details(f"{outcome.id} printed", "\n\n".join(blocks)) if blocks else ""
+
+
+def _contract(report: Report, room: _Room) -> str:
+    marks = {"": "", "warn": "⚠", "error": "✗"}
+    leaves = contract_view.leaf_rows(report)
+    given = report.case.inputs is not None
+    # Marked leaves first, so that cutting never hides the one that matters.
+    ordered = sorted(leaves, key=lambda row: not row.mark) if len(leaves) > room.rows else leaves
+    rows = [
+        (
+            marks[row.mark],
+            cell(row.path, room.cell),
+            cell(row.expected, room.cell),
+            *((cell(row.observed or "", room.cell),) if given else ()),
+        )
+        for row in ordered
+    ]
+    return _section("Contract", ("", "Leaf", "Expected", *(("Observed",) if given else ())), rows, room)
+
+
+def _package(report: Report, room: _Room) -> str:
+    contract = report.case.contract
+    if contract is None:
+        return ""
+    constants = [
+        (cell(item.original_fqn or item.name, room.cell), cell(contract_view.constant_text(item), room.cell))
+        for item in contract.constants
+    ]
+    kernels = [
+        (cell(item.name, room.cell), cell(contract_view.kernel_text(item), room.cell)) for item in contract.kernels
+    ]
+    outputs = [
+        (cell(item.path, room.cell), cell(contract_view.output_text(item), room.cell)) for item in contract.outputs
+    ]
+    needs = [(label, cell(text, room.cell)) for label, text in contract_view.needs_rows(contract)]
+    sections = (
+        _section("Outputs", ("", ""), outputs, room),
+        _section("Constants", ("Name", ""), constants, room),
+        _section("Calls, in order", ("Name", "Origin"), kernels, room),
+        _section("Needs of a host", ("", ""), needs, room),
+    )
+    return "\n\n".join(section for section in sections if section)
+
+
+def _host(report: Report) -> str:
+    rows = [(label, cell(text)) for label, text in host_view.rows(report.case.host, whole=True)]
+    return f"### Host\n\n{details(plural(len(rows), 'fact'), table(('', ''), rows))}"
+
+
+def _not_checked(report: Report, room: _Room) -> str:
+    rows = [(code(item.code), cell(item.name, room.cell), cell(item.reason, room.cell)) for item in report.not_checked]
+    return _section("Not checked", ("Code", "Name", "Why"), rows, room)
+
+
+def _traceback(report: Report, room: _Room) -> str:
+    if report.internal_error is None:
+        return ""
+    return f"### Traceback of aotidoctor\n\n{fence(report.internal_error, room=room.printed)}"
+
+
+def _provenance(report: Report) -> str:
+    signature = f"\n\nSignature: {code(report.signature)}" if report.signature else ""
+    command = fence(view.command_text(report.argv), language="sh", room=4000)
+    made = f"Made by aotidoctor {prose(report.version)} at {report.started} in {seconds(report.seconds)}."
+    return f"### Again\n\n{command}{signature}\n\n{made}"

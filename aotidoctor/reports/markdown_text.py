@@ -1,0 +1,55 @@
+"""Text of others inside Markdown: nothing in it can end a fence, open a tag, mention a person or break a table."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Sequence
+
+from aotidoctor.reports.text import one_line, plain, tail
+
+_SPECIAL = re.compile(r"([\\`*_\[\]|~#])")
+
+
+def code(text: str, limit: int = 300) -> str:
+    """Inline code. The run of backticks around it is longer than any inside; empty text is empty."""
+    line = one_line(text, limit)
+    if not line:
+        return ""
+    ticks = "`" * (longest_run(line, "`") + 1)
+    pad = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{ticks}{pad}{line}{pad}{ticks}"
+
+
+def cell(text: str, limit: int = 160) -> str:
+    """Inline code inside a table: a bar would end the cell even there, so it becomes its look-alike."""
+    return code(text.replace("|", "\u2502"), limit)
+
+
+def prose(text: str, limit: int = 600) -> str:
+    """Running text: what Markdown or HTML give a meaning is escaped; ``@name`` and ``://`` do not become links."""
+    escaped = html.escape(_SPECIAL.sub(r"\\\1", one_line(text, limit)), quote=False)
+    return escaped.replace("@", "@\u200b").replace("://", ":\u200b//")
+
+
+def fence(text: str, *, language: str = "text", room: int = 4000) -> str:
+    """A fenced block of the end of ``text``; the fence is longer than any run of backticks inside."""
+    body = tail(text, room)
+    ticks = "`" * max(3, longest_run(body, "`") + 1)
+    return f"{ticks}{language}\n{body}\n{ticks}"
+
+
+def longest_run(text: str, letter: str) -> int:
+    """Length of the longest run of ``letter``."""
+    return max((len(found) for found in re.findall(f"{re.escape(letter)}+", text)), default=0)
+
+
+def details(summary: str, body: str) -> str:
+    """A part that is folded away. The empty lines let the body be read as Markdown."""
+    return f"<details><summary>{html.escape(plain(summary), quote=False)}</summary>\n\n{body}\n\n</details>"
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of cells that are already escaped."""
+    lines = [f"| {' | '.join(headings)} |", f"|{'|'.join(' --- ' for _ in headings)}|"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])

@@ -1,0 +1,237 @@
+"""The report for a terminal, through rich: it reads well at 80 columns and without colour.
+
+The first screen answers in this order: verdict, cause, subject, looked like → is, how sure, what to do. Evidence, runs,
+contract, host and what was not checked come after it. Text of others is never taken for rich's markup.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from aotidoctor.model.report import Report
+from aotidoctor.model.run import Outcome
+from aotidoctor.reports import terminal_facts as facts
+from aotidoctor.reports import view
+from aotidoctor.reports.contract_view import LeafRow, leaf_rows
+from aotidoctor.reports.terminal_layout import Layout
+from aotidoctor.reports.text import one_line, plural, seconds, tail
+
+_TONES = {"good": "bold green", "bad": "bold red", "unsure": "bold yellow", "partial": "bold magenta"}
+_MARKS = {"": " ", "warn": "!", "error": "x"}
+_STYLES = {"": "", "info": "dim", "warn": "yellow", "error": "red"}
+_LEAVES_SHOWN = 24
+
+
+def text(report: Report, *, stream: TextIO, environ: Mapping[str, str], detail: int = 0) -> str:
+    """``report`` as ``stream`` can show it: colour, width and character set are the stream's."""
+    console = Console(file=stream, _environ=environ, highlight=False, markup=False, emoji=False, legacy_windows=False)
+    with console.capture() as captured:
+        render(report, console, detail=detail)
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return _trim(captured.get()).encode(encoding, "replace").decode(encoding)
+
+
+def plain_text(report: Report, *, width: int = 80, detail: int = 0) -> str:
+    """``report`` without colour at a fixed width."""
+    console = Console(
+        file=io.StringIO(), _environ={}, width=width, color_system=None, highlight=False, markup=False, emoji=False
+    )
+    with console.capture() as captured:
+        render(report, console, detail=detail)
+    return _trim(captured.get())
+
+
+def _trim(text: str) -> str:
+    """Without the blanks with which rich fills its columns."""
+    return "\n".join(line.rstrip(" ") for line in text.split("\n"))
+
+
+def render(report: Report, console: Console, *, detail: int = 0) -> None:
+    """Print ``report``. ``detail``: -1 the first screen only, 0 normal, 1 with the output of children, 2 all."""
+    out = Layout(console)
+    _first_screen(report, out)
+    if detail < 0:
+        return
+    calm = report.verdict == "healthy" and detail == 0
+    match report.command:
+        case "inspect":
+            facts.package(report, out, detail)
+        case "env":
+            facts.host(report.case.host, out, detail=1)
+            facts.settings(report.case.host.environment, out)
+        case _:
+            _case(report, out, calm=calm, detail=detail)
+    _not_checked(report, out, detail)
+    _footer(report, out)
+
+
+def _first_screen(report: Report, out: Layout) -> None:
+    head = view.headline(report)
+    out.headline(head.word, head.text, style=_TONES[head.tone])
+    if view.has_artifact(report):
+        out.line(Text(f" {view.artifact_text(report)}", style="dim"))
+    if note := view.partial_note(report):
+        out.line(Text(f" {note}", style=_TONES["partial"]))
+    rows = view.first_rows(report)
+    if rows:
+        out.blank()
+    for row in rows:
+        if row.is_code:
+            out.code(row.text)
+        else:
+            out.row(row.label, row.text)
+
+
+def _case(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
+    _others(report, out)
+    _plan(report, out)
+    _evidence(report, out, calm=calm)
+    if not calm:
+        _runs(report, out, detail)
+        _contract(report, out, detail)
+        facts.host(report.case.host, out, detail=detail)
+    else:
+        _calm(report, out)
+    if report.internal_error is not None:
+        out.title("Traceback of aotidoctor")
+        out.block(report.internal_error)
+
+
+def _calm(report: Report, out: Layout) -> None:
+    """A healthy case in a few lines: what was looked at."""
+    out.blank()
+    contract, inputs = report.case.contract, report.case.inputs
+    if contract is not None:
+        out.row("Expects", f"{plural(contract.n_inputs, 'tensor')}, {plural(len(contract.leaves), 'leaf', 'leaves')}")
+    if inputs is not None:
+        out.row("Given", f"{plural(len(inputs.tensors()), 'tensor')} ({inputs.format}, {inputs.form})")
+    for outcome in report.runs:
+        out.row("Ran" if outcome is report.runs[0] else "", _run_line(outcome))
+
+
+def _run_line(outcome: Outcome) -> str:
+    return f"{outcome.request.probe}: {view.run_ending(outcome)}, {seconds(outcome.seconds)}"
+
+
+def _others(report: Report, out: Layout) -> None:
+    if len(report.diagnoses) < 2:
+        return
+    out.title("Also possible")
+    for diagnosis in report.diagnoses[1:]:
+        about = f" ({one_line(diagnosis.subject, 60)})" if diagnosis.subject else ""
+        out.row(f"{diagnosis.rank}.", f"{diagnosis.cause}{about}: {view.how_sure(diagnosis)}")
+
+
+def _plan(report: Report, out: Layout) -> None:
+    if not report.plan:
+        return
+    out.title("Plan")
+    for number, step in enumerate(report.plan, 1):
+        out.row(f"{number}.", one_line(step, 400))
+
+
+def _evidence(report: Report, out: Layout, *, calm: bool) -> None:
+    shown = [item for item in report.findings if not calm or item.severity.rank > 0]
+    if not shown:
+        return
+    out.title("Evidence")
+    for item in shown:
+        where = " · ".join(word for word in (one_line(item.subject or "", 80), view.source_text(item.source)) if word)
+        severity = (f"{item.severity.value:<6}", _STYLES[item.severity.value])
+        out.pair(Text.assemble(f" {item.id:<4}", severity, f"{item.code} {item.kind}"), Text(where, style="dim"))
+        for label, words in (("observed", item.observed), ("expected", item.expected), ("", item.message)):
+            if words:
+                out.row(label, one_line(words), indent=4)
+
+
+def _runs(report: Report, out: Layout, detail: int) -> None:
+    if not report.runs:
+        return
+    out.title("Runs")
+    table = out.table("", "Probe", "Ended", "In", "Time", "Setting took effect")
+    for outcome in report.runs:
+        effect = view.took_effect(outcome)
+        if effect and outcome.took_effect_why:
+            effect += f": {one_line(outcome.took_effect_why, 80)}"
+        style = _STYLES["error"] if view.outcome_failed(outcome) else ""
+        name = one_line(outcome.request.probe, 40)
+        ended = Text(view.run_ending(outcome), style=style)
+        table.add_row(
+            Text(outcome.id), Text(name), ended, Text(outcome.stage), Text(seconds(outcome.seconds)), Text(effect)
+        )
+    out.show(table)
+    failed = next((outcome for outcome in report.runs if view.outcome_failed(outcome)), None)
+    for outcome in report.runs if detail > 0 else [failed] if failed else []:
+        _printed(outcome, out, detail)
+
+
+def _printed(outcome: Outcome, out: Layout, detail: int) -> None:
+    """What a child said: its last lines, or all that was kept."""
+    room = (400, 4000, 20000)[detail]
+    parts = [("stdout", outcome.stdout_tail), ("stderr", outcome.stderr_tail)]
+    if outcome.error is not None:
+        told = outcome.error.traceback if detail > 0 and outcome.error.traceback else outcome.error.message
+        parts.insert(0, ("error", told))
+    if detail > 0:
+        changes = view.env_text(outcome.request.env)
+        parts.insert(0, ("command", f"{changes} {' '.join(outcome.argv)}".strip()))
+    for name, content in parts:
+        if content.strip():
+            out.line(Text(f" {outcome.id} {name}", style="dim"))
+            out.block(tail(content, room))
+
+
+def _contract(report: Report, out: Layout, detail: int) -> None:
+    rows = leaf_rows(report)
+    if not rows:
+        return
+    out.title("Contract")
+    shown = rows if detail > 0 else _most_telling(rows)
+    observed = report.case.inputs is not None
+    table = out.table("", "Leaf", "Expected", *(("Observed",) if observed else ()))
+    for row in shown:
+        style = _STYLES[row.mark]
+        cells = [Text(_MARKS[row.mark], style=style), Text(row.path, style=style), Text(row.expected)]
+        table.add_row(*cells, *((Text(row.observed or "", style=style),) if observed else ()))
+    out.show(table)
+    if len(shown) < len(rows):
+        out.line(Text(f" and {plural(len(rows) - len(shown), 'more leaf', 'more leaves')} (-v shows all)", style="dim"))
+    problem = report.case.inputs_error
+    if problem is not None:
+        out.row("Inputs", one_line(str(problem)))
+
+
+def _most_telling(rows: Sequence[LeafRow]) -> Sequence[LeafRow]:
+    """All of a short table; of a long one the marked leaves first, in order, then others up to the limit."""
+    if len(rows) <= _LEAVES_SHOWN:
+        return rows
+    marked = [row for row in rows if row.mark][:_LEAVES_SHOWN]
+    others = [row for row in rows if not row.mark][: _LEAVES_SHOWN - len(marked)]
+    return [row for row in rows if row in marked or row in others]
+
+
+def _not_checked(report: Report, out: Layout, detail: int) -> None:
+    if not report.not_checked:
+        return
+    out.title("Not checked")
+    grouped: dict[str, list[str]] = {}
+    for item in report.not_checked:
+        reason = one_line(item.reason, 200) if detail > 0 else one_line(item.reason, 100)
+        grouped.setdefault(reason, []).append(f"{item.name} ({item.code})" if detail > 0 else item.name)
+    for reason, names in grouped.items():
+        out.paragraph(f" {reason}: {', '.join(names)}")
+
+
+def _footer(report: Report, out: Layout) -> None:
+    out.blank()
+    if report.signature:
+        out.line(Text(f" Signature {one_line(report.signature)}", style="dim"))
+    if report.diagnoses and report.command != "env":
+        out.line(Text(f" More: aotidoctor explain {report.diagnoses[0].cause}", style="dim"))
+    out.code(view.command_text(report.argv), label=" Again: ")
+    out.line(Text(f" aotidoctor {report.version}, {report.started}, {seconds(report.seconds)}", style="dim"))
