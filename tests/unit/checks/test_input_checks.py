@@ -1,0 +1,218 @@
+"""Each input check: what it must find, what it must leave alone, and which question comes first."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.checks.input_builders import CONSTANT, Spec, ask, call, case_of, contract_of, tensor
+
+from aotidoctor.model.inputs import ValueStats
+
+X16 = Spec(16, 16)
+MLP = contract_of(Spec(("s0", 2, 64), 1024), Spec(("s0", 2, 64), 1024))
+
+
+def found(contract, inputs, **options):
+    return ask(case_of(contract, inputs, **options))
+
+
+@pytest.mark.parametrize(
+    ("contract", "inputs"),
+    [
+        pytest.param(contract_of(X16, X16), call(tensor(16, 16), tensor(16, 16)), id="fits"),
+        pytest.param(contract_of(X16), call(tensor(16, 16, requires_grad=True)), id="requires_grad"),
+        pytest.param(contract_of(X16), call(tensor(16, 16, storage_offset=3)), id="misaligned"),
+        pytest.param(contract_of(X16), call(tensor(16, 16, subclass="Parameter")), id="parameter"),
+        pytest.param(contract_of(x=X16, y=X16), call(y=tensor(16, 16), x=tensor(16, 16)), id="kwargs-reordered"),
+        pytest.param(contract_of(Spec(1, 16)), call(tensor(1, 16, stride=(999, 1))), id="stride-of-one"),
+        pytest.param(contract_of(Spec("s0", 16)), call(tensor(0, 16, stride=(7, 3))), id="stride-of-empty"),
+        pytest.param(MLP, call(tensor(64, 1024), tensor(64, 1024)), id="upper-bound-included"),
+        pytest.param(contract_of(Spec("8*s0")), call(tensor(32)), id="divides"),
+    ],
+)
+def test_nothing_to_say(contract, inputs):
+    assert found(contract, inputs) == []
+
+
+@pytest.mark.parametrize(
+    ("contract", "inputs", "expected"),
+    [
+        pytest.param(
+            contract_of(Spec(4, 16, dtype="bool")),
+            call(tensor(4, 16, dtype="uint8", stats=ValueStats(low=0, high=1, nan=0, inf=0, zeros=3, all_zero_or_one=True))),
+            ("input_dtype", "same-width-mask", "args[0]", "warn"),
+            id="uint8-mask",
+        ),
+        pytest.param(
+            contract_of(Spec()), call(tensor(1)), ("input_rank", "one-element", "args[0]", "warn"), id="one-for-0d"
+        ),
+        pytest.param(
+            contract_of((X16, X16)),
+            call([tensor(16, 16), tensor(16, 16)]),
+            ("input_tree", "list-for-tuple", "args[0]", "warn"),
+            id="list-for-tuple",
+        ),
+        pytest.param(
+            MLP,
+            call(tensor(1, 1024), tensor(1, 1024)),
+            ("input_range", "batch-one", "args[0].shape[0]", "warn"),
+            id="batch-one",
+        ),
+        pytest.param(
+            MLP, call(tensor(200, 1024), tensor(200, 1024)), ("input_range", "high", "args[0].shape[0]", "warn"), id="high"
+        ),
+        pytest.param(
+            contract_of(Spec(16, 16, used=False)),
+            call(tensor(16, 16, dtype="int32")),
+            ("input_dtype", "dtype", "args[0]", "warn"),
+            id="unused-input",
+        ),
+        pytest.param(
+            contract_of(X16, CONSTANT), call(tensor(16, 16), 3), ("input_constant_changed", "ignored", "args[1]", "info"),
+            id="constant-ignored",
+        ),
+    ],
+)
+def test_no_error(contract, inputs, expected):
+    result = found(contract, inputs)
+    assert expected in result
+    assert "error" not in {severity for *_, severity in result}
+
+
+@pytest.mark.parametrize(
+    ("contract", "inputs", "expected"),
+    [
+        pytest.param(
+            contract_of(Spec(8, dtype="int64")), call(tensor(8, dtype="int32")), ("input_dtype", "dtype", "args[0]"), id="ids"
+        ),
+        pytest.param(
+            contract_of(Spec(4, 16, dtype="bool")),
+            call(tensor(4, 16, dtype="uint8", stats=ValueStats(low=0, high=7, nan=0, inf=0, zeros=3))),
+            ("input_dtype", "dtype", "args[0]"),
+            id="uint8-not-a-mask",
+        ),
+        pytest.param(contract_of(X16), call(tensor(256)), ("input_rank", "rank", "args[0]"), id="flat"),
+        pytest.param(contract_of(X16), call(tensor(1, 16, 16)), ("input_rank", "rank", "args[0]"), id="extra-dim"),
+        pytest.param(contract_of(X16), call(tensor(16, 17)), ("input_shape", "static", "args[0].shape[1]"), id="wider"),
+        pytest.param(
+            contract_of(X16), call(tensor(16, 16, stride=(1, 16))), ("input_stride", "stride", "args[0].stride"), id="t"
+        ),
+        pytest.param(
+            contract_of(X16), call(tensor(16, 16, stride=(0, 1))), ("input_stride", "stride", "args[0].stride"), id="expand"
+        ),
+        pytest.param(
+            MLP,
+            call(tensor(8, 1024), tensor(16, 1024)),
+            ("input_shape_disagree", "symbol", "args[1].shape[0]"),
+            id="disagree",
+        ),
+        pytest.param(
+            contract_of(Spec("8*s0")), call(tensor(30)), ("input_divisibility", "remainder", "args[0].shape[0]"), id="div8"
+        ),
+        pytest.param(contract_of(X16), call(tensor(16, 16, device="meta")), ("input_device", "meta", "args[0]"), id="meta"),
+        pytest.param(
+            contract_of(X16), call(tensor(16, 16, device="cuda:0")), ("input_device", "device", "args[0]"), id="cuda"
+        ),
+        pytest.param(
+            contract_of(X16),
+            call(tensor(16, 16, layout="sparse_csr", stride=None)),
+            ("input_layout", "sparse", "args[0]"),
+            id="sparse",
+        ),
+        pytest.param(contract_of(X16), call(tensor(16, 16, neg=True)), ("input_lazy_bit", "neg", "args[0]"), id="neg"),
+        pytest.param(contract_of(X16, X16), call(tensor(16, 16), 0.5), ("input_nontensor", "number", "args[1]"), id="float"),
+        pytest.param(contract_of(s=X16), call(s=None), ("input_nontensor", "none", "kwargs['s']"), id="none"),
+        pytest.param(contract_of(X16, X16), call(tensor(16, 16)), ("input_count", "few", "args[1]"), id="few"),
+        pytest.param(
+            contract_of(X16, CONSTANT),
+            call(tensor(16, 16), tensor(dtype="int64")),
+            ("input_count", "many", "args[1]"),
+            id="tensor-for-constant",
+        ),
+        pytest.param(
+            contract_of(X16, s=X16), call(tensor(16, 16), tensor(16, 16)), ("input_kwargs", "keyword-as-positional", "args"),
+            id="keyword-as-positional",
+        ),
+        pytest.param(
+            contract_of(X16, s=X16),
+            call(x=tensor(16, 16), s=tensor(16, 16)),
+            ("input_kwargs", "positional-as-keyword", "kwargs['x']"),
+            id="positional-as-keyword",
+        ),
+        pytest.param(
+            contract_of(s=X16), call(t=tensor(16, 16)), ("input_kwargs", "renamed", "kwargs['t']"), id="renamed"
+        ),
+        pytest.param(contract_of(s=X16), call(), ("input_kwargs", "missing", "kwargs['s']"), id="missing"),
+        pytest.param(
+            contract_of(s=X16),
+            call(s=tensor(16, 16), g=tensor(2)),
+            ("input_kwargs", "extra", "kwargs['g']"),
+            id="extra",
+        ),
+        pytest.param(
+            contract_of({"a": X16, "b": X16}),
+            call({"b": tensor(16, 16), "a": tensor(16, 16)}),
+            ("input_tree", "key-order", "args[0]"),
+            id="key-order",
+        ),
+        pytest.param(
+            contract_of({"a": X16}),
+            call({"a": tensor(16, 16), "c": tensor(16, 16)}),
+            ("input_tree", "keys", "args[0]"),
+            id="extra-key",
+        ),
+        pytest.param(contract_of([X16]), call(tensor(16, 16)), ("input_tree", "nesting", "args[0]"), id="flat-for-nested"),
+        pytest.param(
+            contract_of({"a": X16}), call([tensor(16, 16)]), ("input_tree", "type", "args[0]"), id="list-for-dict"
+        ),
+        pytest.param(
+            contract_of(Spec(4, 16), Spec(4, 8, dtype="int64")),
+            call(tensor(4, 8, dtype="int64"), tensor(4, 16)),
+            ("input_order", "swapped", "args[0], args[1]"),
+            id="swapped",
+        ),
+        pytest.param(
+            contract_of(X16, CONSTANT), call(3, tensor(16, 16)), ("input_order", "swapped", "args[0], args[1]"),
+            id="swapped-with-constant",
+        ),
+    ],
+)
+def test_first_error(contract, inputs, expected):
+    errors = [item[:3] for item in found(contract, inputs) if item[3] == "error"]
+    assert errors == [expected]
+
+
+def test_changed_constant_needs_a_reference():
+    contract, inputs = contract_of(X16, CONSTANT), call(tensor(16, 16), 5)
+    assert ("input_constant_changed", "changed", "args[1]", "error") in found(contract, inputs, constants={"args[1]": "3"})
+    assert found(contract, call(tensor(16, 16), 3), constants={"args[1]": "3"}) == []
+
+
+def test_one_leaf_one_answer():
+    """A wrong dtype hides nothing of another leaf, and asks nothing more of its own."""
+    contract = contract_of(X16, X16)
+    inputs = call(tensor(16, 17, dtype="int32"), tensor(16, 16, stride=(1, 16)))
+    assert [item[:3] for item in found(contract, inputs)] == [
+        ("input_dtype", "dtype", "args[0]"),
+        ("input_stride", "stride", "args[1].stride"),
+    ]
+
+
+def test_majority_decides_who_disagrees():
+    spec = Spec("s0", 4)
+    inputs = call(tensor(9, 4), tensor(8, 4), tensor(8, 4))
+    assert [item[2] for item in found(contract_of(spec, spec, spec), inputs)] == ["args[0].shape[0]"]
+
+
+def test_overlapping_inputs_are_a_note():
+    inputs = call(tensor(16, 16, storage="0"), tensor(16, 16, storage="0"))
+    assert found(contract_of(X16, X16), inputs) == [("input_alias", "overlap", "args[0], args[1]", "info")]
+
+
+def test_nan_is_a_warning_and_inf_a_note():
+    nan = ValueStats(low=0.0, high=1.0, nan=1, inf=0, zeros=0, first_nonfinite=5)
+    inf = ValueStats(low=0.0, high=1.0, nan=0, inf=2, zeros=0, first_nonfinite=5)
+    inputs = call(tensor(16, 16, stats=nan), tensor(16, 16, stats=inf))
+    assert found(contract_of(X16, X16), inputs) == [
+        ("input_nan", "nan", "args[0]", "warn"),
+        ("input_nan", "inf", "args[1]", "info"),
+    ]
