@@ -2,11 +2,12 @@
 
 What it does
     Looks up each undefined symbol of the shared object in the libraries that the process would have, through their hash
-    tables, with the version that the package asks for.
+    tables, with the version that the package asks for. Looks also for the functions that torch will ask it for.
 
 Why it matters
     Loading fails with "undefined symbol" or "version `GLIBC_2.38' not found". The cause is another torch, another C++
-    ABI, or an older C or C++ library than on the build host.
+    ABI, or an older C or C++ library than on the build host. A missing AOTInductorModelContainerRun is only logged while
+    loading; the call then jumps to address 0.
 
 Example:
     aoti_torch_cpu_new_op: observed not provided by any library here, expected torch 2.14's libtorch_cpu.so
@@ -21,11 +22,19 @@ from collections.abc import Iterable, Sequence
 
 from aotidoctor.checks.check import Check, Finder
 from aotidoctor.checks.package.facts import NO_MODEL, at_member, listed, main_object, plural
+from aotidoctor.model.artifact import SharedObject
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.host import MissingSymbol
 
 FIND = Finder("AD-HOST-006", "abi_mismatch")
+# The functions without which no loader since 2.5 gets to a result; it can do without the others.
+ENTRY_POINTS = (
+    "AOTInductorModelContainerCreateWithDevice",
+    "AOTInductorModelContainerRun",
+    "AOTInductorModelContainerGetNumOutputs",
+    "AOTInductorModelContainerDelete",
+)
 _OLD_STRING_ABI = ("Ss", "SsE")
 
 
@@ -34,11 +43,33 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     compiled = main_object(case)
     if compiled is None:
         return FIND.unchecked(NO_MODEL if case.model is None else "the model has no shared object")
+    entry_points = _entry_points(case, compiled)
     if not case.host.symbols_checked:
-        return FIND.unchecked(case.host.symbols_problem or "symbols were not looked up")
+        return entry_points or FIND.unchecked(case.host.symbols_problem or "symbols were not looked up")
     plain = [symbol for symbol in case.host.missing_symbols if symbol.version is None]
     versioned = [symbol for symbol in case.host.missing_symbols if symbol.version is not None]
-    return [*_versions(case, compiled.member, versioned), *_symbols(case, compiled.member, plain)]
+    return [
+        *entry_points,
+        *_versions(case, compiled.member, versioned),
+        *_symbols(case, compiled.member, plain),
+    ]
+
+
+def _entry_points(case: Case, compiled: SharedObject) -> list[Evidence]:
+    if compiled.format != "elf" or compiled.problem:
+        return []
+    return [
+        FIND.error(
+            "entry-point",
+            name,
+            observed="not among the exported functions",
+            expected="a function that the loader calls",
+            source=at_member(case, compiled.member),
+            facts={"symbol": name, "exported": len(compiled.defined_entry_points)},
+        )
+        for name in ENTRY_POINTS
+        if name not in compiled.defined_entry_points
+    ]
 
 
 def _versions(case: Case, member: str, missing: Iterable[MissingSymbol]) -> list[Evidence]:

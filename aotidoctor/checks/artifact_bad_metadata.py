@@ -45,7 +45,8 @@ def _examine(case: Case, entry: Metadata, *, read: bool) -> list[Evidence]:
     source = at_member(case, entry.member)
     facts: dict[str, FactValue] = {"member": entry.member, "read_by_loader": read}
     if entry.problem:
-        kind = "not-string" if "string" in entry.problem else "not-json"
+        # The reader's problems begin with a fixed word: not-json, not-object or not-string.
+        kind = "not-string" if entry.problem.startswith("not-string") else "not-json"
         expected = "strings only" if kind == "not-string" else "a JSON object"
         return [state(kind, entry.member, observed=entry.problem, expected=expected, source=source, facts=facts)]
     device = entry.values.get(DEVICE_KEY)

@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Check, Finder
-from aotidoctor.checks.package.facts import at_member
-from aotidoctor.model.artifact import ArtifactKind, SharedObject
+from aotidoctor.checks.package.facts import at_member, main_object
+from aotidoctor.model.artifact import ArtifactKind, CrcState, SharedObject
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue
 
@@ -40,7 +40,9 @@ def run(case: Case) -> Sequence[Evidence]:
     artifact = case.artifact
     if artifact.kind in _WHOLE_FILE:
         return [_whole_file(case)]
-    objects = [item for model in artifact.models for item in model.shared_objects]
+    objects = [
+        item for model in artifact.models for item in model.shared_objects if item.member not in artifact.names_symlink
+    ]
     return [
         *(_checksum(case, name) for name in artifact.bad_crc),
         *(finding for item in objects for finding in _object(case, item)),
@@ -78,13 +80,14 @@ def _object(case: Case, item: SharedObject) -> list[Evidence]:
         return []
     facts: dict[str, FactValue] = {"member": item.member, "size": item.size, "truncated_at": item.truncated_at}
     source = at_member(case, item.member)
+    if item.format == "unknown" and _is_packed(case, item.member):
+        return [_unread(case, item)]
     if item.format != "elf" or item.problem:
         observed = item.problem or "no ELF header"
-        return [
-            FIND.error(
-                "so-garbled", item.member, observed=observed, expected="a shared object", source=source, facts=facts
-            )
-        ]
+        # A library beside the wrapper is unpacked and not opened: it loads all the same (measured).
+        state = FIND.error if _is_opened(case, item) else FIND.warn
+        expected = "a shared object"
+        return [state("so-garbled", item.member, observed=observed, expected=expected, source=source, facts=facts)]
     if item.truncated_at is not None:
         return [
             FIND.warn(
@@ -98,6 +101,27 @@ def _object(case: Case, item: SharedObject) -> list[Evidence]:
             )
         ]
     return []
+
+
+def _is_opened(case: Case, item: SharedObject) -> bool:
+    main = main_object(case)
+    return main is None or item.member == main.member or item.member.endswith(".wrapper.so")
+
+
+def _is_packed(case: Case, name: str) -> bool:
+    """Whether the member is compressed, so that a large one is not unpacked to look into it."""
+    member = next((entry for entry in case.artifact.members if entry.name == name), None)
+    return member is not None and member.data_offset is None and member.crc is CrcState.NOT_READ
+
+
+def _unread(case: Case, item: SharedObject) -> Evidence:
+    return FIND.info(
+        "so-unread",
+        item.member,
+        observed=item.problem or "not looked into",
+        expected="a stored member, as torch writes them",
+        source=at_member(case, item.member),
+    )
 
 
 CHECK = Check(

@@ -77,7 +77,7 @@ def _not_found(case: Case, names: list[str], prefix: str) -> Evidence:
         "no-prefix" if flat else "mixed-prefix",
         case.artifact.path,
         observed=f"no {MODELS} below {where}",
-        expected="one top folder around everything, as torch writes it" if flat else f"{prefix}{MODELS}",
+        expected="one top folder around everything, as torch writes it",
         source=at_member(case, None),
         facts={"prefix": prefix, "first_members": tuple(names[:2])},
     )
@@ -103,11 +103,13 @@ def _directories(case: Case) -> list[Evidence]:
 
 def _marks(case: Case) -> list[Evidence]:
     artifact = case.artifact
-    if any(model.layout == "legacy" for model in artifact.models):
-        return [_outdated(case, "the layout of torch 2.5 or 2.6")]
+    tails = {name.removeprefix(f"{artifact.prefix}/") for name in _names(artifact)}
     found = []
-    if artifact.archive_version is None:
-        found.append(_outdated(case, "no archive_version"))
+    if "archive_version" not in tails:
+        legacy = "version" in tails or any(model.layout == "legacy" for model in artifact.models)
+        found.append(_outdated(case, "the layout of torch 2.5 or 2.6" if legacy else "no archive_version"))
+    elif artifact.archive_version is None:
+        found.append(_outdated(case, "an archive_version that cannot be read"))
     elif artifact.archive_version.strip() != VERSION:
         found.append(_refused(case, "version", "archive_version", artifact.archive_version, VERSION))
     if artifact.archive_format is None:

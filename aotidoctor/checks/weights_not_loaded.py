@@ -67,6 +67,6 @@ CHECK = Check(
     name=FIND.name,
     cause="weights-not-loaded",
     stage="load",
-    needs=("artifact_missing", "artifact_wrong_kind"),
+    needs=("artifact_missing", "artifact_wrong_kind", "artifact_incomplete"),
     run=run,
 )

@@ -70,10 +70,10 @@ def machine_name(name: str) -> str:
 
 
 def main_object(case: Case) -> SharedObject | None:
-    """The shared object that would be loaded: the model's last, None for a package without one."""
-    if case.model is None or not case.model.shared_objects:
-        return None
-    return case.model.shared_objects[-1]
+    """The shared object that would be loaded: the last that is a wrapper by its name, else the last; None without one."""
+    objects = case.model.shared_objects if case.model else ()
+    wrappers = [item for item in objects if item.member.endswith(".wrapper.so")]
+    return next(reversed(wrappers or objects), None)
 
 
 def plural(count: int, noun: str) -> str:
