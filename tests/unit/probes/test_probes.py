@@ -1,0 +1,242 @@
+"""Plans and readings of probes, on recorded outcomes."""
+
+from __future__ import annotations
+
+import pytest
+
+from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.run import Exited, Request, Signalled, TimedOut
+from aotidoctor.probes import (
+    PROBES,
+    Reuse,
+    again,
+    check_inputs,
+    cpp_stack,
+    custom_ops,
+    growth,
+    memory_fill,
+    mutation,
+    plain_run,
+    reference,
+    threads,
+    values,
+)
+from tests.unit.probes.outcomes import case, history, node, outcome, raised, value
+
+OK = outcome(outputs=[[{"digest": "aa"}], [{"digest": "aa"}]])
+DIED = outcome(ending=Signalled(signal=11, name="SIGSEGV"), stage="run1")
+
+
+def finding(code, kind="x", severity=Severity.ERROR, **facts):
+    return Evidence(code=code, kind=kind, severity=severity, subject="args[0]", observed="", expected="", facts=facts)
+
+
+def one(found):
+    assert len(found) == 1
+    return found[0]
+
+
+def test_names_and_codes_are_unique():
+    assert len({probe.code for probe in PROBES}) == len({probe.name for probe in PROBES}) == len(PROBES)
+
+
+@pytest.mark.parametrize(
+    ("result", "kind", "facts"),
+    [
+        (OK, "ok", {"stage": "done"}),
+        (DIED, "signalled", {"signal": "SIGSEGV", "stage": "run1"}),
+        (outcome(ending=TimedOut(limit=5), stage="run1"), "timed-out", {"limit": 5}),
+        (outcome(ending=Exited(code=0, done=False), stage="run1"), "exited", {"exit_code": 0, "done": False}),
+        (raised("index out of bounds: 0 <= tmp2 < 100L"), "raised", {"symptom": "index-out-of-bounds"}),
+        (raised("UNKNOWN"), "raised", {"symptom": "other", "line": "RuntimeError: UNKNOWN"}),
+        (
+            outcome(ending=Signalled(signal=6, name="SIGABRT"), stage="run1", stderr_tail="double free or corruption (out)"),
+            "signalled",
+            {"symptom": "heap-corruption"},
+        ),
+    ],
+)
+def test_plain_run_reads_the_ending(result, kind, facts):
+    item = one(plain_run.read(case(), history(), result))
+    assert item.kind == kind
+    assert facts.items() <= item.facts.items()
+
+
+def test_an_echo_on_stderr_names_what_a_generic_exception_hides():
+    result = raised(
+        "run_func_( ... ) API call failed at model_container_runner.cpp, line 129",
+        stderr_tail="Error: CUDA error: an illegal memory access was encountered\n",
+    )
+    assert one(plain_run.read(case(), history(), result)).facts["symptom"] == "cuda-illegal-access"
+
+
+@pytest.mark.parametrize("code", ["AD-ART-003", "AD-ART-004", "AD-HOST-003"])
+def test_what_must_not_or_cannot_run_is_not_run(code):
+    assert isinstance(plain_run.plan(case(), history(finding(code))), NotChecked)
+
+
+def test_without_torch_nothing_runs():
+    assert isinstance(plain_run.plan(case(torch=False), history()), NotChecked)
+
+
+def test_again_is_not_asked_when_the_inputs_explain_it():
+    assert isinstance(again.plan(case(), history(finding("AD-IN-010"), plain_run=DIED)), NotChecked)
+    assert isinstance(again.plan(case(), history(finding("AD-RUN-001", "signalled"), plain_run=DIED)), Request)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kind", "severity"),
+    [
+        (OK, OK, "same", "info"),
+        (OK, DIED, "flaky", "error"),
+        (DIED, OK, "flaky", "error"),
+        (DIED, DIED, "same", "info"),
+        (outcome(outputs=[[{"digest": "aa"}], [{"digest": "bb"}]]), OK, "differs", "error"),
+        (OK, outcome(outputs=[[{"digest": "cc"}]]), "differs", "error"),
+    ],
+)
+def test_again_compares(first, second, kind, severity):
+    item = one(again.read(case(), history(plain_run=first), second))
+    assert (item.kind, item.severity.value) == (kind, severity)
+
+
+def test_a_model_that_writes_to_its_inputs_is_not_called_nondeterministic():
+    changing = outcome(
+        outputs=[[{"digest": "aa"}], [{"digest": "bb"}]], result={"inputs": [value(path="args[0]", changed=True)]}
+    )
+    item = one(again.read(case(), history(plain_run=changing), changing))
+    assert item.severity is Severity.INFO
+
+
+def test_memory_fill():
+    other = outcome(outputs=[[{"digest": "zz"}]])
+    assert one(memory_fill.read(case(), history(plain_run=OK), other)).kind == "depends"
+    assert one(memory_fill.read(case(), history(plain_run=OK), OK)).kind == "independent"
+    flaky = finding("AD-RUN-002", "differs", between_processes=True)
+    assert one(memory_fill.read(case(), history(flaky, plain_run=OK), other)).kind == "undecided"
+    assert isinstance(memory_fill.plan(case(), history(plain_run=DIED)), NotChecked)
+
+
+def test_check_inputs_is_asked_only_where_it_adds_something():
+    assert isinstance(check_inputs.plan(case(), history(plain_run=OK)), NotChecked)
+    assert isinstance(check_inputs.plan(case(custom_ops=["ops::f"]), history(plain_run=OK)), Request)
+    assert isinstance(check_inputs.plan(case(), history(finding("AD-IN-010"), plain_run=OK)), Request)
+    assert isinstance(check_inputs.plan(case(checks=False, custom_ops=["a"]), history(plain_run=OK)), NotChecked)
+    request = check_inputs.plan(case(source="recovered"), history(plain_run=OK))
+    assert request.env == {"AOTI_RUNTIME_CHECK_INPUTS": "1"}
+
+
+def test_check_inputs_complaint_about_a_harmless_call_is_a_warning():
+    complaint = raised("input_handles[0]: dim value is too small at 0, expected it to be >= 2, but got: 1")
+    item = one(check_inputs.read(case(), history(plain_run=OK), complaint))
+    assert (item.severity, item.subject) == (Severity.WARN, "args[0]")
+    blamed = one(check_inputs.read(case(source="recovered"), history(plain_run=OK), complaint))
+    assert blamed.severity is Severity.ERROR
+
+
+def test_check_inputs_names_the_operator():
+    complaint = raised("expected size 16==16, stride 1==16 at dim=0\nError in op: torch.ops.zoo.tr.default\nThis")
+    item = one(check_inputs.read(case(custom_ops=["zoo::tr"]), history(plain_run=OK), complaint))
+    assert (item.facts["symptom"], item.subject, item.severity) == ("check-op", "torch.ops.zoo.tr.default", Severity.ERROR)
+
+
+def test_mutation_and_alias():
+    result = outcome(
+        outputs=[[{"aliases_inputs": [0]}], [{}]], result={"inputs": [value(path="args[0]", changed=True)]}
+    )
+    assert isinstance(mutation.plan(case(), history(plain_run=OK)), Reuse)
+    found = mutation.read(case(), history(), result)
+    assert [(item.kind, item.subject, item.severity.value) for item in found] == [
+        ("input-changed", "args[0]", "warn"),
+        ("output-alias", "result", "warn"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("output", "given", "constant", "kind", "severity", "facts"),
+    [
+        ({}, {}, {}, "clean", "info", {}),
+        ({"nan": 3}, {}, {}, "nan-output", "error", {"clean": True}),
+        ({"nan": 3}, {"nan": 1}, {}, "nan-output", "error", {"input_nan": True, "clean": False}),
+        ({"nan": 3}, {}, {"nan": 1}, "nan-output", "error", {"constant_nan": True, "clean": False}),
+        ({"inf": 3}, {}, {}, "inf-output", "warn", {"half": False}),
+        ({"inf": 3, "dtype": "float16"}, {}, {}, "inf-output", "error", {"half": True, "clean": True}),
+    ],
+)
+def test_values(output, given, constant, kind, severity, facts):
+    result = outcome(
+        outputs=[[output]],
+        result={"inputs": [value(path="args[0]", **given)], "constants": [{"name": "w", **value(path="", **constant)}]},
+    )
+    item = one(values.read(case(), history(), result))
+    assert (item.kind, item.severity.value) == (kind, severity)
+    assert facts.items() <= item.facts.items()
+
+
+def test_threads():
+    assert isinstance(threads.plan(case(), history(finding("AD-RUN-001", "signalled"))), Request)
+    assert isinstance(threads.plan(case(), history(finding("AD-RUN-001", "signalled"), finding("AD-IN-010"))), NotChecked)
+    assert one(threads.read(case(), history(), OK)).kind == "heals"
+    assert one(threads.read(case(), history(), DIED)).kind == "same"
+
+
+def test_cpp_stack_is_asked_for_unexplained_exceptions_only():
+    unexplained = finding("AD-RUN-001", "raised", symptom="other")
+    request = cpp_stack.plan(case(), history(unexplained))
+    assert request.env == {"TORCH_SHOW_CPP_STACKTRACES": "1"}
+    assert isinstance(cpp_stack.plan(case(), history(finding("AD-RUN-001", "raised", symptom="zip"))), NotChecked)
+
+
+def test_custom_operator_registry():
+    ask = case(nodes=[node()], custom_ops=["ops::scale"])
+    assert isinstance(custom_ops.plan(ask, history(plain_run=DIED)), Request)
+    assert isinstance(custom_ops.plan(ask, history(plain_run=OK)), NotChecked)
+    assert isinstance(custom_ops.plan(case(nodes=[node("aten::sort")]), history(plain_run=DIED)), NotChecked)
+
+    def judged(**entry):
+        registry = outcome(result={"ops": {"ops::scale": entry}})
+        return [item.kind for item in custom_ops.read(ask, history(), registry)]
+
+    arguments = [{"name": "x"}, {"name": "s"}]
+    assert judged(registered=False) == ["missing"]
+    assert judged(registered=True, arguments=arguments, returns=1) == []
+    assert judged(registered=True, arguments=arguments[::-1], returns=1) == []
+    assert judged(registered=True, arguments=[*arguments, {"name": "k", "has_default": True}], returns=1) == []
+    assert judged(registered=True, arguments=[*arguments, {"name": "k"}], returns=1) == ["schema"]
+    assert judged(registered=True, arguments=arguments[:1], returns=1) == ["schema"]
+    assert judged(registered=True, arguments=arguments, returns=2) == ["schema"]
+    assert judged(registered=True, arguments=arguments, returns=1, kernel=False) == ["no-kernel"]
+
+
+@pytest.mark.parametrize(
+    ("result", "kind"),
+    [
+        ({"reference": {"agrees": True}}, "agrees"),
+        ({"reference": {"error": "AssertionError: Guard failed"}}, "raises"),
+        ({"reference": {"agrees": False, "outputs": [{"path": "result", "max_abs_diff": 4.4}]}}, "differs"),
+        (
+            {"reference": {"agrees": False, "outputs": []}, "weights": [{"name": "l.weight", "equal": False}]},
+            "weights",
+        ),
+    ],
+)
+def test_reference(result, kind):
+    assert one(reference.read(case(), history(), outcome(result=result))).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("sizes", "kind"),
+    [
+        ([1_000_000 + 70_000 * i for i in range(40)], "grows"),
+        ([1_000_000 + min(i, 10) * 70_000 for i in range(40)], "steady"),
+        ([1_000_000] * 40, "steady"),
+    ],
+)
+def test_growth(sizes, kind):
+    assert one(growth.read(case(), history(), outcome(result={"rss": sizes}))).kind == kind
+
+
+def test_growth_is_asked_for_custom_operators():
+    assert isinstance(growth.plan(case(), history(plain_run=OK)), NotChecked)
+    assert isinstance(growth.plan(case(custom_ops=["a::b"]), history(plain_run=OK)), Request)
+    assert isinstance(growth.plan(case(rungs=("growth",)), history(plain_run=OK)), Request)

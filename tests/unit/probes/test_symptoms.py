@@ -1,0 +1,89 @@
+"""Real messages of PyTorch 2.13, its runtime and the loader → symptom and facts."""
+
+from __future__ import annotations
+
+import pytest
+
+from aotidoctor.probes.symptoms import recognise
+
+MESSAGES = [
+    ("input_handles[0]: unmatched dtype, expected: 4(at::kLong), but got: 3", "check-dtype", {"index": "0"}),
+    (
+        "input_handles[2]: dim value is too small at 0, expected it to be >= 2, but got: 1",
+        "check-low",
+        {"index": "2", "dim": "0", "wanted": "2", "got": "1"},
+    ),
+    ("input_handles[0]: dim value is too large at 0, expected to be <= 64, but got: 200", "check-high", {"got": "200"}),
+    ("input_handles[1]: unmatched dim value at 1, expected: 16, but got: 17", "check-dim", {"dim": "1", "got": "17"}),
+    ("input_handles[0]: unmatched stride value at 0, expected: 16, but got: 32", "check-stride", {"wanted": "16"}),
+    ("input_handles[0]: unmatched device type, expected: 00(cpu), but got: 14", "check-device", {"wanted": "cpu"}),
+    (
+        "expected size 16==8, stride 1024==1024 at dim=0\nError in op: input\nThis error most often comes from a "
+        "incorrect fake (aka meta) kernel",
+        "check-input-relation",
+        {},
+    ),
+    (
+        "expected size 16==16, stride 1==16 at dim=0\nError in op: torch.ops.zoo.tr.default\nThis error",
+        "check-op",
+        {"op": "torch.ops.zoo.tr.default"},
+    ),
+    (
+        "index out of bounds: 0 <= tmp2 < 100L\nException raised from cpp_fused_embedding_mul_0 at /x/y.cpp:22 (most",
+        "index-out-of-bounds",
+        {"bound": "100L", "kernel": "cpp_fused_embedding_mul_0", "file_line": 22},
+    ),
+    (
+        "inductor_cpu_throw_if_integer_div_error, /t/include/torch/csrc/inductor/cpp_prefix.h:827, ZeroDivisionError",
+        "integer-division",
+        {},
+    ),
+    ("Expected u0 >= 0 but received -3", "runtime-assert", {"condition": "u0 >= 0", "value": "-3"}),
+    (
+        "Storage size calculation overflowed with sizes=[3000000, 3000000, 3000000] and strides=[9000000000000, 3, 1]",
+        "storage-overflow",
+        {"sizes": "[3000000, 3000000, 3000000]"},
+    ),
+    (
+        "[enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate "
+        "4000000000000 bytes. Error code 12 (Cannot allocate memory)",
+        "alloc-failed",
+        {"bytes": "4000000000000"},
+    ),
+    ("Could not find schema for ops::misbehave.", "schema-missing", {"op": "ops::misbehave"}),
+    ("Serialized node doesn't match operator \"ops::scale\"'s schema outputs.", "schema-differs", {"op": "ops::scale"}),
+    ("Cannot access data pointer of Tensor that doesn't have storage", "op-no-storage", {}),
+    (
+        "Error in dlopen: libtorch_gpu.so: cannot open shared object file: No such file or directory",
+        "dlopen-library",
+        {"name": "libtorch_gpu.so"},
+    ),
+    (
+        "Error in dlopen: /tmp/aotinductor_a/model/x.wrapper.so: cannot open shared object file: No such file",
+        "dlopen-machine",
+        {},
+    ),
+    ("Error in dlopen: /tmp/x.so: undefined symbol: aoti_torch_new_thing", "dlopen-symbol", {"name": "aoti_torch_new_thing"}),
+    ("Error in dlopen: /tmp/x.so: invalid ELF header", "dlopen-format", {}),
+    ("ValueError: Ran into a kwarg keyword mismatch: Got the following keywords [] but expected ['ids']", "kwarg-mismatch", {}),
+    ("expected inputs vector size to be 2, but got 1", "count-mismatch", {"wanted": "2", "got": "1"}),
+    ("Failed to find a generated cpp file or so file for model 'model' in the zip archive.", "model-not-found", {}),
+    ("double free or corruption (out)", "heap-corruption", {}),
+    ("CUDA error: an illegal memory access was encountered", "cuda-illegal-access", {}),
+    ("CUDA driver error: device-side assert triggered", "cuda-assert", {}),
+    ("CUDA driver error: no kernel image is available for execution on the device", "cuda-no-image", {}),
+    ("CUDA out of memory. Tried to allocate 32.00 MiB", "cuda-oom", {}),
+    ("Torch not compiled with CUDA enabled", "not-compiled-with", {"device": "CUDA"}),
+    ("Error generating temporary directory: No such file or directory", "tmpdir-create", {}),
+    ("/tmp/x.so: failed to map segment from shared object", "tmpdir-noexec", {}),
+    ("ops::misbehave: the vocabulary file is missing\nException raised from misbehave at ops.cpp:27 (most", "other",
+     {"function": "misbehave", "file": "ops.cpp", "file_line": 27}),
+]
+
+
+@pytest.mark.parametrize(("message", "name", "facts"), MESSAGES, ids=[f"{i}-{m[1]}" for i, m in enumerate(MESSAGES)])
+def test_recognised(message, name, facts):
+    symptom = recognise(message)
+    assert symptom.name == name
+    assert facts.items() <= symptom.facts.items()
+    assert symptom.line
