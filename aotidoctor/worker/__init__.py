@@ -11,6 +11,7 @@ JOBS: dict[str, tuple[str, str]] = {
     "ops": ("aotidoctor.worker.ops", "ops"),
     "recover": ("aotidoctor.worker.recover", "recover"),
     "reference": ("aotidoctor.worker.reference", "reference"),
+    "demo_build": ("aotidoctor.worker.demo_build", "demo_build"),
     "script": ("aotidoctor.worker.script", "script"),
 }
 """Name of a job -> module and function."""

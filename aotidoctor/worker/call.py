@@ -1,0 +1,69 @@
+"""The call to be made: arguments as real tensors, what they looked like before, and how to get that back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from aotidoctor.worker.channel import Channel
+from aotidoctor.worker.describe import describe, digest, nbytes
+from aotidoctor.worker.leaves import rebuild, tensors, walk_call
+
+KEEP_BYTES = 512 * 1024 * 1024
+"""Copies of inputs and outputs are made up to this size, so that looking does not exhaust the memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """Arguments of one call. ``described`` is what ``describe`` said before the model saw them."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    described: list[dict[str, Any]] = field(default_factory=list)
+
+    def tensors(self) -> list[tuple[str, Any]]:
+        """``(path, tensor)`` of the tensor leaves in the user's flattening order."""
+        return tensors(walk_call(self.args, self.kwargs))
+
+    def describe(self, *, values: bool) -> list[dict[str, Any]]:
+        """One object per tensor leaf."""
+        return [describe(path, tensor, values=values) for path, tensor in self.tensors()]
+
+    def digests(self) -> list[str | None]:
+        """Digest of each tensor leaf's values."""
+        return [digest(tensor) for _, tensor in self.tensors()]
+
+    def copy(self) -> Call | None:
+        """A copy that shares no memory, with the same strides; None when it would be too big."""
+        if sum(nbytes(tensor) for _, tensor in self.tensors()) > KEEP_BYTES:
+            return None
+        return Call(args=rebuild(self.args, "args", _copy), kwargs=rebuild(self.kwargs, "kwargs", _copy))
+
+    def restore(self, saved: Call) -> None:
+        """Write the values of ``saved`` back into our tensors."""
+        import torch
+
+        with torch.no_grad():
+            for (_, mine), (_, old) in zip(self.tensors(), saved.tensors(), strict=True):
+                mine.copy_(old)
+
+
+def read_call(spec: dict[str, Any], channel: Channel) -> tuple[Call, list[str]]:
+    """Read the inputs that ``spec`` names; the call, and what was assumed."""
+    from aotidoctor.worker.materialize import load_inputs
+
+    if isinstance(spec.get("path"), str):
+        spec = {**spec, "path": str(channel.user_cwd / spec["path"])}
+    args, kwargs, notes = load_inputs(spec)
+    return Call(args=tuple(args), kwargs=dict(kwargs)), list(notes)
+
+
+def _copy(_: str, leaf: Any) -> Any:
+    import torch
+
+    if not isinstance(leaf, torch.Tensor):
+        return leaf
+    try:
+        return leaf.detach().clone().requires_grad_(leaf.requires_grad)
+    except (RuntimeError, NotImplementedError):
+        return leaf

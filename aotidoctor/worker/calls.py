@@ -1,0 +1,144 @@
+"""Call the model once or more and look at outputs, inputs and memory after each call.
+
+Every call gets the same values: inputs that a call wrote to are restored for the next (if ``mutation`` is observed and
+the copies were not too big: ``inputs_restored``). So calls that differ differ by themselves.
+
+Parts of the result: ``outputs`` (per call a list of leaves; from the third call on only path and digest), ``inputs``
+again with ``changed``, ``repeat`` (do later calls give what the first gave), ``rss`` (bytes after each call),
+``calls_done``.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from aotidoctor.worker.call import KEEP_BYTES, Call
+from aotidoctor.worker.channel import Channel
+from aotidoctor.worker.compare import compare
+from aotidoctor.worker.describe import describe, digest, nbytes, storage
+from aotidoctor.worker.leaves import rebuild, tensors, walk
+from aotidoctor.worker.load import LoadedModel
+
+_FULL_CALLS = 2
+
+
+class Observer:
+    """Gathers what is seen over the calls of one run."""
+
+    def __init__(self, call: Call, payload: dict[str, Any], channel: Channel) -> None:
+        self.wanted = frozenset(payload.get("observe") or ())
+        self.channel = channel
+        self.call = call
+        self.calls = max(1, int(payload.get("calls") or 1))
+        self.before = call.digests() if "mutation" in self.wanted else []
+        keep = self.calls > 1 or "mutation" in self.wanted or payload.get("reference")
+        self.saved = call.copy() if keep else None
+        self.outputs: list[list[dict[str, Any]]] = []
+        self.rss: list[int] = []
+        self.first: Any = None
+        self.repeat: dict[str, Any] | None = None
+        self.changed = False
+
+    def look(self, number: int, result: Any) -> None:
+        """After call ``number``: note everything that was asked for."""
+        leaves = tensors(list(walk(result, "result")))
+        self.outputs.append([self._output(path, leaf, leaves, full=number <= _FULL_CALLS) for path, leaf in leaves])
+        if number == 1:
+            self._first(result, leaves)
+        elif self.repeat is None and self._digests(number) != self._digests(1):
+            self.repeat = {"same": False, "call": number, **self._distance(result)}
+        if number <= _FULL_CALLS:
+            self.channel.put(outputs=self.outputs)
+
+    def after(self, number: int) -> None:
+        """After call ``number``, its outputs dropped: memory, and inputs as they were for the next call."""
+        if "rss" in self.wanted:
+            self.rss.append(resident_bytes())
+        if number < self.calls and self.saved is not None and self.changed:
+            self.call.restore(self.saved)
+        self.channel.put(calls_done=number)
+
+    def finish(self) -> None:
+        """Hand over what only the end shows."""
+        if self.calls > 1:
+            same = {"same": True, "calls": self.calls}
+            self.channel.put(repeat=self.repeat or same, outputs=self.outputs)
+        if self.rss:
+            self.channel.put(rss=self.rss)
+
+    def _first(self, result: Any, leaves: list[tuple[str, Any]]) -> None:
+        if self.before:
+            self._note_changes()
+        if self.calls > 1 and sum(nbytes(leaf) for _, leaf in leaves) <= KEEP_BYTES:
+            self.first = rebuild(result, "result", lambda _, leaf: _clone(leaf))
+
+    def _note_changes(self) -> None:
+        pairs = zip(self.before, self.call.digests(), strict=True)
+        changed = [None if old is None or new is None else old != new for old, new in pairs]
+        inputs = [{**facts, "changed": it} for facts, it in zip(self.call.described, changed, strict=True)]
+        self.changed = any(changed)
+        self.channel.put(inputs=inputs, inputs_restored=self.saved is not None)
+
+    def _output(self, path: str, leaf: Any, leaves: list[tuple[str, Any]], *, full: bool) -> dict[str, Any]:
+        if not full:
+            return {"path": path, "sha256": digest(leaf)}
+        facts = describe(path, leaf, values="values" in self.wanted)
+        facts["sha256"] = digest(leaf)
+        if "alias" in self.wanted:
+            mine = storage(leaf)
+            facts["aliases_inputs"] = _sharing(mine, self.call.tensors())
+            others = [(name, None if name == path else other) for name, other in leaves]
+            facts["aliases_outputs"] = _sharing(mine, others)
+        return facts
+
+    def _digests(self, number: int) -> list[Any]:
+        return [(leaf["path"], leaf["sha256"]) for leaf in self.outputs[number - 1]]
+
+    def _distance(self, result: Any) -> dict[str, Any]:
+        return {} if self.first is None else compare(result, self.first)
+
+
+def make_calls(model: LoadedModel, call: Call, payload: dict[str, Any], channel: Channel) -> tuple[Call | None, Any]:
+    """Make the calls; the inputs as they were before, and the first call's result (for a comparison)."""
+    observer = Observer(call, payload, channel)
+    kept: Any = None
+    for number in range(1, observer.calls + 1):
+        channel.enter(f"run{number}")
+        result = model(*call.args, **call.kwargs)
+        _synchronize(payload)
+        channel.enter("scan")
+        observer.look(number, result)
+        if number == 1 and payload.get("reference"):
+            kept = observer.first if observer.first is not None else result
+        del result
+        observer.after(number)
+    observer.finish()
+    return observer.saved, kept
+
+
+def resident_bytes() -> int:
+    """Resident memory of this process."""
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _synchronize(payload: dict[str, Any]) -> None:
+    """A fault on the device shows here at the latest, in the stage that it belongs to."""
+    if str(payload.get("device") or "cpu").startswith("cuda"):
+        import torch
+
+        torch.cuda.synchronize()
+
+
+def _sharing(address: int, others: list[tuple[str, Any]]) -> list[int]:
+    """Indices of the tensors whose memory is at ``address``."""
+    if address == 0:
+        return []
+    return [index for index, (_, other) in enumerate(others) if other is not None and storage(other) == address]
+
+
+def _clone(leaf: Any) -> Any:
+    import torch
+
+    return leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf

@@ -1,0 +1,93 @@
+"""Compare two results leaf by leaf: structure, dtype, shape, where the NaNs are, and how far the values are apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotidoctor.worker.describe import dense, dtype_name
+from aotidoctor.worker.leaves import walk
+
+# Relative to the value, and to the largest value of the tensor. They allow for another order of summation, which moves
+# results of a long reduction by far more than one rounding.
+_TOLERANCE = {"float64": 1e-7, "float32": 1e-4, "float16": 4e-3, "bfloat16": 3e-2}
+
+
+def compare(ours: Any, theirs: Any, *, rtol: float | None = None, atol: float | None = None) -> dict[str, Any]:
+    """``agrees``, ``same_structure`` and ``outputs``, one object per leaf; ``ours`` is the package's result."""
+    left, right = dict(walk(ours, "result")), dict(walk(theirs, "result"))
+    shared = [path for path in left if path in right]
+    leaves = [compare_leaf(path, left[path], right[path], rtol=rtol, atol=atol) for path in shared]
+    missing, extra = sorted(right.keys() - left.keys()), sorted(left.keys() - right.keys())
+    same = not missing and not extra and list(left) == list(right)
+    return {
+        "agrees": same and all(leaf["agrees"] for leaf in leaves),
+        "same_structure": same,
+        "missing": missing,
+        "extra": extra,
+        "outputs": leaves,
+    }
+
+
+def compare_leaf(path: str, ours: Any, theirs: Any, *, rtol: float | None, atol: float | None) -> dict[str, Any]:
+    """One leaf: ``agrees``, ``what`` differs first (type, dtype, shape, nan, values), and the measure of it."""
+    import torch
+
+    if not (isinstance(ours, torch.Tensor) and isinstance(theirs, torch.Tensor)):
+        same = type(ours) is type(theirs) and repr(ours) == repr(theirs)
+        return {"path": path, "agrees": same, "what": None if same else "type"}
+    facts: dict[str, Any] = {
+        "path": path,
+        "dtype": [dtype_name(ours), dtype_name(theirs)],
+        "shape": [list(ours.shape), list(theirs.shape)],
+    }
+    if ours.shape != theirs.shape:
+        return facts | {"agrees": False, "what": "shape"}
+    values = _values(dense(ours).cpu(), dense(theirs).cpu(), rtol, atol)
+    if ours.dtype != theirs.dtype:
+        return facts | values | {"agrees": False, "what": "dtype"}
+    return facts | values
+
+
+def _values(ours: Any, theirs: Any, rtol: float | None, atol: float | None) -> dict[str, Any]:
+    import torch
+
+    if ours.is_complex() or theirs.is_complex():
+        ours, theirs = torch.view_as_real(ours.to(torch.complex128)), torch.view_as_real(theirs.to(torch.complex128))
+    relative = _tolerance(ours, theirs) if rtol is None else rtol
+    exact = relative == 0.0 and atol is None
+    left, right = ours.double(), theirs.double()
+    nan_left, nan_right = torch.isnan(left), torch.isnan(right)
+    plain = ~(nan_left | nan_right) & (left != right)
+    difference = torch.where(plain, (left - right).abs(), torch.zeros_like(left)).nan_to_num(nan=torch.inf)
+    finite = right[torch.isfinite(right)]
+    scale = float(finite.abs().max()) if finite.numel() else 0.0
+    absolute = relative * scale if atol is None else atol
+    bound = (
+        torch.zeros_like(left) if exact else absolute + relative * torch.where(torch.isfinite(right), right, 0).abs()
+    )
+    far = difference > bound
+    nan_same = bool((nan_left == nan_right).all())
+    return {
+        "agrees": nan_same and not bool(far.any()),
+        "what": None if nan_same and not bool(far.any()) else ("values" if nan_same else "nan"),
+        "rtol": relative,
+        "atol": absolute,
+        "numel": left.numel(),
+        "far": int(far.sum()),
+        "max_abs_diff": float(difference.max()) if difference.numel() else 0.0,
+        "max_rel_diff": _max_rel(difference, right),
+        "nan": [int(nan_left.sum()), int(nan_right.sum())],
+        "inf": [int(torch.isinf(left).sum()), int(torch.isinf(right).sum())],
+        "first_far": int(far.flatten().nonzero()[0]) if bool(far.any()) else None,
+    }
+
+
+def _max_rel(difference: Any, right: Any) -> float:
+    usable = (right != 0) & right.isfinite()
+    return float((difference[usable] / right[usable].abs()).max()) if bool(usable.any()) else 0.0
+
+
+def _tolerance(ours: Any, theirs: Any) -> float:
+    """The wider of the two dtypes' tolerances; 0 for integers, which must be equal."""
+    names = {dtype_name(ours), dtype_name(theirs)}
+    return max((_TOLERANCE.get(name, 0.1) for name in names if name.startswith(("float", "bfloat"))), default=0.0)

@@ -1,0 +1,123 @@
+"""Load a compiled model without ``aoti_load_package``, and call it as that would.
+
+``aoti_load_package`` swallows the first error, prints "Loading outdated pt2 file" and tries again by another way, and
+it imports all of Inductor to compare host properties. The loader below it gives the real first error in some
+milliseconds.
+The call is that of ``AOTICompiledModel``: keywords put in order, the tree flattened, whatever is no tensor dropped.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+
+class LoadedModel:
+    """A loaded model, with the methods of torch's ``AOTICompiledModel`` (``after_load`` of a setup file gets it)."""
+
+    def __init__(self, loader: Any, *, directory: Path | None) -> None:
+        self.loader = loader
+        self.directory = directory
+        self._kept: list[Any] = []
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run once, on the caller's tensors themselves."""
+        import torch
+        from torch.export._tree_utils import reorder_kwargs
+        from torch.utils import _pytree as pytree
+
+        call_spec = self.loader.get_call_spec()
+        in_spec = pytree.treespec_loads(call_spec[0])
+        out_spec = pytree.treespec_loads(call_spec[1])
+        flat = pytree.tree_flatten((args, reorder_kwargs(kwargs, in_spec)))[0]
+        flat = [leaf for leaf in flat if isinstance(leaf, torch.Tensor)]
+        run = getattr(self.loader, "boxed_run", None) or self.loader.run
+        return pytree.tree_unflatten(run(flat), out_spec)
+
+    def get_metadata(self) -> dict[str, str]:
+        """The package's metadata; empty for a bare library."""
+        return dict(self.loader.get_metadata()) if hasattr(self.loader, "get_metadata") else {}
+
+    def get_constant_fqns(self) -> list[str]:
+        """Original names of the constants."""
+        if hasattr(self.loader, "get_constant_fqns"):
+            return list(self.loader.get_constant_fqns())
+        return list(self.loader.get_constant_names_to_original_fqns().values())
+
+    def load_constants(
+        self,
+        constants_map: dict[str, Any],
+        *,
+        check_full_update: bool,
+        user_managed: bool = False,
+        allow_h2d_copy: bool = False,
+    ) -> None:
+        """Load constants by original name, as torch's own method does."""
+        if user_managed:
+            self._kept.append(constants_map)
+        load = getattr(self.loader, "load_constants", None) or self.loader.update_constant_buffer
+        options = [False, check_full_update, user_managed]
+        load(constants_map, *options, *([True] if allow_h2d_copy else []))
+
+    def close(self) -> None:
+        """Unload: the library is closed and its directory removed."""
+        self.loader = None
+        self._kept.clear()
+
+
+def load_model(payload: dict[str, Any], path: Path) -> LoadedModel:
+    """Load ``path`` as ``payload["kind"]``; whatever the loader raises is the answer."""
+    import os
+
+    device, index = payload.get("device") or "cpu", payload.get("device_index", -1)
+    if payload.get("kind") == "bare-so":
+        return LoadedModel(load_library(path, device, index), directory=path.parent)
+    name = payload.get("model_name") or "model"
+    loader = _package_loader(str(path), name, -1 if index is None else index)
+    if path.is_dir():
+        return LoadedModel(loader, directory=path)
+    return LoadedModel(loader, directory=Path(os.environ.get("TMPDIR", "/tmp")))  # noqa: S108
+
+
+def load_library(path: Path, device: str, index: int | None = None, cubins: Path | None = None) -> Any:
+    """The container runner of a bare library."""
+    from torch._C import _aoti
+
+    if device == "cpu":
+        return _aoti.AOTIModelContainerRunnerCpu(str(path), 1)
+    kind, _, number = device.partition(":")
+    where = device if number or index in (None, -1) else f"{kind}:{index}"
+    runner = getattr(_aoti, f"AOTIModelContainerRunner{kind.capitalize()}", None)
+    if runner is None:
+        raise RuntimeError(f"Unsupported device {device}")
+    return runner(str(path), 1, where, *([str(cubins)] if cubins else []))
+
+
+def model_names(path: Path) -> list[str]:
+    """Names of the models in a package, by its member names; empty for anything else."""
+    import zipfile
+
+    try:
+        if path.is_dir():
+            members = [str(item.relative_to(path)) for item in path.rglob("*")]
+        else:
+            with zipfile.ZipFile(path) as archive:
+                members = archive.namelist()
+    except (OSError, zipfile.BadZipFile):
+        return []
+    found = {}
+    for member in members:
+        _, mark, rest = f"/{member}".partition("/data/aotinductor/")
+        if mark and "/" in rest:
+            found[rest.partition("/")[0]] = True
+    return list(found)
+
+
+def _package_loader(path: str, name: str, index: int) -> Any:
+    """The constructor got its arguments one after the other: 2.6 has two, 2.7 four, 2.8 five."""
+    from torch._C._aoti import AOTIModelPackageLoader
+
+    signature = (AOTIModelPackageLoader.__init__.__doc__ or "").partition(") -> ")[0]
+    accepted = signature.count(",")  # ``self`` has no comma before it
+    arguments: tuple[Any, ...] = (path, name, False, 1, index)
+    return AOTIModelPackageLoader(*arguments[: accepted or len(arguments)])

@@ -1,0 +1,136 @@
+"""Constants of a loaded model: read them back, load them from where they were left, compare them with a reference.
+
+The package loader has no way to read constants. The runner of the bare library has, so the library that the loader has
+just unpacked is opened a second time; it shows what the package ships, not what was loaded afterwards.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from aotidoctor.worker.describe import describe, digest
+from aotidoctor.worker.load import LoadedModel, load_library
+
+_MEASURES = ("max_abs_diff", "far", "numel")
+MAX_LIBRARY_BYTES = 2 * 1024 * 1024 * 1024
+
+
+def read_constants(model: LoadedModel, payload: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+    """Original name -> tensor, and the runner that owns the memory (keep it as long as the tensors).
+
+    Raises:
+        LookupError: there is no way to read them; the text says why.
+    """
+    if hasattr(model.loader, "extract_constants_map"):
+        return dict(model.loader.extract_constants_map(False)), model.loader
+    library = _library(model, payload.get("model_name") or "model")
+    if library.stat().st_size > MAX_LIBRARY_BYTES:
+        raise LookupError("the library is too big to be opened twice")
+    device = model.get_metadata().get("AOTI_DEVICE_KEY", "cpu")
+    runner = load_library(library, device, payload.get("device_index"), library.parent)
+    return dict(runner.extract_constants_map(False)), runner
+
+
+def describe_constants(model: LoadedModel, payload: dict[str, Any]) -> dict[str, Any]:
+    """Part of the result: ``constants`` (one object each, with value counts), or why not: ``constants_unread``."""
+    try:
+        constants, owner = read_constants(model, payload)
+    except (LookupError, RuntimeError, OSError) as error:
+        return {"constants": [], "constants_unread": str(error)}
+    facts = [_constant(name, tensor) for name, tensor in constants.items()]
+    del constants, owner
+    return {"constants": facts}
+
+
+def load_from_package(model: LoadedModel, package: Path, model_name: str) -> int:
+    """Load the weights that lie beside the library in the package, as ``load_weights_from_disk=True`` does."""
+    import torch
+
+    files = _read_members(package)
+    configs = [name for name in files if name.endswith("weights_config.json") and f"/{model_name}/" in name]
+    if not configs:
+        raise LookupError(f"the package has no weights_config.json for model {model_name}")
+    loaded: dict[str, Any] = {}
+    weights: dict[str, Any] = {}
+    for name, (file, shape, stride, offset) in json.loads(files[configs[0]]()).items():
+        if file not in loaded:
+            member = next(known for known in files if known.endswith(f"/data/weights/{file}"))
+            loaded[file] = torch.load(io.BytesIO(files[member]()), weights_only=True)
+        weights[name] = loaded[file].as_strided(shape, stride, offset)
+    model.load_constants(weights, check_full_update=True, user_managed=True)
+    return len(weights)
+
+
+def load_from_file(model: LoadedModel, path: Path) -> int:
+    """Load the model's constants out of an exported program or a state dict."""
+    source = state_of(path)
+    weights = {name: source[name].detach() for name in model.get_constant_fqns() if name in source}
+    model.load_constants(weights, check_full_update=True, user_managed=True)
+    return len(weights)
+
+
+def state_of(path: Path) -> dict[str, Any]:
+    """Name -> tensor of an exported program (parameters, buffers, constants) or of a saved state dict."""
+    import torch
+
+    try:
+        saved = torch.load(path, weights_only=True)
+    except Exception:
+        program = torch.export.load(str(path))
+        return tensors_of(program)
+    return {str(name): value for name, value in saved.items() if isinstance(value, torch.Tensor)}
+
+
+def tensors_of(program: Any) -> dict[str, Any]:
+    """Name -> tensor of all that an exported program holds."""
+    import torch
+
+    held = {**program.state_dict, **program.constants}
+    return {name: value for name, value in held.items() if isinstance(value, torch.Tensor)}
+
+
+def compare_weights(ours: dict[str, Any], theirs: dict[str, Any]) -> list[dict[str, Any]]:
+    """One object per constant of either side: ``name``, ``equal`` (None if only one side has it), ``what`` differs."""
+    only = [{"name": name, "equal": None, "what": "not in the reference"} for name in ours if name not in theirs]
+    only += [{"name": name, "equal": None, "what": "not in the package"} for name in theirs if name not in ours]
+    return [*(_pair(name, ours[name], theirs[name]) for name in ours if name in theirs), *only]
+
+
+def _pair(name: str, ours: Any, theirs: Any) -> dict[str, Any]:
+    mine, other = describe(name, ours, values=False), describe(name, theirs, values=False)
+    for what in ("dtype", "shape"):
+        if mine[what] != other[what]:
+            return {"name": name, "equal": False, "what": what, "observed": mine[what], "expected": other[what]}
+    if digest(ours) == digest(theirs):
+        return {"name": name, "equal": True, "what": None}
+    from aotidoctor.worker.compare import compare_leaf
+
+    facts = compare_leaf(name, ours, theirs, rtol=0.0, atol=None)
+    # Bits may differ where values do not: -0.0, or another NaN.
+    return {"equal": facts["agrees"], "what": "values", **{key: facts[key] for key in _MEASURES}, "name": name}
+
+
+def _constant(name: str, tensor: Any) -> dict[str, Any]:
+    facts = describe(name, tensor, values=True)
+    return {"name": facts.pop("path"), **facts}
+
+
+def _library(model: LoadedModel, name: str) -> Path:
+    """The unpacked library of the model."""
+    directory = model.directory
+    found = sorted(directory.glob(f"**/data/aotinductor/{name}/*.so")) if directory is not None else []
+    if not found:
+        raise LookupError("the unpacked library was not found")
+    return found[0]
+
+
+def _read_members(package: Path) -> dict[str, Any]:
+    """Member name (with a leading slash) -> a function that reads it, of an archive or a directory."""
+    if package.is_dir():
+        return {f"/{item.relative_to(package)}": item.read_bytes for item in package.rglob("*") if item.is_file()}
+    archive = zipfile.ZipFile(package)
+    return {f"/{name}": (lambda name=name: archive.read(name)) for name in archive.namelist()}
