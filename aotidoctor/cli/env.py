@@ -21,7 +21,7 @@ def env(
     fail_on: opt.FailOnOption = FailOn.ERROR,
     redact: opt.Redact = True,
 ) -> None:
-    """Show what this host offers, and which debug settings act when.
+    """Show what this host offers, and when settings act.
 
     Imports no torch: builds, GPUs, libraries and limits are read from files.
     """

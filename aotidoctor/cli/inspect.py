@@ -24,7 +24,7 @@ def inspect(
     fail_on: opt.FailOnOption = FailOn.ERROR,
     redact: opt.Redact = True,
 ) -> None:
-    """Show what is in a package: inputs, outputs, constants, kernels, needs.
+    """Show what is in a package, and what it needs.
 
     Executes nothing from PACKAGE, and needs no torch.
     """

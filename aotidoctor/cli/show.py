@@ -89,17 +89,17 @@ def rendered(report: Report, kind: Format, detail: int, environ: Mapping[str, st
     """``report`` in a format. Only the chosen one is imported: rich alone would double the start-up time."""
     match kind:
         case Format.JSON:
-            from aotidoctor.reports import json_  # noqa: PLC0415
+            from aotidoctor.reports.json_ import render as render_json  # noqa: PLC0415
 
-            return json_.render(report)
+            return render_json(report)
         case Format.MD:
-            from aotidoctor.reports import markdown  # noqa: PLC0415
+            from aotidoctor.reports.markdown import render as render_markdown  # noqa: PLC0415
 
-            return markdown.render(report)
+            return render_markdown(report)
         case Format.RICH:
-            from aotidoctor.reports import terminal  # noqa: PLC0415
+            from aotidoctor.reports.terminal import text  # noqa: PLC0415
 
-            return terminal.text(report, stream=sys.stdout, environ=environ, detail=detail)
+            return text(report, stream=sys.stdout, environ=environ, detail=detail)
 
 
 def emit(report: Report, show: Show, environ: Mapping[str, str]) -> None:

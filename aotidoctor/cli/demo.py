@@ -1,0 +1,101 @@
+"""``aotidoctor demo``: a small model, broken in three ways, each triaged live."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from aotidoctor.cli import options as opt
+from aotidoctor.cli.execute import examined, redacted
+from aotidoctor.cli.progress import make_progress
+from aotidoctor.cli.show import Format, Show, make_show, rendered, write_stdout
+from aotidoctor.model.report import Report
+from aotidoctor.reports.status import OK, PROBLEM, UNKNOWN, exit_status
+
+if TYPE_CHECKING:
+    from aotidoctor.demo import Patient
+
+Seen = tuple["Patient", Report]
+
+
+def demo(*, json: opt.Json = False, quiet: opt.Quiet = False, redact: opt.Redact = True) -> None:
+    """Break a small model in three ways; triage each.
+
+    The first time compiles the model, which takes a minute; later times do not. Exit status 0: every cause was found.
+    """
+    show = make_show(format_=None, json=json, quiet=quiet, redact=redact)
+    seen: list[Seen] = []
+    for patient, report in _triaged(show, os.environ):
+        seen.append((patient, report))
+        if show.format is Format.RICH:
+            write_stdout(_screen(len(seen), patient, report, os.environ))
+    write_stdout(_as_json(seen) if show.format is Format.JSON else _by_hand(seen, os.environ))
+    raise typer.Exit(_status(seen))
+
+
+def _triaged(show: Show, environ: Mapping[str, str]) -> Iterator[Seen]:
+    """Each patient with its report; ends after one that could not be examined."""
+    # `--help` does not need the stages.
+    from aotidoctor.demo import PATIENTS, triage  # noqa: PLC0415
+
+    for patient in PATIENTS:
+        progress = make_progress(sys.stderr, environ, quiet=show.detail < 0)
+        work = partial(triage, patient, environ)
+        report = examined("run", patient.package, work, progress)
+        yield patient, redacted(report, environ) if show.redact else report
+        if not _was_examined(report):
+            return
+
+
+def _was_examined(report: Report) -> bool:
+    return exit_status(report, "error") in (OK, PROBLEM, UNKNOWN)
+
+
+def _found(patient: Patient, report: Report) -> bool:
+    return bool(report.diagnoses) and report.diagnoses[0].cause == patient.cause
+
+
+def _status(seen: list[Seen]) -> int:
+    """0 when each cause was found, 3 when one was not, else why the last one could not be examined."""
+    if not _was_examined(seen[-1][1]):
+        return exit_status(seen[-1][1], "error")
+    return OK if all(_found(patient, report) for patient, report in seen) else UNKNOWN
+
+
+def _screen(number: int, patient: Patient, report: Report, environ: Mapping[str, str]) -> str:
+    return f"{number}. {patient.title}. {patient.story}\n\n{rendered(report, Format.RICH, -1, environ)}\n"
+
+
+def _as_json(seen: list[Seen]) -> str:
+    from aotidoctor.reports import json_  # noqa: PLC0415
+
+    patients = [
+        {"title": patient.title, "story": patient.story, "cause": patient.cause, "report": json_.document(report)}
+        for patient, report in seen
+    ]
+    return json_.dumps({"schema": "aotidoctor.demo/1", "patients": patients})
+
+
+def _by_hand(seen: list[Seen], environ: Mapping[str, str]) -> str:
+    """The commands that repeat each triage; nothing where the files are not there."""
+    if not _was_examined(seen[-1][1]):
+        return ""
+    from aotidoctor.demo import argv, folder  # noqa: PLC0415
+
+    lines = ["By hand, with everything below the first screen:", "", f"    cd {_shell_path(folder(environ), environ)}"]
+    return "\n".join([*lines, *(f"    {shlex.join(argv(patient))}" for patient, _ in seen)]) + "\n"
+
+
+def _shell_path(place: Path, environ: Mapping[str, str]) -> str:
+    """``place`` as a shell reads it, without the name of the home folder."""
+    home = environ.get("HOME", "")
+    if home and place.is_relative_to(home):
+        return f"~/{shlex.quote(str(place.relative_to(home)))}"
+    return shlex.quote(str(place))

@@ -1,0 +1,96 @@
+"""The manual: playbooks by cause, and the module docstrings of checks and probes by code or name.
+
+Docstrings are read from the source files, so that a page costs no import of what it describes.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from aotidoctor import playbook_files
+
+_PACKAGE = Path(__file__).resolve().parent
+# Folder -> what a module in it describes.
+_FOLDERS = {"checks": "check", "probes": "probe"}
+_CODE = re.compile(r"[A-Z]+(?:-[A-Z0-9]+)+")
+_HEAD = re.compile(r"\A\+\+\+\n.*?^\+\+\+\n", re.MULTILINE | re.DOTALL)
+_OWN_TESTS = re.compile(r"^```toml (?:matches|does-not-match)\n.*?^```\n?", re.MULTILINE | re.DOTALL)
+_HEADING = re.compile(r"^(?=\S)[A-Z][\w ,'-]*$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One page. ``kind`` is ``playbook``, ``check`` or ``probe``; ``code`` is None for a playbook."""
+
+    kind: str
+    name: str
+    code: str | None
+    text: str
+
+
+def find(topic: str) -> Page | None:
+    """The page of a cause (``input-stride``), a code (``AD-IN-014``) or a check or probe (``input_stride``)."""
+    path = playbook_files.find(topic.lower())
+    if path is not None:
+        return Page(kind="playbook", name=path.stem, code=None, text=_prose(path.read_text(encoding="utf-8")))
+    wanted = topic.upper() if _CODE.fullmatch(topic.upper()) else topic
+    return next((page for page in _pages(wanted) if wanted in (page.code, page.name)), None)
+
+
+def near(topic: str) -> tuple[str, ...]:
+    """Up to three topics that are spelt like ``topic``."""
+    pages = tuple(_pages())
+    known = {path.stem for path in playbook_files.files()} | {page.name for page in pages}
+    codes = {page.code for page in pages if page.code is not None}
+    found = difflib.get_close_matches(topic.lower(), sorted(known), n=3)
+    return tuple(found or difflib.get_close_matches(topic.upper(), sorted(codes), n=3))
+
+
+def markdown(page: Page) -> str:
+    """``page`` as Markdown, with a title."""
+    title = f"# {page.name}" + (f" ({page.code})" if page.code else "")
+    body = page.text if page.kind == "playbook" else _headed(page.text)
+    return f"{title}\n\n{body.strip()}\n"
+
+
+def _prose(text: str) -> str:
+    """A playbook without its machine-readable head and its own tests."""
+    return _OWN_TESTS.sub("", _HEAD.sub("", text)).strip() + "\n"
+
+
+def _headed(docstring: str) -> str:
+    """A module docstring with its heading lines as Markdown headings; indented text becomes running text."""
+    lines = docstring.splitlines()
+    return "\n".join(f"\n## {line}\n" if _HEADING.match(line) else line.strip() for line in lines)
+
+
+def _pages(wanted: str | None = None) -> Iterator[Page]:
+    """Pages of checks and probes; with ``wanted`` only files that mention it are parsed."""
+    for folder, kind in _FOLDERS.items():
+        for path in sorted((_PACKAGE / folder).glob("[!_]*.py")):
+            source = path.read_text(encoding="utf-8")
+            if wanted is None or wanted in source or wanted == path.stem:
+                page = _page(kind, path.stem, source)
+                if page is not None:
+                    yield page
+
+
+def _page(kind: str, name: str, source: str) -> Page | None:
+    """The page of a module that defines ``CHECK`` or ``PROBE``; None for a module that only helps others."""
+    tree = ast.parse(source)
+    assigned = [node for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign))]
+    if not any(target in ("CHECK", "PROBE") for node in assigned for target in _targets(node)):
+        return None
+    texts = (item.value for node in assigned for item in ast.walk(node) if isinstance(item, ast.Constant))
+    codes = (text for text in texts if isinstance(text, str) and re.fullmatch(r"AD-[A-Z]+-\d+", text))
+    return Page(kind=kind, name=name, code=next(codes, None), text=ast.get_docstring(tree) or "")
+
+
+def _targets(node: ast.Assign | ast.AnnAssign) -> list[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return [target.id for target in targets if isinstance(target, ast.Name)]

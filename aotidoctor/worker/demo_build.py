@@ -1,0 +1,78 @@
+"""Job ``demo_build``: compile one small model and save what the demo breaks.
+
+The model has a dynamic batch, an embedding and a nested argument. It is compiled twice: with its weights inside, and
+with its weights beside the code, which the ordinary loader does not load.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from aotidoctor.worker.channel import Channel
+
+PACKAGE = "model.pt2"
+WITHOUT_WEIGHTS = "separate_weights.pt2"
+REFERENCE = "exported.pt2"
+GOOD, TRANSPOSED, NARROW_IDS = "good.pt", "transposed.pt", "int32_ids.pt"
+
+
+def demo_build(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
+    """Fill ``payload["folder"]`` with two packages, the exported program and three inputs files."""
+    import torch
+    from torch._inductor import aoti_compile_and_package
+
+    folder = Path(payload["folder"])
+    x, affine, ids = _inputs()
+    _save(folder / GOOD, x, affine, ids)
+    _save(folder / TRANSPOSED, x.t().contiguous().t(), affine, ids)
+    _save(folder / NARROW_IDS, x, affine, ids.to(torch.int32))
+    channel.enter("export")
+    exported = _exported(x, affine, ids)
+    torch.export.save(exported, folder / REFERENCE)
+    channel.enter("compile")
+    aoti_compile_and_package(exported, package_path=str(folder / PACKAGE))
+    channel.enter("compile without weights")
+    aoti_compile_and_package(
+        exported,
+        package_path=str(folder / WITHOUT_WEIGHTS),
+        inductor_configs={
+            "aot_inductor.package_constants_in_so": False,
+            "aot_inductor.package_constants_on_disk_format": "pickle_weights",
+        },
+    )
+    return {"torch": torch.__version__, "files": sorted(path.name for path in folder.iterdir())}
+
+
+def _inputs() -> tuple[Any, dict[str, Any], Any]:
+    import torch
+
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(8, 16, generator=generator)
+    affine = {"scale": torch.rand(16, generator=generator) + 0.5, "shift": torch.randn(16, generator=generator)}
+    return x, affine, torch.randint(0, 100, (8,), generator=generator)
+
+
+def _save(path: Path, x: Any, affine: dict[str, Any], ids: Any) -> None:
+    import torch
+
+    torch.save({"args": (x, affine), "kwargs": {"ids": ids}}, path)
+
+
+def _exported(x: Any, affine: dict[str, Any], ids: Any) -> Any:
+    import torch
+
+    class Ranker(torch.nn.Module):  # type: ignore[misc]  # torch is not analysed
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding = torch.nn.Embedding(100, 16)
+            self.head = torch.nn.Linear(16, 4)
+
+        def forward(self, x: Any, affine: dict[str, Any], *, ids: Any) -> Any:
+            hidden = x * affine["scale"] + affine["shift"] + self.embedding(ids)
+            return self.head(torch.relu(hidden)).softmax(-1)
+
+    torch.manual_seed(0)
+    batch = torch.export.Dim("batch", min=2, max=64)
+    shapes = {"x": {0: batch}, "affine": {"scale": None, "shift": None}, "ids": {0: batch}}
+    return torch.export.export(Ranker().eval(), (x, affine), {"ids": ids}, dynamic_shapes=shapes)
