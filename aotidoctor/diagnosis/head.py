@@ -19,7 +19,7 @@ else:  # pragma: no cover
     import tomli as tomllib
 
 FENCE = "+++"
-CODE = re.compile(r"AD-(ART|HOST|LOAD|IN|RUN)-\d{3}$")
+CODE = re.compile(r"AD-(ART|HOST|LOAD|IN|RUN|OUT)-\d{3}$")
 STAGES: Mapping[str, range] = {
     "artifact": range(100, 200),
     "host": range(200, 300),
@@ -135,7 +135,7 @@ def condition(head: Head) -> Condition:
     """A condition from its inline table."""
     code = head.text("code")
     if not CODE.match(code):
-        raise head.wrong("code", code, "AD-ART-000, AD-HOST-000, AD-LOAD-000, AD-IN-000 or AD-RUN-000")
+        raise head.wrong("code", code, "AD- and ART, HOST, LOAD, IN, RUN or OUT, and three digits")
     kind = head.text("kind", "")
     found = Condition(
         code=code, kind=kind or None, facts=head.facts("facts"), confidence=head.share("confidence", optional=True)
