@@ -32,6 +32,8 @@ class LeafSpec:
     type (``cpu``, ``cuda``) the package tells; ``rank`` is None when the source does not determine it.
     ``kind`` is ``tensor``, ``constant`` (a non-tensor value baked in at export: ignored at run time) or ``unknown``.
     ``used`` is False when no generated statement reads the input beyond its checks, None when unknown.
+    ``stride_exprs`` are all strides in terms of shared symbols, constant ones included, where the source tells them.
+    ``mutated`` is True when a generated kernel takes the input as something to write to, None when unknown.
     """
 
     index: int
@@ -48,6 +50,8 @@ class LeafSpec:
     used: bool | None = None
     source_line: int | None = None
     check_line: int | None = None
+    stride_exprs: tuple[Expr | None, ...] | None = None
+    mutated: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,13 +81,17 @@ class ConstantSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputSpec:
-    """One tensor output; ``path`` is ``result``, ``result[0]``, ``result['a']``..."""
+    """One tensor output; ``path`` is ``result``, ``result[0]``, ``result['a']``...
+
+    ``same_as`` is the path of the input that is handed back as this output, None for a tensor of its own.
+    """
 
     index: int
     path: str
     dtype: str | None = None
     shape: tuple[str, ...] | None = None
     device_type: str | None = None
+    same_as: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,12 +117,13 @@ class KernelCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundCheck:
-    """A compiled-in index assertion: ``index out of bounds: 0 <= tmp2 < 100L`` in ``kernel``."""
+    """A compiled-in index assertion (``index out of bounds: 0 <= tmp2 < 100L``) of ``kernel``."""
 
     kernel: str
     text: str
     bound: str
     line: int | None = None
+    member: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +132,9 @@ class HostNeeds:
 
     ``baked_threads`` maps a kernel to the number of threads its per-thread accumulators were sized for, only where
     its parallel region does not fix the number itself. ``random_ops`` are calls whose results differ between runs by
-    design. ``uninitialized_ops`` are ``aten.empty``-like origins that a kernel reads.
+    design. ``uninitialized_ops`` are ``aten.empty``-like origins that a kernel reads. ``isa`` holds CPU features as
+    /proc/cpuinfo spells them. ``nan_constants`` are kernels that hold a NaN as a constant: ``torch.empty`` compiles to
+    that, and so does a NaN that the model writes on purpose.
     """
 
     device_type: str | None = None
@@ -140,6 +151,7 @@ class HostNeeds:
     cxx11_abi: bool | None = None
     random_ops: tuple[str, ...] = ()
     uninitialized_ops: tuple[str, ...] = ()
+    nan_constants: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """Trees of arguments: the same shape for the call spec (what is expected) and for the inputs file (what is given).
 
-Paths are the user's: ``args[1]['a']``, ``kwargs['ids']``, ``args[0].field`` for a namedtuple field.
+Paths are the user's: ``args[1]['a']``, ``kwargs['ids']``, ``args[0].field`` for a field of a namedtuple or
+dataclass.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+
+MAPPINGS = frozenset(("dict", "ordereddict", "defaultdict"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +41,7 @@ Tree = Leaf[T] | Container[T]
 
 def child_path(parent: str, container: Container[T], index: int) -> str:
     """The user's path of child ``index``: ``parent[0]``, ``parent['key']`` or ``parent.field``."""
-    if container.type.startswith("namedtuple") and container.keys:
+    if container.keys and container.type not in MAPPINGS:
         return f"{parent}.{container.keys[index]}"
     if container.keys:
         return f"{parent}[{container.keys[index]!r}]"

@@ -1,0 +1,127 @@
+"""What the bodies of kernels show: bound checks, accumulators per thread, random numbers, NaN constants.
+
+A kernel with a reduction across threads keeps one accumulator per thread in ``tmp_acc0_arr[N]``, where N is the number
+of threads of the machine that compiled it. Where N equals that machine's number of cores, the parallel region does not
+say ``num_threads(N)``, so a machine with more cores writes past the end of the array. The attention template sizes its
+buffers with ``num_thread`` in the same way. An array of that name which no ``[tid]`` indexes has another purpose.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from aotidoctor.contract.launches import Launch
+from aotidoctor.model.contract import BoundCheck
+
+_FUNCTION = re.compile(r'extern "C"\s+(?:[A-Z_]+\s+)?void\s+(\w+)\(')
+_MARK = re.compile(
+    r"(?P<array>\w*acc\w*_arr)(?:\[|[^;\n]*\[\]>\()(?P<size>\d+|tid)[\])]"
+    r"|#pragma omp parallel(?P<parallel>[^\n]*)"
+    r"|int64_t num_thread = (?P<num_thread>\d+);"
+    r"|(?P<thread_number>at::get_thread_num\(\))"
+    r'|"(?P<bound>index out of bounds: [^"\n]*)'
+    r"|(?P<random>normalized_rand_cpu|randn_cpu|randint64_cpu|tl\.randn?|triton_helpers\.randint64|tl\.randint)\("
+    r"|(?P<nan>quiet_NaN\(\)|float\(['\"]nan['\"]\))"
+)
+_UPPER = re.compile(r"<=?\s*([^<]+?)\s*$")
+_SUFFIX = re.compile(r"\b(\d+)L\b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelFacts:
+    """Facts of all kernels. ``baked_threads`` maps a kernel to the thread count its buffers were sized for."""
+
+    bounds: tuple[BoundCheck, ...]
+    baked_threads: Mapping[str, int]
+    random: tuple[tuple[str, str], ...]
+    nan: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Gathered:
+    bounds: list[BoundCheck]
+    baked: dict[str, int]
+    random: dict[tuple[str, str], None]
+    nan: dict[str, None]
+
+
+def read_kernel_sources(
+    sources: Mapping[str, str], launches: Mapping[str, Launch], wrapper_member: str | None
+) -> KernelFacts:
+    """Read the C++ kernels of ``sources`` (member to text) and the Triton kernels of ``launches``."""
+    gathered = _Gathered([], {}, {}, {})
+    for member, text in sources.items():
+        for kernel, part, line in _functions(text):
+            _read(gathered, kernel, part, line, member)
+    for launch in launches.values():
+        _read(gathered, launch.name, launch.source, launch.line, wrapper_member)
+    return KernelFacts(
+        bounds=tuple(gathered.bounds),
+        baked_threads=gathered.baked,
+        random=tuple(gathered.random),
+        nan=tuple(gathered.nan),
+    )
+
+
+def _functions(text: str) -> Iterator[tuple[str, str, int]]:
+    """``(name, text, first line)`` of each ``extern "C"`` function."""
+    starts = list(_FUNCTION.finditer(text))
+    line, counted = 1, 0
+    for at, start in enumerate(starts):
+        end = starts[at + 1].start() if at + 1 < len(starts) else len(text)
+        line += text.count("\n", counted, start.start())
+        counted = start.start()
+        yield start[1], text[start.start() : end], line
+
+
+def _read(gathered: _Gathered, kernel: str, text: str, line: int, member: str | None) -> None:
+    threads = _Threads()
+    counted = 0
+    for mark in _MARK.finditer(text):
+        if mark["bound"] is not None:
+            line += text.count("\n", counted, mark.start())
+            counted = mark.start()
+            gathered.bounds.append(_bound(kernel, mark["bound"], line, member))
+        elif mark["random"] is not None:
+            gathered.random[kernel, mark["random"]] = None
+        elif mark["nan"] is not None:
+            gathered.nan[kernel] = None
+        else:
+            threads.see(mark)
+    if threads.baked is not None:
+        gathered.baked[kernel] = threads.baked
+
+
+def _bound(kernel: str, text: str, line: int, member: str | None) -> BoundCheck:
+    upper = _UPPER.search(text)
+    bound = _SUFFIX.sub(r"\1", upper[1]) if upper is not None else ""
+    return BoundCheck(kernel=kernel, text=text, bound=bound, line=line, member=member)
+
+
+class _Threads:
+    """Follows declarations, parallel regions and uses in the order in which they stand in one kernel."""
+
+    def __init__(self) -> None:
+        self.baked: int | None = None
+        self._sizes: dict[str, int] = {}
+        self._template: int | None = None
+        self._open_region = False
+
+    def see(self, mark: re.Match[str]) -> None:
+        """Take note of one declaration, region or use."""
+        if mark["parallel"] is not None:
+            self._open_region = "num_threads" not in mark["parallel"]
+        elif mark["num_thread"] is not None:
+            self._template = int(mark["num_thread"])
+        elif mark["thread_number"] is not None:
+            self._bake(self._template)
+        elif mark["size"] == "tid":
+            self._bake(self._sizes.get(mark["array"]) if self._open_region else None)
+        else:
+            self._sizes.setdefault(mark["array"], int(mark["size"]))
+
+    def _bake(self, threads: int | None) -> None:
+        if threads is not None:
+            self.baked = threads if self.baked is None else min(self.baked, threads)
