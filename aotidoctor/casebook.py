@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import platform
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
 from aotidoctor.artifact import read_artifact, read_exported
 from aotidoctor.contract import read_contract
@@ -13,9 +17,13 @@ from aotidoctor.model.artifact import Artifact, ExportedFacts, ModelEntry
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.errors import InputsError
+from aotidoctor.model.evidence import NotChecked
+from aotidoctor.model.host import Host
 from aotidoctor.model.inputs import InputSet
 from aotidoctor.model.run import JsonObject
 from aotidoctor.model.tree import Container
+
+T = TypeVar("T")
 
 
 def open_case(
@@ -25,23 +33,43 @@ def open_case(
     environ: Mapping[str, str],
     *,
     on_artifact: Callable[[Artifact], None] | None = None,
-) -> Case:
-    """Read everything that can be read. ``on_artifact`` is told of the artifact as soon as it is known."""
+) -> tuple[Case, list[NotChecked]]:
+    """Read everything that can be read. ``on_artifact`` is told of the artifact as soon as it is known.
+
+    A reader that fails by a fault of its own costs only what it would have told: ``NotChecked`` says so.
+    """
+    failed: list[NotChecked] = []
     artifact = read_artifact(path)
     if on_artifact is not None:
         on_artifact(artifact)
     model = select_model(artifact, options.model_name)
-    contract = read_contract(artifact, model) if model is not None else None
+    read = partial(read_contract, artifact, model) if model is not None else lambda: None
+    contract = _guarded("contract", read, None, failed)
+    host = _guarded("host", partial(read_host, artifact=artifact, environ=environ), _bare_host(), failed)
+    reference = _guarded("reference", partial(read_reference, options.reference), None, failed)
     case = Case(
         artifact=artifact,
-        host=read_host(artifact=artifact, environ=environ),
+        host=host,
         options=options,
         model=model,
         contract=contract,
         inputs_path=inputs_path,
-        reference=read_reference(options.reference),
+        reference=reference,
     )
-    return with_inputs(case)
+    return _guarded("inputs", partial(with_inputs, case), case, failed), failed
+
+
+def _guarded(name: str, read: Callable[[], T], otherwise: T, failed: list[NotChecked]) -> T:
+    try:
+        return read()
+    except Exception:  # noqa: BLE001 - the guard around readers: the rest of the case is still worth examining
+        reason = f"aotidoctor's own error: {traceback.format_exc(limit=-4)}"
+        failed.append(NotChecked(code=f"AD-READ-{name.upper()}", name=f"read_{name}", reason=reason))
+        return otherwise
+
+
+def _bare_host() -> Host:
+    return Host(system=platform.system(), machine=platform.machine(), python=platform.python_version())
 
 
 def select_model(artifact: Artifact, name: str | None) -> ModelEntry | None:

@@ -47,10 +47,11 @@ def diagnose(
     with Runner(environ=environ) as runner:
         start = None if static_only else _prewarm(runner)
         tell(Event(kind=EventKind.STAGE, name="read"))
-        case = casebook.open_case(path, inputs_path, options, environ, on_artifact=start)
+        case, unread = casebook.open_case(path, inputs_path, options, environ, on_artifact=start)
         check_rung_names(case)
         deadline = None if options.budget is None else time.monotonic() + options.budget
         climb = Climb(case=case, runner=None if static_only else runner, on_event=tell, deadline=deadline)
+        climb.not_checked += unread
         diagnoses, state = _examine(climb)
     return _report(climb, diagnoses, watch, state)
 
@@ -133,11 +134,11 @@ def _stage(climb: Climb, diagnoses: tuple[Diagnosis, ...]) -> str | None:
 def inspect(path: str, options: Options, *, argv: tuple[str, ...] = (), environ: Mapping[str, str]) -> Report:
     """What is in the package, its contract and its needs; executes nothing, and judges the artifact only."""
     watch = _Watch("inspect", argv)
-    case = casebook.open_case(path, None, options, environ)
+    case, unread = casebook.open_case(path, None, options, environ)
     climb = Climb(case=case, runner=None)
     run_checks(climb)
     climb.findings = [item for item in climb.findings if item.code.startswith("AD-ART")]
-    climb.not_checked = [item for item in climb.not_checked if item.code.startswith("AD-ART")]
+    climb.not_checked = [item for item in climb.not_checked if item.code.startswith("AD-ART")] + unread
     return _report(climb, name_causes(climb.findings, load_playbooks()), watch, {})
 
 
@@ -159,9 +160,9 @@ def plan(
 ) -> Report:
     """What ``run`` would ask, and why; executes nothing."""
     watch = _Watch("run", argv)
-    case = casebook.open_case(path, inputs_path, options, environ)
+    case, unread = casebook.open_case(path, inputs_path, options, environ)
     check_rung_names(case)
-    climb = Climb(case=case, runner=None)
+    climb = Climb(case=case, runner=None, not_checked=unread)
     run_checks(climb)
     report = _report(climb, name_causes(climb.findings, load_playbooks()), watch, {})
     return replace(report, plan=plan_lines(climb))
