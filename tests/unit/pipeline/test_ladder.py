@@ -1,0 +1,77 @@
+"""The guard, the budget, the order and what was not looked at."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from aotidoctor import ladder
+from aotidoctor.checks import CHECKS, Check
+from aotidoctor.ladder import Climb, run_checks, run_probes
+from aotidoctor.model.errors import UsageError
+from aotidoctor.probes import PROBES
+from tests.unit.checks.input_builders import Spec, call, case_of, contract_of, tensor
+from tests.unit.pipeline.test_confirmation import FINE, Replies
+from tests.unit.probes.outcomes import case, outcome
+
+
+def boom(_case):
+    raise ZeroDivisionError("a fault of our own")
+
+
+def test_a_check_that_raises_costs_only_itself(monkeypatch):
+    broken = Check(code="AD-X-001", name="broken", cause="x", stage="inputs", needs=(), run=boom)
+    monkeypatch.setattr(ladder, "CHECKS", (broken, *CHECKS))
+    climb = Climb(case=case_of(contract_of(Spec(16, 16)), call(tensor(16, 17))), runner=None)
+    run_checks(climb)
+    assert "a fault of our own" in next(item.reason for item in climb.not_checked if item.code == "AD-X-001")
+    assert "AD-IN-013" in {item.code for item in climb.findings}
+
+
+def test_a_probe_that_raises_costs_only_itself(monkeypatch):
+    probe = replace(PROBES[0], code="AD-X-002", name="broken", plan=lambda _case, _history: boom(None))
+    monkeypatch.setattr(ladder, "PROBES", (probe, PROBES[0]))
+    climb = Climb(case=case(), runner=Replies(outcome(outputs=FINE)))
+    run_probes(climb)
+    assert [item.code for item in climb.not_checked] == ["AD-X-002"]
+    assert [item.kind for item in climb.findings] == ["ok"]
+
+
+def test_what_depends_on_a_failed_check_is_not_checked():
+    climb = Climb(case=case_of(contract_of({"a": Spec(16, 16)}), call([tensor(16, 17)])), runner=None)
+    run_checks(climb)
+    reasons = {item.name: item.reason for item in climb.not_checked}
+    assert "input_tree" in reasons["input_shape"]
+
+
+def test_ids_are_given_in_order():
+    climb = Climb(case=case_of(contract_of(Spec(16, 16)), call(tensor(16, 17))), runner=None)
+    run_checks(climb)
+    assert [item.id for item in climb.findings] == [f"E{n}" for n in range(1, len(climb.findings) + 1)]
+
+
+def test_a_spent_budget_asks_nothing_more():
+    climb = Climb(case=case(), runner=Replies(outcome(outputs=FINE)), deadline=time.monotonic())
+    run_probes(climb)
+    assert climb.out_of_time
+    assert climb.runner.requests == []
+
+
+def test_the_budget_bounds_each_run():
+    climb = Climb(case=case(timeout=60.0), runner=Replies(*[outcome(outputs=FINE)] * 9), deadline=time.monotonic() + 9)
+    run_probes(climb)
+    assert climb.runner.requests[0].timeout <= 9
+
+
+def test_skipped_rungs_are_told():
+    climb = Climb(case=case(skip_rungs=("again", "memory_fill")), runner=Replies(*[outcome(outputs=FINE)] * 9))
+    run_probes(climb)
+    assert [request.probe for request in climb.runner.requests] == ["plain_run"]
+    assert {"again", "memory_fill"} <= {item.name for item in climb.not_checked if item.reason == "--skip-rungs"}
+
+
+def test_unknown_rungs_are_a_usage_error():
+    with pytest.raises(UsageError, match="nope"):
+        ladder.check_rung_names(case(rungs=("nope",)))
