@@ -6,8 +6,8 @@ What it does
 
 Why it matters
     Loading fails with "undefined symbol" or "version `GLIBC_2.38' not found". The cause is another torch, another C++
-    ABI, or an older C or C++ library than on the build host. A missing AOTInductorModelContainerRun is only logged while
-    loading; the call then jumps to address 0.
+    ABI, or an older C or C++ library than on the build host. A missing AOTInductorModelContainerRun is only logged
+    while loading; the call then jumps to address 0.
 
 Example:
     aoti_torch_cpu_new_op: observed not provided by any library here, expected torch 2.14's libtorch_cpu.so

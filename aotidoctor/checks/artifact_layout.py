@@ -33,8 +33,10 @@ VERSION, FORMAT = "0", "pt2"
 
 def run(case: Case) -> Sequence[Evidence] | NotChecked:
     """Findings about the top folder, entries for directories, and the archive's marks."""
-    if case.artifact.kind is not ArtifactKind.AOTI_PACKAGE:
-        return FIND.unchecked("a directory has no archive layout" if case.artifact.members else NO_PACKAGE)
+    if case.artifact.kind is ArtifactKind.AOTI_DIRECTORY:
+        return []
+    if case.artifact.kind is not ArtifactKind.AOTI_PACKAGE or not case.artifact.members:
+        return FIND.unchecked(NO_PACKAGE)
     return [*_top_folder(case), *_directories(case), *_marks(case)]
 
 

@@ -83,7 +83,7 @@ def open_image(path: str) -> Image:
     order = "<" if data[5] == 1 else ">"
     try:
         return _read(path, data, order)
-    except (struct.error, IndexError) as error:
+    except (struct.error, IndexError, OverflowError) as error:
         raise ElfError(f"{path}: {error}") from error
 
 
@@ -151,7 +151,7 @@ def defines(image: Image, name: bytes, hashed: int, version: str | None) -> bool
     """
     try:
         return any(_version_fits(image, index, version) for index in _candidates(image, name, hashed))
-    except struct.error as error:
+    except (struct.error, OverflowError) as error:
         raise ElfError(f"{image.path}: {error}") from error
 
 

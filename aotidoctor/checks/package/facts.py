@@ -70,7 +70,7 @@ def machine_name(name: str) -> str:
 
 
 def main_object(case: Case) -> SharedObject | None:
-    """The shared object that would be loaded: the last that is a wrapper by its name, else the last; None without one."""
+    """The shared object that would be loaded: the last wrapper by its name, else the last one; None without any."""
     objects = case.model.shared_objects if case.model else ()
     wrappers = [item for item in objects if item.member.endswith(".wrapper.so")]
     return next(reversed(wrappers or objects), None)
