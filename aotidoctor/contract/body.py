@@ -14,7 +14,7 @@ _CONSTANT = re.compile(
 )
 _DEFINE = re.compile(r"(?:int64_t|auto) ([a-z]+\d+|\w+_(?:size|stride)_\d+) = ([^;]+);$")
 _ASSERT = re.compile(r'assert_size_stride\((\w+), \{(.*)\}, \{(.*)\}, "([^"]*)"\);')
-_ARRAY = re.compile(r"(?:static constexpr|const) int64_t (\w+)\[\] = \{(.*)\};$")
+_ARRAY = re.compile(r"(?:static constexpr|const) int64_t (?:(\w+)\[\] = \{(.*)\}|\*(\w+)=nullptr);$")
 _ALLOCATE = re.compile(
     r"AOTI_TORCH_ERROR_CODE_CHECK\(aoti_torch_empty_strided\w*\(\d+, (\w+), (\w+), \w+?_dtype_(\w+?)(?:\(\))?, "
     r"\w+?_device_type_(\w+?)(?:\(\))?, [^,]+, &(\w+?)_handle\)\);"
@@ -79,8 +79,9 @@ class Event:
 class Body:
     """What ``run_impl`` says.
 
-    ``definitions`` are the locals that hold sizes, in order; ``used`` the names that any statement but a check mentions
-    once the inputs are unpacked.
+    ``definitions`` are the locals that hold sizes, in order; ``renamed`` maps a name to the one whose tensor it took or
+    views (then ``view_shapes`` has its shape); ``used`` are the names that any statement but a check mentions once the
+    inputs are unpacked.
     """
 
     unpacked: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -89,6 +90,8 @@ class Body:
     assertions: list[Assertion] = field(default_factory=list)
     arrays: dict[str, tuple[str, ...]] = field(default_factory=dict)
     buffers: dict[str, Buffer] = field(default_factory=dict)
+    renamed: dict[str, str] = field(default_factory=dict)
+    view_shapes: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
     outputs: dict[int, str] = field(default_factory=dict)
     calls: list[RawCall] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
@@ -153,7 +156,7 @@ class _BodyReader:
     def _array(self, line: str) -> None:
         found = _ARRAY.match(line)
         if found is not None:
-            self.body.arrays[found[1]] = split_list(found[2])
+            self.body.arrays[found[1] or found[3]] = split_list(found[2] or "")
         self._note_use(line)
 
     def _assertion(self, line: str) -> None:
@@ -195,6 +198,9 @@ class _BodyReader:
 
     def _renamed(self, kind: str, name: str, source: str, shape: tuple[str, ...] | None) -> None:
         self.body.events.append(Event(kind=kind, name=name, other=source))
+        self.body.renamed[name] = source
+        if kind == "view":
+            self.body.view_shapes[name] = shape
         origin = self.body.buffers.get(source)
         if origin is not None:
             kept = origin.shape if kind == "reuse" else shape

@@ -48,9 +48,10 @@ def _call(
         return
     written, read = written_and_read(event.call, launches)
     shown = triton_name(event.call) if kind_of(event.call) == "triton" else event.call.function
-    for name in sorted(read - written):
-        root = roots.get(name, name)
+    written_roots = {roots.get(name, name) for name in written}
+    read_roots = {roots.get(name, name) for name in read}
+    for root in sorted(read_roots - written_roots):
         if root in fresh:
             found.setdefault(root, f"{root} read by {shown}")
-    for name in written | read:
-        fresh.pop(roots.get(name, name), None)
+    for root in written_roots | read_roots:
+        fresh.pop(root, None)

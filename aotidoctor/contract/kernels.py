@@ -12,11 +12,12 @@ from aotidoctor.model.artifact import ExternNode
 from aotidoctor.model.contract import KernelCall
 
 PROXY = "aoti_torch_proxy_executor_call_function"
-_POINTER = re.compile(r"\((const )?[\w:<>, ]+\*\)\((\w+)\.data_ptr\(\)\)|[^,]+")
+_POINTER = re.compile(r"\s*\((const )?[\w:<>, ]+\*\)\((\w+)\.data_ptr\(\)\)|[^,]+")
 _HANDLES = re.compile(r"std::array<AtenTensorHandle, \d+>\{(.*?)\}\.(?:data|cbegin)\(\)|AtenTensorHandle\[\]\{(.*?)\}")
 _NODE = re.compile(r"proxy_executor, (\d+),")
 _VIEWED = re.compile(r"(?:\w+\()*reinterpret_tensor_wrapper\((\w+),.*$")
 _RUNTIME = frozenset(("this->device_idx_", "stream", "kernels", "this->cubin_dir_"))
+_ARRAY_TYPE = re.compile(r"std::array<[^<>{}]*>")
 _LONGEST = 160
 
 
@@ -87,7 +88,7 @@ def arguments_of(call: RawCall) -> tuple[str, ...]:
         case "triton":
             return tuple(_base(part) for part in split_list(call.arguments) if part not in _RUNTIME)
         case _:
-            return tuple(map(_base, split_list(call.arguments)))
+            return tuple(map(_base, split_list(_ARRAY_TYPE.sub("", call.arguments))))
 
 
 def _base(text: str) -> str:

@@ -49,7 +49,7 @@ def read_needs(
     values = metadata_values(model)
     return HostNeeds(
         device_type=values.get("AOTI_DEVICE_KEY"),
-        compute_capability=values.get("AOTI_COMPUTE_CAPABILITY"),
+        compute_capability=values.get("AOTI_COMPUTE_CAPABILITY") or None,
         gpu_code=model.gpu_code,
         missing_gpu_code=_missing_code(model, launches),
         isa=_isa(command, values.get("AOTI_CPU_ISA", "")),

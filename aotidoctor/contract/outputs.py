@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from aotidoctor.contract.body import Body
+from aotidoctor.contract.body import Body, Buffer
 from aotidoctor.contract.symbols import SymbolTable
 from aotidoctor.contract.treespec import SpecError, parse_spec
 from aotidoctor.model.contract import ConstantSpec, LeafSpec, OutputSpec
@@ -33,38 +34,56 @@ def build_outputs(
     """One ``OutputSpec`` per output tensor."""
     inputs = {leaf.generated_name: leaf for leaf in leaves if leaf.generated_name is not None}
     held = {constant.name: constant for constant in constants}
-    shapes = {one.name: one.sizes for one in body.assertions}
-    built = []
-    for index, path in enumerate(paths):
-        name = body.outputs.get(index, "")
-        if name in inputs:
-            built.append(_from_input(index, path, inputs[name]))
-        elif name in held:
-            built.append(_from_constant(index, path, held[name]))
-        else:
-            buffer = body.buffers.get(name)
-            sizes = buffer.shape if buffer is not None and buffer.shape is not None else shapes.get(name)
-            built.append(
-                OutputSpec(
-                    index=index,
-                    path=path,
-                    dtype=buffer.dtype if buffer is not None else None,
-                    shape=tuple(str(symbols.read(size)) for size in sizes) if sizes is not None else None,
-                    device_type=buffer.device_type if buffer is not None else None,
-                )
-            )
-    return tuple(built)
-
-
-def _from_input(index: int, path: str, leaf: LeafSpec) -> OutputSpec:
-    shape = None
-    if leaf.rank is not None and leaf.dims is not None:
-        shape = tuple(str(dim.static if dim.static is not None else dim.expr or "?") for dim in leaf.dims)
-    return OutputSpec(
-        index=index, path=path, dtype=leaf.dtype, shape=shape, device_type=leaf.device_type, same_as=leaf.path
+    asserted = {one.name: one.sizes for one in body.assertions}
+    return tuple(
+        _output(index, path, _origin(body.outputs.get(index, ""), body, symbols, asserted), inputs=inputs, held=held)
+        for index, path in enumerate(paths)
     )
 
 
-def _from_constant(index: int, path: str, constant: ConstantSpec) -> OutputSpec:
-    shape = tuple(map(str, constant.shape)) if constant.shape is not None else None
-    return OutputSpec(index=index, path=path, dtype=constant.dtype, shape=shape, device_type=constant.device_type)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Origin:
+    """The name a tensor first had, its buffer if it was allocated here, its shape where a view or a buffer tells."""
+
+    name: str
+    buffer: Buffer | None
+    shape: tuple[str, ...] | None
+
+
+def _origin(name: str, body: Body, symbols: SymbolTable, asserted: Mapping[str, tuple[str, ...]]) -> _Origin:
+    buffer, shape = body.buffers.get(name), body.view_shapes.get(name)
+    if shape is None and buffer is not None:
+        shape = buffer.shape
+    for _ in range(len(body.renamed)):
+        if name not in body.renamed:
+            break
+        name = body.renamed[name]
+    sizes = shape if shape is not None else asserted.get(name)
+    shown = tuple(str(symbols.read(size)) for size in sizes) if sizes is not None else None
+    return _Origin(name=name, buffer=buffer, shape=shown)
+
+
+def _output(
+    index: int, path: str, origin: _Origin, *, inputs: Mapping[str, LeafSpec], held: Mapping[str, ConstantSpec]
+) -> OutputSpec:
+    leaf, constant = inputs.get(origin.name), held.get(origin.name)
+    owner: LeafSpec | ConstantSpec | Buffer | None = leaf or constant or origin.buffer
+    shape = origin.shape
+    if shape is None and leaf is not None:
+        shape = _leaf_shape(leaf)
+    if shape is None and constant is not None and constant.shape is not None:
+        shape = tuple(map(str, constant.shape))
+    return OutputSpec(
+        index=index,
+        path=path,
+        dtype=owner.dtype if owner is not None else None,
+        shape=shape,
+        device_type=owner.device_type if owner is not None else None,
+        same_as=leaf.path if leaf is not None else None,
+    )
+
+
+def _leaf_shape(leaf: LeafSpec) -> tuple[str, ...] | None:
+    if leaf.rank is None or leaf.dims is None:
+        return None
+    return tuple(str(dim.static if dim.static is not None else dim.expr or "?") for dim in leaf.dims)

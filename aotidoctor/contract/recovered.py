@@ -123,7 +123,7 @@ def _needs(metadata: JsonValue) -> HostNeeds:
     values = metadata if isinstance(metadata, dict) else {}
     return HostNeeds(
         device_type=_text(values.get("AOTI_DEVICE_KEY")),
-        compute_capability=_text(values.get("AOTI_COMPUTE_CAPABILITY")),
+        compute_capability=_text(values.get("AOTI_COMPUTE_CAPABILITY")) or None,
         isa=isa_features(_text(values.get("AOTI_CPU_ISA")) or ""),
     )
 

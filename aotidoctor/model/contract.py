@@ -83,7 +83,8 @@ class ConstantSpec:
 class OutputSpec:
     """One tensor output; ``path`` is ``result``, ``result[0]``, ``result['a']``...
 
-    ``same_as`` is the path of the input that is handed back as this output, None for a tensor of its own.
+    ``same_as`` is the path of the input that is handed back as this output or whose memory it views, None for a tensor
+    of its own.
     """
 
     index: int
