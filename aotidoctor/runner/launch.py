@@ -117,9 +117,15 @@ class Launcher:
 
 def needs_fresh(request: Request) -> bool:
     """Whether a fork of the warm worker would not be sound, or not be what was asked for."""
-    device = str(request.payload.get("device") or "cpu")
     early = any(_READ_AT_START.match(name) and name not in _READ_LATE for name in request.env)
-    return request.fresh or early or not device.startswith("cpu")
+    return request.fresh or early or any(not device.startswith("cpu") for device in _devices(request.payload))
+
+
+def _devices(payload: JsonObject) -> list[str]:
+    """Devices that the payload or a step of its treatment names."""
+    steps = payload.get("treatment")
+    places = [payload, *(step for step in steps if isinstance(step, dict))] if isinstance(steps, list) else [payload]
+    return [str(place["device"]) for place in places if place.get("device")]
 
 
 def _write_request(request: Request, run_dir: RunDir, env: Mapping[str, str | None], *, parent: int) -> None:

@@ -32,12 +32,20 @@ class Readout:
         """The stage entered last; ``start`` when the child never told."""
         return self.entered[-1][0] if self.entered else "start"
 
+    def remarks(self) -> tuple[str, ...]:
+        """The child's Python warnings, and ours about the channel."""
+        odd = f"side channel: {self.unreadable} lines were no records"
+        return (*self.warnings, odd) if self.unreadable else tuple(self.warnings)
+
     def seconds(self) -> dict[str, float]:
-        """Seconds of each finished stage."""
+        """Seconds of each finished stage; of one entered several times, the sum."""
         ends = [at for _, at in self.entered[1:]]
         if self.ended is not None:
             ends.append(self.ended)
-        return {stage: round(end - at, 6) for (stage, at), end in zip(self.entered, ends, strict=False)}
+        sums: dict[str, float] = {}
+        for (stage, at), end in zip(self.entered, ends, strict=False):
+            sums[stage] = round(sums.get(stage, 0.0) + end - at, 6)
+        return sums
 
 
 def read_channel(path: Path) -> Readout:

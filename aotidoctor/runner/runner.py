@@ -26,7 +26,7 @@ from aotidoctor.runner.memory import oom_kills, risen
 from aotidoctor.runner.output import Output
 from aotidoctor.runner.places import RunDir, make_run_dir, make_work_dir, remove_tree
 from aotidoctor.runner.process import kill_all
-from aotidoctor.runner.readout import read_channel
+from aotidoctor.runner.readout import Readout, read_channel
 from aotidoctor.runner.start import ZygoteLostError
 from aotidoctor.runner.wait import dump_stacks, wait_for_end
 
@@ -44,8 +44,8 @@ class Pending:
     request: Request
     run_dir: RunDir
     child: Child
+    oom_before: dict[str, int]
     began: float = field(default_factory=time.monotonic)
-    oom_before: dict[str, int] = field(default_factory=oom_kills)
     buried: bool = False
 
 
@@ -116,8 +116,9 @@ class Runner:
             launcher = self._open()
             tmp_base = {**self._environ, **request.env}.get("TMPDIR")
             run_dir = make_run_dir(self._work_dir or Path(), run_id, tmp_base)
+            before = oom_kills()
             child = launcher.launch(request, run_dir)
-            pending = Pending(id=run_id, request=request, run_dir=run_dir, child=child)
+            pending = Pending(id=run_id, request=request, run_dir=run_dir, child=child, oom_before=before)
         except (OSError, ZygoteLostError) as error:
             return _not_started(run_id, request, error)
         finally:
@@ -129,19 +130,24 @@ class Runner:
     def finish(self, pending: Pending) -> Outcome:
         """Wait for the end of a started request, kill what is left of it, and read what it told."""
         stdout, stderr = (Output(pending.run_dir.file(name)) for name in ("stdout", "stderr"))
+        channel = pending.run_dir.file("channel.jsonl")
         on_event = self._on_event
         try:
             limit = wait_for_end(
                 pending.child.watch,
-                pending.run_dir.file("channel.jsonl"),
+                channel,
                 limit=pending.request.timeout,
                 start_limit=self._start_timeout,
                 streams=(stdout, stderr),
                 on_stage=None if on_event is None else lambda stage: on_event(pending.id, stage),
             )
+            told = None
             if limit is not None:
+                # Before the stacks: their signal may wake the child up, and what it does then is not its own doing.
+                told = read_channel(channel)
                 dump_stacks(pending.child.watch)
-            return _outcome(pending, _bury(pending, limit), stdout, stderr)
+            end = _bury(pending, limit)
+            return _outcome(pending, end, told or read_channel(channel), stdout, stderr)
         finally:
             self._drop(pending)
 
@@ -190,8 +196,7 @@ def _bury(pending: Pending, limit: float | None) -> End:
     return End(status=status, peak_rss=peak, limit=limit, oom=risen(pending.oom_before, oom_kills()))
 
 
-def _outcome(pending: Pending, end: End, stdout: Output, stderr: Output) -> Outcome:
-    readout = read_channel(pending.run_dir.file("channel.jsonl"))
+def _outcome(pending: Pending, end: End, readout: Readout, stdout: Output, stderr: Output) -> Outcome:
     (stdout_tail, stdout_bytes), (stderr_tail, stderr_bytes) = stdout.read(), stderr.read()
     return Outcome(
         id=pending.id,
@@ -201,7 +206,7 @@ def _outcome(pending: Pending, end: End, stdout: Output, stderr: Output) -> Outc
         error=readout.error or readout.fatal,
         result=readout.result,
         stages=readout.seconds(),
-        warnings=tuple(readout.warnings),
+        warnings=readout.remarks(),
         stdout_tail=stdout_tail,
         stderr_tail=stderr_tail,
         stdout_bytes=stdout_bytes,

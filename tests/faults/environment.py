@@ -1,0 +1,14 @@
+import os
+import resource
+import sys
+import warnings
+
+warnings.warn("look here", stacklevel=1)
+core = resource.getrlimit(resource.RLIMIT_CORE)[0]
+RESULT = {
+    "a": os.environ.get("A"),
+    "b": os.environ.get("B"),
+    "core": core,
+    "session": os.getsid(0) == os.getpid(),
+    "path": sys.path,
+}

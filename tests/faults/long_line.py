@@ -1,0 +1,3 @@
+import sys
+
+sys.stderr.write("y" * 5_000_000)

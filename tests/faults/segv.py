@@ -1,0 +1,4 @@
+import ctypes
+
+print("about to die")
+ctypes.string_at(0)

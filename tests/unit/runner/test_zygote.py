@@ -1,0 +1,150 @@
+"""The warm worker: forks that are private, killed with what they start, and cleaned up after."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from aotidoctor.model.run import Exited, Outcome, Request, Signalled
+from aotidoctor.runner import Runner
+
+FAULTS = Path(__file__).parents[2] / "faults"
+ROOT = Path(__file__).parents[3]
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed"),
+]
+
+
+@pytest.fixture(scope="module")
+def tmp_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tmpdir")
+
+
+@pytest.fixture(scope="module")
+def runner(tmp_base: Path):
+    with Runner(environ={**os.environ, "TMPDIR": str(tmp_base)}) as made:
+        yield made
+    assert list(tmp_base.iterdir()) == [], "something was left in TMPDIR"
+
+
+def request(name: str, **changes: object) -> Request:
+    payload = {"path": str(FAULTS / f"{name}.py"), "torch": True}
+    return Request(**{"probe": name, "job": "script", "payload": payload, "timeout": 20.0, **changes})
+
+
+def gone(pid: int) -> bool:
+    for _ in range(200):
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X"):
+                return True
+        except OSError:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_fork_is_quick_and_private(runner: Runner) -> None:
+    first = runner.run(request("environment", env={"A": "1"}))
+    second = runner.run(request("environment"))
+    assert first.forked
+    assert second.forked
+    assert (first.result["a"], second.result["a"]) == ("1", None)
+    assert first.result["session"] is True
+    assert first.stages["import"] < 0.1
+    assert runner.torch_version is not None
+
+
+def test_the_zygote_has_no_threads_when_it_forks(runner: Runner) -> None:
+    runner.run(request("exit_zero"))
+    assert runner._launcher is not None
+    assert runner._launcher.facts is not None
+    assert runner._launcher.facts["threads"] == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["OMP_NUM_THREADS", "LD_PRELOAD", "PYTHONHASHSEED", "CUDA_LAUNCH_BLOCKING", "MALLOC_PERTURB_"]
+)
+def test_what_is_read_at_start_needs_a_fresh_process(name: str) -> None:
+    from aotidoctor.runner.launch import needs_fresh
+
+    assert needs_fresh(request("slow", env={name: "1"}))
+
+
+@pytest.mark.parametrize("name", ["AOTI_RUNTIME_CHECK_INPUTS", "TORCH_SHOW_CPP_STACKTRACES", "TMPDIR", "LANGUAGE"])
+def test_what_is_read_later_can_be_forked(name: str) -> None:
+    from aotidoctor.runner.launch import needs_fresh
+
+    assert not needs_fresh(request("slow", env={name: "1"}))
+
+
+def test_other_devices_need_a_fresh_process() -> None:
+    from aotidoctor.runner.launch import needs_fresh
+
+    assert needs_fresh(Request(probe="x", job="run", payload={"device": "cuda"}))
+    assert needs_fresh(Request(probe="x", job="run", payload={"treatment": [{"op": "to", "device": "cuda:0"}]}))
+    assert not needs_fresh(Request(probe="x", job="run", payload={"device": "cpu", "treatment": [{"op": "tmpdir"}]}))
+
+
+def test_a_fault_does_not_touch_the_next_run(runner: Runner) -> None:
+    assert isinstance(runner.run(request("segv")).ending, Signalled)
+    assert runner.run(request("slow")).ending == Exited(code=0, done=True)
+
+
+def test_a_fork_that_escapes_its_session_is_found_by_its_marker(runner: Runner) -> None:
+    outcome = runner.run(request("daemon"))
+    assert outcome.forked
+    assert gone(int(outcome.result["pid"]))
+
+
+def test_strays_of_one_run_are_not_those_of_another(runner: Runner) -> None:
+    pending = runner.start(request("hang", timeout=2.0))
+    assert runner.run(request("daemon")).ending == Exited(code=0, done=True)
+    assert not isinstance(pending, Outcome)
+    assert not pending.child.watch.wait(0.0)
+    runner.finish(pending)
+
+
+def test_a_dead_zygote_is_replaced(runner: Runner) -> None:
+    runner.run(request("exit_zero"))
+    assert runner._launcher is not None
+    os.kill(runner._launcher.warm().spawned.pid, signal.SIGKILL)
+    assert runner.run(request("slow")).ending == Exited(code=0, done=True)
+
+
+def test_parent_killed_means_everything_goes(tmp_path: Path) -> None:
+    script = tmp_path / "tell.py"
+    script.write_text(
+        f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
+    )
+    program = (
+        "import os\nfrom aotidoctor.runner import Runner\nfrom aotidoctor.model.run import Request\n"
+        f"Runner(environ=os.environ).run(Request(probe='x', job='script', payload={{'path': {str(script)!r}}}))"
+    )
+    base = tmp_path / "base"
+    base.mkdir()
+    environ = {**os.environ, "TMPDIR": str(base), "PYTHONPATH": str(ROOT)}
+    parent = subprocess.Popen([sys.executable, "-c", program], env=environ)
+    try:
+        for _ in range(1500):
+            if (tmp_path / "pid").exists() and (tmp_path / "pid").read_text():
+                break
+            time.sleep(0.02)
+        child = int((tmp_path / "pid").read_text())
+    finally:
+        parent.kill()
+        parent.wait()
+    assert gone(child)
+    for _ in range(100):
+        if not list(base.iterdir()):
+            break
+        time.sleep(0.05)
+    assert list(base.iterdir()) == []
