@@ -13,7 +13,8 @@ from aotidoctor.artifact.text import JsonError, as_list, as_object, as_text, cle
 from aotidoctor.model.artifact import ExportedFacts
 from aotidoctor.model.run import JsonObject, JsonValue
 
-MAX_JSON = 256 << 20
+# Parsed JSON takes many times its size in memory.
+MAX_JSON = 64 << 20
 
 _BUILT_IN = frozenset({
     "aten", "prims", "prim", "higher_order", "inductor", "rngprims", "debugprims", "quantized", "quantized_decomposed",

@@ -15,7 +15,10 @@ from aotidoctor.artifact.weights import weights_location
 from aotidoctor.model.artifact import ExternNode, ModelEntry, SharedObject
 
 TEXT_LIMIT = 32 << 20
-JSON_LIMIT = 64 << 20
+JSON_LIMIT = 16 << 20
+METADATA_LIMIT = 1 << 20
+# One is right, two are a fault, more are an attack.
+MAX_OBJECTS = 4
 _LIBRARIES = (".so", ".dll", ".pyd", ".dylib")
 _BUILD_FILES = ("CMakeLists.txt", "_compile_flags.json", "_linker_flags.json")
 _NOT_EXTERN = (
@@ -36,7 +39,9 @@ def build_model(name: str, layout: str, root: str, items: Sequence[Item], counts
     """Read one model from its items. What is not understood is added to ``counts``."""
     sources = _read_sources(items, counts)
     wrapper = _pick_wrapper(sources)
-    objects = tuple(_read_object(item) for item in items if item.name.endswith(_LIBRARIES))
+    libraries = [item for item in items if item.name.endswith(_LIBRARIES)]
+    objects = tuple(_read_object(item) for item in libraries[:MAX_OBJECTS])
+    _count(counts, "unread_objects", len(libraries) - len(objects))
     extern_member, extern_nodes, extern_problem = _read_extern(items)
     gpu = [item for item in items if item.name.endswith(GPU_SUFFIXES)]
     files = [item.name for item in items]
@@ -52,7 +57,9 @@ def build_model(name: str, layout: str, root: str, items: Sequence[Item], counts
         wrapper_cpp=text,
         kernel_sources={member: source for member, source in sources.items() if member != wrapper},
         metadata=tuple(
-            parse_metadata(item.name, item.read(JSON_LIMIT)) for item in items if item.name.endswith(METADATA_SUFFIX)
+            parse_metadata(item.name, item.read(METADATA_LIMIT))
+            for item in items
+            if item.name.endswith(METADATA_SUFFIX)
         ),
         extern_nodes=extern_nodes,
         extern_member=extern_member,

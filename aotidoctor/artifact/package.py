@@ -11,8 +11,8 @@ from aotidoctor.artifact.layout import common_prefix, marker, model_layout, mode
 from aotidoctor.artifact.models import Counts, build_model
 from aotidoctor.model.artifact import Artifact, ArtifactKind, ExportedFacts, ModelEntry
 
-# A package has a handful of models; more is an attack on memory.
-MAX_MODELS = 256
+# A package has a handful of models; more is an attack.
+MAX_MODELS = 64
 
 
 def with_contents(base: Artifact, items: Sequence[Item]) -> Artifact:

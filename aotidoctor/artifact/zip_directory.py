@@ -119,12 +119,17 @@ def _parse_end64(blob: Blob, position: int, after: int) -> _End | None:
     locator = blob.read_at(position - _LOCATOR64.size, _LOCATOR64.size)
     if len(locator) < _LOCATOR64.size or not locator.startswith(b"PK\6\7"):
         return None
-    offset64 = int(_LOCATOR64.unpack(locator)[2])
-    data = blob.read_at(offset64, _END64.size)
-    if len(data) < _END64.size or not data.startswith(b"PK\6\6"):
-        return None
+    # Where the locator says, or (bytes put before the archive) right before the locator.
+    for place in (int(_LOCATOR64.unpack(locator)[2]), position - _LOCATOR64.size - _END64.size):
+        data = blob.read_at(place, _END64.size)
+        if len(data) == _END64.size and data.startswith(b"PK\6\6"):
+            return _unpack_end64(data, place, after)
+    return None
+
+
+def _unpack_end64(data: bytes, place: int, after: int) -> _End | None:
     *_, entries, size, offset = _END64.unpack(data)
-    return _End(offset64, entries, size, offset, after) if size <= offset64 else None
+    return _End(place, entries, size, offset, after) if size <= place else None
 
 
 def _locate(blob: Blob, end: _End) -> tuple[int | None, int]:
