@@ -42,6 +42,28 @@ ITEMSIZE: Mapping[str, int] = {
 
 QUANTIZED = frozenset({"quint8", "qint8", "qint32", "quint4x2", "quint2x4"})
 
+SAFETENSORS_DTYPES: Mapping[str, str] = {
+    "BOOL": "bool",
+    "U8": "uint8",
+    "I8": "int8",
+    "I16": "int16",
+    "U16": "uint16",
+    "I32": "int32",
+    "U32": "uint32",
+    "I64": "int64",
+    "U64": "uint64",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "F32": "float32",
+    "F64": "float64",
+    "C64": "complex64",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2",
+    "F8_E8M0": "float8_e8m0fnu",
+    "F8_E4M3FNUZ": "float8_e4m3fnuz",
+    "F8_E5M2FNUZ": "float8_e5m2fnuz",
+}
+
 
 def contiguous_stride(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Row-major strides in elements; sizes 0 and 1 count as 1, as torch does it."""

@@ -1,4 +1,4 @@
-"""Which call a saved object means: arguments, ``{"args", "kwargs"}``, ``(args, kwargs)``, one tensor, keyword arguments.
+"""The call that a saved object means: arguments, ``{"args", "kwargs"}``, ``(args, kwargs)``, a tensor, a dict.
 
 The reading is a plan, not a rearranged object: trees whose leaves are places in the saved object. The parent applies it
 to descriptions and the worker to tensors, so both see the same call.
@@ -34,8 +34,8 @@ class Arranged:
     notes: tuple[str, ...] = ()
 
 
-def arrange(root: Tree[T], *, flat: bool = False, expected: Expected | None = None) -> Arranged | None:
-    """The call that ``root`` means, None when it can mean none (a number, a string).
+def arrange(root: Tree[T], *, flat: bool = False, expected: Expected | None = None) -> Arranged:
+    """The call that ``root`` means; a leaf is the only argument.
 
     ``flat`` marks a container of names that cannot nest (.npz, .safetensors).
     """

@@ -1,0 +1,12 @@
+"""What the caller passes, by metadata: .pt, .npz, .safetensors, .json, a plain pickle, made-up or live values.
+
+Nothing of an inputs file is executed, and torch and numpy are not needed.
+"""
+
+from __future__ import annotations
+
+from aotidoctor.inputs.generate import generate_inputs
+from aotidoctor.inputs.live import describe_live
+from aotidoctor.inputs.read import read_inputs
+
+__all__ = ["describe_live", "generate_inputs", "read_inputs"]

@@ -1,0 +1,91 @@
+"""Torch files and plain pickles as objects, without calling a global that is not on the list.
+
+``torch.load`` runs with ``weights_only=True``. What that refuses for its protocol or for numpy arrays goes through an
+unpickler that knows the globals of ``aotidoctor.model.safe_globals`` and no others. Only a file that the user trusts is
+unpickled as it is.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from pathlib import Path
+from typing import Any
+
+from aotidoctor.model.safe_globals import SAFE_GLOBALS, global_name
+
+_MAGIC = (0x1950A86A20F9469CFC6C).to_bytes(10, "little")
+
+
+def load_object(path: str, trusted: bool, notes: list[str]) -> Any:
+    """An object of ``torch.save``, or of ``pickle.dump``."""
+    import torch
+
+    def place(storage: Any, location: str) -> Any:
+        return placed(storage, location, notes)
+
+    if _is_plain_pickle(path):
+        with Path(path).open("rb") as stream:
+            return pickle.load(stream) if trusted else _SafeUnpickler(stream).load()
+    if trusted:
+        return torch.load(path, map_location=place, weights_only=False)
+    try:
+        return torch.load(path, map_location=place, weights_only=True)
+    except pickle.UnpicklingError:
+        return torch.load(path, map_location=place, weights_only=False, pickle_module=_SafePickle)
+
+
+def _is_plain_pickle(path: str) -> bool:
+    """Neither the zip file nor the magic number that ``torch.save`` begins with."""
+    with Path(path).open("rb") as stream:
+        head = stream.read(32)
+    return head[:2] != b"PK" and _MAGIC not in head
+
+
+def placed(storage: Any, location: str, notes: list[str]) -> Any:
+    """The storage itself (on the CPU) for a device that is not here; None leaves it to torch."""
+    import torch
+
+    kind, _, index = location.partition(":")
+    if kind in ("cpu", "meta"):
+        return None
+    if kind == "cuda" and torch.cuda.is_available() and int(index or 0) < torch.cuda.device_count():
+        return None
+    note = f"tensors saved on {location} were put on the CPU: this host has no such device"
+    if note not in notes:
+        notes.append(note)
+    return storage
+
+
+class _SafeUnpickler(pickle.Unpickler):
+    """Resolves the globals that the parent's reader describes, refuses all others."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        full = global_name(module, name)
+        if full == "torch.storage._load_from_bytes":
+            return _load_storage
+        if full not in SAFE_GLOBALS:
+            msg = f"unsafe global {full}"
+            raise pickle.UnpicklingError(msg)
+        module, _, name = full.rpartition(".")
+        return super().find_class(module, name)
+
+
+def _load_storage(data: bytes) -> Any:
+    """What ``torch.storage._load_from_bytes`` does, without executing what the bytes say."""
+    import torch
+
+    return torch.load(io.BytesIO(data), weights_only=True, map_location="cpu")
+
+
+class _SafePickle:
+    """A pickle module as ``torch.load`` wants it."""
+
+    __name__ = "aotidoctor.worker.safe_load"
+    Unpickler = _SafeUnpickler
+    UnpicklingError = pickle.UnpicklingError
+
+    @staticmethod
+    def load(stream: Any, **kwargs: Any) -> Any:
+        """``pickle.load``, restricted."""
+        return _SafeUnpickler(stream, **kwargs).load()
