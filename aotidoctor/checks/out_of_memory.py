@@ -25,10 +25,11 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
 
 FIND = Finder("AD-HOST-011", "out_of_memory")
+AVAILABLE = "available memory"
 
 
 def run(case: Case) -> Sequence[Evidence] | NotChecked:
-    """At most one finding: the tightest limit that is exceeded."""
+    """At most one finding: the firmest limit that is exceeded."""
     if case.model is None:
         return FIND.unchecked(NO_MODEL)
     constants = _constants(case)
@@ -40,9 +41,9 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     exceeded = [entry for entry in limits if entry[0] > entry[1]]
     if not exceeded:
         return []
-    needed, limit, words = min(exceeded, key=lambda entry: entry[1])
     # What is available changes from minute to minute; what is there in all does not.
-    state = FIND.warn if words == "available memory" else FIND.error
+    needed, limit, words = min(exceeded, key=lambda entry: (entry[2] == AVAILABLE, entry[1]))
+    state = FIND.warn if words == AVAILABLE else FIND.error
     return [
         state(
             "estimate",
@@ -70,7 +71,7 @@ def _memory(case: Case) -> list[tuple[int | None, str]]:
         return [(gpu.memory_total, "the memory of the GPU") for gpu in host.gpus[:1]]
     if case.contract is not None and case.contract.weights == "mmap":
         return []
-    return [(host.memory_total, "all memory"), (host.memory_available, "available memory")]
+    return [(host.memory_total, "all memory"), (host.memory_available, AVAILABLE)]
 
 
 CHECK = Check(

@@ -1,0 +1,270 @@
+"""Checks of the file itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from aotidoctor.model.artifact import ArtifactKind, CrcState, ExternNode, SymbolRef
+from aotidoctor.model.evidence import NotChecked
+from tests.unit.checks.package_builders import (
+    FOLDER,
+    KERNEL_META,
+    META,
+    MODEL,
+    SO,
+    VALUES,
+    WRAPPER,
+    artifact,
+    ask,
+    case,
+    entry,
+    first,
+    member,
+    metadata,
+    shared_object,
+    with_model,
+    with_object,
+    with_values,
+)
+
+ERROR, WARN, INFO = "error", "warn", "info"
+
+
+def of_kind(kind, **more):
+    return artifact(kind=kind, models=(), members=(), **more)
+
+
+@pytest.mark.parametrize(
+    ("art", "expected"),
+    [
+        (of_kind(ArtifactKind.MISSING), [("missing", ERROR)]),
+        (of_kind(ArtifactKind.MISSING, is_symlink=True, link_target="../annex"), [("dangling-link", ERROR)]),
+        (artifact(is_symlink=True, link_target="real.pt2"), []),
+    ],
+)
+def test_missing(art, expected):
+    assert ask("artifact_missing", case(art)) == expected
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        ArtifactKind.EXPORTED_PROGRAM, ArtifactKind.TORCHSCRIPT, ArtifactKind.TORCH_SAVE, ArtifactKind.LFS_POINTER,
+        ArtifactKind.SAFETENSORS, ArtifactKind.ONNX, ArtifactKind.ZIP, ArtifactKind.PICKLE, ArtifactKind.TEXT,
+        ArtifactKind.DIRECTORY, ArtifactKind.OTHER, ArtifactKind.BARE_SO,
+    ],
+)  # fmt: skip
+def test_wrong_kind(kind):
+    assert ask("artifact_wrong_kind", case(of_kind(kind))) == [(kind.value, ERROR)]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        ArtifactKind.AOTI_PACKAGE, ArtifactKind.AOTI_DIRECTORY, ArtifactKind.MISSING, ArtifactKind.EMPTY,
+        ArtifactKind.UNREADABLE, ArtifactKind.TRUNCATED_ZIP,
+    ],
+)  # fmt: skip
+def test_kinds_that_are_not_wrong(kind):
+    assert ask("artifact_wrong_kind", case(of_kind(kind))) == []
+
+
+def test_bare_object_by_its_own_name_is_noted():
+    assert ask("artifact_wrong_kind", case(of_kind(ArtifactKind.BARE_SO, path="m.so"))) == [("bare-so", INFO)]
+
+
+def test_first_line_is_shown():
+    finding = first("artifact_wrong_kind", case(of_kind(ArtifactKind.TEXT, first_line="<html>")))
+    assert "<html>" in finding.observed
+
+
+def second(**more):
+    return (shared_object(), shared_object(f"{FOLDER}libhelper.so", **more))
+
+
+@pytest.mark.parametrize(
+    ("art", "expected"),
+    [
+        (of_kind(ArtifactKind.EMPTY), [("empty", ERROR)]),
+        (of_kind(ArtifactKind.TRUNCATED_ZIP), [("truncated", ERROR)]),
+        (of_kind(ArtifactKind.UNREADABLE), [("unreadable", ERROR)]),
+        (artifact(bad_crc=(SO, WRAPPER)), [("crc", ERROR), ("crc", ERROR)]),
+        (with_object(format="unknown", problem="begins with 00"), [("so-garbled", ERROR)]),
+        (with_object(problem="cut", truncated_at=900), [("so-garbled", ERROR)]),
+        (with_object(truncated_at=900), [("so-truncated", WARN)]),
+        (with_object(format="pe"), []),
+        (with_model(shared_objects=second(format="unknown", problem="text")), [("so-garbled", WARN)]),
+        (artifact(names_symlink=(SO,), models=(entry(shared_objects=(shared_object(problem="x"),)),)), []),
+        (artifact(), []),
+    ],
+)
+def test_corrupt(art, expected):
+    assert ask("artifact_corrupt", case(art)) == expected
+
+
+def test_large_compressed_object_is_not_called_garbled():
+    art = with_object(format="unknown", problem="compressed and too large to unpack")
+    packed = member(SO, data_offset=None, crc=CrcState.NOT_READ, size=1 << 33)
+    art = replace(art, members=(*(m for m in art.members if m.name != SO), packed))
+    assert ask("artifact_corrupt", case(art)) == [("so-unread", INFO)]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("/tmp/x", "absolute"), ("C:/x", "absolute"), ("m/../../x", "parent"), ("m\\..\\..\\x", "parent")],
+)
+def test_unsafe(name, kind):
+    assert ask("artifact_unsafe", case(artifact(names_unsafe=(name,)))) == [(kind, ERROR)]
+
+
+def test_symlink_member():
+    assert ask("artifact_unsafe", case(artifact(names_symlink=("m/x",)))) == [("symlink", ERROR)]
+
+
+@pytest.mark.parametrize(("packed", "kind"), [(100, "ratio"), (10**9, "declared")])
+def test_bomb(packed, kind):
+    art = artifact(oversized=("m/pad",), members=(member("m/pad", size=10**9, compressed_size=packed),))
+    assert ask("artifact_bomb", case(art)) == [(kind, ERROR)]
+
+
+@pytest.mark.parametrize(
+    ("art", "expected"),
+    [
+        (artifact(names_duplicate=(SO,)), [("duplicate", ERROR)]),
+        (artifact(names_duplicate=(WRAPPER,)), [("duplicate", WARN)]),
+        (with_model(shared_objects=(shared_object(), shared_object(f"{FOLDER}z.wrapper.so"))), [("two-so", ERROR)]),
+        (with_model(shared_objects=second()), []),
+        (with_model(shared_objects=(shared_object("d/a.so"), shared_object("d/b.so")), layout="legacy"),
+         [("two-so", ERROR)]),
+        (artifact(), []),
+    ],
+)  # fmt: skip
+def test_ambiguous(art, expected):
+    assert ask("artifact_ambiguous", case(art)) == expected
+
+
+MARKS = ["archive_format", "archive_version"]
+DATA = ["data/aotinductor/model/a.wrapper.so"]
+
+
+def laid_out(*names, prefix=None, **more):
+    return artifact(prefix=prefix, members=tuple(member(name) for name in names), **more)
+
+
+@pytest.mark.parametrize(
+    ("art", "expected"),
+    [
+        (artifact(), []),
+        (laid_out(*DATA, "data/aotinductor/model/b.cpp", *MARKS), [("no-prefix", ERROR)]),
+        # Measured: a flat archive loads when its first two names do not begin alike.
+        (laid_out(*MARKS, *DATA), []),
+        (laid_out(*DATA, *MARKS), []),
+        (laid_out("x/y", *(f"m/{name}" for name in DATA + MARKS), prefix="m"), [("mixed-prefix", ERROR)]),
+        (laid_out("x/y", "x/z", *(f"m/{name}" for name in DATA + MARKS), prefix="m"), [("mixed-prefix", ERROR)]),
+        (laid_out(*(f"m/{name}" for name in DATA + MARKS), "x/y", prefix="m"), [("mixed-prefix", WARN)]),
+        (artifact(names_directory=("m/", "m/data/", "m/data/aotinductor/")), []),
+        (artifact(names_directory=("m/", FOLDER)), [("directory-entries", ERROR)]),
+        (artifact(archive_version="9"), [("version", ERROR)]),
+        (artifact(archive_version="0\n"), []),
+        (artifact(archive_format="xyz"), [("format", ERROR)]),
+        (artifact(archive_format=None), [("outdated", WARN)]),
+        (laid_out("version", "archive_format", *DATA), [("outdated", WARN)]),
+        (artifact(kind=ArtifactKind.AOTI_DIRECTORY, prefix=None, archive_version=None), []),
+        (of_kind(ArtifactKind.TRUNCATED_ZIP), NotChecked),
+    ],
+)
+def test_layout(art, expected):
+    assert ask("artifact_layout", case(art)) == expected
+
+
+def without(*suffixes):
+    return tuple(item for item in MODEL.members if not item.name.endswith(suffixes))
+
+
+CALL = "aoti_torch_proxy_executor_call_function(proxy_executor, {}, 1, ...);"
+NODE = ExternNode(name="n", target="ops::scale")
+PROXY = SymbolRef(name="aoti_torch_proxy_executor_call_function")
+
+
+@pytest.mark.parametrize(
+    ("art", "expected"),
+    [
+        (artifact(), []),
+        (with_model(shared_objects=(), members=without(".so")), [("no-so", ERROR)]),
+        (with_model(shared_objects=(), members=without(".so"), cpp_only=True), []),
+        # Measured: the loader opens the metadata beside the last .cpp, and never the other.
+        (with_model(metadata=(metadata(META),)), [("no-metadata", ERROR)]),
+        (with_model(metadata=(metadata(KERNEL_META),)), []),
+        (with_model(metadata=(metadata(META),), members=without(".cpp")), []),
+        (with_model(metadata=(metadata(KERNEL_META),), members=without(".cpp")), [("no-metadata", ERROR)]),
+        (with_model(wrapper_cpp=CALL.format(0)), [("no-extern-json", ERROR)]),
+        (with_model(wrapper_cpp=CALL.format(0), extern_member="x.json", extern_nodes=(NODE,)), []),
+        (with_model(wrapper_cpp=CALL.format(1), extern_member="x.json", extern_nodes=(NODE,)),
+         [("no-extern-json", ERROR)]),
+        (with_model(wrapper_cpp=CALL.format(0), extern_member="x.json", extern_problem="not-json"),
+         [("no-extern-json", ERROR)]),
+        (with_model(wrapper_cpp=None, shared_objects=(shared_object(undefined=(PROXY,)),)),
+         [("no-extern-json", ERROR)]),
+        (with_model(weights_location="blob"), []),
+        (with_model(weights_location="external", shared_objects=(shared_object(constants_span=8),)),
+         [("no-weights-file", ERROR)]),
+        (with_model(weights_location="external", shared_objects=(shared_object(constants_span=1),)), []),
+        (with_model(weights_location="disk"), [("no-weights-file", ERROR)]),
+        (artifact(kind=ArtifactKind.BARE_SO), NotChecked),
+    ],
+)  # fmt: skip
+def test_incomplete(art, expected):
+    assert ask("artifact_incomplete", case(art)) == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, []),
+        ({"AOTI_DEVICE_KEY": None}, "no-device"),
+        ({"AOTI_DEVICE_KEY": "npu"}, "unknown-device"),
+        ({"AOTI_DEVICE_KEY": "xpu"}, []),
+    ],
+)
+def test_bad_device_in_both_files(changes, expected):
+    found = ask("artifact_bad_metadata", case(with_values(**changes)))
+    assert found == ([(expected, WARN), (expected, ERROR)] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("problem", "kind"),
+    [("not-json: line 1", "not-json"), ("not-object: a list", "not-json"), ("not-string: X", "not-string")],
+)
+@pytest.mark.parametrize(("name", "severity"), [(META, WARN), (KERNEL_META, ERROR)])
+def test_damaged_metadata_counts_where_it_is_read(problem, kind, name, severity):
+    good = {META: metadata(META), KERNEL_META: metadata(KERNEL_META)}
+    good[name] = metadata(name, VALUES, problem=problem)
+    assert ask("artifact_bad_metadata", case(with_model(metadata=tuple(good.values())))) == [(kind, severity)]
+
+
+def test_cpp_only_and_its_compiler():
+    art = with_model(cpp_only=True, shared_objects=())
+    assert ask("artifact_cpp_only", case(art)) == [("cpp-only", WARN)]
+    assert ask("toolchain_missing", case(art)) == []
+    assert ask("toolchain_missing", case(art, tools={"g++": None})) == [("compiler", ERROR)]
+    assert ask("toolchain_missing", case(tools={})) == []
+
+
+@pytest.mark.parametrize(
+    ("names", "wanted", "expected"),
+    [
+        (("model",), None, []),
+        (("model", "other"), None, []),
+        (("encoder",), None, [("not-found", ERROR)]),
+        (("encoder",), "encoder", []),
+        (("encoder", "decoder"), None, [("several", ERROR)]),
+        (("encoder", "decoder"), "model", [("not-found", ERROR)]),
+        (("model",), "nope", [("not-found", ERROR)]),
+        ((), None, []),
+    ],
+)
+def test_model_name(names, wanted, expected):
+    art = artifact(models=tuple(entry(name=name) for name in names))
+    assert ask("model_name", case(art, options={"model_name": wanted})) == expected
