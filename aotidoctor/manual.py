@@ -20,7 +20,7 @@ _FOLDERS = {"checks": "check", "probes": "probe"}
 _CODE = re.compile(r"[A-Z]+(?:-[A-Z0-9]+)+")
 _HEAD = re.compile(r"\A\+\+\+\n.*?^\+\+\+\n", re.MULTILINE | re.DOTALL)
 _OWN_TESTS = re.compile(r"^```toml (?:matches|does-not-match)\n.*?^```\n?", re.MULTILINE | re.DOTALL)
-_HEADING = re.compile(r"^(?=\S)[A-Z][\w ,'-]*$")
+_HEADING = re.compile(r"(What it does|Why it matters|Example|When it is wrong):?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +65,8 @@ def _prose(text: str) -> str:
 
 def _headed(docstring: str) -> str:
     """A module docstring with its heading lines as Markdown headings; indented text becomes running text."""
-    lines = docstring.splitlines()
-    return "\n".join(f"\n## {line}\n" if _HEADING.match(line) else line.strip() for line in lines)
+    found = ((_HEADING.fullmatch(line), line) for line in docstring.splitlines())
+    return "\n".join(f"\n## {heading[1]}\n" if heading else line.strip() for heading, line in found)
 
 
 def _pages(wanted: str | None = None) -> Iterator[Page]:

@@ -151,13 +151,15 @@ class Redactor:
         return replace(value, **changed) if changed else value  # type: ignore[type-var]
 
     def _error(self, error: InputsError) -> InputsError:
-        return InputsError(
+        hidden = InputsError(
             self.text(str(error)),
             cause=error.cause,
             subject=self.text(error.subject),
             observed=self.text(error.observed),
             expected=self.text(error.expected),
         )
+        # Exceptions compare by identity; an unchanged one stays itself, so that an unchanged report is equal.
+        return error if (str(hidden), vars(hidden)) == (str(error), vars(error)) else hidden
 
 
 def _patterns(home: str | None, user: str | None, host: str | None, secrets: Sequence[str]) -> list[str]:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from aotidoctor.model.artifact import Artifact, ArtifactKind, CrcState, Member, Metadata, ModelEntry, SharedObject, SymbolRef
+from aotidoctor.model.artifact import (
+    Artifact,
+    ArtifactKind,
+    CrcState,
+    Member,
+    Metadata,
+    ModelEntry,
+    SharedObject,
+    SymbolRef,
+)
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.contract import ConstantSpec, Contract, Dim, HostNeeds, KernelCall, LeafSpec, OutputSpec, Symbol
 from aotidoctor.model.diagnosis import Diagnosis, Remedy, Status
@@ -49,23 +58,67 @@ X = LeafSpec(
     device_type="cpu",
     used=True,
 )
-SCALE = LeafSpec(index=1, path="args[1]['scale']", kind="tensor", input_index=1, generated_name="arg4_1", dtype="float32", rank=1, dims=(Dim(static=8),), strides=(1,), device_type="cpu", used=True)
-IDS = LeafSpec(index=2, path="kwargs['ids']", kind="tensor", input_index=2, generated_name="arg5_1", dtype="int64", rank=1, dims=(Dim(min=2, max=64),), strides=(1,), device_type="cpu", used=True)
+SCALE = LeafSpec(
+    index=1,
+    path="args[1]['scale']",
+    kind="tensor",
+    input_index=1,
+    generated_name="arg4_1",
+    dtype="float32",
+    rank=1,
+    dims=(Dim(static=8),),
+    strides=(1,),
+    device_type="cpu",
+    used=True,
+)
+IDS = LeafSpec(
+    index=2,
+    path="kwargs['ids']",
+    kind="tensor",
+    input_index=2,
+    generated_name="arg5_1",
+    dtype="int64",
+    rank=1,
+    dims=(Dim(min=2, max=64),),
+    strides=(1,),
+    device_type="cpu",
+    used=True,
+)
 
 CONTRACT = Contract(
     model_name="model",
     source="wrapper.cpp",
-    args=Container(type="tuple", children=(Leaf(value=0), Container(type="dict", children=(Leaf(value=1),), keys=("scale",)))),
+    args=Container(
+        type="tuple", children=(Leaf(value=0), Container(type="dict", children=(Leaf(value=1),), keys=("scale",)))
+    ),
     kwargs=Container(type="dict", children=(Leaf(value=2),), keys=("ids",)),
     leaves=(X, SCALE, IDS),
     n_inputs=3,
     n_outputs=1,
     n_constants=2,
     outputs=(OutputSpec(index=0, path="result", dtype="float32", shape=("s77", "8"), device_type="cpu"),),
-    symbols=(Symbol(name="s77", definition="arg3_1_size[0]", appears_in=("args[0].shape[0]", "kwargs['ids'].shape[0]")),),
+    symbols=(
+        Symbol(name="s77", definition="arg3_1_size[0]", appears_in=("args[0].shape[0]", "kwargs['ids'].shape[0]")),
+    ),
     constants=(
-        ConstantSpec(name="l_weight", original_fqn="l.weight", dtype="float32", shape=(8, 16), stride=(16, 1), device_type="cpu", data_size=512),
-        ConstantSpec(name="emb_weight", original_fqn="emb.weight", dtype="float32", shape=(100, 8), stride=(8, 1), device_type="cpu", data_size=3200),
+        ConstantSpec(
+            name="l_weight",
+            original_fqn="l.weight",
+            dtype="float32",
+            shape=(8, 16),
+            stride=(16, 1),
+            device_type="cpu",
+            data_size=512,
+        ),
+        ConstantSpec(
+            name="emb_weight",
+            original_fqn="emb.weight",
+            dtype="float32",
+            shape=(100, 8),
+            stride=(8, 1),
+            device_type="cpu",
+            data_size=3200,
+        ),
     ),
     kernels=(
         KernelCall(name="aoti_torch_cpu_addmm_out", kind="extern", line=801, origins=("aten.addmm",)),
@@ -76,16 +129,31 @@ CONTRACT = Contract(
     member="model/data/aotinductor/model/abc.wrapper.cpp",
 )
 
-SO = SharedObject(member="model/data/aotinductor/model/abc.wrapper.so", format="elf", size=70_000, machine="x86_64", bits=64, type="ET_DYN", needed=("libtorch_cpu.so", "libc.so.6"), undefined=(SymbolRef(name="aoti_torch_cpu_addmm_out"),))
+SO = SharedObject(
+    member="model/data/aotinductor/model/abc.wrapper.so",
+    format="elf",
+    size=70_000,
+    machine="x86_64",
+    bits=64,
+    type="ET_DYN",
+    needed=("libtorch_cpu.so", "libc.so.6"),
+    undefined=(SymbolRef(name="aoti_torch_cpu_addmm_out"),),
+)
 
 MODEL = ModelEntry(
     name="model",
     layout="pt2",
-    members=(Member(name=SO.member, size=70_000, compressed_size=70_000, crc=CrcState.GOOD, data_offset=64, path="model.pt2"),),
+    members=(
+        Member(
+            name=SO.member, size=70_000, compressed_size=70_000, crc=CrcState.GOOD, data_offset=64, path="model.pt2"
+        ),
+    ),
     shared_objects=(SO,),
     wrapper_member=CONTRACT.member,
     wrapper_cpp="// a source\n" * 10,
-    metadata=(Metadata(member="model/data/aotinductor/model/abc.wrapper_metadata.json", values={"AOTI_DEVICE_KEY": "cpu"}),),
+    metadata=(
+        Metadata(member="model/data/aotinductor/model/abc.wrapper_metadata.json", values={"AOTI_DEVICE_KEY": "cpu"}),
+    ),
     weights_location="so",
 )
 
@@ -115,7 +183,9 @@ def inputs(x=None, scale=None, ids=None):
             type="tuple",
             children=(
                 Leaf(value=x or tensor()),
-                Container(type="dict", children=(Leaf(value=scale or tensor(shape=(8,), stride=(1,))),), keys=("scale",)),
+                Container(
+                    type="dict", children=(Leaf(value=scale or tensor(shape=(8,), stride=(1,))),), keys=("scale",)
+                ),
             ),
         ),
         kwargs=Container(type="dict", children=(Leaf(value=ids or tensor("int64", (4,), (1,))),), keys=("ids",)),
@@ -128,7 +198,13 @@ def request(probe="plain-run", **more):
 
 
 def outcome(id_="R1", ending=None, **more):
-    given = {"request": request(), "stage": "done", "seconds": 1.25, "stages": {"load": 0.2, "run1": 0.01}, "argv": ("python", "-m", "aotidoctor.worker")}
+    given = {
+        "request": request(),
+        "stage": "done",
+        "seconds": 1.25,
+        "stages": {"load": 0.2, "run1": 0.01},
+        "argv": ("python", "-m", "aotidoctor.worker"),
+    }
     return Outcome(id=id_, ending=ending or Exited(code=0, done=True), **(given | more))
 
 
@@ -136,7 +212,15 @@ def report(**more):
     given = {
         "verdict": "healthy",
         "stage": None,
-        "case": Case(artifact=ARTIFACT, host=HOST, options=Options(), model=MODEL, contract=CONTRACT, inputs=inputs(), inputs_path="sample.pt"),
+        "case": Case(
+            artifact=ARTIFACT,
+            host=HOST,
+            options=Options(),
+            model=MODEL,
+            contract=CONTRACT,
+            inputs=inputs(),
+            inputs_path="sample.pt",
+        ),
         "diagnoses": (),
         "findings": (),
         "not_checked": (),
@@ -152,56 +236,194 @@ def report(**more):
 
 def healthy():
     runs = (outcome("R1"), outcome("R2", request=request("again"), forked=True, took_effect=True))
-    return report(runs=runs, not_checked=(NotChecked(code="AD-RUN-011", name="reference", reason="no --reference given"),))
+    return report(
+        runs=runs, not_checked=(NotChecked(code="AD-RUN-011", name="reference", reason="no --reference given"),)
+    )
 
 
 def misleading():
     """int32 ids: looks like an index error, is a dtype; confirmed."""
     message = "index out of bounds: 0 <= tmp2 < 100L"
     runs = (
-        outcome("R1", ending=Exited(code=0, done=True), stage="run1", error=ChildError(type="RuntimeError", message=message, traceback=f"Traceback:\nRuntimeError: {message}"), stderr_tail=f"Error: {message}\n"),
-        outcome("R2", request=request("check-inputs", env={"AOTI_RUNTIME_CHECK_INPUTS": "1"}), stage="run1", error=ChildError(type="RuntimeError", message="dtype"), took_effect=True, took_effect_why="its message names a dtype"),
+        outcome(
+            "R1",
+            ending=Exited(code=0, done=True),
+            stage="run1",
+            error=ChildError(type="RuntimeError", message=message, traceback=f"Traceback:\nRuntimeError: {message}"),
+            stderr_tail=f"Error: {message}\n",
+        ),
+        outcome(
+            "R2",
+            request=request("check-inputs", env={"AOTI_RUNTIME_CHECK_INPUTS": "1"}),
+            stage="run1",
+            error=ChildError(type="RuntimeError", message="dtype"),
+            took_effect=True,
+            took_effect_why="its message names a dtype",
+        ),
         outcome("R3", request=request("treatment: cast"), forked=True),
     )
     findings = (
-        Evidence(id="E1", code="AD-IN-010", kind="dtype", severity=Severity.ERROR, subject="kwargs['ids']", observed="int32", expected="int64", source=FileSource(file="abc.wrapper.cpp", line=412), facts={"leaf": "kwargs['ids']", "widths": (4, 8)}),
-        Evidence(id="E2", code="AD-RUN-001", kind="raised", severity=Severity.ERROR, subject=None, observed=message, expected="no exception", source=RunSource(run="R1", stream="stderr", line=1), facts={"symptom": "index-out-of-bounds", "ratio": float("nan")}),
+        Evidence(
+            id="E1",
+            code="AD-IN-010",
+            kind="dtype",
+            severity=Severity.ERROR,
+            subject="kwargs['ids']",
+            observed="int32",
+            expected="int64",
+            source=FileSource(file="abc.wrapper.cpp", line=412),
+            facts={"leaf": "kwargs['ids']", "widths": (4, 8)},
+        ),
+        Evidence(
+            id="E2",
+            code="AD-RUN-001",
+            kind="raised",
+            severity=Severity.ERROR,
+            subject=None,
+            observed=message,
+            expected="no exception",
+            source=RunSource(run="R1", stream="stderr", line=1),
+            facts={"symptom": "index-out-of-bounds", "ratio": float("nan")},
+        ),
     )
     diagnoses = (
         Diagnosis(
-            cause="input-dtype", rank=1, status=Status.CONFIRMED, confidence=0.98, title="an input has another dtype than the package was compiled for",
-            looked_like=message, subject="kwargs['ids']", evidence=("E1", "E2"),
+            cause="input-dtype",
+            rank=1,
+            status=Status.CONFIRMED,
+            confidence=0.98,
+            title="an input has another dtype than the package was compiled for",
+            looked_like=message,
+            subject="kwargs['ids']",
+            evidence=("E1", "E2"),
             remedy=Remedy(text="Pass int64.", command="kwargs['ids'] = kwargs['ids'].to(torch.int64)", verified=True),
-            playbook="input-dtype", confirmation="R3 ran with the input cast to int64; without it R1 failed",
+            playbook="input-dtype",
+            confirmation="R3 ran with the input cast to int64; without it R1 failed",
         ),
-        Diagnosis(cause="index-out-of-range", rank=2, status=Status.SUSPECTED, confidence=0.2, title="an index in the data exceeds the indexed dim", looked_like=message, subject=None, evidence=("E2",), remedy=Remedy(text="Check the ids."), playbook="index-out-of-range", would_confirm="ids above 99"),
+        Diagnosis(
+            cause="index-out-of-range",
+            rank=2,
+            status=Status.SUSPECTED,
+            confidence=0.2,
+            title="an index in the data exceeds the indexed dim",
+            looked_like=message,
+            subject=None,
+            evidence=("E2",),
+            remedy=Remedy(text="Check the ids."),
+            playbook="index-out-of-range",
+            would_confirm="ids above 99",
+        ),
     )
     base = report()
-    case = replace(base.case, inputs=inputs(ids=tensor("int32", (4,), (1,), stats=ValueStats(low=0, high=99, nan=0, inf=0, zeros=1))))
-    return report(verdict="problem", stage="inputs", case=case, diagnoses=diagnoses, findings=findings, runs=runs, signature="sig1:input-dtype:1234abcd", not_checked=(NotChecked(code="AD-IN-016", name="input_shape_disagree", reason="input_dtype failed first"),))
+    case = replace(
+        base.case,
+        inputs=inputs(ids=tensor("int32", (4,), (1,), stats=ValueStats(low=0, high=99, nan=0, inf=0, zeros=1))),
+    )
+    return report(
+        verdict="problem",
+        stage="inputs",
+        case=case,
+        diagnoses=diagnoses,
+        findings=findings,
+        runs=runs,
+        signature="sig1:input-dtype:1234abcd",
+        not_checked=(NotChecked(code="AD-IN-016", name="input_shape_disagree", reason="input_dtype failed first"),),
+    )
 
 
 def unknown():
     """A crash that nothing explains."""
-    runs = (outcome("R1", ending=Signalled(signal=11, name="SIGSEGV", core_dumped=True), stage="run1", stderr_tail="Fatal Python error: Segmentation fault\n"),)
-    findings = (Evidence(id="E1", code="AD-RUN-001", kind="signalled", severity=Severity.ERROR, subject=None, observed="SIGSEGV in run1", expected="no signal", source=RunSource(run="R1", stream="stderr")),)
+    runs = (
+        outcome(
+            "R1",
+            ending=Signalled(signal=11, name="SIGSEGV", core_dumped=True),
+            stage="run1",
+            stderr_tail="Fatal Python error: Segmentation fault\n",
+        ),
+    )
+    findings = (
+        Evidence(
+            id="E1",
+            code="AD-RUN-001",
+            kind="signalled",
+            severity=Severity.ERROR,
+            subject=None,
+            observed="SIGSEGV in run1",
+            expected="no signal",
+            source=RunSource(run="R1", stream="stderr"),
+        ),
+    )
     return report(verdict="unknown", stage="run", findings=findings, runs=runs)
 
 
 def wrong_kind():
     """Not an AOTI package; static only, no contract."""
     artifact = Artifact(path="model.pt2", kind=ArtifactKind.TORCHSCRIPT, size=2048)
-    findings = (Evidence(id="E1", code="AD-ART-002", kind="torchscript", severity=Severity.ERROR, subject="model.pt2", observed="TorchScript archive", expected="AOTInductor package"),)
-    diagnoses = (Diagnosis(cause="artifact-wrong-kind", rank=1, status=Status.SUSPECTED, confidence=0.99, title="this is not an AOTInductor package", looked_like="Failed to find a generated cpp file", subject="model.pt2", evidence=("E1",), remedy=Remedy(text="Load it with torch.jit.load."), playbook="artifact-wrong-kind"),)
-    return report(command="check", argv=("aotidoctor", "check", "model.pt2"), verdict="problem", stage="artifact", case=Case(artifact=artifact, host=HOST), findings=findings, diagnoses=diagnoses)
+    findings = (
+        Evidence(
+            id="E1",
+            code="AD-ART-002",
+            kind="torchscript",
+            severity=Severity.ERROR,
+            subject="model.pt2",
+            observed="TorchScript archive",
+            expected="AOTInductor package",
+        ),
+    )
+    diagnoses = (
+        Diagnosis(
+            cause="artifact-wrong-kind",
+            rank=1,
+            status=Status.SUSPECTED,
+            confidence=0.99,
+            title="this is not an AOTInductor package",
+            looked_like="Failed to find a generated cpp file",
+            subject="model.pt2",
+            evidence=("E1",),
+            remedy=Remedy(text="Load it with torch.jit.load."),
+            playbook="artifact-wrong-kind",
+        ),
+    )
+    return report(
+        command="check",
+        argv=("aotidoctor", "check", "model.pt2"),
+        verdict="problem",
+        stage="artifact",
+        case=Case(artifact=artifact, host=HOST),
+        findings=findings,
+        diagnoses=diagnoses,
+    )
 
 
 def bad_inputs():
     error = InputsError("sample.pt is empty", cause="inputs-file-corrupt", subject="sample.pt")
     base = report()
     case = replace(base.case, inputs=None, inputs_error=error)
-    findings = (Evidence(id="E1", code="AD-IN-001", kind="corrupt", severity=Severity.ERROR, subject="sample.pt", observed="0 bytes", expected="a file of inputs"),)
-    diagnoses = (Diagnosis(cause="inputs-file-corrupt", rank=1, status=Status.SUSPECTED, confidence=0.99, title="the inputs file is damaged", looked_like="EOFError", subject="sample.pt", evidence=("E1",), remedy=Remedy(text="Save it again."), playbook="inputs-file-corrupt"),)
+    findings = (
+        Evidence(
+            id="E1",
+            code="AD-IN-001",
+            kind="corrupt",
+            severity=Severity.ERROR,
+            subject="sample.pt",
+            observed="0 bytes",
+            expected="a file of inputs",
+        ),
+    )
+    diagnoses = (
+        Diagnosis(
+            cause="inputs-file-corrupt",
+            rank=1,
+            status=Status.SUSPECTED,
+            confidence=0.99,
+            title="the inputs file is damaged",
+            looked_like="EOFError",
+            subject="sample.pt",
+            evidence=("E1",),
+            remedy=Remedy(text="Save it again."),
+            playbook="inputs-file-corrupt",
+        ),
+    )
     return report(verdict="problem", stage="inputs", case=case, findings=findings, diagnoses=diagnoses)
 
 
@@ -218,10 +440,15 @@ def environment():
 
 def hostile():
     """Names and output that try to break out of every format."""
-    nasty = "\x1b]0;owned\x07\x1b[2J```\n````\n</details><script>alert(1)</script>\n| a | b |\n[link](javascript:x) @everyone <!-- \ud800 \x00 ‮"
+    nasty = "\x1b]0;owned\x07\x1b[2J```\n````\n</details><script>alert(1)</script>\n| a | b |\n[link](javascript:x) @everyone <!-- \ud800 \x00 \u202e"
     base = misleading()
     findings = tuple(replace(item, observed=nasty, subject=f"kwargs['{nasty}']") for item in base.findings)
-    runs = tuple(replace(item, stdout_tail=nasty * 3, stderr_tail=nasty, error=ChildError(type=nasty, message=nasty, traceback=nasty)) for item in base.runs)
+    runs = tuple(
+        replace(
+            item, stdout_tail=nasty * 3, stderr_tail=nasty, error=ChildError(type=nasty, message=nasty, traceback=nasty)
+        )
+        for item in base.runs
+    )
     plain = PlainValue(type="str", text=nasty)
     args = Container(type="tuple", children=(Leaf(value=plain),))
     given = replace(base.case.inputs, args=args, path=nasty)

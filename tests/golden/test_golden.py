@@ -1,0 +1,37 @@
+"""One report per verdict and format. ``AOTIDOCTOR_UPDATE_GOLDEN=1 pytest tests/golden`` writes them anew."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from aotidoctor.reports import json_, markdown, terminal
+from aotidoctor.reports.schema import schema
+from tests.unit.reports import builders
+
+HERE = Path(__file__).parent
+FORMATS = {"json": json_.render, "md": markdown.render, "txt": terminal.plain_text}
+
+
+@pytest.mark.parametrize("name", builders.GOLDEN)
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_golden(name, suffix):
+    text = FORMATS[suffix](builders.GOLDEN[name]())
+    path = HERE / f"{name}.{suffix}"
+    if os.environ.get("AOTIDOCTOR_UPDATE_GOLDEN"):
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", sorted(HERE.glob("*.json")), ids=lambda path: path.stem)
+def test_golden_json_keeps_the_schema(path):
+    jsonschema.Draft202012Validator(schema()).validate(json.loads(path.read_text(encoding="utf-8")))
+
+
+def test_no_golden_file_is_left_over():
+    known = {f"{name}.{suffix}" for name in builders.GOLDEN for suffix in FORMATS}
+    assert {path.name for path in HERE.iterdir() if path.suffix[1:] in FORMATS} == known

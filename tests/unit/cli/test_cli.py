@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+import json
+import sys
+import types
+
+import jsonschema
+import pytest
+from typer.testing import CliRunner
+
+import aotidoctor
+from aotidoctor.cli import build_app
+from aotidoctor.cli.options import duration, size
+from aotidoctor.model.errors import CannotExamineError, UsageError
+from aotidoctor.model.event import Event, EventKind
+from aotidoctor.reports.schema import schema
+from tests.unit.reports import builders
+
+
+@pytest.fixture
+def pipeline(monkeypatch):
+    """A pipeline that gives a report made by hand and remembers how it was called."""
+    fake = types.SimpleNamespace(calls=[], report=builders.healthy(), error=None)
+
+    def answer(*args, on_event=None, **kwargs):
+        fake.calls.append((args, kwargs))
+        if on_event is not None:
+            on_event(Event(kind=EventKind.PROBE_START, name="plain_run"))
+        if fake.error is not None:
+            raise fake.error
+        return fake.report
+
+    fake.diagnose = fake.inspect = fake.env = fake.plan = answer
+    monkeypatch.setitem(sys.modules, "aotidoctor.pipeline", fake)
+    monkeypatch.setattr(aotidoctor, "pipeline", fake, raising=False)
+    return fake
+
+
+def call(*words):
+    return CliRunner().invoke(build_app(), [*words])
+
+
+def one_document(result):
+    document = json.loads(result.stdout)
+    jsonschema.Draft202012Validator(schema()).validate(document)
+    return document
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_json_on_stdout(pipeline, command):
+    pipeline.report = builders.misleading()
+    result = call(command, "model.pt2", "--inputs", "sample.pt", "--json")
+    assert result.exit_code == 1
+    assert one_document(result)["diagnoses"][0]["cause"] == "input-dtype"
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize("form", ["rich", "md", "json"])
+@pytest.mark.parametrize(("name", "status"), [("healthy", 0), ("misleading", 1), ("unknown", 3), ("wrong_kind", 1)])
+def test_the_status_is_the_same_for_every_format(pipeline, form, name, status):
+    pipeline.report = builders.GOLDEN[name]()
+    result = call("run", "model.pt2", "--format", form)
+    assert result.exit_code == status
+    assert result.stdout
+
+
+def test_options_reach_the_pipeline(pipeline):
+    words = (
+        "run m.pt2 -i s.pt --model-name a --device cpu --setup s.py --custom-op-library x.so --custom-op-library y.so"
+    )
+    words += " --reference e.pt2 --trust-pickle --seed 7 --timeout 90s --budget 5m --repeat 3 --jobs 2 --threads 4"
+    words += " --memory-limit 4G --rungs a,b --skip-rungs c --generate --json"
+    assert call(*words.split()).exit_code == 0
+    ((path, inputs, options), kwargs) = pipeline.calls[0]
+    assert (path, inputs, kwargs.get("static_only", False)) == ("m.pt2", "s.pt", False)
+    assert (options.model_name, options.device, options.setup) == ("a", "cpu", "s.py")
+    assert options.custom_op_libraries == ("x.so", "y.so")
+    assert (options.reference, options.trust_pickle, options.seed) == ("e.pt2", True, 7)
+    assert (options.timeout, options.budget, options.repeat, options.jobs) == (90.0, 300.0, 3, 2)
+    assert (options.threads, options.memory_limit, options.generate) == (4, 4 * 1024**3, True)
+    assert (options.rungs, options.skip_rungs) == (("a", "b"), ("c",))
+
+
+def test_check_is_static(pipeline):
+    call("check", "m.pt2")
+    assert pipeline.calls[0][1]["static_only"] is True
+
+
+def test_defaults(pipeline):
+    call("run", "m.pt2")
+    options = pipeline.calls[0][0][2]
+    assert (options.timeout, options.budget, options.repeat, options.rungs) == (60.0, None, 2, None)
+
+
+def test_plan_runs_nothing(pipeline):
+    pipeline.diagnose = None
+    pipeline.report = builders.report(plan=("plain_run: does it load and answer?",))
+    result = call("run", "m.pt2", "--plan")
+    assert "plain_run" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "run",
+        "run m.pt2 --no-such-option",
+        "run m.pt2 --report html:x.html",
+        "run m.pt2 --report md",
+        "run m.pt2 --format junk",
+        "run m.pt2 --json --format md",
+        "run m.pt2 --timeout never",
+        "run m.pt2 --timeout 0",
+        "run m.pt2 --memory-limit much",
+        "run m.pt2 --repeat 0",
+        "run m.pt2 --fail-on sometimes",
+        "run m.pt2 -i s.pt --report json:s.pt",
+        "check m.pt2 --report md:m.pt2",
+        "explain no-such-cause-anywhere",
+        "nonsense",
+    ],
+)
+def test_usage_errors(pipeline, words):
+    result = call(*words.split())
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr
+    assert pipeline.calls == []
+
+
+def test_an_unknown_report_format_names_the_known(pipeline):
+    result = call("run", "m.pt2", "--report", "html:x")
+    assert "json, md" in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "field"),
+    [
+        (RuntimeError("boom at /x"), 5, "internal_error"),
+        (CannotExamineError("no such thing"), 4, "cannot_examine"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+)
+def test_one_document_whatever_fails(pipeline, error, status, field):
+    pipeline.error = error
+    result = call("run", "m.pt2", "--json")
+    assert result.exit_code == status
+    assert one_document(result)[field]
+
+
+def test_a_usage_error_of_the_pipeline_is_one(pipeline):
+    pipeline.error = UsageError("no rung is called x")
+    result = call("run", "m.pt2", "--json", "--rungs", "x")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "no rung is called x" in result.stderr
+
+
+def test_a_failing_format_still_ends_in_one_document(pipeline, monkeypatch):
+    from aotidoctor.reports import json_
+
+    render, bad = json_.render, builders.misleading()
+    pipeline.report = bad
+
+    def broken(report):
+        if report.internal_error is None:
+            raise ValueError("/home/marianne")
+        return render(report)
+
+    monkeypatch.setattr(json_, "render", broken)
+    result = call("run", "m.pt2", "--json")
+    assert result.exit_code == 5
+    assert "ValueError" in one_document(result)["internal_error"]
+    assert "marianne" not in result.stdout
+
+
+def test_reports_are_written_beside_stdout(pipeline, tmp_path):
+    pipeline.report = builders.misleading()
+    folder = tmp_path / "deep" / "er"
+    result = call("run", "m.pt2", "-q", "-o", str(folder), "--report", f"md:{tmp_path / 'a:b.md'}")
+    assert result.exit_code == 1
+    assert json.loads((folder / "report.json").read_text())["verdict"] == "problem"
+    assert (tmp_path / "a:b.md").read_text() == (folder / "report.md").read_text()
+    assert sorted(path.name for path in folder.iterdir()) == ["report.json", "report.md"]
+
+
+def test_an_unwritable_report_keeps_result_and_status(pipeline, tmp_path):
+    pipeline.report = builders.misleading()
+    (tmp_path / "file").write_text("")
+    result = call("run", "m.pt2", "--json", "--report", f"json:{tmp_path}/file/x.json", "-o", "/dev/full/x")
+    assert result.exit_code == 1
+    assert one_document(result)["verdict"] == "problem"
+    assert result.stderr.count("could not write") == 3
+
+
+def test_a_full_device_is_a_warning(pipeline):
+    result = call("run", "m.pt2", "--json", "--report", "json:/dev/full")
+    assert result.exit_code == 0
+    assert one_document(result)
+    assert "/dev/full" in result.stderr
+
+
+def test_redaction_is_on_unless_refused(pipeline, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/marianne")
+    pipeline.report = builders.report(argv=("aotidoctor", "run", "/home/marianne/m.pt2"))
+    assert "marianne" not in call("run", "m.pt2", "--json").stdout
+    assert "marianne" in call("run", "m.pt2", "--json", "--no-redact").stdout
+
+
+def test_quiet_and_verbose(pipeline):
+    pipeline.report = builders.misleading()
+    quiet, normal, verbose = (call("run", "m.pt2", *flag).stdout for flag in (["-q"], [], ["-v"]))
+    assert len(quiet) < len(normal) < len(verbose)
+
+
+def test_inspect_and_env(pipeline):
+    pipeline.report = builders.inspected()
+    assert "l.weight" in call("inspect", "m.pt2", "--model-name", "a").stdout
+    assert pipeline.calls[0][0][1].model_name == "a"
+    pipeline.report = builders.environment()
+    assert one_document(call("env", "--json"))["artifact"] is None
+    assert "AOTI_RUNTIME_CHECK_INPUTS" in call("env").stdout
+
+
+def test_schema_prints_the_schema():
+    result = call("schema")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == schema()
+
+
+def test_every_command_has_help_with_an_example():
+    names = ["run", "check", "inspect", "env", "explain", "schema", "demo"]
+    listed = call("--help").stdout
+    for name in names:
+        assert name in listed
+        assert f"aotidoctor {name}" in call(name, "--help").stdout
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("1.5m", 90), ("2h", 7200), ("250ms", 0.25)])
+def test_durations(text, seconds):
+    assert duration(text) == seconds
+
+
+@pytest.mark.parametrize(("text", "count"), [("1024", 1024), ("4G", 4 << 30), ("512MiB", 512 << 20), ("1kb", 1024)])
+def test_sizes(text, count):
+    assert size(text) == count

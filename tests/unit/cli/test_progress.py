@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import io
+import time
+
+import pytest
+
+from aotidoctor.cli.progress import make_progress
+from aotidoctor.model.event import Event, EventKind
+
+
+class Screen(io.StringIO):
+    encoding = "utf-8"
+
+    def isatty(self):
+        return True
+
+
+def events():
+    yield Event(kind=EventKind.STAGE, name="read")
+    yield Event(kind=EventKind.PROBE_START, name="plain_run")
+    yield Event(kind=EventKind.PROBE_END, name="plain_run", seconds=1.5, verdict="SIGSEGV in\nrun1\x1b[2J", ok=False)
+    yield Event(kind=EventKind.TREATMENT, name="cast", seconds=0.25, verdict="heals", ok=True)
+
+
+def shown(stream, environ, *, quiet=False):
+    with make_progress(stream, environ, quiet=quiet) as progress:
+        for event in events():
+            progress.on_event(event)
+    return stream.getvalue()
+
+
+def test_one_line_per_probe_and_treatment():
+    text = shown(Screen(), {"NO_COLOR": "1"})
+    lines = [line.rpartition("\r\x1b[2K")[2] for line in text.split("\n")]
+    assert [line.split() for line in lines if line] == [
+        ["✗", "plain_run", "1.50", "s", "SIGSEGV", "in", "run1", "[2J"],
+        ["✓", "treat:", "cast", "0.25", "s", "heals"],
+    ]
+
+
+@pytest.mark.parametrize("environ", [{"CI": "true"}, {"TERM": "dumb"}, {"GITHUB_ACTIONS": "1", "CI": "1"}])
+def test_silent_where_it_has_no_place(environ):
+    assert shown(Screen(), environ) == ""
+    assert shown(Screen(), {}, quiet=True) == ""
+    assert shown(io.StringIO(), {}) == ""
+
+
+def test_seconds_are_counted_while_a_probe_runs():
+    screen = Screen()
+    with make_progress(screen, {}, quiet=False) as progress:
+        progress.on_event(Event(kind=EventKind.PROBE_START, name="slow"))
+        time.sleep(0.9)
+    assert "slow" in screen.getvalue()
+    assert screen.getvalue().endswith("\r\x1b[2K")
+
+
+def test_a_terminal_that_goes_away_is_no_error():
+    screen = Screen()
+    with make_progress(screen, {}, quiet=False) as progress:
+        screen.close()
+        for event in events():
+            progress.on_event(event)

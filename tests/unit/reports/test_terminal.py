@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+
+import pytest
+
+from aotidoctor.reports import terminal
+from tests.unit.reports import builders
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def __init__(self, encoding="utf-8"):
+        super().__init__()
+        self._encoding = encoding
+
+    @property
+    def encoding(self):
+        return self._encoding
+
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("name", [*builders.GOLDEN, "hostile"])
+@pytest.mark.parametrize("detail", [-1, 0, 1, 2])
+def test_80_columns_hold_every_line_but_those_to_copy(name, detail):
+    report = builders.hostile() if name == "hostile" else builders.GOLDEN[name]()
+    text = terminal.plain_text(report, width=80, detail=detail)
+    assert max(map(len, text.splitlines())) <= 80
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e]", text)
+
+
+def test_the_first_screen_is_in_order():
+    text = terminal.plain_text(builders.misleading(), detail=-1)
+    parts = [
+        "PROBLEM",
+        "input-dtype",
+        "kwargs['ids']",
+        "index out of bounds",
+        "observed int32, expected int64",
+        "confirmed",
+        "Pass int64",
+        "torch.int64",
+        "Tried",
+    ]
+    places = [text.index(part) for part in parts]
+    assert places == sorted(places)
+    assert len(text.splitlines()) < 24
+
+
+def test_quiet_is_the_first_screen_only():
+    report = builders.misleading()
+    assert terminal.plain_text(report, detail=0).startswith(terminal.plain_text(report, detail=-1))
+    assert "Evidence" not in terminal.plain_text(report, detail=-1)
+
+
+def test_the_marked_leaf_is_the_one_that_differs():
+    lines = terminal.plain_text(builders.misleading()).splitlines()
+    marked = [line for line in lines if line.strip().startswith("x ")]
+    assert len(marked) == 1
+    assert "kwargs['ids']" in marked[0]
+    assert "int64" in marked[0]
+    assert "int32" in marked[0]
+
+
+def test_healthy_is_one_calm_screen():
+    text = terminal.plain_text(builders.healthy())
+    assert len(text.splitlines()) < 24
+    assert "HEALTHY" in text
+    assert "Evidence" not in text
+
+
+def test_unknown_says_what_is_known_and_what_to_try():
+    text = terminal.plain_text(builders.unknown(), detail=-1)
+    assert "SIGSEGV" in text
+    assert "Segmentation fault" in text
+    assert "--reference" in text
+
+
+def test_not_checked_is_always_shown():
+    assert "input_shape_disagree" in terminal.plain_text(builders.misleading())
+
+
+def test_one_of_many_leaves_is_not_hidden_when_marked():
+    report = builders.misleading()
+    leaves = tuple(replace(builders.X, path=f"args[{n}]") for n in range(99))
+    contract = replace(builders.CONTRACT, leaves=(*leaves, builders.IDS))
+    text = terminal.plain_text(replace(report, case=replace(report.case, contract=contract)))
+    assert re.search(r"x +kwargs\['ids'\]", text)
+    assert "more leaves" in text
+
+
+@pytest.mark.parametrize(
+    ("environ", "colour"),
+    [({"TERM": "xterm-256color"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
+)
+def test_colour_follows_the_environment(environ, colour):
+    text = terminal.text(builders.misleading(), stream=Terminal(), environ=environ)
+    assert (re.search("\x1b\\[[0-9;]*3[1-7]m|\x1b\\[[0-9;]*7;3", text) is not None) == colour
+
+
+def test_force_colour_without_a_terminal():
+    assert "\x1b[" in terminal.text(builders.misleading(), stream=io.StringIO(), environ={"FORCE_COLOR": "1"})
+    assert "\x1b[" not in terminal.text(builders.misleading(), stream=io.StringIO(), environ={})
+
+
+def test_an_ascii_terminal_gets_ascii():
+    assert terminal.text(builders.misleading(), stream=Terminal("ascii"), environ={"TERM": "dumb"}).isascii()
+
+
+def test_verbose_shows_what_children_printed():
+    assert "Traceback:" not in terminal.plain_text(builders.misleading(), detail=0)
+    assert "Traceback:" in terminal.plain_text(builders.misleading(), detail=1)
