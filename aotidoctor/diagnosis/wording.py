@@ -1,7 +1,9 @@
 """Titles and remedies with the facts of the case: ``{subject}``, ``{observed|something}``.
 
-A name that the leading evidence does not have is replaced by what stands behind ``|``, or by ``?``. Braces around
-anything but a name are left alone, so commands may hold Python dictionaries.
+Besides facts there are ``subject``, ``leaf`` (the subject without ``.shape[0]``), ``observed``, ``expected`` and
+``said`` (the message of a run, else what was observed). A name that the leading evidence does not have is replaced by
+what stands behind ``|``, or by ``?``. Braces around anything but a name are left alone, so commands may hold Python
+dictionaries.
 """
 
 from __future__ import annotations
@@ -45,6 +47,8 @@ def _fact(lead: Evidence, name: str) -> FactValue:
             return path if isinstance(path, str) else leaf_of(lead.subject)
         case "observed":
             return lead.observed
+        case "said":
+            return lead.facts.get("line") or lead.observed
         case "expected":
             return lead.expected
         case _:
@@ -54,6 +58,8 @@ def _fact(lead: Evidence, name: str) -> FactValue:
 def _text(value: FactValue) -> str:
     if value is None:
         return ""
+    if isinstance(value, tuple) and any(isinstance(item, str) for item in value):
+        return ", ".join(map(str, value))
     if isinstance(value, tuple):
         inner = ", ".join("?" if item is None else str(item) for item in value)
         return f"({inner},)" if len(value) == 1 else f"({inner})"
