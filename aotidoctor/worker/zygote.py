@@ -21,7 +21,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.worker.describe import describe, digest
 from aotidoctor.worker.serve import serve
+
+WARM_MODULES = (
+    "aotidoctor.worker.run_model",
+    "aotidoctor.worker.materialize",
+    "aotidoctor.worker.weights",
+    "torch.export._tree_utils",
+    "zipfile",
+)
 
 
 def zygote(fd: int, preload: tuple[str, ...]) -> None:
@@ -29,6 +38,7 @@ def zygote(fd: int, preload: tuple[str, ...]) -> None:
     work_dir, *modules = preload
     with socket.socket(fileno=fd) as link:
         _send(link, _import(modules))
+        _warm_up()
         gc.collect()
         gc.freeze()
         children: set[int] = set()
@@ -53,6 +63,23 @@ def _import(modules: list[str]) -> dict[str, Any]:
         return {"type": type(error).__name__, "message": str(error), "traceback": traceback.format_exc()}
     threads = len(list(Path("/proc/self/task").iterdir()))
     return {"ready": True, "torch": torch.__version__, "seconds": time.monotonic() - started, "threads": threads}
+
+
+def _warm_up() -> None:
+    """Do once, here, what every child would do at its first use: import the jobs, read a saved tensor, look at it."""
+    with suppress(Exception):
+        import io
+
+        import torch
+
+        for name in WARM_MODULES:
+            importlib.import_module(name)
+        stream = io.BytesIO()
+        torch.save([torch.zeros(2), {"a": torch.zeros(1, dtype=torch.int64)}], stream)
+        stream.seek(0)
+        for tensor in (torch.load(stream, weights_only=True)[0], torch.zeros(1, dtype=torch.int64)):
+            describe("", tensor, values=True)
+            digest(tensor)
 
 
 def _fork(link: socket.socket, run_dir: str, children: set[int]) -> dict[str, Any]:

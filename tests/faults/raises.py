@@ -1,6 +1,6 @@
-class Odd(Exception):
+class OddError(Exception):
     def __str__(self):
         raise ValueError("no text")
 
 
-raise Odd
+raise OddError

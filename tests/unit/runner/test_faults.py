@@ -100,7 +100,7 @@ def test_exception_that_has_no_text(runner: Runner) -> None:
     outcome = runner.run(request("raises"))
     assert outcome.ending == Exited(code=1, done=True)
     assert outcome.error is not None
-    assert outcome.error.type == "Odd"
+    assert outcome.error.type == "OddError"
 
 
 @pytest.mark.parametrize("name", ["hang", "hang_native"])
