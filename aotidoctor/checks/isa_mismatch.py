@@ -12,7 +12,8 @@ Example:
 
 When it is wrong
     The compiled kernels may not reach the instruction. Names that are not known here, and packages built with
-    -march=native on another CPU model, give a note or a warning only: their true needs are not written down.
+    -march=native on another CPU model, give a warning at most: their true needs are not written down. So do tile and
+    half-precision instructions that were only permitted to the compiler.
 """
 
 from __future__ import annotations
@@ -26,20 +27,17 @@ from aotidoctor.model.evidence import Evidence, FileSource, NotChecked
 
 FIND = Finder("AD-HOST-002", "isa_mismatch")
 KEY = "AOTI_CPU_ISA"
+# Compilers use these only where the source asks for them, and the flag is set on every machine that has them.
+_BY_REQUEST = ("amx_", "avx512_bf16", "avx512_fp16")
 
-# Inductor's names and g++'s -m names → flags of /proc/cpuinfo.
+# Names of the metadata → flags of /proc/cpuinfo.
 _X86: dict[str, tuple[str, ...]] = {
     "avx2": ("avx2", "fma"),
     "avx512": ("avx512f", "avx512dq", "avx512bw", "avx512vl"),
     "avx512_vnni": ("avx512_vnni",),
-    "avx512vnni": ("avx512_vnni",),
-    "avx512bf16": ("avx512_bf16",),
-    "avx512fp16": ("avx512_fp16",),
     "amx": ("amx_tile",),
     "amx_tile": ("amx_tile",),
     "amx_fp16": ("amx_fp16",),
-    **{name: (name,) for name in ("avx", "avx512f", "avx512dq", "avx512bw", "avx512vl", "fma", "f16c", "avx512_bf16")},
-    **{name.replace("_", "-"): (name,) for name in ("amx_tile", "amx_int8", "amx_bf16", "amx_fp16")},
 }
 _ARM: dict[str, tuple[str, ...]] = {
     "asimd": ("asimd",),
@@ -61,17 +59,14 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
         return FIND.unchecked(f"the code is for {compiled.machine}")
     if not case.host.cpu_flags:
         return FIND.unchecked("this host does not tell its CPU flags")
-    names, source = _needs(case)
-    if not names:
-        return FIND.unchecked("the package does not say which instructions it was compiled for")
-    return _compare(case, names, source, _TABLES.get(machine, {}))
-
-
-def _needs(case: Case) -> tuple[tuple[str, ...], FileSource]:
     value, member = metadata_value(case, KEY)
     if case.contract is not None and case.contract.needs.isa:
-        return case.contract.needs.isa, at_member(case, member or case.contract.member)
-    return tuple((value or "").split()), at_member(case, member)
+        lacking = tuple(name for name in case.contract.needs.isa if name not in case.host.cpu_flags)
+        return _findings(case, case.contract.needs.isa, lacking, (), at_member(case, case.contract.member))
+    names = tuple((value or "").split())
+    if not names:
+        return FIND.unchecked("the package does not say which instructions it was compiled for")
+    return _compare(case, names, at_member(case, member), _TABLES.get(machine, {}))
 
 
 def _compare(
@@ -81,12 +76,18 @@ def _compare(
     # Metadata written on another kind of machine: platform_mismatch speaks about that, the object decides.
     foreign = {name for other in _TABLES.values() if other is not table for name in other} - table.keys()
     wanted = [name for name in (name.lower() for name in names) if name not in foreign and name != "invalid_vec_isa"]
-    lacking = sorted({flag for name in wanted for flag in table.get(name, ()) if flag not in flags})
-    unknown = sorted(name for name in wanted if name not in table and name not in flags)
+    lacking = dict.fromkeys(flag for name in wanted for flag in table.get(name, ()) if flag not in flags)
+    unknown = tuple(name for name in wanted if name not in table and name not in flags)
+    return _findings(case, names, tuple(lacking), unknown, source)
+
+
+def _findings(
+    case: Case, names: tuple[str, ...], lacking: tuple[str, ...], unknown: tuple[str, ...], source: FileSource
+) -> list[Evidence]:
     if not lacking and not unknown:
         return []
     native = case.contract is not None and case.contract.needs.march_native
-    state = FIND.error if lacking else FIND.warn
+    state = FIND.error if _certain(case, lacking) else FIND.warn
     missing = ", ".join(lacking or unknown)
     return [
         state(
@@ -96,14 +97,20 @@ def _compare(
             expected=f"only instructions of this CPU ({case.host.cpu_model or case.host.machine})",
             source=source,
             facts={
-                "needs": tuple(names),
-                "missing": tuple(lacking),
-                "unknown": tuple(unknown),
+                "needs": names,
+                "missing": lacking,
+                "unknown": unknown,
                 "march_native": native,
                 "cpu": case.host.cpu_model,
             },
         )
     ]
+
+
+def _certain(case: Case, lacking: tuple[str, ...]) -> bool:
+    """Whether something that lacks is used for sure, and not merely permitted to the compiler."""
+    named = {flag for word in (metadata_value(case, KEY)[0] or "").lower().split() for flag in _X86.get(word, ())}
+    return any(flag in named or not flag.startswith(_BY_REQUEST) for flag in lacking)
 
 
 CHECK = Check(

@@ -91,9 +91,18 @@ def test_isa(isa, flags, expected):
     assert ask("isa_mismatch", case(with_values(AOTI_CPU_ISA=isa), cpu_flags=flags)) == expected
 
 
-def test_isa_of_the_compile_flags_wins():
-    given = contract({"isa": ("avx512f", "amx-tile")})
-    assert first("isa_mismatch", case(contract=given)).facts["missing"] == ("amx_tile",)
+@pytest.mark.parametrize(
+    ("isa", "metadata", "expected"),
+    [
+        (("avx512f", "avx512_ifma"), "AVX2", [("isa", ERROR)]),
+        (("avx512f", "amx_tile"), "AVX512", [("isa", WARN)]),
+        (("avx512f", "amx_tile"), "AMX_TILE", [("isa", ERROR)]),
+        (("avx512f",), "AMX AVX1024", []),
+    ],
+)
+def test_isa_of_the_compile_flags_wins(isa, metadata, expected):
+    given = case(with_values(AOTI_CPU_ISA=metadata), contract=contract({"isa": isa}))
+    assert ask("isa_mismatch", given) == expected
 
 
 @pytest.mark.parametrize(
