@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import ConstantSpec, Contract, Dim, KernelCall, LeafSpec, OutputSpec
 from aotidoctor.model.evidence import Evidence
-from aotidoctor.model.inputs import InputSet, LeafValue, PlainValue, TensorDesc
+from aotidoctor.model.inputs import LeafValue, PlainValue, TensorDesc
 from aotidoctor.model.report import Report
 from aotidoctor.reports.text import one_line, plural
 
@@ -24,22 +24,34 @@ class LeafRow:
 
 
 def leaf_rows(report: Report) -> tuple[LeafRow, ...]:
-    """Every leaf of the contract beside what was passed for it, then what was passed and not expected."""
+    """Every leaf of the contract beside what was passed for it, then what was passed and not expected.
+
+    Strides are shown where they may matter: in a marked row, and where those passed are not the ordinary ones.
+    """
     contract, inputs = report.case.contract, report.case.inputs
     given = dict(inputs.leaves()) if inputs is not None else {}
-    specs = contract.leaves if contract is not None else ()
-    rows = [_row(spec.path, leaf_text(spec), given.get(spec.path), inputs, report.findings) for spec in specs]
-    known = {spec.path for spec in specs}
-    expected = "not expected" if contract is not None else "unknown"
-    rows += [_row(path, expected, value, inputs, report.findings) for path, value in given.items() if path not in known]
-    return tuple(rows)
+    specs = {spec.path: spec for spec in contract.leaves} if contract is not None else {}
+    return tuple(_row(report, path, specs.get(path), given.get(path)) for path in dict.fromkeys((*specs, *given)))
 
 
-def _row(
-    path: str, expected: str, value: LeafValue | None, inputs: InputSet | None, findings: Sequence[Evidence]
-) -> LeafRow:
-    observed = None if inputs is None else "missing" if value is None else value_text(value)
-    return LeafRow(path=one_line(path, 120), expected=expected, observed=observed, mark=_mark(path, findings))
+def _row(report: Report, path: str, spec: LeafSpec | None, value: LeafValue | None) -> LeafRow:
+    mark = _mark(path, report.findings)
+    strides = bool(mark) or (isinstance(value, TensorDesc) and not _is_ordinary(value))
+    unexpected = "unknown" if report.case.contract is None else "not expected"
+    expected = unexpected if spec is None else leaf_text(spec, strides=strides)
+    observed = "missing" if value is None else value_text(value, strides=strides)
+    shown = None if report.case.inputs is None else observed
+    return LeafRow(path=one_line(path, 120), expected=expected, observed=shown, mark=mark)
+
+
+def _is_ordinary(value: TensorDesc) -> bool:
+    """True for the strides of a tensor that was just made; a dim of size 1 may have any."""
+    step = 1
+    for size, stride in zip(reversed(value.shape), reversed(value.stride or ()), strict=False):
+        if size != 1 and stride != step:
+            return False
+        step *= size
+    return True
 
 
 def _mark(path: str, findings: Sequence[Evidence]) -> str:
@@ -53,13 +65,13 @@ def names_leaf(subject: str | None, path: str) -> bool:
     return subject is not None and (subject == path or subject.startswith(f"{path}."))
 
 
-def leaf_text(spec: LeafSpec) -> str:
+def leaf_text(spec: LeafSpec, *, strides: bool = True) -> str:
     """``float32[s77:2..64, 16] (16, 1) cpu``; what is unknown is ``?``."""
     if spec.kind == "constant":
         return "a value baked in at export" + (f" ({spec.dtype})" if spec.dtype else "")
     if spec.kind == "unknown":
         return "unknown"
-    return tensor_text(spec.dtype, spec.dims, spec.rank, spec.strides, spec.device_type)
+    return tensor_text(spec.dtype, spec.dims, spec.rank, spec.strides if strides else None, spec.device_type)
 
 
 def tensor_text(
@@ -95,7 +107,7 @@ def dim_text(dim: Dim) -> str:
     return f"{name}:{low}..{high}" if name else f"{low}..{high}"
 
 
-def value_text(value: LeafValue) -> str:
+def value_text(value: LeafValue, *, strides: bool = True) -> str:
     """What was passed, in the words of ``leaf_text``, with whatever makes it unusual."""
     match value:
         case PlainValue(type="ndarray", dtype=dtype, shape=shape):
@@ -105,12 +117,12 @@ def value_text(value: LeafValue) -> str:
         case PlainValue(type=kind, text=text):
             return f"{kind} {one_line(text, 60)}"
         case TensorDesc():
-            return _tensor_value(value)
+            return _tensor_value(value, strides=strides)
 
 
-def _tensor_value(value: TensorDesc) -> str:
+def _tensor_value(value: TensorDesc, *, strides: bool) -> str:
     sizes = ", ".join(map(str, value.shape))
-    steps = f" ({_tuple_text([str(step) for step in value.stride])})" if value.stride else ""
+    steps = f" ({_tuple_text([str(step) for step in value.stride])})" if value.stride and strides else ""
     flags = [name for name, on in (("conj", value.conj), ("neg", value.neg), ("quantized", value.quantized)) if on]
     if value.layout != "strided":
         flags.append(value.layout)

@@ -7,6 +7,7 @@ contract, host and what was not checked come after it. Text of others is never t
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Mapping, Sequence
 from typing import TextIO
 
@@ -19,12 +20,15 @@ from aotidoctor.reports import terminal_facts as facts
 from aotidoctor.reports import view
 from aotidoctor.reports.contract_view import LeafRow, leaf_rows
 from aotidoctor.reports.terminal_layout import Layout
-from aotidoctor.reports.text import one_line, plural, seconds, tail
+from aotidoctor.reports.text import head, one_line, plural, seconds, tail
 
 _TONES = {"good": "bold green", "bad": "bold red", "unsure": "bold yellow", "partial": "bold magenta"}
 _MARKS = {"": " ", "warn": "!", "error": "x"}
 _STYLES = {"": "", "info": "dim", "warn": "yellow", "error": "red"}
 _LEAVES_SHOWN = 24
+_NOISE = re.compile(
+    r"^frame #\d+: |^<omitting python frames>|[/\\]aotidoctor[/\\]worker[/\\]|^Extension modules: |^\s*$"
+)
 
 
 def text(report: Report, *, stream: TextIO, environ: Mapping[str, str], detail: int = 0) -> str:
@@ -71,8 +75,8 @@ def render(report: Report, console: Console, *, detail: int = 0) -> None:
 
 
 def _first_screen(report: Report, out: Layout) -> None:
-    head = view.headline(report)
-    out.headline(head.word, head.text, style=_TONES[head.tone])
+    verdict = view.headline(report)
+    out.headline(verdict.word, verdict.text, style=_TONES[verdict.tone])
     if view.has_artifact(report):
         out.line(Text(f" {view.artifact_text(report)}", style="dim"))
     if note := view.partial_note(report):
@@ -90,7 +94,7 @@ def _first_screen(report: Report, out: Layout) -> None:
 def _case(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
     _others(report, out)
     _plan(report, out)
-    _evidence(report, out, calm=calm)
+    _evidence(report, out, calm=calm, detail=detail)
     if not calm:
         _runs(report, out, detail)
         _contract(report, out, detail)
@@ -132,21 +136,26 @@ def _plan(report: Report, out: Layout) -> None:
         return
     out.title("Plan")
     for number, step in enumerate(report.plan, 1):
-        out.row(f"{number}.", one_line(step, 400))
+        out.pair(Text(f" {number:>2}."), Text(one_line(step, 400)))
 
 
-def _evidence(report: Report, out: Layout, *, calm: bool) -> None:
-    shown = [item for item in report.findings if not calm or item.severity.rank > 0]
+def _evidence(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
+    shown = [item for item in report.findings if detail > 0 or item.severity.rank > 0]
+    hidden = len(report.findings) - len(shown)
     if not shown:
         return
     out.title("Evidence")
     for item in shown:
-        where = " · ".join(word for word in (one_line(item.subject or "", 80), view.source_text(item.source)) if word)
+        source = view.source_text(item.source) if detail > 0 else view.short_source(item.source)
+        where = " · ".join(word for word in (one_line(item.subject or "", 80), source) if word)
         severity = (f"{item.severity.value:<6}", _STYLES[item.severity.value])
         out.pair(Text.assemble(f" {item.id:<4}", severity, f"{item.code} {item.kind}"), Text(where, style="dim"))
-        for label, words in (("observed", item.observed), ("expected", item.expected), ("", item.message)):
+        message = "" if detail <= 0 and view.adds_nothing(item) else item.message
+        for label, words in (("observed", item.observed), ("expected", item.expected), ("", message)):
             if words:
                 out.row(label, one_line(words), indent=4)
+    if hidden and not calm:
+        out.line(Text(f" and {plural(hidden, 'note')} without a complaint (-v shows all)", style="dim"))
 
 
 def _runs(report: Report, out: Layout, detail: int) -> None:
@@ -171,19 +180,32 @@ def _runs(report: Report, out: Layout, detail: int) -> None:
 
 
 def _printed(outcome: Outcome, out: Layout, detail: int) -> None:
-    """What a child said: its last lines, or all that was kept."""
-    room = (400, 4000, 20000)[detail]
-    parts = [("stdout", outcome.stdout_tail), ("stderr", outcome.stderr_tail)]
-    if outcome.error is not None:
-        told = outcome.error.traceback if detail > 0 and outcome.error.traceback else outcome.error.message
-        parts.insert(0, ("error", told))
-    if detail > 0:
-        changes = view.env_text(outcome.request.env)
-        parts.insert(0, ("command", f"{changes} {' '.join(outcome.argv)}".strip()))
+    """What a child said: the start of its exception or the end of its output, or all that was kept."""
+    parts = _last_words(outcome) if detail <= 0 else _all_words(outcome, (4000, 20000)[detail > 1])
     for name, content in parts:
         if content.strip():
             out.line(Text(f" {outcome.id} {name}", style="dim"))
-            out.block(tail(content, room))
+            out.block(content)
+
+
+def _last_words(outcome: Outcome) -> list[tuple[str, str]]:
+    """The telling part: no frames of C++, of this program's own worker, no list of extension modules."""
+    error = outcome.error
+    printed = (outcome.stderr_tail if error is None else error.message).splitlines()
+    kept = "\n".join(line for line in printed if not _NOISE.search(line))
+    return [("stderr", tail(kept, 400))] if error is None else [("raised", head(kept, 6))]
+
+
+def _all_words(outcome: Outcome, room: int) -> list[tuple[str, str]]:
+    changes = view.env_text(outcome.request.env)
+    error = outcome.error
+    return [
+        ("was for", outcome.request.purpose),
+        ("command", f"{changes} {' '.join(outcome.argv)}".strip()),
+        ("raised", tail(error.traceback or error.message, room) if error is not None else ""),
+        ("stdout", tail(outcome.stdout_tail, room)),
+        ("stderr", tail(outcome.stderr_tail, room)),
+    ]
 
 
 def _contract(report: Report, out: Layout, detail: int) -> None:
@@ -221,10 +243,10 @@ def _not_checked(report: Report, out: Layout, detail: int) -> None:
     out.title("Not checked")
     grouped: dict[str, list[str]] = {}
     for item in report.not_checked:
-        reason = one_line(item.reason, 200) if detail > 0 else one_line(item.reason, 100)
-        grouped.setdefault(reason, []).append(f"{item.name} ({item.code})" if detail > 0 else item.name)
+        name = f"{item.name} ({item.code})" if detail > 0 else item.name
+        grouped.setdefault(one_line(item.reason, 200 if detail > 0 else 100), []).append(name)
     for reason, names in grouped.items():
-        out.paragraph(f" {reason}: {', '.join(names)}")
+        out.paragraph(f"{', '.join(names)}: {reason}")
 
 
 def _footer(report: Report, out: Layout) -> None:

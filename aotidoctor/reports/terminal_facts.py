@@ -23,8 +23,9 @@ def package(report: Report, out: Layout, detail: int) -> None:
     artifact, contract = report.case.artifact, report.case.contract
     _findings(report, out)
     _archive(artifact, out)
+    loaded = report.case.model.name if report.case.model is not None else None
     for model in artifact.models:
-        _model(model, out, chosen=report.case.model is not None and model.name == report.case.model.name)
+        _model(model, out, chosen=len(artifact.models) > 1 and model.name == loaded)
     if contract is None:
         out.title("Contract")
         out.paragraph("not readable from this file without running it")
@@ -109,7 +110,8 @@ def _model(model: ModelEntry, out: Layout, *, chosen: bool) -> None:
     if model.gpu_code:
         rows.append(("GPU code", plural(len(model.gpu_code), "file") + f" for {', '.join(model.gpu_targets) or '?'}"))
     title = f"Model {model.name}" + (" (this one is loaded)" if chosen else "")
-    _pairs(title, tuple(row for row in rows if row[1]), out)
+    # Wrapper and kernel have a metadata file each, mostly with equal values.
+    _pairs(title, tuple(row for row in dict.fromkeys(rows) if row[1]), out)
 
 
 def _shared_object(item: SharedObject) -> str:

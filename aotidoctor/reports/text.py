@@ -38,6 +38,14 @@ def tail(text: str, characters: int) -> str:
     return f"… ({len(clean) - len(kept)} characters before this)\n{kept}"
 
 
+def head(text: str, lines: int) -> str:
+    """The first ``lines`` of ``plain`` text, each cut to a readable length, with the count of what is missing."""
+    every = plain(text).strip("\n").split("\n")
+    shown = [line if len(line) <= 400 else f"{line[:400]}…" for line in every[:lines]]
+    more = len(every) - len(shown)
+    return "\n".join([*shown, *([f"… ({plural(more, 'more line')})"] if more else [])])
+
+
 def size(count: int) -> str:
     """Bytes for a person: ``1.5 MiB``."""
     value = float(count)

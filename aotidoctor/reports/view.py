@@ -61,6 +61,8 @@ def _calm(report: Report) -> Headline:
         return Headline(word="HOST", text=host_view.summary(report.case.host), tone="good")
     if report.command == "inspect":
         return Headline(word="PACKAGE", text=contract_view.summary(report.case), tone="good")
+    if report.plan:
+        return Headline(word="PLAN", text=f"{plural(len(report.plan), 'rung')}; nothing was run", tone="good")
     if not report.runs:
         return Headline(word="HEALTHY", text="nothing wrong found; nothing was run", tone="good")
     calls = sum(1 for outcome in report.runs if not outcome_failed(outcome))
@@ -200,6 +202,20 @@ def source_text(source: Source | None) -> str:
             return f"{run} {stream}" + (f":{line}" if line is not None else "")
         case None:
             return ""
+
+
+def short_source(source: Source | None) -> str:
+    """``source_text`` without folders, and without the middle of a long hash."""
+    text = source_text(source).rpartition("/")[2]
+    return text if len(text) <= 44 else f"{text[:8]}…{text[-30:]}"
+
+
+def adds_nothing(finding: Evidence) -> bool:
+    """True when the message only repeats what was observed and expected."""
+    rest = finding.message
+    for told in (finding.observed, finding.expected, finding.subject or ""):
+        rest = rest.replace(told, "") if told else rest
+    return len(rest) < 40
 
 
 def env_text(env: Mapping[str, str | None]) -> str:
