@@ -15,11 +15,10 @@ from aotidoctor.runner.process import Watch
 from aotidoctor.runner.start import ONLY_ZYGOTE, Zygote, ZygoteLostError, child_environ, start_fresh
 
 # Read by libraries when they are loaded, or by torch when it is imported: a forked child would change them too late.
+# TORCH_SHOW_CPP_STACKTRACES is one of them (torch 2.13: set after the import it changes nothing).
 _READ_AT_START = re.compile(
     r"(LD|OMP|GOMP|KMP|MKL|OPENBLAS|MALLOC|GLIBC|CUDA|NVIDIA|PYTORCH|ATEN|TORCH|TORCHINDUCTOR|LC)_|PYTHON|LANG$"
 )
-# Read when the first C++ exception is made, and a warm worker has not seen one.
-_READ_LATE = frozenset({"TORCH_SHOW_CPP_STACKTRACES"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +116,7 @@ class Launcher:
 
 def needs_fresh(request: Request) -> bool:
     """Whether a fork of the warm worker would not be sound, or not be what was asked for."""
-    early = any(_READ_AT_START.match(name) and name not in _READ_LATE for name in request.env)
+    early = any(_READ_AT_START.match(name) for name in request.env)
     return request.fresh or early or any(not device.startswith("cpu") for device in _devices(request.payload))
 
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+from collections.abc import Callable, Iterable
 from typing import Any
 
 
 def describe(path: str, tensor: Any, *, values: bool) -> dict[str, Any]:
-    """``path``, ``dtype``, ``shape``, ``stride``, ``device``, ``numel``; with ``values`` also those of ``stats``."""
+    """``path``, ``dtype``, ``shape``, ``stride``, ``device``, ``numel``; with ``values`` also those of ``stats``.
+
+    Shape and stride are None where the layout has none (nested, sparse).
+    """
     facts: dict[str, Any] = {
         "path": path,
         "dtype": dtype_name(tensor),
-        "shape": [int(size) for size in tensor.shape],
-        "stride": _stride(tensor),
+        "shape": _ints(lambda: tensor.shape),
+        "stride": _ints(tensor.stride),
         "device": str(tensor.device),
         "numel": int(tensor.numel()),
     }
@@ -101,12 +105,15 @@ def storage(tensor: Any) -> int:
 
 
 def nbytes(tensor: Any) -> int:
-    """Bytes of the values."""
-    return int(tensor.numel() * tensor.element_size())
-
-
-def _stride(tensor: Any) -> list[int] | None:
+    """Bytes of the values; 0 for a layout that cannot tell."""
     try:
-        return [int(step) for step in tensor.stride()]
+        return int(tensor.numel() * tensor.element_size())
+    except (RuntimeError, NotImplementedError):
+        return 0
+
+
+def _ints(read: Callable[[], Iterable[Any]]) -> list[int] | None:
+    try:
+        return [int(number) for number in read()]
     except (RuntimeError, NotImplementedError):
         return None

@@ -71,7 +71,15 @@ def test_the_zygote_has_no_threads_when_it_forks(runner: Runner) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["OMP_NUM_THREADS", "LD_PRELOAD", "PYTHONHASHSEED", "CUDA_LAUNCH_BLOCKING", "MALLOC_PERTURB_"]
+    "name",
+    [
+        "OMP_NUM_THREADS",
+        "LD_PRELOAD",
+        "PYTHONHASHSEED",
+        "CUDA_LAUNCH_BLOCKING",
+        "TORCH_SHOW_CPP_STACKTRACES",
+        "MALLOC_PERTURB_",
+    ],
 )
 def test_what_is_read_at_start_needs_a_fresh_process(name: str) -> None:
     from aotidoctor.runner.launch import needs_fresh
@@ -79,7 +87,7 @@ def test_what_is_read_at_start_needs_a_fresh_process(name: str) -> None:
     assert needs_fresh(request("slow", env={name: "1"}))
 
 
-@pytest.mark.parametrize("name", ["AOTI_RUNTIME_CHECK_INPUTS", "TORCH_SHOW_CPP_STACKTRACES", "TMPDIR", "LANGUAGE"])
+@pytest.mark.parametrize("name", ["AOTI_RUNTIME_CHECK_INPUTS", "TMPDIR", "LANGUAGE"])
 def test_what_is_read_later_can_be_forked(name: str) -> None:
     from aotidoctor.runner.launch import needs_fresh
 

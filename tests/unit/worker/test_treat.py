@@ -1,0 +1,168 @@
+"""Treatment steps on real tensors. They need torch, no package and no process."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from aotidoctor.worker.call import Call
+from aotidoctor.worker.channel import Channel
+from aotidoctor.worker.treat import apply, prepare
+from aotidoctor.worker.treat_errors import TreatmentError
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed"),
+]
+
+
+class Point(NamedTuple):
+    x: Any
+    y: Any
+
+
+def treated(steps: list[dict[str, Any]], *args: Any, **kwargs: Any) -> Call:
+    return apply(steps, Call(args=args, kwargs=kwargs), [])
+
+
+def test_cast_keeps_values_and_says_so() -> None:
+    import torch
+
+    applied: list[str] = []
+    call = Call(args=(torch.tensor([1, 2], dtype=torch.int32),), kwargs={})
+    (new,) = apply([{"op": "cast", "path": "args[0]", "dtype": "int64"}], call, applied).args
+    assert new.dtype is torch.int64
+    assert new.tolist() == [1, 2]
+    assert applied == ["cast args[0] int32→int64"]
+
+
+def test_contiguous_and_given_strides() -> None:
+    import torch
+
+    base = torch.arange(6.0).reshape(2, 3)
+    plain = treated([{"op": "contiguous", "path": "args[0]", "stride": None}], base.t()).args[0]
+    given = treated([{"op": "contiguous", "path": "args[0]", "stride": [1, 2]}], base).args[0]
+    assert plain.is_contiguous()
+    assert given.stride() == (1, 2)
+    assert torch.equal(given, base)
+    with pytest.raises(TreatmentError):
+        treated([{"op": "contiguous", "path": "args[0]", "stride": [1]}], base)
+
+
+@pytest.mark.parametrize(("size", "rows"), [(2, [0, 1]), (5, [0, 1, 2, 2, 2])])
+def test_clamp_dim_cuts_or_repeats_the_last(size: int, rows: list[int]) -> None:
+    import torch
+
+    base = torch.arange(3)
+    assert treated([{"op": "clamp_dim", "path": "args[0]", "dim": 0, "size": size}], base).args[0].tolist() == rows
+
+
+def test_values() -> None:
+    import torch
+
+    base = torch.tensor([float("nan"), -1.0, 0.0, float("inf")])
+    steps = [
+        {"op": "nan_to_num", "path": "args[0]"},
+        {"op": "clamp_values", "path": "args[0]", "low": 0, "high": 5},
+        {"op": "replace_value", "path": "args[0]", "old": 0, "new": 1},
+    ]
+    assert treated(steps, base).args[0].tolist() == [1.0, 1.0, 1.0, 1.0]
+    assert base.isnan().any(), "the user's tensor was changed"
+
+
+def test_lazy_bits_sparse_and_quantised() -> None:
+    import torch
+
+    conj = treated([{"op": "resolve", "path": "args[0]"}], torch.tensor([1 + 2j]).conj()).args[0]
+    assert not conj.is_conj()
+    assert conj.tolist() == [1 - 2j]
+    sparse = treated([{"op": "dense", "path": "args[0]"}], torch.eye(2).to_sparse()).args[0]
+    assert sparse.layout is torch.strided
+    quantised = torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8)
+    assert not treated([{"op": "dense", "path": "args[0]"}], quantised).args[0].is_quantized
+
+
+def test_leaf_inside_dict_list_and_namedtuple() -> None:
+    import torch
+
+    value = {"a": [torch.zeros(1), 3], "p": Point(torch.zeros(1), 2)}
+    steps = [
+        {"op": "to_tensor", "path": "args[0]['a'][1]", "dtype": "int64"},
+        {"op": "set", "path": "args[0]['p'].y", "value": 9},
+    ]
+    new = treated(steps, value).args[0]
+    assert new["a"][1].dtype is torch.int64
+    assert new["p"].y == 9
+    assert type(new["p"]) is Point
+
+
+def test_star_means_each_tensor() -> None:
+    import torch
+
+    call = treated([{"op": "cast", "path": "*", "dtype": "float64"}], torch.zeros(1), 2, w=torch.zeros(1))
+    assert call.args[0].dtype is call.kwargs["w"].dtype is torch.float64
+    assert call.args[1] == 2
+
+
+def test_tree_is_built_from_a_template() -> None:
+    call = treated(
+        [
+            {
+                "op": "tree",
+                "args": {"tuple": [{"dict": [["b", {"leaf": "args[1]"}], ["a", {"leaf": "args[0]"}]]}]},
+                "kwargs": {"dict": [["k", {"value": 7}]]},
+            }
+        ],
+        1,
+        2,
+    )
+    assert call.args == ({"b": 2, "a": 1},)
+    assert list(call.args[0]) == ["b", "a"]
+    assert call.kwargs == {"k": 7}
+
+
+@pytest.mark.parametrize(
+    ("path", "args", "kwargs"),
+    [("args[1]", (1, 3), {"k": {"x": 5}}), ("kwargs['k']['x']", (1, 2, 3), {"k": {}}), ("kwargs['k']", (1, 2, 3), {})],
+)
+def test_drop(path: str, args: tuple[int, ...], kwargs: dict[str, Any]) -> None:
+    call = treated([{"op": "drop", "path": path}], 1, 2, 3, k={"x": 5})
+    assert (call.args, call.kwargs) == (args, kwargs)
+
+
+def test_insert_makes_the_tensor_it_is_told() -> None:
+    step = {"op": "insert", "path": "args[1]", "tensor": {"tensor": {"dtype": "float32", "shape": [2], "data": [1, 2]}}}
+    call = treated([step], "a", "b")
+    assert (call.args[0], call.args[2]) == ("a", "b")
+    assert call.args[1].tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"op": "cast", "path": "args[7]", "dtype": "int64"},
+        {"op": "cast", "path": "args[0]", "dtype": "int65"},
+        {"op": "drop", "path": "args[7]"},
+        {"op": "drop", "path": "nowhere"},
+        {"op": "tree", "args": {"tuple": [{"leaf": "args[7]"}]}, "kwargs": {"dict": []}},
+    ],
+)
+def test_a_step_that_cannot_be_applied_raises(step: dict[str, Any]) -> None:
+    import torch
+
+    with pytest.raises(TreatmentError):
+        treated([step], torch.zeros(1))
+
+
+def test_steps_on_the_payload(tmp_path: Path) -> None:
+    channel = Channel(tmp_path / "channel", user_cwd=tmp_path, run_dir=tmp_path)
+    payload = {"threads": None, "treatment": [{"op": "threads", "n": 2}, {"op": "model_name", "name": "b"}]}
+    new, applied = prepare(payload, channel)
+    assert (new["threads"], new["model_name"]) == (2, "b")
+    assert len(applied) == 2
+    assert payload["threads"] is None
+    with pytest.raises(TreatmentError):
+        prepare({"treatment": [{"op": "pray"}]}, channel)
