@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import runpy
 import select
 import shutil
@@ -23,16 +24,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 from foundry import build, ops
 from foundry.cases import Call, Case, Kit
+from foundry.place import cache_dir
 from foundry.registry import BY_NAME, CASES
 
 RECORD = Path(__file__).with_name("plain.json")
 SECONDS = 20
-
-
-def cache_dir() -> Path:
-    """Where compiled packages are kept: ``AOTIDOCTOR_TEST_CACHE``, else in the user's cache."""
-    named = os.environ.get("AOTIDOCTOR_TEST_CACHE")
-    return Path(named) if named else Path.home() / ".cache" / "aotidoctor-tests"
 
 
 def _load_inputs(call: Call):
@@ -55,8 +51,8 @@ def _load_inputs(call: Call):
 def _set_up(call: Call):
     import torch
 
-    torch.set_num_threads(os.cpu_count() or 1)
     options = dict(zip(call.options[::2], call.options[1::2], strict=True))
+    torch.set_num_threads(int(options.get("--threads", os.cpu_count() or 1)))
     if "--custom-op-library" in options:
         torch.ops.load_library(options["--custom-op-library"])
     space = runpy.run_path(str(call.setup)) if call.setup else {}
@@ -124,7 +120,7 @@ def _refer(kit: Kit, case: Case, call: Call, say: Callable[[str], None]) -> None
         args, kwargs = _load_inputs(call)
         expected = torch.export.load(str(kit.exported(case.base))).module()(*args, **kwargs)
     except BaseException as error:
-        say(f"result reference raises {type(error).__name__}: {str(error).splitlines()[0][:100]}")
+        say(f"result reference raises {type(error).__name__}: {_scrub((str(error).splitlines() or [''])[0])}")
         return
     outputs = call.model.with_name("outputs.pt")
     if not outputs.exists():
@@ -147,9 +143,13 @@ def _guarded(body: Callable[[Callable[[str], None]], None], say: Callable[[str],
     try:
         body(say)
     except BaseException as error:
-        first = (str(error).strip().splitlines() or [""])[0]
-        say(f"result {type(error).__name__}: {first[:140]}")
+        say(f"result {_first_line(error)}")
     say("done")
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {_scrub(lines[0])}"
 
 
 def _watch(reader: int, pid: int) -> tuple[list[str], str]:
@@ -168,6 +168,12 @@ def _watch(reader: int, pid: int) -> tuple[list[str], str]:
     if os.WIFSIGNALED(status):
         return data.decode().splitlines(), signal.Signals(os.WTERMSIG(status)).name
     return data.decode().splitlines(), f"exit({os.WEXITSTATUS(status)})"
+
+
+def _scrub(text: str) -> str:
+    """Without what changes from run to run: temporary names, colours, addresses."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    return re.sub(r"/\S*/|0x[0-9a-f]+", "…/", text)[:110]
 
 
 def _child(body: Callable[[Callable[[str], None]], None], where: Path, env: dict[str, str]) -> tuple[list[str], str]:

@@ -30,7 +30,9 @@ FILES = ("model.pt2", "sample.pt", "exported.pt2")
 def _machine() -> str:
     """Torch, compiler and instruction set: what decides whether a compiled package is still good here."""
     gxx = shutil.which("g++")
-    compiler = subprocess.run([gxx, "-dumpfullversion"], capture_output=True, text=True, check=False).stdout if gxx else "none"
+    compiler = (
+        subprocess.run([gxx, "-dumpfullversion"], capture_output=True, text=True, check=False).stdout if gxx else "none"
+    )
     cpuinfo = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
     flags = next((line for line in cpuinfo.splitlines() if line.startswith("flags")), "")
     return f"{importlib.metadata.version('torch')}|{compiler.strip()}|{flags}|{os.cpu_count()}"

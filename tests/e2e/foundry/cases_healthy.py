@@ -125,7 +125,7 @@ CORES = str(os.cpu_count() or 1)
 CONTROLS: tuple[Case, ...] = tuple(
     called(f"ok_{name}", name)
     for name in ("pointwise", "embedding", "mlp", "kwargs", "nested", "linear", "masked", "constants", "gather",
-                 "integers", "div8", "complex", "conv", "numeric", "item", "cube", "total", "blob")
+                 "integers", "div8", "complex", "conv", "numeric", "item", "cube", "total", "blob", "mmapped")
 )  # fmt: skip
 
 CASES: tuple[Case, ...] = (

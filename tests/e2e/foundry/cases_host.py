@@ -26,7 +26,6 @@ def _metadata(**changes):
     return lambda members: edit.edit_metadata(members, **changes)
 
 
-
 PE = b"MZ\x90\x00" + bytes(56) + b"\x80\x00\x00\x00" + bytes(64) + b"PE\x00\x00\x64\x86" + bytes(4000)
 MACHO = b"\xcf\xfa\xed\xfe\x0c\x00\x00\x01" + bytes(4000)
 BITS_32 = b"\x7fELF\x01\x01\x01" + bytes(9) + b"\x03\x00\x03\x00" + bytes(4000)
@@ -69,9 +68,8 @@ CASES: tuple[Case, ...] = (
         so, "AOTInductorModelContainerCreateWithDevice", "AOTInductorModelContainerCreateWithDevixx")), "abi-mismatch",
         "AOTInductorModelContainerCreateWithDevice", also=("artifact-corrupt", "artifact-incomplete")),
     called("host_threads_8", "total", "threads-exceed-build", setup=THREADS.format(8)),
-    called("host_threads_32", "total", "threads-exceed-build", setup=THREADS.format(32)),
+    called("host_threads_32", "total", "threads-exceed-build", options=("--threads", "32")),
     called("host_tmpdir_missing", "linear", "tmpdir", "TMPDIR", env={"TMPDIR": "{where}/gone"}),
     called("host_tmpdir_is_file", "linear", "tmpdir", "TMPDIR", env={"TMPDIR": "{where}/sample.pt"}),
     called("host_tmpdir_readonly", "linear", "tmpdir", "TMPDIR", env={"TMPDIR": "/proc/self"}),
 )  # fmt: skip
-

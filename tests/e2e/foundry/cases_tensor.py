@@ -11,7 +11,6 @@ def _torch():
     return torch
 
 
-
 def _dtype(dtype: str):
     return lambda x, y: (x, y.to(getattr(_torch(), dtype)))
 

@@ -187,4 +187,3 @@ COUNT_CASES: tuple[Case, ...] = (
 )  # fmt: skip
 
 CASES: tuple[Case, ...] = (*FILE_CASES, *TREE_CASES, *KWARG_CASES, *COUNT_CASES)
-

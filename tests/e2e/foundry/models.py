@@ -189,7 +189,7 @@ def misbehave() -> Built:
 
     class Misbehave(torch.nn.Module):
         def forward(self, x):
-            return torch.ops.zoo.misbehave(x + 1) * 2
+            return torch.ops.zoo.misbehave(x + 1) * 2 + x
 
     return Misbehave(), (torch.randn(4, 16),), {}, None
 
@@ -200,7 +200,7 @@ def scale() -> Built:
 
     class Scale(torch.nn.Module):
         def forward(self, x):
-            return torch.ops.zoopy.scale(x + 1, 2.0) * 2
+            return torch.ops.zoopy.scale(x + 1, 2.0) * 2 + x
 
     return Scale(), (torch.randn(16, 16),), {}, None
 
@@ -259,14 +259,25 @@ def batchnorm() -> Built:
 
 
 def empty() -> Built:
-    """Adds memory that nobody wrote."""
+    """Multiplies by memory that nobody wrote."""
     import torch
 
     class Empty(torch.nn.Module):
         def forward(self, x):
-            return x + torch.empty(64, 64)
+            return x @ torch.empty(64, 64)
 
     return Empty(), (torch.randn(64, 64),), {}, None
+
+
+def empty_folded() -> Built:
+    """Adds memory that nobody wrote; here the compiler puts NaN for it."""
+    import torch
+
+    class EmptyFolded(torch.nn.Module):
+        def forward(self, x):
+            return x + torch.empty(64, 64)
+
+    return EmptyFolded(), (torch.randn(64, 64),), {}, None
 
 
 def item() -> Built:
@@ -313,8 +324,8 @@ def linear() -> Built:
     class Linear(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.l = torch.nn.Linear(16, 8)
-            self.w = torch.nn.Parameter(torch.randn(8, 8))
+            self.l = torch.nn.Linear(16, 12)
+            self.w = torch.nn.Parameter(torch.randn(12, 8))
 
         def forward(self, x):
             return torch.relu(self.l(x)) @ self.w
@@ -346,6 +357,7 @@ MODELS: tuple[BaseModel, ...] = (
     BaseModel(name="dropout", build=dropout),
     BaseModel(name="batchnorm", build=batchnorm),
     BaseModel(name="empty", build=empty),
+    BaseModel(name="emptyfolded", build=empty_folded),
     BaseModel(name="item", build=item),
     BaseModel(name="cube", build=cube),
     BaseModel(name="total", build=total),
@@ -356,6 +368,7 @@ MODELS: tuple[BaseModel, ...] = (
     BaseModel(
         name="pickled", build=linear, config={"aot_inductor.package_constants_in_so": False, _OUTSIDE: "pickle_weights"}
     ),
+    BaseModel(name="mmapped", build=linear, config={"aot_inductor.force_mmap_weights": True}),
     BaseModel(name="cpponly", build=linear, config={"aot_inductor.package_cpp_only": True}),
 )
 

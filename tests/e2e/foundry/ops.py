@@ -34,8 +34,8 @@ at::Tensor misbehave(const at::Tensor& x) {
   if (mode == "ill") { __builtin_trap(); }
   if (mode == "bus") { std::raise(SIGBUS); }
   if (mode == "stack") { volatile char c = 0; return at::full_like(x, dive(&c, 0)); }
-  if (mode == "heap") { char* p = (char*)std::malloc(64); std::memset(p, 0x41, 4096); std::free(p); char* q = (char*)std::malloc(4096); std::free(q); }
-  if (mode == "double_free") { void* p = std::malloc(100000); std::free(p); std::free(p); }
+  if (mode == "heap") { for (int i = 0; i < 64; ++i) { char* volatile p = (char*)std::malloc(2000); std::memset(p, 0x41, 4096); std::free(p); } }
+  if (mode == "double_free") { void* volatile p = std::malloc(100000); std::free(p); std::free(p); }
   if (mode == "terminate") { []() noexcept { throw std::runtime_error("thrown where none may be"); }(); }
   if (mode == "throw_int") throw 42;
   if (mode == "throw_std") throw std::out_of_range("the index is beyond the vocabulary");

@@ -1,0 +1,53 @@
+"""Compiles the base models once per machine and hands out a folder per case."""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.util
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from foundry import build
+from foundry.cases import Kit
+from foundry.place import cache_dir
+
+BUILDER = Path(build.__file__)
+SECONDS = 1800
+
+
+@pytest.fixture(scope="session")
+def packages() -> Kit:
+    """The compiled base models; the first worker compiles what is missing, the others wait for it."""
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed")
+    if shutil.which("g++") is None:
+        pytest.skip("there is no g++ to compile packages with")
+    cache = cache_dir()
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        missing = build.missing(cache)
+        if missing:
+            command = [sys.executable, str(BUILDER), str(cache), *missing]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+            assert done.returncode == 0, done.stderr[-4000:]
+    return Kit(cache=cache)
+
+
+@pytest.fixture
+def case_dir(tmp_path: Path) -> Iterator[Path]:
+    """An empty folder, removed afterwards: hundreds of packages would fill the disk."""
+    room = tmp_path / "case"
+    room.mkdir()
+    yield room
+    for folder in [room, *room.rglob("*")]:
+        if folder.is_dir() and not folder.is_symlink():
+            folder.chmod(0o755)
+    shutil.rmtree(tmp_path, ignore_errors=True)

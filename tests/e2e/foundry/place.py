@@ -1,0 +1,12 @@
+"""Where compiled packages are kept."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def cache_dir() -> Path:
+    """``AOTIDOCTOR_TEST_CACHE`` if it is set, else a folder in the user's cache."""
+    named = os.environ.get("AOTIDOCTOR_TEST_CACHE")
+    return Path(named) if named else Path.home() / ".cache" / "aotidoctor-tests"
