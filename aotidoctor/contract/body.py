@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from aotidoctor.contract.text import Section, split_list
 
-_UNPACK = re.compile(r"auto (\w+) = std::move\(inputs\[(\d+)\]\);$")
+_UNPACK = re.compile(r"auto (\w+) = std::move\(inputs\[(\d{1,6})\]\);$")
 _CONSTANT = re.compile(
     r"(?:\[\[maybe_unused\]\] )?auto&? (\w+) = (?:\*?constants_->at\(\d+\)|std::move\(inputs\[\d+\]\));$"
 )
@@ -23,7 +23,7 @@ _REUSE = re.compile(r"(?:auto|RAIIAtenTensorHandle) (\w+) = std::move\((\w+)\);"
 _VIEW = re.compile(
     r"auto (\w+) = (?:wrap_with_raii_handle_if_needed\()?reinterpret_tensor_wrapper\((\w+), \d+, (\w+), "
 )
-_OUTPUT = re.compile(r"output_handles\[(\d+)\] = (?:(\w+)\.release\(\)|output_handles\[(\d+)\]|\w+\((\w+)\))")
+_OUTPUT = re.compile(r"output_handles\[(\d{1,6})\] = (?:(\w+)\.release\(\)|output_handles\[(\d{1,6})\]|\w+\((\w+)\))")
 _COMMENT = re.compile(r"// (?:Topologically Sorted |Unsorted )?Source Nodes: \[(.*?)\], Original ATen: \[(.*?)\]")
 _CHECKED_CALL = re.compile(r"AOTI_TORCH_ERROR_CODE_CHECK\((\w+)\((.*)\)\);")
 _CALL = re.compile(r"(?:kernels\.)?(\w+)\((.*)\);")
@@ -31,6 +31,7 @@ _HOUSEKEEPING = re.compile(
     r"AOTI_|__|printf$|sizeof$|if$|aoti_torch_(?:get_|new_uninitialized|check_inf|print_|save_|delete_|clone_preserve|"
     r"empty_strided|create_|warn|set_|grad_|dtype_|device_type_|assign_tensors)|std$|assert_size_stride$"
 )
+_LONGEST_ASSERTION = 20_000
 _TOKEN = re.compile(r"\b(?:arg\w+|[a-z]+\d+)\b")
 
 
@@ -160,7 +161,7 @@ class _BodyReader:
         self._note_use(line)
 
     def _assertion(self, line: str) -> None:
-        found = _ASSERT.search(line)
+        found = _ASSERT.search(line) if len(line) < _LONGEST_ASSERTION else None
         if found is None:
             self.body.unknown += "assert_size_stride" in line
             return

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from aotidoctor.contract.constructor import dtype_name
 from aotidoctor.contract.text import Section
 
-_COMPARE = re.compile(r"if \((-?\d+) != (\w+)_(size|stride)\[(\d+)\]\) \{$")
-_BOUND = re.compile(r"if \((\w+)_size\[(\d+)\] ([<>]) (-?\d+)\) \{$")
-_HANDLE = re.compile(r"(?:ConstantHandle|auto) (\w+) = (?:ConstantHandle\()?(input|output)_handles\[(\d+)\]\)?;$")
+_COMPARE = re.compile(r"if \((-?\d{1,19}) != (\w+)_(size|stride)\[(\d{1,3})\]\) \{$")
+_BOUND = re.compile(r"if \((\w+)_size\[(\d{1,3})\] ([<>]) (-?\d{1,19})\) \{$")
+_HANDLE = re.compile(r"(?:ConstantHandle|auto) (\w+) = (?:ConstantHandle\()?(input|output)_handles\[(\d{1,6})\]\)?;$")
 _DTYPE = re.compile(r"int32_t (\w+)_expected_dtype = (aoti_torch_dtype_\w+)\(\);$")
-_DEVICE = re.compile(r"int32_t (\w+)_expected_device_type = (\d+);$")
+_DEVICE = re.compile(r"int32_t (\w+)_expected_device_type = (\d{1,6});$")
 _PLAIN = re.compile(
     r"(?:$|[{}]|\) \{|std::stringstream |ss <<|<< |throw |AOTI_TORCH_ERROR_CODE_CHECK\(|AOTI_NOINLINE |static |Aten|"
     r"void |"

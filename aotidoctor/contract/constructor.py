@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from aotidoctor.contract.text import Section
 from aotidoctor.model.contract import ConstantSpec
 
-_BASE = re.compile(r"AOTInductorModelBase\(\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*,?([^{]*)\{")
-_INFO = re.compile(r"(inputs|constants|outputs)_info_\[(\d+)\]\.(\w+) = (.*);$")
+_BASE = re.compile(r"AOTInductorModelBase\(\s*(\d{1,6})\s*,\s*(\d{1,6})\s*,\s*(\d{1,6})\s*,?([^{]*)\{")
+_INFO = re.compile(r"(inputs|constants|outputs)_info_\[(\d{1,6})\]\.(\w+) = (.*);$")
 _RAW_STRING = re.compile(r'\s*R"\((.*?)\)"', re.DOTALL)
 _PLAIN_STRING = re.compile(r'\s*"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _DTYPE = re.compile(r"(?:cached_torch_dtype_|aoti_torch_dtype_|at::k)(\w+)")

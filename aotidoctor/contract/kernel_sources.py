@@ -17,9 +17,9 @@ from aotidoctor.model.contract import BoundCheck
 
 _FUNCTION = re.compile(r'extern "C"\s+(?:[A-Z_]+\s+)?void\s+(\w+)\(')
 _MARK = re.compile(
-    r"(?P<array>\w*acc\w*_arr)(?:\[|[^;\n]*\[\]>\()(?P<size>\d+|tid)[\])]"
+    r"(?P<array>\w*acc\w*_arr)(?:\[|[^;\n]*\[\]>\()(?P<size>\d{1,6}|tid)[\])]"
     r"|#pragma omp parallel(?P<parallel>[^\n]*)"
-    r"|int64_t num_thread = (?P<num_thread>\d+);"
+    r"|int64_t num_thread = (?P<num_thread>\d{1,6});"
     r"|(?P<thread_number>at::get_thread_num\(\))"
     r'|"(?P<bound>index out of bounds: [^"\n]*)'
     r"|(?P<random>normalized_rand_cpu|randn_cpu|randint64_cpu|tl\.randn?|triton_helpers\.randint64|tl\.randint)\("

@@ -14,7 +14,7 @@ from aotidoctor.model.contract import KernelCall
 PROXY = "aoti_torch_proxy_executor_call_function"
 _POINTER = re.compile(r"\s*\((const )?[\w:<>, ]+\*\)\((\w+)\.data_ptr\(\)\)|[^,]+")
 _HANDLES = re.compile(r"std::array<AtenTensorHandle, \d+>\{(.*?)\}\.(?:data|cbegin)\(\)|AtenTensorHandle\[\]\{(.*?)\}")
-_NODE = re.compile(r"proxy_executor, (\d+),")
+_NODE = re.compile(r"proxy_executor, (\d{1,6}),")
 _VIEWED = re.compile(r"(?:\w+\()*reinterpret_tensor_wrapper\((\w+),.*$")
 _RUNTIME = frozenset(("this->device_idx_", "stream", "kernels", "this->cubin_dir_"))
 _ARRAY_TYPE = re.compile(r"std::array<[^<>{}]*>")

@@ -14,9 +14,11 @@ from aotidoctor.contract.text import Section
 
 _FUNCTION = re.compile(r"^static (?:__attribute__\(\(noinline\)\)|inline)? ?void call_(\w+)\(", re.MULTILINE)
 _LOAD = re.compile(r'loadKernel\((?:"([^"]+)"|(\w+)),')
-_LAUNCH = re.compile(r"launchKernel\([\w.]+, (.+?), (.+?), (.+?), ([^,]+), ([^,]+), \w+, \w+\);")
+_LAUNCH = re.compile(r"launchKernel\([\w.]+, ([^,;\n]+), ([^,;\n]+), ([^,;\n]+), ([^,;\n]+), ([^,;\n]+), \w+, \w+\);")
 _OLD_LOAD = re.compile(r'kernels\.(\w+) = loadKernel\("([^"]+)"')
-_OLD_LAUNCH = re.compile(r"launchKernel\(\s*kernels\.(\w+),\s*(.+?),\s*(.+?),\s*(.+?),\s*([^,]+),\s*([^,]+),")
+_OLD_LAUNCH = re.compile(
+    r"launchKernel\(\s*kernels\.(\w+),\s*([^,;]+),\s*([^,;]+),\s*([^,;]+),\s*([^,;]+),\s*([^,;]+),"
+)
 _GRID = re.compile(r"uint32_t (grid_[012]) = (.+);")
 _PARAMETERS = re.compile(r"^\s*(?:const )?[\w:]+&? (\w+),?$", re.MULTILINE)
 

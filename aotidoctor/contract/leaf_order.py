@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from aotidoctor.model.contract import ConstantSpec
 
-_NAME = re.compile(r"arg(\d+)_\d+$")
+_NAME = re.compile(r"arg(\d{1,9})_\d+$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

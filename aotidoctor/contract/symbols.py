@@ -15,7 +15,8 @@ from aotidoctor.contract.body import Body
 from aotidoctor.model.expr import Expr, Num, Opaque, Sym, linear, parse_expr, product_of, substitute, sum_of
 from aotidoctor.model.rational import Rational
 
-_SIZE = re.compile(r"(\w+)_(size|stride)\[(\d+)\]$")
+_SIZE = re.compile(r"(\w+)_(size|stride)\[(\d{1,3})\]$")
+_LONGEST = 1000
 _ALIAS = re.compile(r"[a-z]+\d+$")
 
 
@@ -71,7 +72,7 @@ def _derived(
     expr = substitute(parse_expr(text), aliases)
     sources = [symbol for symbol in expr.symbols if symbol in places]
     if not sources:
-        if expr.symbols and expr.symbols <= definitions.keys():
+        if expr.symbols and expr.symbols <= definitions.keys() and len(str(expr)) < _LONGEST:
             aliases[name] = expr
         return
     definitions[name] = text
