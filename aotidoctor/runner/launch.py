@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aotidoctor.model.run import JsonObject, Request
+from aotidoctor.runner.lost import ZygoteLostError
 from aotidoctor.runner.places import RunDir
 from aotidoctor.runner.process import Watch
-from aotidoctor.runner.start import ONLY_ZYGOTE, Zygote, ZygoteLostError, child_environ, start_fresh
+from aotidoctor.runner.start import ONLY_ZYGOTE, Zygote, child_environ, start_fresh
 
 # Read by libraries when they are loaded, or by torch when it is imported: a forked child would change them too late.
 # TORCH_SHOW_CPP_STACKTRACES is one of them (torch 2.13: set after the import it changes nothing).

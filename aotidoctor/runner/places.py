@@ -10,8 +10,6 @@ shows as it does for the user; everything else lies in a directory that works.
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -49,6 +47,8 @@ def make_work_dir(environ: Mapping[str, str]) -> Path:
     """
     candidates = [environ.get("TMPDIR") or "/tmp", "/tmp", "/var/tmp", "/dev/shm", str(Path.cwd())]  # noqa: S108
     good = [place for place in candidates if _is_good(place)]
+    import tempfile  # noqa: PLC0415 - a command without runs should not pay for it
+
     for place in [*good, *candidates]:
         with suppress(OSError):
             return Path(tempfile.mkdtemp(prefix=PREFIX, dir=Path(place).absolute()))
@@ -78,6 +78,8 @@ def make_run_dir(work_dir: Path, run_id: str, tmp_base: str | None) -> RunDir:
 
 def remove_tree(path: Path) -> None:
     """Remove ``path`` and what is below, making directories writable where needed; what cannot go, stays."""
+    import shutil  # noqa: PLC0415 - likewise
+
     shutil.rmtree(path, ignore_errors=True)
     if path.exists():
         for parent, _, _ in os.walk(path):

@@ -17,18 +17,22 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
+from typing import TYPE_CHECKING
 
 from aotidoctor.model.run import ChildError, NotStarted, Outcome, Request
 from aotidoctor.runner.ending import End, classify
-from aotidoctor.runner.launch import Child, Launcher
+from aotidoctor.runner.lost import ZygoteLostError
 from aotidoctor.runner.memory import oom_kills, risen
 from aotidoctor.runner.output import Output
 from aotidoctor.runner.places import RunDir, make_run_dir, make_work_dir, remove_tree
 from aotidoctor.runner.process import kill_all
 from aotidoctor.runner.readout import Readout, read_channel
-from aotidoctor.runner.start import ZygoteLostError
 from aotidoctor.runner.wait import dump_stacks, wait_for_end
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from aotidoctor.runner.launch import Child, Launcher
 
 OnEvent = Callable[[str, str], None]
 """Called with the id of a run and the stage it was last seen in, about ten times a second."""
@@ -165,6 +169,9 @@ class Runner:
 
     def _open(self) -> Launcher:
         if self._launcher is None:
+            # Starting processes needs modules that a command without runs should not pay for.
+            from aotidoctor.runner.launch import Launcher  # noqa: PLC0415
+
             self._work_dir = make_work_dir(self._environ)
             self._launcher = Launcher(
                 python=self._python,

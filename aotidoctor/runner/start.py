@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aotidoctor.model.run import ChildError, JsonObject
+from aotidoctor.runner.lost import ZygoteLostError
 from aotidoctor.runner.process import MARKER
 
 WORKER = str(Path(__file__).absolute().parent.parent / "worker" / "__main__.py")
@@ -77,14 +78,6 @@ def _spawn(argv: tuple[str, ...], environ: Mapping[str, str], directory: Path, k
             pass_fds=keep,
         )
     return Spawned(process=process, argv=argv)
-
-
-class ZygoteLostError(Exception):
-    """The zygote does not answer any more, or never did. ``error`` is set when torch could not be imported."""
-
-    def __init__(self, reason: str, error: ChildError | None = None) -> None:
-        super().__init__(reason)
-        self.error = error
 
 
 class Zygote:

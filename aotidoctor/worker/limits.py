@@ -19,10 +19,17 @@ _M_PERTURB = -6
 
 
 def die_with_parent(parent: int) -> None:
-    """Ask the kernel to kill this process when ``parent`` ends; ends at once when that was earlier."""
+    """Ask the kernel to kill this process when the one that started it ends; leave at once if ``parent`` is gone.
+
+    The two differ when ``python`` is a wrapper that starts the interpreter as a child of its own.
+    """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-    if os.getppid() != parent:
+    try:
+        os.kill(parent, 0)
+    except ProcessLookupError:
         os._exit(125)
+    except PermissionError:
+        pass
 
 
 def no_core_file() -> None:

@@ -296,3 +296,12 @@ def test_oom_kill_is_recognised_by_the_kernels_counter(runner: Runner, monkeypat
     ending = runner.run(request("kill_self")).ending
     assert isinstance(ending, OutOfMemory)
     assert "from 1 to 2" in ending.reason
+
+
+def test_python_that_is_a_wrapper(tmp_path: Path, runner: Runner, tmp_base: Path) -> None:
+    wrapper = tmp_path / "python"
+    wrapper.write_text(f'#!/bin/sh\n{sys.executable} "$@"\nexit $?\n')
+    wrapper.chmod(0o755)
+    with Runner(environ={**os.environ, "TMPDIR": str(tmp_base)}, python=str(wrapper)) as wrapped:
+        assert wrapped.run(request("slow")).ending == Exited(code=0, done=True)
+        assert wrapped.run(request("hang", timeout=0.5)).ending == TimedOut(limit=0.5)
