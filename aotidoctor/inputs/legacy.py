@@ -87,16 +87,17 @@ def _resolver(storages: dict[str, Storage]) -> Callable[[StorageId], Storage]:
     return resolve
 
 
-def nested_storage(path: str) -> Callable[[bytes], Storage]:
+def nested_storage(path: str) -> Callable[[bytes | str], Storage]:
     """Resolve the torch files that ``pickle.dump`` embeds for storages; each holds one storage and nothing else.
 
     Every embedded file is a storage of its own, even with equal bytes: pickle does not keep tensors shared.
     """
-    known: dict[int, tuple[bytes, Storage]] = {}
+    known: dict[int, tuple[bytes | str, Storage]] = {}
 
-    def resolve(data: bytes) -> Storage:
+    def resolve(data: bytes | str) -> Storage:
         if id(data) not in known:
-            known[id(data)] = data, _embedded(path, memoryview(data), len(known))
+            raw = data if isinstance(data, bytes) else data.encode("latin-1", "replace")
+            known[id(data)] = data, _embedded(path, memoryview(raw), len(known))
         return known[id(data)][1]
 
     return resolve

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Protocol, cast
 
-from aotidoctor.inputs.describe import MAX_DEPTH
+from aotidoctor.inputs.describe import MAX_DEPTH, plain_value
+from aotidoctor.inputs.nodes import Value
 from aotidoctor.inputs.values import MAX_BYTES, summarise
 from aotidoctor.model.dtypes import ITEMSIZE, QUANTIZED
 from aotidoctor.model.errors import InputsError
@@ -75,7 +77,7 @@ def _tree(value: object, depth: int) -> Tree[LeafValue]:
 
 
 def _leaf(value: object) -> LeafValue:
-    if all(hasattr(value, name) for name in ("dtype", "shape", "stride", "layout")):
+    if all(hasattr(value, name) for name in ("dtype", "device", "layout", "storage_offset")):
         return _tensor(cast("_Tensor", value))
     name = type(value).__name__
     if type(value).__module__.partition(".")[0] == "numpy" and name == "ndarray":
@@ -84,11 +86,11 @@ def _leaf(value: object) -> LeafValue:
         return PlainValue(
             type="ndarray", text=f"ndarray of {dtype}, shape {list(shape)}"[:80], shape=shape, dtype=dtype
         )
-    plain = value is None or isinstance(value, (bool, int, float, str, bytes))
-    if isinstance(value, int) and value.bit_length() > 256:
-        plain = False
-    text = repr(value[:80] if isinstance(value, (str, bytes)) else value)[:80] if plain else f"a {name}"
-    return PlainValue(type="None" if value is None else name, text=text)
+    if value is None or type(value) in (bool, int, float, str, bytes):
+        return plain_value(cast("Value", value))
+    shown = type(value) is complex or (type(value).__module__, name) in (("torch", "dtype"), ("torch", "Size"))
+    text = str(value) if shown or (type(value).__module__, name) == ("torch", "device") else f"a {name}"
+    return PlainValue(type=name, text=text[:80])
 
 
 def _tensor(tensor: _Tensor) -> TensorDesc:
@@ -98,8 +100,8 @@ def _tensor(tensor: _Tensor) -> TensorDesc:
     name = type(tensor).__name__
     return TensorDesc(
         dtype=dtype,
-        shape=tuple(int(size) for size in tensor.shape),
-        stride=_stride(tensor),
+        shape=_shape(tensor),
+        stride=_stride(tensor) if layout == "strided" else None,
         storage_offset=_offset(tensor),
         storage=storage,
         storage_nbytes=nbytes,
@@ -110,7 +112,9 @@ def _tensor(tensor: _Tensor) -> TensorDesc:
         layout="nested" if layout == "jagged" or getattr(tensor, "is_nested", False) else layout,
         quantized=dtype in QUANTIZED,
         subclass=None if name == "Tensor" else name,
-        stats=_stats(tensor, dtype) if storage is not None and str(tensor.device) == "cpu" else None,
+        stats=_stats(tensor, dtype)
+        if storage is not None and str(tensor.device) == "cpu" and layout == "strided"
+        else None,
     )
 
 
@@ -119,6 +123,14 @@ def _says(tensor: _Tensor, method: str) -> bool:
         return bool(getattr(tensor, method)())
     except _CANNOT_SAY:
         return False
+
+
+def _shape(tensor: _Tensor) -> tuple[int, ...]:
+    """The sizes; a nested tensor has none."""
+    try:
+        return tuple(int(size) for size in tensor.shape)
+    except _CANNOT_SAY:
+        return ()
 
 
 def _stride(tensor: _Tensor) -> tuple[int, ...] | None:
@@ -145,9 +157,9 @@ def _storage(tensor: _Tensor) -> tuple[str | None, int | None]:
 
 
 def _stats(tensor: _Tensor, dtype: str) -> ValueStats | None:
-    count = 1
-    for size in tensor.shape:
-        count *= int(size)
+    if str(tensor.device) != "cpu":  # looking would wait for the device
+        return None
+    count = math.prod(_shape(tensor))
     if dtype in QUANTIZED or dtype.startswith("complex") or count * ITEMSIZE.get(dtype, 16) > MAX_BYTES:
         return None
     try:

@@ -65,7 +65,8 @@ def _run(machine: Machine, max_steps: int) -> Value:
 
 def _push(read: Callable[[Machine], Value]) -> Callable[[Machine], None]:
     def step(machine: Machine) -> None:
-        machine.stack.append(read(machine))
+        value = read(machine)  # first: it may change which stack is the current one
+        machine.stack.append(value)
 
     return step
 

@@ -71,9 +71,14 @@ def storage_dtype(name: str) -> str | None:
     raise MalformedError(f"{name[:80]} where a storage class belongs")
 
 
-def nested_file(value: Value) -> bytes | None:
-    """The torch file inside a plain pickle of a tensor, None for anything else."""
-    if isinstance(value, Call) and value.name == "torch.storage._load_from_bytes" and len(value.args) == 1:
-        data = value.args[0]
-        return data if isinstance(data, bytes) else None
-    return None
+def nested_file(value: Value) -> bytes | str | None:
+    """The torch file inside a plain pickle of a tensor, None for anything else.
+
+    Text is what protocol 2 makes of bytes: one letter for each, as latin-1.
+    """
+    if not isinstance(value, Call) or value.name != "torch.storage._load_from_bytes" or len(value.args) != 1:
+        return None
+    data = value.args[0]
+    if isinstance(data, Call) and data.name == "_codecs.encode" and data.args:
+        data = data.args[0]
+    return data if isinstance(data, (bytes, str)) else None

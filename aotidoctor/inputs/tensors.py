@@ -21,7 +21,7 @@ class Reader:
     """Where storages come from. ``stats_left`` is how many bytes of values may still be looked at."""
 
     resolve: Resolve
-    resolve_nested: Callable[[bytes], Storage]
+    resolve_nested: Callable[[bytes | str], Storage]
     stats_left: int = STATS_TOTAL
 
     def storage(self, value: Value) -> Storage:

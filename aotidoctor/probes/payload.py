@@ -66,6 +66,7 @@ def inputs_payload(case: Case) -> JsonObject | None:
         "format": case.inputs.format,
         "form": case.inputs.form,
         "trusted": case.inputs.trusted,
+        "plan": case.inputs.plan,
     }
 
 

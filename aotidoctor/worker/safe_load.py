@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,20 @@ def load_object(path: str, trusted: bool, notes: list[str]) -> Any:
             return pickle.load(stream) if trusted else _SafeUnpickler(stream).load()
     if trusted:
         return torch.load(path, map_location=place, weights_only=False)
+    return _restricted(lambda: path, place)
+
+
+def _restricted(source: Callable[[], Any], place: Any) -> Any:
+    """``torch.load`` of ``source()``, first with torch's own restrictions, then with ours.
+
+    Torch's own unpickler knows neither protocols 4 and 5 nor numpy, and stumbles over untyped storages in old files.
+    """
+    import torch
+
     try:
-        return torch.load(path, map_location=place, weights_only=True)
-    except pickle.UnpicklingError:
-        return torch.load(path, map_location=place, weights_only=False, pickle_module=_SafePickle)
+        return torch.load(source(), map_location=place, weights_only=True)
+    except (pickle.UnpicklingError, AttributeError):
+        return torch.load(source(), map_location=place, weights_only=False, pickle_module=_SafePickle)
 
 
 def _is_plain_pickle(path: str) -> bool:
@@ -73,9 +84,7 @@ class _SafeUnpickler(pickle.Unpickler):
 
 def _load_storage(data: bytes) -> Any:
     """What ``torch.storage._load_from_bytes`` does, without executing what the bytes say."""
-    import torch
-
-    return torch.load(io.BytesIO(data), weights_only=True, map_location="cpu")
+    return _restricted(lambda: io.BytesIO(data), "cpu")
 
 
 class _SafePickle:
