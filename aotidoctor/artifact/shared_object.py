@@ -16,6 +16,9 @@ from aotidoctor.model.artifact import SharedObject
 # Appended (mmapped) weights: the embedded constants are then 16 bytes, the length of the weights and a random number
 # that is repeated as the last 8 bytes of the file.
 MMAP_SPAN = 16
+# Compilers pad code with no-op instructions; so many zero bytes in a row are a hole that a broken copy left.
+BLANK_RUN = 512
+LARGEST_CODE = 32 * 1024 * 1024
 
 _PE_MACHINES = {0x8664: "AMD64", 0xAA64: "ARM64", 0x014C: "x86"}
 _MACHO_CPUS = {0x01000007: "x86_64", 0x0100000C: "arm64"}
@@ -81,9 +84,20 @@ def _with_dynamic(elf: Elf, known: SharedObject) -> SharedObject:
         constants_span=span,
         features=read_features(elf, symbols.undefined),
     )
+    if found.problem is None:
+        found = replace(found, problem=_blank_code(elf))
     if found.problem is None and symbols.constants_at is not None and span == MMAP_SPAN:
         return _with_appended_weights(elf, symbols.constants_at[0], found)
     return found
+
+
+def _blank_code(elf: Elf) -> str | None:
+    """Where machine code was overwritten with zeros (a hole in a copied file); None when it was not."""
+    for section in elf.sections:
+        if section.name == ".text" and section.size <= LARGEST_CODE:
+            at = elf.blob.read_at(section.offset, section.size).find(bytes(BLANK_RUN))
+            return None if at < 0 else f"its code holds only zeros from byte {section.offset + at} of the object on"
+    return None
 
 
 def _with_appended_weights(elf: Elf, constants_at: int, found: SharedObject) -> SharedObject:

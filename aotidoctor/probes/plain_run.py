@@ -17,7 +17,9 @@ When it is wrong
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case
@@ -28,6 +30,8 @@ from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 from aotidoctor.probes.symptoms import Symptom, recognise
 
 CODE, NAME = "AD-RUN-001", "plain_run"
+# No tensor has a dim of this many elements.
+LARGEST_SIZE = 1 << 40
 # With one of these the package cannot be run, or must not be: its static finding is the answer.
 FORBIDDING = ("AD-ART-001", "AD-ART-002", "AD-ART-003", "AD-ART-004", "AD-ART-005")
 
@@ -116,11 +120,19 @@ def _symptom(outcome: Outcome) -> Symptom:
     if outcome.error is None:
         return recognise(outcome.stderr_tail)
     text = f"{outcome.error.type}: {outcome.error.message}"
-    said = recognise(text)
+    said = _without_garbage(recognise(text))
     if said.name == "other" and "API call failed" in text:
         echoed = recognise(outcome.stderr_tail)
         return echoed if echoed.name != "other" else said
     return Symptom(name="other", line=_head(text), facts=said.facts) if said.name == "other" else said
+
+
+def _without_garbage(symptom: Symptom) -> Symptom:
+    """Sizes that no caller gave are garbage that was read as sizes; that is no shortage of memory."""
+    sizes = re.findall(r"\d+", str(symptom.facts.get("sizes", "")))
+    if symptom.name == "storage-overflow" and any(int(size) > LARGEST_SIZE for size in sizes):
+        return replace(symptom, name="storage-garbage")
+    return symptom
 
 
 def _custom_ops(case: Case) -> dict[str, FactValue]:
