@@ -28,7 +28,8 @@ from foundry.place import cache_dir
 from foundry.registry import BY_NAME, CASES
 
 RECORD = Path(__file__).with_name("plain.json")
-SECONDS = 20
+SECONDS = 15
+SECONDS_TO_COMPILE = 120
 
 
 def _load_inputs(call: Call):
@@ -152,8 +153,8 @@ def _first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {_scrub(lines[0])}"
 
 
-def _watch(reader: int, pid: int) -> tuple[list[str], str]:
-    data, deadline = b"", time.monotonic() + SECONDS
+def _watch(reader: int, pid: int, seconds: float) -> tuple[list[str], str]:
+    data, deadline = b"", time.monotonic() + seconds
     while time.monotonic() < deadline:
         ready, _, _ = select.select([reader], [], [], 0.2)
         chunk = os.read(reader, 65536) if ready else None
@@ -173,10 +174,13 @@ def _watch(reader: int, pid: int) -> tuple[list[str], str]:
 def _scrub(text: str) -> str:
     """Without what changes from run to run: temporary names, colours, addresses."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", text)
-    return re.sub(r"/\S*/|0x[0-9a-f]+", "…/", text)[:110]
+    text = re.sub(r"/\S*/|0x[0-9a-f]+", "…/", text)
+    return re.sub(r"\bc[a-z2-7]{40,}", "HASH", text)[:110]
 
 
-def _child(body: Callable[[Callable[[str], None]], None], where: Path, env: dict[str, str]) -> tuple[list[str], str]:
+def _child(
+    body: Callable[[Callable[[str], None]], None], where: Path, env: dict[str, str], seconds: float
+) -> tuple[list[str], str]:
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -191,7 +195,7 @@ def _child(body: Callable[[Callable[[str], None]], None], where: Path, env: dict
         sys.stdout.flush()
         os._exit(0)
     os.close(writer)
-    lines, ending = _watch(reader, pid)
+    lines, ending = _watch(reader, pid, seconds)
     os.close(reader)
     return lines, ending
 
@@ -228,7 +232,11 @@ def observe(case: Case, kit: Kit) -> dict[str, str]:
             _refer(kit, case, call, say)
 
         env = {"TMPDIR": str(where / "tmp")}
-        seen = {"plain": _behaviour(*_child(run, where, env)), "reference": _behaviour(*_child(refer, where, env))}
+        seconds = SECONDS_TO_COMPILE if case.base == "cpponly" else SECONDS
+        seen = {
+            "plain": _behaviour(*_child(run, where, env, seconds)),
+            "reference": _behaviour(*_child(refer, where, env, seconds)),
+        }
         for folder in where.rglob("*"):
             if folder.is_dir():
                 folder.chmod(0o755)

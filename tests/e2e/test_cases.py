@@ -19,7 +19,7 @@ SECONDS = 240
 EVIL = ("/tmp/aotidoctor_evil_absolute.txt", "/tmp/aotidoctor_evil_marker.txt")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Answer:
     """What the command said: exit status, the report, and what it left in its temporary directory."""
 
@@ -28,10 +28,10 @@ class Answer:
     stderr: str
     left: list[str]
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         found = [(one["cause"], one["status"], one["subject"], one["stage"]) for one in self.report["diagnoses"]]
         seen = [(one["code"], one["severity"], one["subject"]) for one in self.report["findings"]]
-        return f"exit {self.status}, {self.report['verdict']}\n{found}\n{seen}\n{self.stderr[-1500:]}"
+        return f"exit {self.status}, {self.report['verdict']}\n{found}\n{seen}\nleft {self.left}\n{self.stderr[-1500:]}"
 
 
 def ask(case: Case, kit: Kit, where: Path) -> Answer:

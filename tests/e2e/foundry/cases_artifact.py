@@ -55,7 +55,7 @@ def _flip_weight(kit: Kit, where: Path) -> Path:
 
 
 def _garble_run(so: bytes) -> bytes:
-    start, _ = edit.symbol_range(so, "8run_impl")
+    start, _ = edit.symbol_range(so, "_ZN5torch12aot_inductor16AOTInductorModel8run_impl")
     return edit.overwrite(so, start, b"\x0f\x0b" * 32)  # ud2: no such instruction
 
 

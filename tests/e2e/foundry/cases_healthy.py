@@ -5,8 +5,10 @@ A tool that alarms on one of these is wrong: each was run and gives the right an
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import struct
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -110,6 +112,19 @@ def _json(kit: Kit, where: Path) -> Path:
     return where / "sample.json"
 
 
+def _safetensors(kit: Kit, where: Path) -> Path:
+    """The format is a length, a JSON header and the bytes: no library needed to write it."""
+    args, _ = kit.call("pointwise")
+    blobs = [tensor.numpy().tobytes() for tensor in args]
+    header, start = {}, 0
+    for index, blob in enumerate(blobs):
+        header[f"args.{index}"] = {"dtype": "F32", "shape": [16, 16], "data_offsets": [start, start + len(blob)]}
+        start += len(blob)
+    text = json.dumps(header).encode()
+    (where / "sample.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + b"".join(blobs))
+    return where / "sample.safetensors"
+
+
 def _legacy(kit: Kit, where: Path) -> Path:
     args, _ = kit.call("pointwise")
     _torch().save(args, where / "sample.pt", _use_new_zipfile_serialization=False)
@@ -165,6 +180,7 @@ CASES: tuple[Case, ...] = (
     given("ok_infinity_masked", "masked", lambda x, mask, fill: (x * 1e30, mask, fill)),
     filed("ok_npz", "pointwise", _npz),
     filed("ok_npz_named", "kwargs", _named_npz),
+    filed("ok_safetensors", "pointwise", _safetensors),
     filed("ok_json", "pointwise", _json),
     filed("ok_legacy_file", "pointwise", _legacy),
     made("ok_directory", "linear", _directory),

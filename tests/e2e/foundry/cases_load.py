@@ -100,7 +100,7 @@ CASES: tuple[Case, ...] = (
     called("weights_half", "linear", "weights-mismatch", "l.weight",
            setup=weights('weights["l.weight"] = weights["l.weight"].half()')),
     called("weights_too_small", "linear", "weights-mismatch", "l.weight",
-           setup=weights('weights["l.weight"] = weights["l.weight"][:1].clone()')),
+           setup=weights('weights["l.weight"] = weights["l.weight"][:1] * 3')),
     called("weights_transposed", "linear", "weights-mismatch", "l.weight",
            setup=weights('weights["l.weight"] = weights["l.weight"].t().contiguous()')),
     called("weights_column_major", "linear", "weights-mismatch", "l.weight",
