@@ -3,7 +3,7 @@
 A playbook may say in ``explains`` what follows from its cause:
 
 - a cause: it is dropped when this one is there, whatever it rests on;
-- a symptom (``index-out-of-bounds``) or ending (``signalled``) of a run: accounted for;
+- a symptom (``index-out-of-bounds``), ending (``signalled``) or signal (``SIGILL``) of a run: accounted for;
 - a group: ``@load`` (a run failed before the model was called), ``@run`` (it failed in the call or after) and
   ``@output`` (it returned, and something about the results was odd).
 
@@ -34,9 +34,8 @@ def accounts_for(match: Match, item: Evidence) -> bool:
     if not is_run(item):
         return False
     explains = match.playbook.explains
-    if item.kind in explains or item.facts.get("symptom") in explains:
-        return True
-    return _group(item) in explains
+    shown = (item.kind, item.facts.get("symptom"), item.facts.get("signal"), _group(item))
+    return any(sign in explains for sign in shown)
 
 
 def _group(item: Evidence) -> str:

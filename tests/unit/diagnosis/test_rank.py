@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import pytest
+
+from aotidoctor.diagnosis import confirm, diagnose, load_playbooks
+from aotidoctor.diagnosis.rank import CONFIRMED
+from aotidoctor.model.diagnosis import Status
+from aotidoctor.model.evidence import Evidence, Severity
+
+PLAYBOOKS = load_playbooks()
+
+
+def seen(code, kind, severity="error", subject=None, **facts):
+    return Evidence(
+        code=code,
+        kind=kind,
+        severity=Severity(severity),
+        subject=subject,
+        observed="x",
+        expected="y",
+        facts=facts,
+        id=f"{code}/{kind}",
+    )
+
+
+def crash(stage="run1", signal="SIGSEGV", *, ops=False, **facts):
+    return seen("AD-RUN-001", "signalled", stage=stage, signal=signal, symptom="other", has_custom_ops=ops, **facts)
+
+
+def raised(symptom, stage="run1", *, ops=False, **facts):
+    return seen("AD-RUN-001", "raised", stage=stage, symptom=symptom, has_custom_ops=ops, type="RuntimeError", **facts)
+
+
+RETURNED = seen("AD-RUN-001", "ok", "info", stage="done")
+NEEDS_OP = seen("AD-LOAD-001", "needs", "warn", subject="ops::scale")
+
+
+def causes(*findings, refuted=()):
+    return [item.cause for item in diagnose(findings, PLAYBOOKS, refuted=refuted)]
+
+
+@pytest.mark.parametrize(
+    ("findings", "expected"),
+    [
+        ([seen("AD-IN-010", "dtype"), raised("index-out-of-bounds")], ["input-dtype"]),
+        ([seen("AD-IN-016", "symbol"), raised("index-out-of-bounds")], ["input-shape-disagree"]),
+        ([seen("AD-IN-013", "static"), crash()], ["input-shape"]),
+        ([seen("AD-IN-010", "dtype"), raised("storage-overflow")], ["input-dtype"]),
+        ([seen("AD-HOST-010", "baked"), crash()], ["threads-exceed-build"]),
+        ([seen("AD-LOAD-002", "external"), crash()], ["weights-not-loaded"]),
+        ([seen("AD-IN-004", "none"), seen("AD-IN-005", "few"), raised("count-mismatch")], ["input-nontensor"]),
+        ([seen("AD-IN-002", "keys"), raised("count-mismatch")], ["input-tree"]),
+        ([seen("AD-ART-002", "torchscript"), raised("model-not-found", "load")], ["artifact-wrong-kind"]),
+        ([seen("AD-HOST-003", "torch-build"), raised("not-compiled-with", "load")], ["device-unavailable"]),
+        ([NEEDS_OP, raised("schema-missing", "load", ops=True)], ["custom-op-missing"]),
+        ([NEEDS_OP, seen("AD-RUN-010", "missing"), raised("schema-missing", "load", ops=True)], ["custom-op-missing"]),
+        ([seen("AD-RUN-010", "schema"), raised("other", ops=True)], ["custom-op-schema"]),
+        ([NEEDS_OP, crash(ops=True)], ["custom-op-crash"]),
+        ([crash()], ["kernel-crash"]),
+        ([crash(signal="SIGKILL", ops=True)], ["killed"]),
+        ([crash(), seen("AD-RUN-006", "heals")], ["threading"]),
+        ([crash(signal="SIGILL")], ["artifact-corrupt"]),
+        ([crash(stage="load", signal="SIGILL")], ["isa-mismatch"]),
+        ([crash(signal="SIGILL"), seen("AD-HOST-002", "isa")], ["isa-mismatch"]),
+        ([RETURNED, seen("AD-RUN-009", "depends"), seen("AD-RUN-002", "differs")], ["uninitialized-read"]),
+        ([RETURNED, seen("AD-IN-014", "stride"), seen("AD-RUN-011", "differs")], ["input-stride"]),
+        ([RETURNED, seen("AD-IN-014", "stride"), seen("AD-RUN-002", "differs")], ["input-stride"]),
+        ([RETURNED, seen("AD-RUN-011", "weights"), seen("AD-RUN-005", "nan-output", clean=True)], ["weights-differ"]),
+        (
+            [raised("op-no-storage", ops=True), seen("AD-RUN-003", "raised", symptom="check-op")],
+            ["custom-op-bad-return"],
+        ),
+        ([raised("index-out-of-bounds"), seen("AD-RUN-003", "raised", symptom="check-dtype")], ["input-dtype"]),
+        ([raised("setup-error", "setup")], ["setup-failed"]),
+    ],
+)
+def test_explanations_leave_no_symptom_beside_them(findings, expected):
+    assert causes(*findings) == expected
+
+
+def test_evidence_of_the_symptom_goes_to_the_explanation():
+    failed = raised("index-out-of-bounds")
+    first = diagnose([seen("AD-IN-010", "dtype", subject="args[0]"), failed], PLAYBOOKS)[0]
+    assert first.evidence == ("AD-IN-010/dtype", failed.id)
+    assert first.subject == "args[0]"
+
+
+@pytest.mark.parametrize(
+    "finding",
+    [
+        seen("AD-IN-017", "batch-one", "warn"),
+        seen("AD-IN-002", "list-for-tuple", "warn"),
+        seen("AD-IN-010", "same-width-mask", "warn"),
+        seen("AD-IN-012", "one-element", "warn"),
+        seen("AD-IN-010", "dtype", "warn", unused=True),
+        seen("AD-HOST-001", "metadata", "warn"),
+        seen("AD-ART-007", "outdated", "warn"),
+        seen("AD-ART-003", "so-truncated", "warn"),
+        seen("AD-HOST-009", "two-runtimes", "warn"),
+        seen("AD-IN-018", "overlap", "info"),
+        NEEDS_OP,
+    ],
+)
+def test_these_remarks_make_no_diagnosis(finding):
+    assert causes(RETURNED, finding) == []
+
+
+@pytest.mark.parametrize(
+    ("finding", "cause"),
+    [
+        (seen("AD-IN-017", "high", "warn"), "input-range"),
+        (seen("AD-RUN-004", "output-alias", "warn"), "output-alias"),
+        (seen("AD-RUN-004", "input-changed", "warn"), "input-mutation"),
+        (seen("AD-RUN-002", "differs", "warn"), "nondeterministic"),
+        (seen("AD-ART-010", "cpp-only", "warn"), "artifact-cpp-only"),
+    ],
+)
+def test_these_remarks_do_at_their_own_severity(finding, cause):
+    (only,) = diagnose([RETURNED, finding], PLAYBOOKS)
+    assert (only.cause, only.severity) == (cause, Severity.WARN)
+
+
+def test_an_unused_input_does_not_explain_a_crash():
+    assert causes(crash(), seen("AD-IN-010", "dtype", "warn", unused=True)) == ["kernel-crash"]
+
+
+def test_a_range_violation_becomes_an_error_when_the_run_dies_and_keeps_the_alternative():
+    found = diagnose([seen("AD-IN-017", "high", "warn"), crash()], PLAYBOOKS)
+    assert [item.cause for item in found] == ["input-range", "kernel-crash"]
+    assert found[0].severity is Severity.ERROR
+
+
+def test_a_warning_does_not_outrank_what_failed():
+    found = causes(seen("AD-IN-017", "high", "warn"), raised("storage-overflow"))
+    assert found == ["out-of-memory", "input-range"]
+
+
+def test_artifact_before_host_before_inputs():
+    findings = [seen("AD-IN-010", "dtype"), seen("AD-HOST-005", "needed"), seen("AD-ART-003", "crc")]
+    assert causes(*findings) == ["artifact-corrupt", "missing-library", "input-dtype"]
+
+
+def test_nothing_explains_an_unknown_message():
+    assert causes(raised("other")) == []
+    assert causes(seen("AD-RUN-001", "not-started", stage="import", symptom="other")) == []
+
+
+def test_a_crash_while_loading_is_not_a_kernel_crash():
+    assert causes(crash(stage="load")) == []
+
+
+def test_refuted_causes_explain_nothing_and_come_last():
+    findings = [seen("AD-IN-014", "stride"), crash()]
+    assert causes(*findings) == ["input-stride"]
+    found = diagnose(findings, PLAYBOOKS, refuted=["input-stride"])
+    assert [item.cause for item in found] == ["kernel-crash", "input-stride"]
+    assert found[1].confidence < found[0].confidence
+    assert found[1].confirmation
+
+
+def test_ranks_count_from_one_and_confidence_is_a_share():
+    found = diagnose([seen("AD-IN-010", "dtype"), seen("AD-IN-014", "stride"), seen("AD-ART-003", "crc")], PLAYBOOKS)
+    assert [item.rank for item in found] == list(range(1, len(found) + 1))
+    assert all(0 < item.confidence <= 1 for item in found)
+    assert all(item.status is Status.SUSPECTED for item in found)
+
+
+def test_confirm_marks_the_remedy_as_tried():
+    first = confirm(diagnose([seen("AD-IN-010", "dtype")], PLAYBOOKS)[0], "cast: the failure went away")
+    assert first.status is Status.CONFIRMED
+    assert first.confidence == CONFIRMED
+    assert first.remedy.verified
+    assert first.confirmation == "cast: the failure went away"
+
+
+def test_more_subjects_are_counted_in_the_title():
+    findings = [seen("AD-IN-010", "dtype", subject=f"args[{at}]", path=f"args[{at}]") for at in range(3)]
+    assert diagnose(findings, PLAYBOOKS)[0].title.endswith("(and 2 more)")
+
+
+@pytest.mark.parametrize(
+    ("run", "words"),
+    [
+        (RETURNED, "returned without an error"),
+        (crash(), "killed by SIGSEGV in the first call"),
+        (raised("index-out-of-bounds", line="RuntimeError: index out of bounds"), "index out of bounds"),
+        (seen("AD-RUN-001", "timed-out", stage="run2"), "no return in call 2"),
+    ],
+)
+def test_looked_like_is_what_the_run_showed(run, words):
+    assert words in diagnose([seen("AD-IN-010", "dtype"), run], PLAYBOOKS)[0].looked_like
+
+
+def test_without_a_run_the_playbook_says_what_it_would_look_like():
+    assert "index out of bounds" in diagnose([seen("AD-IN-010", "dtype")], PLAYBOOKS)[0].looked_like
