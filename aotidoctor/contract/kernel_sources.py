@@ -16,14 +16,16 @@ from aotidoctor.contract.launches import Launch
 from aotidoctor.model.contract import BoundCheck
 
 _FUNCTION = re.compile(r'extern "C"\s+(?:[A-Z_]+\s+)?void\s+(\w+)\(')
-_MARK = re.compile(
-    r"(?P<array>\w*acc\w*_arr)(?:\[|[^;\n]*\[\]>\()(?P<size>\d{1,6}|tid)[\])]"
+_BOUND = re.compile(r'"(index out of bounds: [^"\n]*)')
+_RANDOM = re.compile(
+    r"\b(normalized_rand_cpu|randn_cpu|randint64_cpu|tl\.randn?|triton_helpers\.randint64|tl\.randint)\("
+)
+_NAN = ("quiet_NaN()", 'float("nan")', "float('nan')")
+_THREADS = re.compile(
+    r"\b(?P<array>[a-z_]*acc\w*_arr)(?:\[|[^;\n]*\[\]>\()(?P<size>\d{1,6}|tid)[\])]"
     r"|#pragma omp parallel(?P<parallel>[^\n]*)"
     r"|int64_t num_thread = (?P<num_thread>\d{1,6});"
     r"|(?P<thread_number>at::get_thread_num\(\))"
-    r'|"(?P<bound>index out of bounds: [^"\n]*)'
-    r"|(?P<random>normalized_rand_cpu|randn_cpu|randint64_cpu|tl\.randn?|triton_helpers\.randint64|tl\.randint)\("
-    r"|(?P<nan>quiet_NaN\(\)|float\(['\"]nan['\"]\))"
 )
 _UPPER = re.compile(r"<=?\s*([^<]+?)\s*$")
 _SUFFIX = re.compile(r"\b(\d+)L\b")
@@ -66,32 +68,36 @@ def read_kernel_sources(
 
 
 def _functions(text: str) -> Iterator[tuple[str, str, int]]:
-    """``(name, text, first line)`` of each ``extern "C"`` function."""
+    """``(name, text, first line)`` of each ``extern "C"`` function that has a body."""
     starts = list(_FUNCTION.finditer(text))
     line, counted = 1, 0
     for at, start in enumerate(starts):
         end = starts[at + 1].start() if at + 1 < len(starts) else len(text)
+        opened = text.find("{", start.end(), end)
+        if opened < 0 or text.find(";", start.end(), opened) >= 0:
+            continue
         line += text.count("\n", counted, start.start())
         counted = start.start()
         yield start[1], text[start.start() : end], line
 
 
 def _read(gathered: _Gathered, kernel: str, text: str, line: int, member: str | None) -> None:
-    threads = _Threads()
+    """Read one kernel. Expressions are tried only where a word of theirs occurs: kernels are much of the text."""
     counted = 0
-    for mark in _MARK.finditer(text):
-        if mark["bound"] is not None:
-            line += text.count("\n", counted, mark.start())
-            counted = mark.start()
-            gathered.bounds.append(_bound(kernel, mark["bound"], line, member))
-        elif mark["random"] is not None:
-            gathered.random[kernel, mark["random"]] = None
-        elif mark["nan"] is not None:
-            gathered.nan[kernel] = None
-        else:
+    for found in _BOUND.finditer(text):
+        line += text.count("\n", counted, found.start())
+        counted = found.start()
+        gathered.bounds.append(_bound(kernel, found[1], line, member))
+    if "rand" in text:
+        gathered.random.update(dict.fromkeys((kernel, found[1]) for found in _RANDOM.finditer(text)))
+    if any(mark in text for mark in _NAN):
+        gathered.nan[kernel] = None
+    if "_arr[tid]" in text or "int64_t num_thread" in text:
+        threads = _Threads()
+        for mark in _THREADS.finditer(text):
             threads.see(mark)
-    if threads.baked is not None:
-        gathered.baked[kernel] = threads.baked
+        if threads.baked is not None:
+            gathered.baked[kernel] = threads.baked
 
 
 def _bound(kernel: str, text: str, line: int, member: str | None) -> BoundCheck:

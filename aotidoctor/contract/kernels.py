@@ -15,7 +15,7 @@ PROXY = "aoti_torch_proxy_executor_call_function"
 _POINTER = re.compile(r"\s*\((const )?[\w:<>, ]+\*\)\((\w+)\.data_ptr\(\)\)|[^,]+")
 _HANDLES = re.compile(r"std::array<AtenTensorHandle, \d+>\{(.*?)\}\.(?:data|cbegin)\(\)|AtenTensorHandle\[\]\{(.*?)\}")
 _NODE = re.compile(r"proxy_executor, (\d{1,6}),")
-_VIEWED = re.compile(r"(?:\w+\()*reinterpret_tensor_wrapper\((\w+),.*$")
+_VIEWED = "reinterpret_tensor_wrapper("
 _RUNTIME = frozenset(("this->device_idx_", "stream", "kernels", "this->cubin_dir_"))
 _ARRAY_TYPE = re.compile(r"std::array<[^<>{}]*>")
 _LONGEST = 160
@@ -93,9 +93,9 @@ def arguments_of(call: RawCall) -> tuple[str, ...]:
 
 def _base(text: str) -> str:
     """The tensor below a view that is made in place."""
-    viewed = _VIEWED.match(text)
-    if viewed is not None:
-        return viewed[1]
+    _, view, inside = text.partition(_VIEWED)
+    if view:
+        return inside.partition(",")[0]
     text = text.removeprefix("&temporary_reference(").removesuffix(".get())")
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
 
