@@ -138,6 +138,7 @@ _VALUES: Mapping[str, Callable[[Call], PlainValue]] = {
     "builtins.set": lambda _: PlainValue(type="set", text="a set"),
     "builtins.frozenset": lambda _: PlainValue(type="frozenset", text="a frozenset"),
     "builtins.bytearray": lambda _: PlainValue(type="bytearray", text="a bytearray"),
+    "builtins.bytes": lambda _: PlainValue(type="bytes", text="bytes"),
     "_codecs.encode": lambda _: PlainValue(type="bytes", text="bytes"),
     "torch.serialization._get_layout": lambda _: PlainValue(type="layout", text="a layout"),
 }

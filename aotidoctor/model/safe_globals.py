@@ -55,6 +55,7 @@ SAFE_GLOBALS: frozenset[str] = frozenset(
     {
         "_codecs.encode",
         "builtins.bytearray",
+        "builtins.bytes",
         "builtins.complex",
         "builtins.dict",
         "builtins.float",

@@ -12,7 +12,10 @@ from aotidoctor.inputs import read_inputs
 from aotidoctor.model.errors import InputsError
 
 
-def npy(descr="<f4", shape=(2, 2), data=struct.pack("<4f", 1, 2, 3, 4), *, fortran=False):
+FOUR = struct.pack("<4f", 1, 2, 3, 4)
+
+
+def npy(descr="<f4", shape=(2, 2), data=FOUR, *, fortran=False):
     header = f"{{'descr': {descr!r}, 'fortran_order': {fortran}, 'shape': {shape!r}, }}".encode()
     header += b" " * (63 - (10 + len(header)) % 64) + b"\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data
@@ -205,7 +208,7 @@ def test_missing_empty_directory_and_pipe(tmp_path):
 
 def test_changed_byte_is_found_by_crc(tmp_path):
     good = npz_stored(a=npy())
-    bad = good.replace(struct.pack("<4f", 1, 2, 3, 4), struct.pack("<4f", 1, 2, 3, 5))
+    bad = good.replace(FOUR, struct.pack("<4f", 1, 2, 3, 5))
     assert read(tmp_path, good).tensors()
     error = refused(tmp_path, bad)
     assert (error.cause, error.subject) == ("inputs-file-corrupt", "a.npy")
@@ -224,6 +227,6 @@ def test_two_members_of_one_name(tmp_path):
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         archive.writestr("a.npy", npy())
-        with pytest.warns(UserWarning):
+        with pytest.warns(UserWarning, match="Duplicate"):
             archive.writestr("a.npy", npy())
     assert refused(tmp_path, out.getvalue()).cause == "inputs-file-corrupt"
