@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -70,7 +71,8 @@ def _status(seen: list[Seen]) -> int:
 
 
 def _screen(number: int, patient: Patient, report: Report, environ: Mapping[str, str]) -> str:
-    return f"{number}. {patient.title}. {patient.story}\n\n{rendered(report, Format.RICH, -1, environ)}\n"
+    story = textwrap.fill(f"{number}. {patient.title}. {patient.story}", 80, subsequent_indent="   ")
+    return f"{story}\n\n{rendered(report, Format.RICH, -1, environ)}\n"
 
 
 def _as_json(seen: list[Seen]) -> str:

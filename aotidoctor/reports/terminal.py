@@ -78,7 +78,7 @@ def _first_screen(report: Report, out: Layout) -> None:
     verdict = view.headline(report)
     out.headline(verdict.word, verdict.text, style=_TONES[verdict.tone])
     if view.has_artifact(report):
-        out.line(Text(f" {view.artifact_text(report)}", style="dim"))
+        out.paragraph(view.artifact_text(report), style="dim")
     if note := view.partial_note(report):
         out.line(Text(f" {note}", style=_TONES["partial"]))
     rows = view.first_rows(report)

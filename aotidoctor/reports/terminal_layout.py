@@ -42,9 +42,9 @@ class Layout:
         """One line, wrapped between words."""
         self._console.print(text)
 
-    def paragraph(self, words: str) -> None:
-        """Text with a hanging indent."""
-        self._console.print(Padding(Text(words.strip(), overflow="fold"), (0, 0, 0, 1)))
+    def paragraph(self, words: str, *, style: str = "") -> None:
+        """Text whose every line is one column in."""
+        self._console.print(Padding(Text(words.strip(), style=style, overflow="fold"), (0, 0, 0, 1)))
 
     def pair(self, left: Text, right: Text) -> None:
         """Two texts side by side; the right one folds inside its column."""
