@@ -21,21 +21,21 @@ _TICK = 0.25
 _PATIENCE = 0.4
 
 
-def make_progress(stream: TextIO, environ: Mapping[str, str], *, quiet: bool) -> Progress:
+def make_progress(stream: TextIO | None, environ: Mapping[str, str], *, quiet: bool) -> Progress:
     """A progress that writes to ``stream``, or a silent one where live output has no place."""
     ci = environ.get("CI", "").lower() not in ("", "0", "false")
     live = not quiet and not ci and environ.get("TERM") != "dumb" and _is_terminal(stream)
     return Progress(stream if live else None, color="NO_COLOR" not in environ, unicode=_is_unicode(stream))
 
 
-def _is_terminal(stream: TextIO) -> bool:
+def _is_terminal(stream: TextIO | None) -> bool:
     with contextlib.suppress(ValueError, OSError):
-        return stream.isatty()
+        return stream is not None and stream.isatty()
     return False
 
 
-def _is_unicode(stream: TextIO) -> bool:
-    return (stream.encoding or "").lower().replace("-", "") == "utf8"
+def _is_unicode(stream: TextIO | None) -> bool:
+    return stream is not None and (stream.encoding or "").lower().replace("-", "") == "utf8"
 
 
 @final

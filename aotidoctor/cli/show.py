@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import errno
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from io import StringIO, TextIOWrapper
 from pathlib import Path
 
 import typer
@@ -98,7 +100,7 @@ def rendered(report: Report, kind: Format, detail: int, environ: Mapping[str, st
         case Format.RICH:
             from aotidoctor.reports.terminal import text  # noqa: PLC0415
 
-            return text(report, stream=sys.stdout, environ=environ, detail=detail)
+            return text(report, stream=sys.stdout or StringIO(), environ=environ, detail=detail)
 
 
 def emit(report: Report, show: Show, environ: Mapping[str, str]) -> None:
@@ -116,17 +118,24 @@ def _write_report(path: Path, text: str) -> None:
 
 
 def write_stdout(text: str) -> None:
-    """Write ``text``; a reader that has gone away or a full disk is a warning, never a traceback."""
-    sys.stdout.flush()
+    """Write ``text``; a closed stdout, a reader that has gone away or a full disk is a warning, never a traceback."""
     try:
-        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
-        sys.stdout.buffer.flush()
+        _stdout().flush()
+        _stdout().buffer.write(text.encode("utf-8", "replace"))
+        _stdout().buffer.flush()
     except OSError as error:
         if not isinstance(error, BrokenPipeError):
             warn(f"could not write to stdout: {error.strerror or error}")
         # Python flushes stdout once more at its end, and would turn the same error into exit status 120.
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _stdout() -> TextIOWrapper:
+    """``sys.stdout``, which is None in a process that was started without one. Raises OSError then."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        return sys.stdout
+    raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
 
 def write_file(path: Path, text: str) -> None:
@@ -148,6 +157,6 @@ def write_file(path: Path, text: str) -> None:
 
 def warn(message: str) -> None:
     """One line on stderr."""
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(f"aotidoctor: warning: {message}\n")
         sys.stderr.flush()

@@ -61,6 +61,8 @@ def _calm(report: Report) -> Headline:
         return Headline(word="HOST", text=host_view.summary(report.case.host), tone="good")
     if report.command == "inspect":
         return Headline(word="PACKAGE", text=contract_view.summary(report.case), tone="good")
+    if report.interrupted or report.out_of_time:
+        return Headline(word="UNFINISHED", text="nothing wrong found before it ended", tone="partial")
     if report.plan:
         return Headline(word="PLAN", text=f"{plural(len(report.plan), 'rung')}; nothing was run", tone="good")
     if not report.runs:

@@ -242,3 +242,12 @@ def test_durations(text, seconds):
 @pytest.mark.parametrize(("text", "count"), [("1024", 1024), ("4G", 4 << 30), ("512MiB", 512 << 20), ("1kb", 1024)])
 def test_sizes(text, count):
     assert size(text) == count
+
+
+def test_a_closed_stdout_is_a_warning(pipeline, monkeypatch, capsys):
+    pipeline.report = builders.misleading()
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(SystemExit) as ended:
+        build_app()(["run", "model.pt2"])
+    assert ended.value.code == 1
+    assert "could not write to stdout" in capsys.readouterr().err

@@ -115,3 +115,10 @@ def test_an_ascii_terminal_gets_ascii():
 def test_verbose_shows_what_children_printed():
     assert "Traceback:" not in terminal.plain_text(builders.misleading(), detail=0)
     assert "Traceback:" in terminal.plain_text(builders.misleading(), detail=1)
+
+
+@pytest.mark.parametrize("why", ["interrupted", "out_of_time"])
+def test_a_partial_report_is_not_called_healthy(why):
+    text = terminal.plain_text(replace(builders.healthy(), **{why: True}), detail=-1)
+    assert "HEALTHY" not in text
+    assert "Partial" in text
