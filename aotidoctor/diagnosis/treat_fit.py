@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from aotidoctor.diagnosis.treat_plan import template
 from aotidoctor.diagnosis.treat_tensors import allows
 from aotidoctor.model.contract import Contract, LeafSpec
 from aotidoctor.model.inputs import InputSet, LeafValue, PlainValue, TensorDesc
-from aotidoctor.model.run import JsonObject, JsonValue
+from aotidoctor.model.run import JsonObject
 from aotidoctor.model.tree import Container, Leaf, Tree, child_path
 
 Key = str | int
@@ -127,9 +128,9 @@ class _Matcher:
             case Leaf(), Container() if len(given.children) == 1:
                 return self._tree(spec, given.children[0], child_path(path, given, 0))
             case Container(), Leaf() if len(spec.children) == 1:
-                return _container(spec, [self._tree(spec.children[0], given, path)])
+                return template(spec.type, spec.keys, [self._tree(spec.children[0], given, path)])
             case Container(), Container():
-                return _container(spec, self._pairs(spec, given, path))
+                return template(spec.type, spec.keys, self._pairs(spec, given, path))
             case _:
                 raise Unfit
 
@@ -155,10 +156,10 @@ class _Matcher:
 
     def _inner(self, spec: Tree[int], given: Given | None, path: str) -> JsonObject:
         """Inside a container nothing can be inserted later without shifting its neighbours."""
-        template = self._slot(spec, given, path)
-        if template is None:
+        slot = self._slot(spec, given, path)
+        if slot is None:
             raise Unfit
-        return template
+        return slot
 
     def _drop(self, spare: Sequence[Given]) -> None:
         self.result.dropped.extend(path for path, _ in spare)
@@ -190,10 +191,3 @@ def leaf_fits(spec: LeafSpec, value: LeafValue) -> bool:
 
 def _children(given: Container[LeafValue], path: str) -> list[Given]:
     return [(child_path(path, given, at), child) for at, child in enumerate(given.children)]
-
-
-def _container(spec: Container[int], children: Sequence[JsonObject]) -> JsonObject:
-    items: list[JsonValue] = [*children]
-    if spec.keys and not spec.type.startswith("namedtuple"):
-        return {"dict": [[key, item] for key, item in zip(spec.keys, items, strict=True)]}
-    return {"list" if spec.type == "list" else "tuple": items}

@@ -10,7 +10,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.contract import LeafSpec
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.inputs import LeafValue, TensorDesc
-from aotidoctor.model.run import JsonObject
+from aotidoctor.model.run import JsonObject, JsonValue
 from aotidoctor.model.tree import Container, Leaf, Tree, child_path
 
 
@@ -99,3 +99,11 @@ def _place(wanted: Container[int], given: Container[LeafValue], at: int) -> int 
         key = wanted.keys[at]
         return given.keys.index(key) if key in given.keys else None
     return at if at < len(given.children) else None
+
+
+def template(kind: str, keys: Sequence[str | int], children: Sequence[JsonObject]) -> JsonObject:
+    """A template container of the family of ``kind``, which is the type of a ``Container``."""
+    items: list[JsonValue] = [*children]
+    if kind.endswith("dict"):
+        return {"dict": [[key, item] for key, item in zip(keys, items, strict=True)]}
+    return {"list" if kind == "list" else "tuple": items}

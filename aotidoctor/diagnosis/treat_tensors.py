@@ -72,8 +72,8 @@ def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def to_device(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
-    """Move each tensor to the device type of the package. A meta tensor has nothing to move."""
-    return merged([_move(item) for item in found(findings, "AD-IN-008", "device")])
+    """Move each tensor to the device type of the package; a meta tensor, which has no values, becomes zeros there."""
+    return merged([_move(item) for item in found(findings, "AD-IN-008")])
 
 
 def _move(item: Evidence) -> Plan | None:
@@ -81,6 +81,9 @@ def _move(item: Evidence) -> Plan | None:
     if path is None or not isinstance(wanted, str):
         return None
     step: dict[str, JsonValue] = {"op": "to", "path": path, "device": wanted}
+    if item.kind == "meta":
+        text = f"put zeros on {wanted} in place of {path}, which has no values"
+        return Plan(text=text, steps=(step,), command=f"{path} = torch.zeros_like({path}, device={wanted!r})")
     return Plan(text=f"move {path} to {wanted}", steps=(step,), command=f"{path} = {path}.to({wanted!r})")
 
 

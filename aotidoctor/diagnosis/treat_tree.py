@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.diagnosis.treat_fit import Assignment, Hole, assign
-from aotidoctor.diagnosis.treat_plan import Plan, couples, found, merged, path_of, spec_at, value_at
+from aotidoctor.diagnosis.treat_plan import Plan, couples, found, merged, path_of, spec_at, template, value_at
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import LeafSpec
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import LeafValue, PlainValue
 from aotidoctor.model.run import JsonObject, JsonValue
-from aotidoctor.model.tree import Container, Leaf, Tree, child_path
+from aotidoctor.model.tree import Leaf, Tree, child_path
 
 
 def tree(case: Case, _findings: Sequence[Evidence]) -> Plan | None:
@@ -92,15 +92,7 @@ def _template(given: Tree[LeafValue], path: str, moves: dict[str, str]) -> JsonO
     if isinstance(given, Leaf):
         return {"leaf": moves.get(path, path)}
     children = [_template(child, child_path(path, given, at), moves) for at, child in enumerate(given.children)]
-    return container(given, children)
-
-
-def container(given: Container[LeafValue], children: Sequence[JsonObject]) -> JsonObject:
-    """A template container of the same family as ``given``."""
-    items: list[JsonValue] = [*children]
-    if given.keys and not given.type.startswith("namedtuple"):
-        return {"dict": [[key, item] for key, item in zip(given.keys, items, strict=True)]}
-    return {"list" if given.type == "list" else "tuple": items}
+    return template(given.type, given.keys, children)
 
 
 def nontensor(case: Case, findings: Sequence[Evidence]) -> Plan | None:
@@ -126,9 +118,9 @@ def _one_element(spec: LeafSpec) -> bool:
     return spec.dims is not None and all(dim.static == 1 for dim in spec.dims)
 
 
-def _python(template: JsonValue, gap: str) -> str:
+def _python(form: JsonValue, gap: str) -> str:
     """A template as the expression that a user would write; ``gap`` stands for a leaf without a name."""
-    match template:
+    match form:
         case {"leaf": str(path)}:
             return path
         case {"dict": [*items]}:

@@ -1,0 +1,314 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from aotidoctor.checks import CHECKS
+from aotidoctor.diagnosis import combine, plan_treatment
+from aotidoctor.model.artifact import ModelEntry
+from aotidoctor.model.contract import HostNeeds
+from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.inputs import ValueStats
+from tests.unit.checks.input_builders import CONSTANT, Spec, call, case_of, contract_of, tensor
+
+BATCH = ("s0", 2, 64)
+
+
+def findings_of(case):
+    """What the input checks say about the case, without the ladder's blocking."""
+    results = [check.run(case) for check in CHECKS if check.stage == "inputs"]
+    return [item for result in results if not isinstance(result, NotChecked) for item in result]
+
+
+def steps(cause, case, findings=None):
+    plan = plan_treatment(cause, case, findings_of(case) if findings is None else findings)
+    return None if plan is None else list(plan.steps)
+
+
+def run_evidence(symptom, **facts):
+    return Evidence(
+        code="AD-RUN-001",
+        kind="raised",
+        severity=Severity.ERROR,
+        subject=None,
+        observed="",
+        expected="",
+        facts={"symptom": symptom, "stage": "run1", **facts},
+    )
+
+
+def test_cast_goes_to_the_dtype_of_the_contract():
+    case = case_of(contract_of(Spec(8, dtype="int64")), call(tensor(8, dtype="int32")))
+    plan = plan_treatment("input-dtype", case, findings_of(case))
+    assert list(plan.steps) == [{"op": "cast", "path": "args[0]", "dtype": "int64"}]
+    assert (plan.name, plan.cause) == ("cast", "input-dtype")
+    assert "args[0].to(torch.int64)" in plan.command
+
+
+def test_quantized_tensors_are_made_plain_first():
+    case = case_of(contract_of(Spec(4)), call(tensor(4, dtype="quint8", quantized=True)))
+    assert [step["op"] for step in steps("input-dtype", case)] == ["dense", "cast"]
+
+
+@pytest.mark.parametrize(
+    ("strides", "given", "wanted"),
+    [((8, 1), (1, 8), None), ((1, 8), (8, 1), [1, 8]), ((None, 1), (1, 8), None)],
+)
+def test_restride_to_the_strides_of_the_contract(strides, given, wanted):
+    case = case_of(contract_of(Spec(8, 8, strides=strides)), call(tensor(8, 8, stride=given)))
+    assert steps("input-stride", case) == [{"op": "contiguous", "path": "args[0]", "stride": wanted}]
+
+
+@pytest.mark.parametrize(
+    ("dims", "shape", "wanted"),
+    [
+        ((16, 16), (256,), [16, 16]),
+        ((BATCH, 1024), (1, 8, 1024), [8, 1024]),
+        ((BATCH, "s1"), (1, 8, 1024), None),
+        ((16, 16), (3, 16, 16), None),
+        ((("s0", 2, 4), 16), (1, 8, 16), None),
+    ],
+)
+def test_reshape_only_where_one_way_is_left(dims, shape, wanted):
+    case = case_of(contract_of(Spec(*dims)), call(tensor(*shape)))
+    expected = None if wanted is None else [{"op": "reshape", "path": "args[0]", "shape": wanted}]
+    assert steps("input-rank", case) == expected
+
+
+@pytest.mark.parametrize(
+    ("dims", "shape", "order"),
+    [
+        ((4, 16), (16, 4), [1, 0]),
+        ((3, 32, 32), (32, 32, 3), None),
+        ((4, 16), (4, 17), None),
+        ((1, 3, 8), (3, 8, 1), [2, 0, 1]),
+    ],
+)
+def test_permute_only_where_one_order_fits(dims, shape, order):
+    case = case_of(contract_of(Spec(*dims)), call(tensor(*shape)))
+    found = steps("input-shape", case)
+    if order is None:
+        assert found is None
+    else:
+        assert found[0] == {"op": "permute", "path": "args[0]", "dims": order}
+
+
+def test_a_batch_above_its_range_is_cut_in_all_inputs_that_share_it():
+    contract = contract_of(Spec(BATCH, 16), Spec(BATCH), Spec("t0"))
+    case = case_of(contract, call(tensor(100, 16), tensor(100), tensor(100)))
+    assert steps("input-range", case) == [
+        {"op": "clamp_dim", "path": "args[0]", "dim": 0, "size": 64},
+        {"op": "clamp_dim", "path": "args[1]", "dim": 0, "size": 64},
+    ]
+
+
+def test_a_batch_below_its_range_cannot_be_treated():
+    case = case_of(contract_of(Spec(("s0", 4, 64), 16)), call(tensor(3, 16)))
+    assert steps("input-range", case) is None
+
+
+def test_disagreeing_sizes_are_cut_to_the_smaller_one():
+    contract = contract_of(Spec(BATCH, 4), Spec(BATCH, 4))
+    case = case_of(contract, call(tensor(8, 4), tensor(16, 4)))
+    assert steps("input-shape-disagree", case) == [{"op": "clamp_dim", "path": "args[1]", "dim": 0, "size": 8}]
+    case = case_of(contract, call(tensor(8, 4), tensor(5, 4)))
+    assert steps("input-shape-disagree", case) == [{"op": "clamp_dim", "path": "args[0]", "dim": 0, "size": 5}]
+
+
+def test_derived_dims_follow_their_symbol():
+    case = case_of(contract_of(Spec("s0"), Spec("8*s0")), call(tensor(4), tensor(24)))
+    assert steps("input-shape-disagree", case) == [{"op": "clamp_dim", "path": "args[0]", "dim": 0, "size": 3}]
+
+
+def test_a_remainder_is_cut_off():
+    case = case_of(contract_of(Spec("8*s0")), call(tensor(30)))
+    assert steps("input-divisibility", case) == [{"op": "clamp_dim", "path": "args[0]", "dim": 0, "size": 24}]
+
+
+@pytest.mark.parametrize(
+    ("cause", "given", "op"),
+    [
+        ("input-lazy-bit", tensor(4, conj=True), "resolve"),
+        ("input-layout", tensor(4, layout="sparse_csr"), "dense"),
+        ("input-device", tensor(4, device="cuda:0"), "to"),
+        ("input-device", tensor(4, device="meta"), "to"),
+    ],
+)
+def test_single_tensors(cause, given, op):
+    case = case_of(contract_of(Spec(4)), call(given))
+    (step,) = steps(cause, case)
+    assert (step["op"], step["path"]) == (op, "args[0]")
+
+
+def test_nested_tensors_are_left_to_the_caller():
+    case = case_of(contract_of(Spec(4)), call(tensor(4, layout="nested")))
+    assert steps("input-layout", case) is None
+
+
+def leaf(path):
+    return {"leaf": path}
+
+
+def test_dict_keys_are_put_in_the_order_of_the_spec():
+    contract = contract_of(Spec(4), {"a": Spec(4), "b": Spec(4)})
+    case = case_of(contract, call(tensor(4), {"b": tensor(4), "a": tensor(4)}))
+    (step,) = steps("input-tree", case)
+    assert step["args"]["tuple"][1] == {"dict": [["a", leaf("args[1]['a']")], ["b", leaf("args[1]['b']")]]}
+
+
+def test_an_extra_key_is_dropped_and_a_renamed_one_is_moved():
+    contract = contract_of({"a": Spec(4), "b": Spec(4)})
+    extra = case_of(contract, call({"a": tensor(4), "b": tensor(4), "c": tensor(4)}))
+    assert steps("input-tree", extra)[0]["args"]["tuple"][0]["dict"] == [
+        ["a", leaf("args[0]['a']")],
+        ["b", leaf("args[0]['b']")],
+    ]
+    renamed = case_of(contract, call({"a": tensor(4), "z": tensor(4)}))
+    assert steps("input-tree", renamed)[0]["args"]["tuple"][0]["dict"][1] == ["b", leaf("args[0]['z']")]
+
+
+def test_kwargs_renamed_and_given_the_other_way():
+    contract = contract_of(Spec(4, 16), scale=Spec(16), bias=Spec(16))
+    renamed = case_of(contract, call(tensor(4, 16), scale=tensor(16), offset=tensor(16)))
+    assert steps("input-kwargs", renamed)[0]["kwargs"]["dict"] == [
+        ["scale", leaf("kwargs['scale']")],
+        ["bias", leaf("kwargs['offset']")],
+    ]
+    positional = case_of(contract, call(tensor(4, 16), tensor(16), tensor(16)))
+    assert steps("input-kwargs", positional)[0]["kwargs"]["dict"] == [
+        ["scale", leaf("args[1]")],
+        ["bias", leaf("args[2]")],
+    ]
+    keyword = case_of(contract, call(x=tensor(4, 16), scale=tensor(16), bias=tensor(16)))
+    assert steps("input-kwargs", keyword)[0]["args"] == {"tuple": [leaf("kwargs['x']")]}
+
+
+def test_an_extra_keyword_is_dropped():
+    contract = contract_of(Spec(4), scale=Spec(4))
+    case = case_of(contract, call(tensor(4), scale=tensor(4), gamma=tensor(4)))
+    plan = plan_treatment("input-kwargs", case, findings_of(case))
+    assert plan.steps[0]["kwargs"]["dict"] == [["scale", leaf("kwargs['scale']")]]
+    assert "kwargs['gamma']" in plan.text
+
+
+def test_a_missing_keyword_gets_a_stand_in_that_says_so():
+    contract = contract_of(Spec(BATCH, 16), scale=Spec(16), bias=Spec(BATCH))
+    case = case_of(contract, call(tensor(8, 16), scale=tensor(16)))
+    plan = plan_treatment("input-kwargs", case, findings_of(case))
+    assert plan.steps[1]["op"] == "insert"
+    assert plan.steps[1]["path"] == "kwargs['bias']"
+    assert plan.steps[1]["tensor"]["tensor"]["shape"] == [8]
+    assert "stand-in" in plan.text
+
+
+def test_a_tensor_for_a_constant_becomes_a_plain_value():
+    case = case_of(contract_of(Spec(4), CONSTANT), call(tensor(4), tensor(dtype="int64")))
+    assert steps("input-count", case)[0]["args"] == {"tuple": [leaf("args[0]"), {"value": None}]}
+
+
+def test_leaves_that_cannot_be_told_apart_are_not_guessed():
+    contract = contract_of({"a": Spec(4), "b": Spec(4), "c": Spec(4)})
+    case = case_of(contract, call({"x": tensor(4), "y": tensor(4)}))
+    assert steps("input-tree", case) is None
+
+
+def test_swapped_arguments_are_exchanged():
+    case = case_of(contract_of(Spec(4, 16), Spec(3, dtype="int64")), call(tensor(3, dtype="int64"), tensor(4, 16)))
+    assert steps("input-order", case) == [
+        {"op": "tree", "args": {"tuple": [leaf("args[1]"), leaf("args[0]")]}, "kwargs": {"dict": []}}
+    ]
+
+
+def test_numbers_become_tensors_and_none_does_not():
+    contract = contract_of(Spec(4), Spec())
+    assert steps("input-nontensor", case_of(contract, call(tensor(4), 2.0))) == [
+        {"op": "to_tensor", "path": "args[1]", "dtype": "float32"}
+    ]
+    assert steps("input-nontensor", case_of(contract, call(tensor(4), None))) is None
+    assert steps("input-nontensor", case_of(contract_of(Spec(4)), call(2.0))) is None
+
+
+def test_nan_and_overlap():
+    stats = ValueStats(low=0.0, high=1.0, nan=2, inf=0, zeros=0)
+    case = case_of(contract_of(Spec(4)), call(tensor(4, stats=stats)))
+    assert steps("input-nan", case) == [{"op": "nan_to_num", "path": "args[0]"}]
+    shared = case_of(contract_of(Spec(4), Spec(4)), call(tensor(4, storage="0"), tensor(4, storage="0")))
+    assert [step["op"] for step in steps("input-alias", shared)] == ["clone"]
+
+
+@pytest.mark.parametrize("bound", ["100L", "100", 100])
+def test_bad_indices_are_clamped_below_the_bound(bound):
+    stats = ValueStats(low=0, high=100, nan=0, inf=0, zeros=1)
+    fine = ValueStats(low=0, high=99, nan=0, inf=0, zeros=1)
+    contract = contract_of(Spec(8, dtype="int64"), Spec(8, dtype="int64"))
+    case = case_of(contract, call(tensor(8, dtype="int64", stats=stats), tensor(8, dtype="int64", stats=fine)))
+    found = steps("index-out-of-range", case, [run_evidence("index-out-of-bounds", bound=bound)])
+    assert found == [{"op": "clamp_values", "path": "args[0]", "low": 0, "high": 99}]
+
+
+def test_a_symbolic_bound_is_not_clamped_to():
+    stats = ValueStats(low=0, high=100, nan=0, inf=0, zeros=1)
+    case = case_of(contract_of(Spec(8, dtype="int64")), call(tensor(8, dtype="int64", stats=stats)))
+    assert steps("index-out-of-range", case, [run_evidence("index-out-of-bounds", bound="ks0")]) is None
+
+
+def test_zeros_of_integer_inputs_are_replaced():
+    stats = ValueStats(low=0, high=5, nan=0, inf=0, zeros=2)
+    contract = contract_of(Spec(8, dtype="int64"), Spec(8))
+    case = case_of(contract, call(tensor(8, dtype="int64", stats=stats), tensor(8, stats=stats)))
+    found = steps("integer-division", case, [run_evidence("integer-division")])
+    assert found == [{"op": "replace_value", "path": "args[0]", "old": 0, "new": 1}]
+
+
+def finding(code, kind, **facts):
+    return Evidence(code=code, kind=kind, severity=Severity.ERROR, subject=None, observed="", expected="", facts=facts)
+
+
+def test_around_the_model():
+    contract = replace(contract_of(Spec(4)), needs=HostNeeds(device_type="cpu", baked_threads={"a": 4, "b": 2}))
+    case = case_of(contract, call(tensor(4)), reference="exported.pt2")
+    case = replace(
+        case, artifact=replace(case.artifact, models=(ModelEntry(name="encoder", layout="pt2", members=()),))
+    )
+    assert steps("threads-exceed-build", case) == [{"op": "threads", "n": 2}]
+    assert steps("threading", case) == [{"op": "threads", "n": 1}]
+    assert steps("model-name", case) == [{"op": "model_name", "name": "encoder"}]
+    assert steps("tmpdir", case) == [{"op": "tmpdir"}]
+    assert steps("load-device", case) == [{"op": "device", "device": "cpu"}]
+    assert steps("weights-not-loaded", case, [finding("AD-LOAD-002", "on-disk")]) == [
+        {"op": "load_weights", "from": "disk"}
+    ]
+    assert steps("weights-not-loaded", case, [finding("AD-LOAD-002", "external")]) == [
+        {"op": "load_weights", "from": "exported.pt2"}
+    ]
+
+
+def test_what_only_the_user_knows_is_not_treated():
+    case = case_of(contract_of(Spec(4)), call(tensor(4)))
+    models = tuple(ModelEntry(name=name, layout="pt2", members=()) for name in ("encoder", "decoder"))
+    several = replace(case, artifact=replace(case.artifact, models=models))
+    assert steps("model-name", several) is None
+    assert steps("weights-not-loaded", case, [finding("AD-LOAD-002", "external")]) is None
+    assert steps("kernel-crash", case) is None
+
+
+def test_half_a_treatment_is_none():
+    case = case_of(contract_of(Spec(16, 16), Spec(16, 16)), call(tensor(256), tensor(5, 5, 5)))
+    assert steps("input-rank", case) is None
+
+
+def test_treatments_combine_in_order():
+    case = case_of(contract_of(Spec(8, 8, dtype="int64")), call(tensor(8, 8, dtype="int32", stride=(1, 8))))
+    dtype = Evidence(
+        code="AD-IN-010", kind="dtype", severity=Severity.ERROR, subject="args[0]", observed="int32", expected="int64"
+    )
+    stride = Evidence(
+        code="AD-IN-014", kind="stride", severity=Severity.ERROR, subject="args[0].stride", observed="", expected=""
+    )
+    plans = [plan_treatment(cause, case, [dtype, stride]) for cause in ("input-dtype", "input-stride")]
+    both = combine(plans)
+    assert [step["op"] for step in both.steps] == ["cast", "contiguous"]
+    assert both.name == "cast+restride"
+    assert combine([]) is None
+    assert combine(plans[:1]) is plans[0]
