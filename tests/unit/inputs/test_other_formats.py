@@ -11,7 +11,6 @@ import pytest
 from aotidoctor.inputs import read_inputs
 from aotidoctor.model.errors import InputsError
 
-
 FOUR = struct.pack("<4f", 1, 2, 3, 4)
 
 
