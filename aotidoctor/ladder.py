@@ -21,6 +21,8 @@ from aotidoctor.probes import PROBES, History, Probe, Reuse, succeeded
 
 # A child that could not even be given this much time would tell nothing.
 LEAST_TIMEOUT_S = 1.0
+# Checks whose answer depends on the number of threads.
+THREAD_CHECKS = ("threads_exceed_build",)
 
 
 class Runs(Protocol):
@@ -134,11 +136,26 @@ def _run_probe(probe: Probe, request: Request, climb: Climb) -> None:
         climb.not_checked.append(NotChecked(code=probe.code, name=probe.name, reason=reason))
         return
     climb.outcomes[probe.name] = outcome
+    _correct_threads(climb, outcome)
     found = list(probe.read(climb.case, climb.history(), outcome))
     climb.add(found)
     verdict = found[0].observed if found else "as expected"
     fine = not any(item.severity is Severity.ERROR for item in found)
     climb.on_event(Event(kind=EventKind.PROBE_END, name=probe.name, seconds=outcome.seconds, verdict=verdict, ok=fine))
+
+
+def _correct_threads(climb: Climb, outcome: Outcome) -> None:
+    """A setup file may set the thread count: what the child saw replaces what was assumed, and is checked again."""
+    threads = outcome.result.get("threads")
+    host = climb.case.host
+    if not isinstance(threads, int) or threads == (climb.case.options.threads or host.threads):
+        return
+    climb.case = replace(climb.case, host=replace(host, threads=threads))
+    known = {item.code for item in climb.findings}
+    for check in (check for check in CHECKS if check.name in THREAD_CHECKS and check.code not in known):
+        result = _ask_check(check, climb)
+        if not isinstance(result, NotChecked):
+            climb.add(result)
 
 
 def check_rung_names(case: Case) -> None:

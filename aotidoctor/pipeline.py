@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timezone
 
@@ -29,6 +30,8 @@ from aotidoctor.runner import Runner
 from aotidoctor.version import __version__
 
 OnEvent = Callable[[Event], None]
+# Importing these takes seconds; the warm worker does it once, for all runs that compare with the reference.
+REFERENCE_MODULES = ("torch.export.pt2_archive._package", "torch._export.serde.serialize")
 
 
 def diagnose(
@@ -40,11 +43,17 @@ def diagnose(
     environ: Mapping[str, str],
     static_only: bool = False,
     on_event: OnEvent | None = None,
+    runner: Runner | None = None,
 ) -> Report:
-    """Examine a package with its inputs. ``static_only``: no child process, no torch, nothing executed."""
+    """Examine a package with its inputs.
+
+    ``static_only``: no child process, no torch, nothing executed. ``runner`` may be given to examine several packages
+    with one warm worker; the caller then closes it.
+    """
     watch = _Watch("check" if static_only else "run", argv)
     tell = on_event or (lambda _event: None)
-    with Runner(environ=environ) as runner:
+    preload = REFERENCE_MODULES if options.reference is not None else ()
+    with Runner(environ=environ, preload=preload) if runner is None else nullcontext(runner) as runner:
         start = None if static_only else _prewarm(runner)
         tell(Event(kind=EventKind.STAGE, name="read"))
         case, unread = casebook.open_case(path, inputs_path, options, environ, on_artifact=start)
