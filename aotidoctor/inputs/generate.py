@@ -13,12 +13,14 @@ from aotidoctor.model.inputs import InputSet, LeafValue
 from aotidoctor.model.run import JsonObject, JsonValue
 from aotidoctor.model.tree import Container, Leaf, Tree
 
+_DIVIDES = ("div", "remainder", "fmod")
+
 
 def generate_inputs(contract: Contract, *, seed: int) -> tuple[InputSet, JsonObject]:
     """The description of made-up inputs, and the JSON document that the worker makes the tensors from.
 
     Sizes are small, inside the compiled ranges and equal where inputs share a symbol; floats are normal, integers 0 or
-    1, booleans random. Leaves that are no tensors are None. The same contract and seed give the same inputs.
+    1 (1 where the code divides), booleans random. Leaves that are no tensors are None. The same contract and seed give the same inputs.
     """
     symbols, notes = choose_symbols(contract)
     leaves = {leaf.index: _leaf(leaf, contract, symbols, seed, notes) for leaf in contract.leaves}
@@ -77,11 +79,13 @@ def _leaf(leaf: LeafSpec, contract: Contract, symbols: Mapping[str, int], seed: 
     if leaf.device_type not in (None, "cpu"):
         spec["device"] = leaf.device_type
     if dtype.startswith(("int", "uint")):
-        spec["low"], spec["high"] = 0, _highest(contract)
+        spec["low"], spec["high"] = _integer_range(contract)
     return {"tensor": spec}
 
 
-def _highest(contract: Contract) -> int:
-    """1, which fits nearly every table, unless an index check of the code allows 0 only."""
-    bounds = [check.bound.rstrip("Ll") for check in contract.bound_checks]
-    return 0 if "1" in bounds else 1
+def _integer_range(contract: Contract) -> tuple[int, int]:
+    """0 to 1, which fits nearly every table; only 0 where an index check allows no more; only 1 where code divides."""
+    if "1" in {check.bound.rstrip("Ll") for check in contract.bound_checks}:
+        return 0, 0
+    origins = {origin for kernel in contract.kernels for origin in kernel.origins}
+    return (1, 1) if any(name in origin for origin in origins for name in _DIVIDES) else (0, 1)

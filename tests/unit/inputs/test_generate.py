@@ -3,7 +3,7 @@
 import pytest
 
 from aotidoctor.inputs import generate_inputs
-from aotidoctor.model.contract import BoundCheck, Contract, Dim, LeafSpec
+from aotidoctor.model.contract import BoundCheck, Contract, Dim, KernelCall, LeafSpec
 from aotidoctor.model.expr import parse_expr
 from aotidoctor.model.tree import Container, Leaf
 
@@ -96,6 +96,12 @@ def test_integers_fit_tables():
         leaf(0, (Dim(static=4),), dtype="int64"), bound_checks=(BoundCheck(kernel="k", text="", bound="1L"),)
     )
     assert generate_inputs(narrow, seed=0)[1]["args"][0]["tensor"]["high"] == 0
+
+
+def test_integers_are_no_zero_divisors():
+    kernel = KernelCall(name="cpp_fused_div_0", kind="cpp", origins=("aten.floor_divide", "aten.div"))
+    spec = contract(leaf(0, (Dim(static=4),), dtype="int64"), kernels=(kernel,))
+    assert generate_inputs(spec, seed=0)[1]["args"][0]["tensor"]["low"] == 1
 
 
 def test_tree_with_constants_and_seed():
