@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from aotidoctor.inputs.arguments import class_name, device_name, sizes
 from aotidoctor.inputs.ndarrays import describe_array
 from aotidoctor.inputs.nodes import Call, Entries, Global, Items, Persistent, Value
 from aotidoctor.inputs.storage import MalformedError
-from aotidoctor.inputs.tensors import Reader, class_name, describe_tensor, device_name, is_tensor_call, sizes
+from aotidoctor.inputs.tensors import Reader, describe_tensor, is_tensor_call
 from aotidoctor.model.inputs import LeafValue, PlainValue
 from aotidoctor.model.tree import Container, Leaf, Tree
 

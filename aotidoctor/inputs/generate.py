@@ -19,8 +19,9 @@ _DIVIDES = ("div", "remainder", "fmod")
 def generate_inputs(contract: Contract, *, seed: int) -> tuple[InputSet, JsonObject]:
     """The description of made-up inputs, and the JSON document that the worker makes the tensors from.
 
-    Sizes are small, inside the compiled ranges and equal where inputs share a symbol; floats are normal, integers 0 or
-    1 (1 where the code divides), booleans random. Leaves that are no tensors are None. The same contract and seed give the same inputs.
+    Sizes are small, inside the compiled ranges and equal where inputs share a symbol. Floats are normal, integers 0 or
+    1 (1 where the code divides), booleans random; leaves that are no tensors are None. The same contract and seed give
+    the same inputs.
     """
     symbols, notes = choose_symbols(contract)
     leaves = {leaf.index: _leaf(leaf, contract, symbols, seed, notes) for leaf in contract.leaves}
@@ -87,5 +88,5 @@ def _integer_range(contract: Contract) -> tuple[int, int]:
     """0 to 1, which fits nearly every table; only 0 where an index check allows no more; only 1 where code divides."""
     if "1" in {check.bound.rstrip("Ll") for check in contract.bound_checks}:
         return 0, 0
-    origins = {origin for kernel in contract.kernels for origin in kernel.origins}
-    return (1, 1) if any(name in origin for origin in origins for name in _DIVIDES) else (0, 1)
+    names = {name for kernel in contract.kernels for name in (kernel.name, *kernel.origins)}
+    return (1, 1) if any(word in name for name in names for word in _DIVIDES) else (0, 1)

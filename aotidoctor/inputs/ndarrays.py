@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from aotidoctor.inputs.arguments import sizes
 from aotidoctor.inputs.nodes import Call, Value
 from aotidoctor.inputs.storage import MalformedError
-from aotidoctor.inputs.tensors import sizes
 from aotidoctor.inputs.values import read_stats
 from aotidoctor.model.dtypes import ITEMSIZE
 from aotidoctor.model.inputs import PlainValue

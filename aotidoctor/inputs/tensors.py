@@ -6,13 +6,13 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from aotidoctor.inputs.nodes import Call, Entries, Global, Items, Value
+from aotidoctor.inputs.arguments import class_name, device_name, dtype_name, layout_name, size, sizes
+from aotidoctor.inputs.nodes import Call, Entries, Global, Value
 from aotidoctor.inputs.storage import MalformedError, Resolve, Storage, nested_file, storage_id
 from aotidoctor.inputs.values import MAX_BYTES, read_stats
 from aotidoctor.model.dtypes import ITEMSIZE, QUANTIZED
 from aotidoctor.model.inputs import TensorDesc, ValueStats
 
-MAX_RANK = 64
 STATS_TOTAL = 8 << 20
 
 
@@ -62,7 +62,7 @@ def _strided(
 ) -> TensorDesc:
     storage = reader.storage(args[0])
     name = dtype or storage.dtype or "uint8"
-    offset, shape, stride = _size(args[1]), sizes(args[2]), sizes(args[3])
+    offset, shape, stride = size(args[1]), sizes(args[2]), sizes(args[3])
     if len(shape) != len(stride):
         raise MalformedError(f"{len(stride)} strides", f"{len(shape)}, one for each dim", storage.key)
     _check_extent(storage, name, shape, stride, offset)
@@ -119,52 +119,6 @@ def _stats(
     if stats is not None:
         reader.stats_left -= min(MAX_BYTES, storage.nbytes)
     return stats
-
-
-def sizes(value: Value) -> tuple[int, ...]:
-    """A shape or strides: a tuple, a list or a torch.Size of non-negative integers."""
-    if isinstance(value, Call) and value.name == "torch.Size" and len(value.args) == 1:
-        value = value.args[0]
-    items = value.items if isinstance(value, Items) else value
-    if not isinstance(items, (tuple, list)) or len(items) > MAX_RANK:
-        raise MalformedError("something else where sizes belong")
-    return tuple(_size(item) for item in items)
-
-
-def _size(value: Value) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 62:
-        raise MalformedError("a size or stride that is no count")
-    return value
-
-
-def dtype_name(value: Value) -> str:
-    """``float32`` of the global ``torch.float32``."""
-    name = value.name.removeprefix("torch.") if isinstance(value, Global) else ""
-    if name not in ITEMSIZE:
-        raise MalformedError("something else where a dtype belongs")
-    return name
-
-
-def device_name(value: Value) -> str:
-    """``cuda:1`` of ``torch.device("cuda", 1)`` or of a text."""
-    parts = value.args if isinstance(value, Call) and value.name == "torch.device" else (value,)
-    return ":".join(str(part) for part in parts if isinstance(part, (str, int)))[:40] or "cpu"
-
-
-def layout_name(value: Value) -> str:
-    """``sparse_csr`` of ``torch.serialization._get_layout("torch.sparse_csr")``."""
-    if isinstance(value, Call) and value.name == "torch.serialization._get_layout" and len(value.args) == 1:
-        name = value.args[0]
-        if isinstance(name, str):
-            return name.removeprefix("torch.")[:40]
-    return "strided"
-
-
-def class_name(value: Value) -> str | None:
-    """The last part of a class's name, None for ``torch.Tensor`` itself."""
-    if not isinstance(value, Global) or value.name == "torch.Tensor":
-        return None
-    return value.name.rpartition(".")[2]
 
 
 def _v1(reader: Reader, args: tuple[Value, ...]) -> TensorDesc:
@@ -235,7 +189,7 @@ def _wrapper(_: Reader, args: tuple[Value, ...]) -> TensorDesc:
         dtype=dtype_name(args[1]),
         shape=sizes(args[2]),
         stride=sizes(args[3]),
-        storage_offset=_size(args[4]),
+        storage_offset=size(args[4]),
         layout=layout_name(args[5]),
         device=device_name(args[6]),
         requires_grad=args[7] is True,
@@ -293,5 +247,3 @@ _NOT_TYPED = frozenset(
         "torch.nn.parameter.Parameter",
     }
 )
-
-__all__ = ["Reader", "class_name", "describe_tensor", "device_name", "dtype_name", "is_tensor_call", "sizes"]
