@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aotidoctor.diagnosis.head import PlaybookError
 from aotidoctor.diagnosis.playbooks import find_playbook, load_playbooks
-from aotidoctor.diagnosis.rank import confirm, diagnose
+from aotidoctor.diagnosis.rank import confirm, diagnose, rerank
 from aotidoctor.diagnosis.signature import signature
 from aotidoctor.diagnosis.treatments import combine, plan_treatment
 
@@ -16,5 +16,6 @@ __all__ = [
     "find_playbook",
     "load_playbooks",
     "plan_treatment",
+    "rerank",
     "signature",
 ]

@@ -8,7 +8,8 @@ Rules, in this order:
    range is a remark until the run dies of it. Not so for inputs that the compiled code does not read.
 3. Explanations beat symptoms (``explain``): a cause that another one accounts for is not listed, its evidence is.
 4. What was refuted (the treatment did not help) explains nothing and comes last.
-5. Errors come before warnings; then by weight: artifact, host, load, inputs, run, output; then by confidence.
+5. Errors come before warnings, and those that are errors by themselves before promoted ones; then by weight: artifact,
+   host, load, inputs, run, output; then by confidence.
 
 Confidence is a judgement on a fixed scale, not a frequency:
 
@@ -30,7 +31,9 @@ from dataclasses import replace
 from aotidoctor.diagnosis.explain import accounts_for, explained_by, is_failure, supporting
 from aotidoctor.diagnosis.looked_like import looked_like
 from aotidoctor.diagnosis.match import Match, match
-from aotidoctor.diagnosis.wording import fill, title_of
+from aotidoctor.diagnosis.treat_values import suspects
+from aotidoctor.diagnosis.wording import fill, subject_of, title_of
+from aotidoctor.model.case import Case
 from aotidoctor.model.diagnosis import Diagnosis, Playbook, Remedy, Status
 from aotidoctor.model.evidence import Evidence, Severity
 
@@ -40,20 +43,31 @@ REFUTED = 0.3
 
 
 def diagnose(
-    findings: Sequence[Evidence], playbooks: Sequence[Playbook], *, refuted: Collection[str] = ()
+    findings: Sequence[Evidence],
+    playbooks: Sequence[Playbook],
+    *,
+    refuted: Collection[str] = (),
+    case: Case | None = None,
 ) -> tuple[Diagnosis, ...]:
     """Diagnoses, best first; empty when nothing explains what was found.
 
-    ``refuted`` are causes whose treatment was tried and changed nothing.
+    ``refuted`` are causes whose treatment was tried and changed nothing. With ``case`` a cause that lies in the values
+    of inputs names those inputs.
     """
     matches = [_promote(found, findings) for p in playbooks if (found := match(p, findings)) is not None]
     strong = [found for found in matches if found.severity.rank >= max(found.playbook.severity.rank, 1)]
     kept, dropped = _without_symptoms(strong, refuted)
     kept.sort(key=lambda found: _order(found, refuted))
-    return tuple(
+    made = (
         _diagnosis(found, rank, _evidence_of(found, dropped, findings), findings, refuted)
         for rank, found in enumerate(kept, start=1)
     )
+    return tuple(item if case is None else _located(item, case, findings) for item in made)
+
+
+def _located(diagnosis: Diagnosis, case: Case, findings: Sequence[Evidence]) -> Diagnosis:
+    paths = suspects(diagnosis.cause, case, findings)
+    return replace(diagnosis, subject=", ".join(paths)) if paths else diagnosis
 
 
 def confirm(diagnosis: Diagnosis, how: str) -> Diagnosis:
@@ -66,6 +80,12 @@ def confirm(diagnosis: Diagnosis, how: str) -> Diagnosis:
         would_confirm="",
         remedy=replace(diagnosis.remedy, verified=True),
     )
+
+
+def rerank(diagnoses: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:
+    """Confirmed ones first, else in the order given, with ranks counted anew: proof beats every rule above."""
+    ordered = sorted(diagnoses, key=lambda item: item.status is not Status.CONFIRMED)
+    return tuple(replace(item, rank=rank) for rank, item in enumerate(ordered, start=1))
 
 
 def _promote(found: Match, findings: Sequence[Evidence]) -> Match:
@@ -95,10 +115,11 @@ def _without_symptoms(
     return kept, [(found, gone[id(found)]) for found in matches if id(found) in gone]
 
 
-def _order(found: Match, refuted: Collection[str]) -> tuple[bool, int, int, float]:
+def _order(found: Match, refuted: Collection[str]) -> tuple[bool, int, bool, int, float]:
     return (
         found.playbook.cause in refuted,
         -found.severity.rank,
+        found.promoted,
         found.playbook.weight,
         -found.confidence,
     )
@@ -122,7 +143,7 @@ def _diagnosis(
         confidence=round(found.confidence * REFUTED, 2) if doubted else found.confidence,
         title=title_of(playbook.title, found.lead, found.evidence),
         looked_like=looked_like(playbook, found.lead, evidence, findings),
-        subject=found.lead.subject,
+        subject=subject_of(found.lead),
         evidence=tuple(dict.fromkeys(item.id for item in evidence if item.id)),
         remedy=Remedy(text=fill(playbook.remedy, found.lead), command=fill(playbook.command, found.lead)),
         playbook=playbook.cause,

@@ -28,18 +28,25 @@ def nan_to_num(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
     )
 
 
+def suspects(cause: str, about: Case, findings: Sequence[Evidence]) -> list[str]:
+    """The inputs whose values would make the run fail as it did, for the causes that lie in values; else none."""
+    match cause:
+        case "index-out-of-range":
+            failed = _with_symptom(findings, "index-out-of-bounds")
+            return [] if failed is None else _named(about, failed) or _out_of_bounds(about, *_bounds(failed))
+        case "integer-division":
+            failed = _with_symptom(findings, "integer-division")
+            return [] if failed is None else _named(about, failed) or _with_zeros(about)
+        case _:
+            return []
+
+
 def clamp(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     """Clamp the integer inputs that hold the bad index into the bounds that the kernel asserts."""
-    failed = next((item for item in findings if item.facts.get("symptom") == "index-out-of-bounds"), None)
-    if failed is None:
-        return None
-    low, high = _bounds(failed)
-    paths = _named(case, failed) or [
-        path for path, tensor in _integers(case) if tensor.stats is not None and _beyond(tensor, low, high)
-    ]
-    if high is None or not paths:
-        return None
-    return merged([_clamp_one(path, low, high) for path in paths])
+    failed = _with_symptom(findings, "index-out-of-bounds")
+    paths = suspects("index-out-of-range", case, findings)
+    low, high = _bounds(failed) if failed is not None else (0, None)
+    return merged([_clamp_one(path, low, high) for path in paths]) if high is not None else None
 
 
 def _clamp_one(path: str, low: int, high: int) -> Plan:
@@ -77,11 +84,7 @@ def _beyond(tensor: TensorDesc, low: int, high: int | None) -> bool:
 
 def replace_zeros(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     """Ones in place of the zeros of integer inputs."""
-    failed = [item for item in findings if item.facts.get("symptom") == "integer-division"]
-    if not failed:
-        return None
-    named = _named(case, failed[0])
-    paths = named or [path for path, tensor in _integers(case) if tensor.stats is not None and tensor.stats.zeros]
+    paths = suspects("integer-division", case, findings)
     return merged(
         [
             Plan(
@@ -92,6 +95,18 @@ def replace_zeros(case: Case, findings: Sequence[Evidence]) -> Plan | None:
             for path in paths
         ]
     )
+
+
+def _with_symptom(findings: Sequence[Evidence], symptom: str) -> Evidence | None:
+    return next((item for item in findings if item.facts.get("symptom") == symptom), None)
+
+
+def _out_of_bounds(case: Case, low: int, high: int | None) -> list[str]:
+    return [path for path, tensor in _integers(case) if _beyond(tensor, low, high)]
+
+
+def _with_zeros(case: Case) -> list[str]:
+    return [path for path, tensor in _integers(case) if tensor.stats is not None and tensor.stats.zeros]
 
 
 def _integers(case: Case) -> list[tuple[str, TensorDesc]]:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from aotidoctor.model.evidence import Evidence, FactValue
 
 _NAME = re.compile(r"\{([a-z_]+)(?:\|([^{}]*))?\}")
+_OPERATOR = re.compile(r"^torch\.ops\.(\w+)\.(\w+)(?:\.\w+)?$")
 _PART = re.compile(r"\.(?:shape\[\d+\]|shape|stride|dtype|device)$")
 
 
@@ -33,6 +34,11 @@ def title_of(template: str, lead: Evidence, evidence: Sequence[Evidence]) -> str
     return f"{title} (and {len(others)} more)" if others else title
 
 
+def subject_of(lead: Evidence) -> str | None:
+    """What the evidence is about; an operator always as ``ops::scale``."""
+    return None if lead.subject is None else _OPERATOR.sub(r"\1::\2", lead.subject)
+
+
 def leaf_of(subject: str | None) -> str | None:
     """``args[0]`` of ``args[0].shape[1]``; None where there is no subject."""
     return None if subject is None else _PART.sub("", subject)
@@ -41,7 +47,7 @@ def leaf_of(subject: str | None) -> str | None:
 def _fact(lead: Evidence, name: str) -> FactValue:
     match name:
         case "subject":
-            return lead.subject
+            return subject_of(lead)
         case "leaf":
             path = lead.facts.get("path")
             return path if isinstance(path, str) else leaf_of(lead.subject)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from aotidoctor.checks import CHECKS
-from aotidoctor.diagnosis import combine, plan_treatment
+from aotidoctor.diagnosis import combine, diagnose, load_playbooks, plan_treatment
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.contract import HostNeeds
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
@@ -245,6 +245,14 @@ def test_bad_indices_are_clamped_below_the_bound(bound):
     case = case_of(contract, call(tensor(8, dtype="int64", stats=stats), tensor(8, dtype="int64", stats=fine)))
     found = steps("index-out-of-range", case, [run_evidence("index-out-of-bounds", bound=bound)])
     assert found == [{"op": "clamp_values", "path": "args[0]", "low": 0, "high": 99}]
+
+
+def test_a_cause_that_lies_in_values_names_the_input():
+    stats = ValueStats(low=0, high=100, nan=0, inf=0, zeros=1)
+    case = case_of(contract_of(Spec(8), Spec(8, dtype="int64")), call(tensor(8), tensor(8, dtype="int64", stats=stats)))
+    for symptom in ("index-out-of-bounds", "integer-division"):
+        found = diagnose([run_evidence(symptom, bound="100L")], load_playbooks(), case=case)
+        assert found[0].subject == "args[1]"
 
 
 def test_a_symbolic_bound_is_not_clamped_to():
