@@ -18,6 +18,7 @@ from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.run import NotStarted, Outcome, Request
 from aotidoctor.probes import PROBES, History, Probe, Reuse, succeeded
+from aotidoctor.probes.effects import with_effect
 
 # A child that could not even be given this much time would tell nothing.
 LEAST_TIMEOUT_S = 1.0
@@ -65,7 +66,7 @@ class Climb:
         if allowed < LEAST_TIMEOUT_S:
             self.out_of_time = True
             return None
-        outcome = self.runner.run(replace(request, timeout=allowed))
+        outcome = with_effect(self.case, self.runner.run(replace(request, timeout=allowed)))
         self.runs.append(outcome)
         return outcome
 

@@ -53,13 +53,13 @@ def diagnose(
     watch = _Watch("check" if static_only else "run", argv)
     tell = on_event or (lambda _event: None)
     preload = REFERENCE_MODULES if options.reference is not None else ()
-    with Runner(environ=environ, preload=preload) if runner is None else nullcontext(runner) as runner:
-        start = None if static_only else _prewarm(runner)
+    with Runner(environ=environ, preload=preload) if runner is None else nullcontext(runner) as runs:
+        start = None if static_only else _prewarm(runs)
         tell(Event(kind=EventKind.STAGE, name="read"))
         case, unread = casebook.open_case(path, inputs_path, options, environ, on_artifact=start)
         check_rung_names(case)
         deadline = None if options.budget is None else time.monotonic() + options.budget
-        climb = Climb(case=case, runner=None if static_only else runner, on_event=tell, deadline=deadline)
+        climb = Climb(case=case, runner=None if static_only else runs, on_event=tell, deadline=deadline)
         climb.not_checked += unread
         diagnoses, state = _examine(climb)
     return _report(climb, diagnoses, watch, state)
@@ -109,8 +109,8 @@ class _Watch:
 
 def _report(climb: Climb, diagnoses: tuple[Diagnosis, ...], watch: _Watch, state: Mapping[str, bool]) -> Report:
     failed = any(item.severity is Severity.ERROR for item in climb.findings)
-    verdict = "problem" if diagnoses else "unknown" if failed else "healthy"
-    unreadable = climb.case.artifact.kind is ArtifactKind.UNREADABLE and not diagnoses
+    partial = state.get("interrupted", False) or climb.out_of_time
+    verdict = "problem" if diagnoses else "unknown" if failed or partial else "healthy"
     return Report(
         verdict=verdict,
         stage=_stage(climb, diagnoses),
@@ -127,8 +127,19 @@ def _report(climb: Climb, diagnoses: tuple[Diagnosis, ...], watch: _Watch, state
         signature=signature(diagnoses, climb.findings, climb.runs) if diagnoses or failed else None,
         interrupted=state.get("interrupted", False),
         out_of_time=climb.out_of_time,
-        cannot_examine=climb.case.artifact.problem or "unreadable" if unreadable else None,
+        cannot_examine=_cannot_examine(climb.case, diagnoses),
     )
+
+
+def _cannot_examine(case: Case, diagnoses: tuple[Diagnosis, ...]) -> str | None:
+    """Why there was nothing to examine: a path that leads nowhere. A broken file is a finding instead."""
+    if case.artifact.kind is ArtifactKind.MISSING and not case.artifact.is_symlink:
+        return f"no such file: {case.artifact.path}"
+    if case.inputs_error is not None and case.inputs_error.kind == "missing":
+        return f"no such file: {case.inputs_path}"
+    if case.artifact.kind is ArtifactKind.UNREADABLE and not diagnoses:
+        return case.artifact.problem or "unreadable"
+    return None
 
 
 def _stage(climb: Climb, diagnoses: tuple[Diagnosis, ...]) -> str | None:

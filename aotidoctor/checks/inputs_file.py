@@ -32,7 +32,7 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
         return () if case.inputs is not None else FIND.unchecked("no inputs were given (--inputs or --generate)")
     return [
         FIND.error(
-            error.cause.removeprefix("inputs-file-"),
+            error.kind,
             error.subject,
             observed=error.observed or str(error),
             expected=error.expected or "tensors in tuples, lists and dicts",

@@ -4,7 +4,7 @@ What it does
     Looks in the kernels' ATen origins for batch norm that computes batch statistics and updates its running ones.
 
 Why it matters
-    The answer for one sample depends on the other samples of the batch, and each call changes the model. It never fails.
+    The answer for one sample depends on the other samples of the batch, and each call changes the model. Nothing fails.
 
 Example
     _native_batch_norm_legit_functional: observed batch statistics, expected running statistics (model.eval())

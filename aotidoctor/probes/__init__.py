@@ -10,6 +10,7 @@ from aotidoctor.probes import (
     cuda_no_caching,
     custom_ops,
     growth,
+    loaded_weights,
     memory_fill,
     mutation,
     plain_run,
@@ -21,6 +22,7 @@ from aotidoctor.probes.probe import History, Probe, Reuse, succeeded
 
 PROBES: tuple[Probe, ...] = (
     plain_run.PROBE,
+    loaded_weights.PROBE,
     mutation.PROBE,
     values.PROBE,
     custom_ops.PROBE,

@@ -88,6 +88,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("unsupported-device-key", r"Unsupported device key found: (?P<device>\S+)"),
     ("device-mismatch", r"Incorrect device passed to (?P<runner>\w+)"),
     ("schema-missing", r"Could not find schema for (?P<op>[\w:.]+?)\.?(?:\s|$)"),
+    ("schema-differs", r"Expected extern kernel (?P<op>\w+::\w+)\S* to have serialized argument type"),
     ("schema-differs", r"Serialized node doesn't match operator[^\n]*?\"?(?P<op>\w+::\w+)?\"?'?s? schema"),
     (
         "op-unsupported-device",
@@ -138,8 +139,16 @@ def recognise(text: str) -> Symptom:
         match = pattern.search(text)
         if match:
             facts: dict[str, FactValue] = {key: value for key, value in match.groupdict().items() if value is not None}
+            if "op" in facts:
+                facts["op"] = operator_name(str(facts["op"]))
             return Symptom(name=name, line=_line_at(text, match.start()), facts={**facts, **_place(text)})
     return Symptom(name="other", line=_first_line(text), facts=_place(text))
+
+
+def operator_name(text: str) -> str:
+    """``ops::scale`` of ``torch.ops.ops.scale.default``; other spellings unchanged."""
+    parts = text.removeprefix("torch.ops.").split(".")
+    return f"{parts[0]}::{parts[1]}" if text.startswith("torch.ops.") and len(parts) > 1 else text
 
 
 def _place(text: str) -> dict[str, FactValue]:

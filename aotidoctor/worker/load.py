@@ -8,6 +8,7 @@ The call is that of ``AOTICompiledModel``: keywords put in order, the tree flatt
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ class LoadedModel:
         self.loader = loader
         self.directory = directory
         self._kept: list[Any] = []
+        self.on_constants: Callable[[dict[str, Any]], None] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run once, on the caller's tensors themselves."""
@@ -52,7 +54,9 @@ class LoadedModel:
         user_managed: bool = False,
         allow_h2d_copy: bool = False,
     ) -> None:
-        """Load constants by original name, as torch's own method does."""
+        """Load constants by original name, as torch's own method does, which checks nothing but the names."""
+        if self.on_constants is not None:
+            self.on_constants(constants_map)
         if user_managed:
             self._kept.append(constants_map)
         load = getattr(self.loader, "load_constants", None) or self.loader.update_constant_buffer

@@ -17,6 +17,7 @@ from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.limits import fill_new_memory
 from aotidoctor.worker.load import LoadedModel, load_model, model_names
 from aotidoctor.worker.setup_module import after_load, load_setup
+from aotidoctor.worker.weights import describe_given
 
 
 def run(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
@@ -27,7 +28,9 @@ def run(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     call = _inputs(payload, channel, applied)
     model = _load(payload, channel)
     channel.enter("after_load")
+    model.on_constants = lambda given: channel.put(loaded_constants=describe_given(given))
     channel.put(after_load=after_load(module, model, channel))
+    _say_threads(channel)
     applied += treat.load_weights(payload, model, channel)
     channel.put(applied=applied)
     _constants(payload, model, channel)
@@ -45,6 +48,13 @@ def _threads(payload: dict[str, Any], channel: Channel) -> None:
 
     if payload.get("threads") is not None:
         torch.set_num_threads(int(payload["threads"]))
+    _say_threads(channel)
+
+
+def _say_threads(channel: Channel) -> None:
+    """Setup files may set the number, before or after the load."""
+    import torch
+
     channel.put(threads=torch.get_num_threads(), torch=torch.__version__)
 
 

@@ -134,3 +134,18 @@ def _read_members(package: Path) -> dict[str, Any]:
         return {f"/{item.relative_to(package)}": item.read_bytes for item in package.rglob("*") if item.is_file()}
     archive = zipfile.ZipFile(package)
     return {f"/{name}": (lambda name=name: archive.read(name)) for name in archive.namelist()}
+
+
+def describe_given(constants: dict[str, Any]) -> list[dict[str, Any]]:
+    """Metadata of weights that somebody is about to load: name, dtype, shape, stride, device."""
+    return [
+        {
+            "name": str(name),
+            "dtype": str(value.dtype).removeprefix("torch."),
+            "shape": list(value.shape),
+            "stride": list(value.stride()),
+            "device": str(value.device),
+        }
+        for name, value in constants.items()
+        if hasattr(value, "stride")
+    ]

@@ -26,7 +26,7 @@ MESSAGES = [
     (
         "expected size 16==16, stride 1==16 at dim=0\nError in op: torch.ops.zoo.tr.default\nThis error",
         "check-op",
-        {"op": "torch.ops.zoo.tr.default"},
+        {"op": "zoo::tr"},
     ),
     (
         "index out of bounds: 0 <= tmp2 < 100L\nException raised from cpp_fused_embedding_mul_0 at /x/y.cpp:22 (most",

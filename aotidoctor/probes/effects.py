@@ -1,0 +1,80 @@
+"""Did the setting of a rung take effect? A setting that had none proves nothing, and the report says so.
+
+``(True | False | None, why)``; None is "unknown".
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from aotidoctor.model.case import Case
+from aotidoctor.model.run import JsonValue, NotStarted, Outcome
+from aotidoctor.probes.symptoms import RAISED_FROM, recognise
+
+Effect = tuple[bool | None, str]
+
+
+def with_effect(case: Case, outcome: Outcome) -> Outcome:
+    """The outcome, told whether what its request changed against the plain run acted."""
+    if isinstance(outcome.ending, NotStarted):
+        return replace(outcome, took_effect=False, took_effect_why="the child did not start")
+    effects = [_variable(case, outcome, name) for name in outcome.request.env]
+    payload = outcome.request.payload
+    if payload.get("perturb") is not None:
+        effects.append(_filled(outcome.result.get("memory_filled")))
+    if payload.get("threads") is not None:
+        effects.append(_threads(payload["threads"], outcome.result.get("threads")))
+    if payload.get("treatment"):
+        effects.append(_applied(outcome.result.get("applied")))
+    if not effects:
+        return replace(outcome, took_effect=True, took_effect_why="nothing was changed")
+    worst = next((effect for effect in effects if effect[0] is not True), effects[0])
+    return replace(outcome, took_effect=worst[0], took_effect_why=worst[1])
+
+
+def _variable(case: Case, outcome: Outcome, name: str) -> Effect:
+    match name:
+        case "AOTI_RUNTIME_CHECK_INPUTS":
+            return _input_checks(case, outcome)
+        case "TORCH_SHOW_CPP_STACKTRACES":
+            text = outcome.error.message if outcome.error is not None else ""
+            shown = RAISED_FROM.search(text) is not None or "frame #" in text
+            return (True, "the exception carries C++ frames") if shown else (None, "no exception carried C++ frames")
+        case "CUDA_LAUNCH_BLOCKING" | "PYTORCH_NO_CUDA_MEMORY_CACHING":
+            return (None, "set before CUDA was initialised; nothing reports back") if not outcome.forked else _late()
+        case _:
+            return None, "nothing reports back"
+
+
+def _late() -> Effect:
+    return False, "set after CUDA was initialised"
+
+
+def _input_checks(case: Case, outcome: Outcome) -> Effect:
+    """The checks report only when they complain; else it is known whether they are compiled in and were reached."""
+    objects = case.model.shared_objects if case.model is not None else ()
+    compiled_in = objects[0].features.input_checks if objects else None
+    complained = outcome.error is not None and recognise(outcome.error.message).name.startswith("check-")
+    if complained:
+        return True, "the checks complained"
+    if compiled_in is False:
+        return False, "no input checks are compiled into the package"
+    if not outcome.stage.startswith(("run", "scan", "unload", "reference", "done")):
+        return False, f"the run ended in {outcome.stage}, before the first call reads it"
+    return (True, "compiled in and read at the first call") if compiled_in else (None, "the library does not tell")
+
+
+def _filled(value: JsonValue) -> Effect:
+    return (True, "the allocator fills new blocks") if value is True else (False, "this C library cannot fill memory")
+
+
+def _threads(wanted: JsonValue, seen: JsonValue) -> Effect:
+    if seen is None:
+        return None, "the child ended before it could tell"
+    return (True, f"torch ran with {seen}") if seen == wanted else (False, f"torch ran with {seen}, not {wanted}")
+
+
+def _applied(value: JsonValue) -> Effect:
+    if isinstance(value, list) and value:
+        return True, "; ".join(str(item) for item in value)[:300]
+    return None, "the child ended before it could tell"

@@ -1,0 +1,43 @@
+"""Did the setting act? Told per run, from what the child reported."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from aotidoctor.model.run import NotStarted
+from aotidoctor.probes.effects import with_effect
+from tests.unit.probes.outcomes import case, outcome, raised
+
+
+def changed(result, *, env=None, **payload):
+    request = replace(result.request, env=env or {}, payload=payload)
+    return replace(result, request=request)
+
+
+CHECK = {"AOTI_RUNTIME_CHECK_INPUTS": "1"}
+
+
+@pytest.mark.parametrize(
+    ("result", "package", "expected"),
+    [
+        (outcome(), case(), True),
+        (changed(outcome(), env=CHECK), case(), True),
+        (changed(outcome(), env=CHECK), case(checks=False), False),
+        (changed(outcome(stage="load"), env=CHECK), case(), False),
+        (changed(raised("input_handles[0]: unmatched dtype, expected: 6(at::kFloat), but got: 3"), env=CHECK), case(), True),
+        (changed(outcome(result={"memory_filled": True}), perturb=90), case(), True),
+        (changed(outcome(result={"memory_filled": False}), perturb=90), case(), False),
+        (changed(outcome(result={"threads": 1}), threads=1), case(), True),
+        (changed(outcome(result={"threads": 4}), threads=1), case(), False),
+        (changed(outcome(result={"applied": ["cast args[0]"]}), treatment=[{"op": "cast"}]), case(), True),
+        (changed(outcome(), env={"TORCH_SHOW_CPP_STACKTRACES": "1"}), case(), None),
+        (changed(outcome(), env={"CUDA_LAUNCH_BLOCKING": "1"}), case(), None),
+        (outcome(ending=NotStarted(reason="no torch")), case(), False),
+    ],
+)
+def test_effect(result, package, expected):
+    told = with_effect(package, result)
+    assert told.took_effect is expected
+    assert told.took_effect_why
