@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from aotidoctor.checks import CHECKS
-from aotidoctor.diagnosis import combine, confirm, plan_treatment
+from aotidoctor.diagnosis import combine, confirm, plan_treatment, rerank
 from aotidoctor.ladder import Climb, succeeded
 from aotidoctor.model.diagnosis import Diagnosis, Treatment
 from aotidoctor.model.event import Event, EventKind
@@ -71,10 +71,12 @@ def treat(climb: Climb, diagnoses: Sequence[Diagnosis]) -> Verdicts:
 
 
 def apply(diagnoses: Sequence[Diagnosis], verdicts: Verdicts) -> tuple[Diagnosis, ...]:
-    """The diagnoses with what the trials confirmed."""
-    return tuple(
-        confirm(item, verdicts.confirmed[item.cause]) if item.cause in verdicts.confirmed else item
-        for item in diagnoses
+    """The diagnoses with what the trials confirmed, proven ones first."""
+    return rerank(
+        [
+            confirm(item, verdicts.confirmed[item.cause]) if item.cause in verdicts.confirmed else item
+            for item in diagnoses
+        ]
     )
 
 

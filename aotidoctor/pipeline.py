@@ -77,24 +77,31 @@ def _prewarm(runner: Runner) -> Callable[[Artifact], None]:
 
 def _examine(climb: Climb) -> tuple[tuple[Diagnosis, ...], dict[str, bool]]:
     """Checks, probes, causes, treatment. An interrupt ends it early and keeps what was found."""
-    playbooks = load_playbooks()
     try:
         if climb.runner is not None and climb.case.contract is None:
             recover_contract(climb)
         run_checks(climb)
         if climb.runner is None:
             climb.not_checked.append(NotChecked(code="AD-RUN", name="runs", reason="check executes nothing: use run"))
-            return name_causes(climb.findings, playbooks), {}
+            return _named(climb), {}
         run_probes(climb)
-        diagnoses = name_causes(climb.findings, playbooks)
+        diagnoses = _named(climb)
         verdicts = confirmation.treat(climb, diagnoses)
         if verdicts.harmless:
             climb.findings = confirmation.demote(climb.findings, verdicts.harmless)
         if verdicts.harmless or verdicts.refuted:
-            diagnoses = name_causes(climb.findings, playbooks, refuted=verdicts.refuted)
+            diagnoses = _named(climb, refuted=verdicts.refuted)
         return confirmation.apply(diagnoses, verdicts), {}
     except KeyboardInterrupt:
-        return name_causes(climb.findings, playbooks), {"interrupted": True}
+        return _named(climb), {"interrupted": True}
+
+
+def _named(climb: Climb, refuted: tuple[str, ...] = ()) -> tuple[Diagnosis, ...]:
+    """The causes of what was found; only playbooks that speak of it are read."""
+    loud = {item.code for item in climb.findings if item.severity is not Severity.INFO}
+    if not loud:
+        return ()
+    return name_causes(climb.findings, load_playbooks(loud), refuted=refuted, case=climb.case)
 
 
 class _Watch:
@@ -159,7 +166,7 @@ def inspect(path: str, options: Options, *, argv: tuple[str, ...] = (), environ:
     run_checks(climb)
     climb.findings = [item for item in climb.findings if item.code.startswith("AD-ART")]
     climb.not_checked = [item for item in climb.not_checked if item.code.startswith("AD-ART")] + unread
-    return _report(climb, name_causes(climb.findings, load_playbooks()), watch, {})
+    return _report(climb, _named(climb), watch, {})
 
 
 def env(*, argv: tuple[str, ...] = (), environ: Mapping[str, str]) -> Report:
@@ -184,5 +191,5 @@ def plan(
     check_rung_names(case)
     climb = Climb(case=case, runner=None, not_checked=unread)
     run_checks(climb)
-    report = _report(climb, name_causes(climb.findings, load_playbooks()), watch, {})
+    report = _report(climb, _named(climb), watch, {})
     return replace(report, plan=plan_lines(climb))

@@ -67,7 +67,7 @@ def _top_folder(case: Case) -> list[Evidence]:
             expected=f"every member below {prefix}",
             message=f"members stand outside {prefix} ({listed(strays)}): torch calls the file outdated, and loads it",
             source=at_member(case, None),
-            facts={"prefix": prefix, "strays": len(strays)},
+            facts={"prefix": prefix, "strays": len(strays), "harmless": True},
         )
     ]
 
@@ -135,6 +135,7 @@ def _outdated(case: Case, observed: str) -> Evidence:
         expected="the layout of torch 2.7 and later",
         message=f"{observed}: torch warns about an outdated file and loads it through the C++ loader",
         source=at_member(case, None),
+        facts={"harmless": True},
     )
 
 

@@ -73,7 +73,7 @@ def _metadata(case: Case) -> list[Evidence]:
                     expected=host,
                     message=f"{key} says {value}, this host is {host}; torch only warns, and the object itself decides",
                     source=at_member(case, member),
-                    facts={"key": key, "value": value, "host": host},
+                    facts={"key": key, "value": value, "host": host, "harmless": True},
                 )
             )
     return found

@@ -88,9 +88,14 @@ def rerank(diagnoses: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:
     return tuple(replace(item, rank=rank) for rank, item in enumerate(ordered, start=1))
 
 
+def _beside_the_point(item: Evidence) -> bool:
+    """What the compiled code does not read, or what is known to change nothing, kills no run."""
+    return item.facts.get("unused") is True or item.facts.get("harmless") is True
+
+
 def _promote(found: Match, findings: Sequence[Evidence]) -> Match:
     """Rule 2: the failed run joins the evidence, and lifts its severity."""
-    if found.severity is not Severity.WARN or all(item.facts.get("unused") is True for item in found.loud()):
+    if found.severity is not Severity.WARN or all(_beside_the_point(item) for item in found.loud()):
         return found
     failures = tuple(item for item in findings if is_failure(item) and accounts_for(found, item))
     if not failures:
