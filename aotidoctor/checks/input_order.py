@@ -34,17 +34,19 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     overlay = overlay_of(case)
     if overlay is None:
         return FIND.unchecked(missing_reason(case))
-    return [_finding(case, first, second) for first, second in swapped_pairs(overlay.pairs)]
+    swaps = swapped_pairs(overlay.pairs)
+    led = {first.path for first, _ in swaps}
+    return [_finding(case, first, second, mutual=second.path not in led) for first, second in swaps]
 
 
-def _finding(case: Case, first: Pair, second: Pair) -> Evidence:
+def _finding(case: Case, first: Pair, second: Pair, *, mutual: bool) -> Evidence:
     return FIND.error(
         "swapped",
         f"{first.path}, {second.path}",
         observed=f"{_given(first)} and {_given(second)}",
         expected=f"{describe_spec(first.spec)} and {describe_spec(second.spec)}",
         source=contract_source(case, first.spec),
-        facts={"path": first.path, "swap_with": second.path},
+        facts={"path": first.path, "swap_with": second.path, "mutual": mutual},
     )
 
 

@@ -44,15 +44,16 @@ def demo(*, json: opt.Json = False, quiet: opt.Quiet = False, redact: opt.Redact
 def _triaged(show: Show, environ: Mapping[str, str]) -> Iterator[Seen]:
     """Each patient with its report; ends after one that could not be examined."""
     # `--help` does not need the stages.
-    from aotidoctor.demo import PATIENTS, triage  # noqa: PLC0415
+    from aotidoctor.demo import PATIENTS, triage, warm_runner  # noqa: PLC0415
 
-    for patient in PATIENTS:
-        progress = make_progress(sys.stderr, environ, quiet=show.detail < 0)
-        work = partial(triage, patient, environ)
-        report = examined("run", patient.package, work, progress)
-        yield patient, redacted(report, environ) if show.redact else report
-        if not _was_examined(report):
-            return
+    with warm_runner(environ) as runner:
+        for patient in PATIENTS:
+            progress = make_progress(sys.stderr, environ, quiet=show.detail < 0)
+            work = partial(triage, patient, runner, environ)
+            report = examined("run", patient.package, work, progress)
+            yield patient, redacted(report, environ) if show.redact else report
+            if not _was_examined(report):
+                return
 
 
 def _was_examined(report: Report) -> bool:

@@ -77,14 +77,21 @@ def swap(case: Case, findings: Sequence[Evidence]) -> Plan | None:
         first, second = path_of(item), item.facts.get("swap_with")
         if first is None or not isinstance(second, str):
             return None
-        moves |= {first: second, second: first}
+        # Of more than two that were rotated, each has a finding of its own.
+        moves |= {first: second} if item.facts.get("mutual") is False else {first: second, second: first}
     if not moves or case.inputs is None:
         return None
     args = _template(case.inputs.args, "args", moves)
     kwargs = _template(case.inputs.kwargs, "kwargs", moves)
-    text = "; ".join(f"exchange {a} and {b}" for a, b in moves.items() if a < b)
+    text = "; ".join(filter(None, (_words(place, source, moves) for place, source in moves.items())))
     command = f"model(*{_python(args, '')}, **{_python(kwargs, '')})"
     return Plan(text=text, steps=({"op": "tree", "args": args, "kwargs": kwargs},), command=command)
+
+
+def _words(place: str, source: str, moves: dict[str, str]) -> str:
+    if moves.get(source) != place:
+        return f"give {source} as {place}"
+    return f"exchange {place} and {source}" if place < source else ""
 
 
 def _template(given: Tree[LeafValue], path: str, moves: dict[str, str]) -> JsonObject:

@@ -47,7 +47,9 @@ def arrange(root: Tree[T], *, flat: bool = False, expected: Expected | None = No
     readings = list(_readings(root))
     if expected is None or len(readings) == 1:
         return readings[0]
-    return max(readings, key=lambda reading: _fit(reading, root, expected))  # max keeps the first of equals
+    explicit = readings[0].form == "args-kwargs"
+    # max keeps the first of equals
+    return max(readings, key=lambda reading: _fit(reading, root, expected, explicit=explicit))
 
 
 def _names_are_paths(root: Container[T]) -> bool:
@@ -124,15 +126,19 @@ def _call(form: str, args: list[Place], kwargs: dict[str, Place], *notes: str) -
     )
 
 
-def _fit(reading: Arranged, root: Tree[T], expected: Expected) -> tuple[bool, bool, int]:
-    """How well a reading fits the call spec: the whole structure, else the outer level, else how much of it."""
+def _fit(reading: Arranged, root: Tree[T], expected: Expected, *, explicit: bool) -> tuple[bool, bool]:
+    """How well a reading fits the call spec: the whole structure, else the outer level.
+
+    Against an object that says ``{"args", "kwargs"}`` in so many words (``explicit``) only a whole fit counts: a call
+    with a wrong keyword is still a call, and no dict that was meant as an argument.
+    """
     want_args, want_kwargs = expected
     names = set(reading.kwargs.keys) == set(want_kwargs.keys)
     counts = len(reading.args.children) == len(want_args.children)
     args, kwargs = graft(reading.args, root), graft(reading.kwargs, root)
     same = names and counts and shape_of(args) == shape_of(want_args)
     same = same and dict(_shapes(kwargs)) == dict(_shapes(want_kwargs))
-    return same, names and counts, int(names) + int(counts)
+    return same, names and counts and not explicit
 
 
 def _shapes(tree: Container[T]) -> Iterator[tuple[str | int, str]]:

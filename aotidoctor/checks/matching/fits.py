@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import combinations
+from collections.abc import Iterator, Sequence
+from itertools import combinations, islice
 
 from aotidoctor.checks.matching.overlay import Pair
 from aotidoctor.model.contract import LeafSpec
 from aotidoctor.model.inputs import LeafValue, PlainValue, TensorDesc
 
+# More misplaced arguments than this are another call, not a wrong order.
+MOST_MISPLACED = 6
 # One byte per element and the same two values: the kernel reads a 0/1 mask right whichever of them it is.
 MASK_DTYPES = frozenset({"bool", "uint8", "int8"})
 
@@ -59,15 +61,46 @@ def fits(spec: LeafSpec, value: LeafValue) -> bool:
 
 
 def swapped_pairs(pairs: Sequence[Pair]) -> list[tuple[Pair, Pair]]:
-    """Arguments that do not fit where they are and fit each other's place. Only an unambiguous answer counts."""
+    """``(pair, the pair whose value belongs here)`` for arguments that fit each other's places. One answer only.
+
+    Two swapped arguments come as one tuple; more that were rotated come as one tuple each.
+    """
     misfits = [pair for pair in pairs if not fits(pair.spec, pair.value) and pair.spec.kind != "unknown"]
+    if not 2 <= len(misfits) <= MOST_MISPLACED:
+        return []
+    places = [[at for at, other in enumerate(misfits) if fits(pair.spec, other.value)] for pair in misfits]
+    answers = list(islice(_assignments(places, 0, frozenset()), 2))
+    if len(answers) == 1:
+        return _moves(misfits, answers[0])
+    return _couples(misfits) if not answers else []
+
+
+def _assignments(places: Sequence[Sequence[int]], at: int, taken: frozenset[int]) -> Iterator[tuple[int, ...]]:
+    """All ways to give each place a value of its own that fits."""
+    if at == len(places):
+        yield ()
+        return
+    for choice in places[at]:
+        if choice not in taken:
+            for rest in _assignments(places, at + 1, taken | {choice}):
+                yield (choice, *rest)
+
+
+def _moves(misfits: Sequence[Pair], answer: Sequence[int]) -> list[tuple[Pair, Pair]]:
+    found = []
+    for at, choice in enumerate(answer):
+        if answer[choice] == at and choice < at:
+            continue
+        found.append((misfits[at], misfits[choice]))
+    return found
+
+
+def _couples(misfits: Sequence[Pair]) -> list[tuple[Pair, Pair]]:
+    """Two that fit each other's places where something else is wrong, too."""
     found = [
         (first, second)
         for first, second in combinations(misfits, 2)
         if fits(first.spec, second.value) and fits(second.spec, first.value)
     ]
-    counts: dict[str, int] = {}
-    for swap in found:
-        for pair in swap:
-            counts[pair.path] = counts.get(pair.path, 0) + 1
-    return [swap for swap in found if all(counts[pair.path] == 1 for pair in swap)]
+    paths = [pair.path for swap in found for pair in swap]
+    return [swap for swap in found if all(paths.count(pair.path) == 1 for pair in swap)]

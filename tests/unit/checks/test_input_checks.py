@@ -181,6 +181,23 @@ def test_first_error(contract, inputs, expected):
     assert errors == [expected]
 
 
+def test_three_rotated_arguments_are_named_one_by_one():
+    contract = contract_of(Spec(4), Spec(5, dtype="int64"), Spec(6, 6))
+    inputs = call(tensor(5, dtype="int64"), tensor(6, 6), tensor(4))
+    errors = [item[:3] for item in found(contract, inputs) if item[3] == "error"]
+    assert errors == [
+        ("input_order", "swapped", "args[0], args[2]"),
+        ("input_order", "swapped", "args[1], args[0]"),
+        ("input_order", "swapped", "args[2], args[1]"),
+    ]
+
+
+def test_an_ambiguous_order_is_not_guessed():
+    contract = contract_of(Spec(4), Spec(4), Spec(6, 6))
+    errors = [item[0] for item in found(contract, call(tensor(6, 6), tensor(6, 6), tensor(4))) if item[3] == "error"]
+    assert "input_order" not in errors
+
+
 def test_changed_constant_needs_a_reference():
     contract, inputs = contract_of(X16, CONSTANT), call(tensor(16, 16), 5)
     assert ("input_constant_changed", "changed", "args[1]", "error") in found(contract, inputs, constants={"args[1]": "3"})
