@@ -29,7 +29,7 @@ class Answer:
     left: list[str]
 
     def __repr__(self) -> str:
-        found = [(one["cause"], one["status"], one["subject"], one["stage"]) for one in self.report["diagnoses"]]
+        found = [(one["cause"], one["status"], one["subject"], one["title"]) for one in self.report["diagnoses"]]
         seen = [(one["code"], one["severity"], one["subject"]) for one in self.report["findings"]]
         return f"exit {self.status}, {self.report['verdict']}\n{found}\n{seen}\nleft {self.left}\n{self.stderr[-1500:]}"
 

@@ -69,7 +69,7 @@ CASES: tuple[Case, ...] = (
         "AOTInductorModelContainerCreateWithDevice", also=("artifact-corrupt", "artifact-incomplete")),
     called("host_threads_8", "total", "threads-exceed-build", setup=THREADS.format(8)),
     called("host_threads_32", "total", "threads-exceed-build", options=("--threads", "32")),
-    called("host_tmpdir_missing", "linear", "tmpdir", "TMPDIR", env={"TMPDIR": "{where}/gone"}),
-    called("host_tmpdir_is_file", "linear", "tmpdir", "TMPDIR", env={"TMPDIR": "{where}/sample.pt"}),
-    called("host_tmpdir_readonly", "linear", "tmpdir", "TMPDIR", env={"TMPDIR": "/proc/self"}),
+    called("host_tmpdir_missing", "linear", "tmpdir", "gone", env={"TMPDIR": "{where}/gone"}),
+    called("host_tmpdir_is_file", "linear", "tmpdir", "sample.pt", env={"TMPDIR": "{where}/sample.pt"}),
+    called("host_tmpdir_readonly", "linear", "tmpdir", "/proc/self", env={"TMPDIR": "/proc/self"}),
 )  # fmt: skip

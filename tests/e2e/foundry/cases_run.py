@@ -47,6 +47,9 @@ def _py(name: str, cause: str, body: str, **more) -> Case:
     return called(f"op_py_{name}", "scale", cause, "zoopy::scale", setup=python_op(body=body), **more)
 
 
+REFERENCE_CPP = ("--reference", "{exported:misbehave}")
+REFERENCE_PYTHON = ("--reference", "{exported:scale}")
+
 DATA_CASES: tuple[Case, ...] = (
     given("index_embedding_100", "embedding", lambda ids: (_with(ids, 3, 100),), "index-out-of-range", "args[0]"),
     given("index_embedding_huge", "embedding", lambda ids: (_with(ids, 0, 100000),), "index-out-of-range", "args[0]"),
@@ -64,7 +67,8 @@ DATA_CASES: tuple[Case, ...] = (
     given("assert_above", "item", lambda x, n: (x, _torch().tensor(40)), "runtime-assert"),
     given("assert_below", "item", lambda x, n: (x, _torch().tensor(-3)), "runtime-assert"),
     given("nan_in_input", "pointwise", lambda x, y: (_with(x, 9, float("nan")), y), "input-nan", "args[0]"),
-    given("inf_in_input", "pointwise", lambda x, y: (x, _with(y, 9, float("inf"))), "input-nan", "args[1]"),
+    given("inf_in_input", "pointwise", lambda x, y: (x, _with(y, 9, float("inf"))), "input-nan", "args[1]",
+          exits=EITHER),
     given("nan_from_log", "numeric", lambda x, h: (_with(x, 9, -1.0), h), "nan-produced"),
     given("nan_from_log_all", "numeric", lambda x, h: (-x, h), "nan-produced"),
     given("inf_from_log", "numeric", lambda x, h: (_with(x, 9, 0.0), h), "nan-produced", also=("overflow",)),
@@ -108,10 +112,11 @@ OP_CASES: tuple[Case, ...] = (
     _op("leak", "custom-op-leak", exits=EITHER, also=("memory-leak",)),
     _op("undefined", "custom-op-bad-return"),
     _op("wrong_shape", "custom-op-fake-kernel"),
-    _op("wrong_dtype", "custom-op-fake-kernel", also=("custom-op-contract",)),
+    _op("wrong_dtype", "custom-op-fake-kernel", options=REFERENCE_CPP,
+        also=("custom-op-contract", "output-spec", "numeric-difference")),
     _op("wrong_stride", "custom-op-fake-kernel"),
-    _op("nan", "nan-produced", also=("custom-op-contract",)),
-    _op("rand", "nondeterministic", exits=EITHER),
+    called("op_nan", "misbehave", "nan-produced", setup=MODE.replace("{mode}", "nan"), also=("custom-op-contract",)),
+    called("op_rand", "misbehave", "nondeterministic", setup=MODE.replace("{mode}", "rand"), exits=EITHER),
     _py("raises", "custom-op-exception", 'raise KeyError("vocab")'),
     _py("sys_exit", "custom-op-exception", "raise SystemExit(0)", also=("custom-op-exits",)),
     _py("os_exit", "custom-op-exits", "import os; os._exit(0)"),
@@ -121,11 +126,10 @@ OP_CASES: tuple[Case, ...] = (
     _py("returns_number", "custom-op-bad-return", "return 3.0", also=("custom-op-exception",)),
     _py("column_major", "custom-op-fake-kernel", "return (x * factor).t().contiguous().t()"),
     _py("smaller", "custom-op-fake-kernel", "return (x * factor)[:4].clone()"),
-    _py("float64", "custom-op-fake-kernel", "return (x * factor).double()", also=("custom-op-contract",)),
-    _py("half", "custom-op-fake-kernel", "return (x * factor).half()", also=("custom-op-contract",)),
-    _py("other_maths", "custom-op-contract", "return x / factor", options=("--reference", "{exported:scale}"),
-        also=("numeric-difference",)),
-    _py("random", "nondeterministic", "return torch.rand_like(x)", exits=EITHER),
+    _py("float64", "custom-op-fake-kernel", "return (x * factor).double()", options=REFERENCE_PYTHON,
+        also=("custom-op-contract", "output-spec", "numeric-difference")),
+    _py("half", "custom-op-fake-kernel", "return (x * factor).half()", also=("custom-op-contract", "custom-op-crash")),
+    called("op_py_random", "scale", "nondeterministic", setup=python_op(body="return torch.rand_like(x)"), exits=EITHER),
 )  # fmt: skip
 
 CASES: tuple[Case, ...] = (*DATA_CASES, *MODEL_CASES, *OP_CASES)
