@@ -16,8 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from aotidoctor.checks import CHECKS
-from aotidoctor.diagnosis import combine, confirm, plan_treatment, rerank
-from aotidoctor.ladder import Climb, succeeded
+from aotidoctor.climb import Climb
+from aotidoctor.diagnosis import confirm, rerank
+from aotidoctor.diagnosis.treatments import combine, plan_treatment
+from aotidoctor.ladder import history_of, succeeded
 from aotidoctor.model.diagnosis import Diagnosis, Treatment
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
@@ -160,7 +162,7 @@ def _judge(climb: Climb, treatment: Treatment, baseline: Outcome, outcome: Outco
     compared = reference(outcome)
     disagrees = bool(compared) and compared.get("agrees") is False
     keeps_values = treatment.cause in VALUE_PRESERVING and bool(outputs(outcome, 0))
-    harmless = same and keeps_values and not climb.history().has("AD-RUN-002", "differs")
+    harmless = same and keeps_values and not history_of(climb).has("AD-RUN-002", "differs")
     healed = succeeded(outcome) and not disagrees and not harmless and (not succeeded(baseline) or not same)
     return Trial(
         treatment=treatment,

@@ -9,25 +9,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime, timezone
+from typing import TYPE_CHECKING
 
-from aotidoctor import casebook, confirmation
-from aotidoctor.diagnosis import diagnose as name_causes
-from aotidoctor.diagnosis import load_playbooks, signature
+from aotidoctor import casebook
+from aotidoctor.climb import Climb, name_causes, run_checks
+from aotidoctor.diagnosis import signature
 from aotidoctor.host import read_host
-from aotidoctor.ladder import Climb, check_rung_names, plan_lines, run_checks, run_probes
-from aotidoctor.model.artifact import Artifact, ArtifactKind
+from aotidoctor.model.artifact import RUNNABLE_KINDS, Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.report import Report
-from aotidoctor.probes.payload import RUNNABLE
-from aotidoctor.recovery import recover_contract
-from aotidoctor.runner import Runner
 from aotidoctor.version import __version__
+
+if TYPE_CHECKING:
+    from aotidoctor.runner import Runner
 
 OnEvent = Callable[[Event], None]
 # Importing these takes seconds; the warm worker does it once, for all runs that compare with the reference.
@@ -52,56 +52,47 @@ def diagnose(
     """
     watch = _Watch("check" if static_only else "run", argv)
     tell = on_event or (lambda _event: None)
-    preload = REFERENCE_MODULES if options.reference is not None else ()
-    with Runner(environ=environ, preload=preload) if runner is None else nullcontext(runner) as runs:
-        start = None if static_only else _prewarm(runs)
+    with _runner(options, environ, runner, static_only=static_only) as runs:
         tell(Event(kind=EventKind.STAGE, name="read"))
+        start = None if runs is None else _prewarm(runs)
         case, unread = casebook.open_case(path, inputs_path, options, environ, on_artifact=start)
-        check_rung_names(case)
         deadline = None if options.budget is None else time.monotonic() + options.budget
-        climb = Climb(case=case, runner=None if static_only else runs, on_event=tell, deadline=deadline)
-        climb.not_checked += unread
-        diagnoses, state = _examine(climb)
-    return _report(climb, diagnoses, watch, state)
+        climb = Climb(case=case, runner=runs, on_event=tell, deadline=deadline, not_checked=unread)
+        diagnoses, interrupted = _examine(climb)
+    return _report(climb, diagnoses, watch, interrupted=interrupted)
+
+
+def _runner(
+    options: Options, environ: Mapping[str, str], given: Runner | None, *, static_only: bool
+) -> AbstractContextManager[Runner | None]:
+    if static_only or given is not None:
+        return nullcontext(None if static_only else given)
+    # A command that starts no process does without its import.
+    from aotidoctor.runner import Runner  # noqa: PLC0415
+
+    return Runner(environ=environ, preload=REFERENCE_MODULES if options.reference is not None else ())
 
 
 def _prewarm(runner: Runner) -> Callable[[Artifact], None]:
     """Import torch in the child while the parent reads, as soon as it is clear that there is something to run."""
 
     def start(artifact: Artifact) -> None:
-        if artifact.kind in RUNNABLE and not (artifact.bad_crc or artifact.names_unsafe):
+        if artifact.kind in RUNNABLE_KINDS and not (artifact.bad_crc or artifact.names_unsafe):
             runner.prewarm()
 
     return start
 
 
-def _examine(climb: Climb) -> tuple[tuple[Diagnosis, ...], dict[str, bool]]:
-    """Checks, probes, causes, treatment. An interrupt ends it early and keeps what was found."""
-    try:
-        if climb.runner is not None and climb.case.contract is None:
-            recover_contract(climb)
-        run_checks(climb)
-        if climb.runner is None:
-            climb.not_checked.append(NotChecked(code="AD-RUN", name="runs", reason="check executes nothing: use run"))
-            return _named(climb), {}
-        run_probes(climb)
-        diagnoses = _named(climb)
-        verdicts = confirmation.treat(climb, diagnoses)
-        if verdicts.harmless:
-            climb.findings = confirmation.demote(climb.findings, verdicts.harmless)
-        if verdicts.harmless or verdicts.refuted:
-            diagnoses = _named(climb, refuted=verdicts.refuted)
-        return confirmation.apply(diagnoses, verdicts), {}
-    except KeyboardInterrupt:
-        return _named(climb), {"interrupted": True}
+def _examine(climb: Climb) -> tuple[tuple[Diagnosis, ...], bool]:
+    """The causes, and whether the climb was interrupted."""
+    if climb.runner is not None:
+        # Not needed, and not worth its import, where nothing is executed.
+        from aotidoctor import triage  # noqa: PLC0415
 
-
-def _named(climb: Climb, refuted: tuple[str, ...] = ()) -> tuple[Diagnosis, ...]:
-    """The causes of what was found; only playbooks that speak of it are read."""
-    loud = {item.code for item in climb.findings if item.severity is not Severity.INFO}
-    if not loud:
-        return ()
-    return name_causes(climb.findings, load_playbooks(loud), refuted=refuted, case=climb.case)
+        return triage.examine(climb)
+    run_checks(climb)
+    climb.not_checked.append(NotChecked(code="AD-RUN", name="runs", reason="check executes nothing: use run"))
+    return name_causes(climb), False
 
 
 class _Watch:
@@ -114,9 +105,9 @@ class _Watch:
         self.at = time.monotonic()
 
 
-def _report(climb: Climb, diagnoses: tuple[Diagnosis, ...], watch: _Watch, state: Mapping[str, bool]) -> Report:
+def _report(climb: Climb, diagnoses: tuple[Diagnosis, ...], watch: _Watch, *, interrupted: bool = False) -> Report:
     failed = any(item.severity is Severity.ERROR for item in climb.findings)
-    partial = state.get("interrupted", False) or climb.out_of_time
+    partial = interrupted or climb.out_of_time
     verdict = "problem" if diagnoses else "unknown" if failed or partial else "healthy"
     return Report(
         verdict=verdict,
@@ -132,7 +123,7 @@ def _report(climb: Climb, diagnoses: tuple[Diagnosis, ...], watch: _Watch, state
         started=watch.started,
         seconds=time.monotonic() - watch.at,
         signature=signature(diagnoses, climb.findings, climb.runs) if diagnoses or failed else None,
-        interrupted=state.get("interrupted", False),
+        interrupted=interrupted,
         out_of_time=climb.out_of_time,
         cannot_examine=_cannot_examine(climb.case, diagnoses),
     )
@@ -166,7 +157,7 @@ def inspect(path: str, options: Options, *, argv: tuple[str, ...] = (), environ:
     run_checks(climb)
     climb.findings = [item for item in climb.findings if item.code.startswith("AD-ART")]
     climb.not_checked = [item for item in climb.not_checked if item.code.startswith("AD-ART")] + unread
-    return _report(climb, _named(climb), watch, {})
+    return _report(climb, name_causes(climb), watch)
 
 
 def env(*, argv: tuple[str, ...] = (), environ: Mapping[str, str]) -> Report:
@@ -174,7 +165,7 @@ def env(*, argv: tuple[str, ...] = (), environ: Mapping[str, str]) -> Report:
     watch = _Watch("env", argv)
     host = read_host(artifact=None, environ=environ)
     case = Case(artifact=Artifact(path="", kind=ArtifactKind.OTHER, size=0), host=host)
-    return _report(Climb(case=case, runner=None), (), watch, {})
+    return _report(Climb(case=case, runner=None), (), watch)
 
 
 def plan(
@@ -186,10 +177,12 @@ def plan(
     environ: Mapping[str, str],
 ) -> Report:
     """What ``run`` would ask, and why; executes nothing."""
+    from aotidoctor.ladder import check_rung_names, plan_lines  # noqa: PLC0415 - for this and run only
+
     watch = _Watch("run", argv)
     case, unread = casebook.open_case(path, inputs_path, options, environ)
     check_rung_names(case)
     climb = Climb(case=case, runner=None, not_checked=unread)
     run_checks(climb)
-    report = _report(climb, _named(climb), watch, {})
+    report = _report(climb, name_causes(climb), watch)
     return replace(report, plan=plan_lines(climb))

@@ -9,11 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from aotidoctor.casebook import with_inputs
+from aotidoctor.climb import Climb
 from aotidoctor.contract import recovered_contract
-from aotidoctor.ladder import Climb, succeeded
+from aotidoctor.ladder import succeeded
+from aotidoctor.model.artifact import RUNNABLE_KINDS
 from aotidoctor.model.evidence import NotChecked
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.payload import RUNNABLE, base_payload, device_of
+from aotidoctor.probes.payload import base_payload, device_of
 
 CODE, NAME = "AD-RUN-014", "recover_contract"
 
@@ -46,7 +48,7 @@ def recover_contract(climb: Climb) -> None:
 
 def _why_not(climb: Climb) -> str | None:
     case = climb.case
-    if case.artifact.kind not in RUNNABLE or case.artifact.bad_crc or case.artifact.names_unsafe:
+    if case.artifact.kind not in RUNNABLE_KINDS or case.artifact.bad_crc or case.artifact.names_unsafe:
         return "the file is not executed"
     if case.model is None or not case.model.shared_objects:
         return "there is no shared object to probe"

@@ -30,6 +30,10 @@ class ArtifactKind(enum.Enum):
     OTHER = "other"
 
 
+RUNNABLE_KINDS = frozenset({ArtifactKind.AOTI_PACKAGE, ArtifactKind.AOTI_DIRECTORY, ArtifactKind.BARE_SO})
+"""Kinds that can be loaded and called."""
+
+
 class CrcState(enum.Enum):
     """Result of comparing a member's data with its recorded CRC."""
 

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case
 from aotidoctor.model.run import JsonObject, JsonValue, Request
 
 OBSERVE: list[JsonValue] = ["outputs", "mutation", "alias", "values", "constants"]
-RUNNABLE = {
-    ArtifactKind.AOTI_PACKAGE: "aoti-package",
-    ArtifactKind.AOTI_DIRECTORY: "aoti-directory",
-    ArtifactKind.BARE_SO: "bare-so",
-}
 
 
 def device_of(case: Case) -> str:
@@ -39,7 +33,7 @@ def base_payload(case: Case) -> JsonObject:
     """What the plain run is: the package, the inputs, nothing changed."""
     return {
         "package": case.artifact.path,
-        "kind": RUNNABLE.get(case.artifact.kind, "aoti-package"),
+        "kind": case.artifact.kind.value,
         "model_name": model_name_of(case),
         "device": device_of(case),
         "device_index": device_index_of(case),

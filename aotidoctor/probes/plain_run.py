@@ -21,11 +21,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from aotidoctor.model.artifact import ArtifactKind
+from aotidoctor.model.artifact import RUNNABLE_KINDS, ArtifactKind
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Request, Signalled, TimedOut
-from aotidoctor.probes.payload import RUNNABLE, run_request
+from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 from aotidoctor.probes.symptoms import Symptom, recognise
 
@@ -47,7 +47,7 @@ def reason_not_to_run(case: Case, history: History) -> str | None:
     forbidding = history.errors(*FORBIDDING)
     if forbidding:
         return f"the package is not executed: {forbidding[0].message}"
-    if case.artifact.kind not in RUNNABLE:
+    if case.artifact.kind not in RUNNABLE_KINDS:
         return f"the file is no AOTI package ({case.artifact.kind.value})"
     if case.artifact.kind is ArtifactKind.BARE_SO and case.inputs is None:
         return "a bare .so is only run with inputs"

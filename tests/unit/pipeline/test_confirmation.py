@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from aotidoctor import confirmation
-from aotidoctor.ladder import Climb
+from aotidoctor.climb import Climb
 from aotidoctor.model.diagnosis import Diagnosis, Remedy, Status
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.run import Signalled
@@ -88,7 +88,9 @@ def test_a_crash_that_stays_refutes():
 
 
 def test_a_silent_fault_is_proved_by_the_packages_own_checks():
-    climb = stride_climb(outcome(outputs=FINE), plain=outcome(outputs=GARBAGE), checked=raised(COMPLAINT, probe="check_inputs"))
+    climb = stride_climb(
+        outcome(outputs=FINE), plain=outcome(outputs=GARBAGE), checked=raised(COMPLAINT, probe="check_inputs")
+    )
     assert "input-stride" in confirmation.treat(climb, [diagnosis("input-stride")]).confirmed
 
 

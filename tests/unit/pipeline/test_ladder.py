@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from aotidoctor import climb as climbing
 from aotidoctor import ladder
 from aotidoctor.checks import CHECKS, Check
-from aotidoctor.ladder import Climb, run_checks, run_probes
+from aotidoctor.climb import Climb, run_checks
+from aotidoctor.ladder import run_probes
 from aotidoctor.model.errors import UsageError
 from aotidoctor.probes import PROBES
 from tests.unit.checks.input_builders import Spec, call, case_of, contract_of, tensor
@@ -23,7 +25,7 @@ def boom(_case):
 
 def test_a_check_that_raises_costs_only_itself(monkeypatch):
     broken = Check(code="AD-X-001", name="broken", cause="x", stage="inputs", needs=(), run=boom)
-    monkeypatch.setattr(ladder, "CHECKS", (broken, *CHECKS))
+    monkeypatch.setattr(climbing, "CHECKS", (broken, *CHECKS))
     climb = Climb(case=case_of(contract_of(Spec(16, 16)), call(tensor(16, 17))), runner=None)
     run_checks(climb)
     assert "a fault of our own" in next(item.reason for item in climb.not_checked if item.code == "AD-X-001")

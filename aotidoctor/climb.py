@@ -1,0 +1,102 @@
+"""What is known so far, and the static half of the climb: every check in order, under one guard.
+
+The guard: a check that raises becomes ``NotChecked`` with its traceback, and the climb goes on. The half with child
+runs is ``aotidoctor.ladder``; nothing of it is needed, or imported, by a command that executes nothing.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from aotidoctor.checks import CHECKS, Check
+from aotidoctor.diagnosis import diagnose, load_playbooks
+from aotidoctor.model.case import Case
+from aotidoctor.model.diagnosis import Diagnosis
+from aotidoctor.model.event import Event
+from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.run import Outcome, Request
+
+# A child that could not even be given this much time would tell nothing.
+LEAST_TIMEOUT_S = 1.0
+
+
+class Runs(Protocol):
+    """What the ladder needs of a runner."""
+
+    def run(self, request: Request) -> Outcome:
+        """Run one request to its end."""
+
+
+@dataclass(slots=True)
+class Climb:
+    """What is known so far.
+
+    ``deadline`` is on the monotonic clock, None without ``--budget``. ``judge_effect`` tells of a finished run whether
+    its setting acted.
+    """
+
+    case: Case
+    runner: Runs | None
+    on_event: Callable[[Event], None] = lambda _event: None
+    judge_effect: Callable[[Case, Outcome], Outcome] = lambda _case, outcome: outcome
+    deadline: float | None = None
+    findings: list[Evidence] = field(default_factory=list)
+    not_checked: list[NotChecked] = field(default_factory=list)
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    runs: list[Outcome] = field(default_factory=list)
+    out_of_time: bool = False
+
+    def add(self, found: Sequence[Evidence]) -> None:
+        """Keep findings and give each its id."""
+        for item in found:
+            self.findings.append(replace(item, id=f"E{len(self.findings) + 1}"))
+
+    def run(self, request: Request) -> Outcome | None:
+        """Run a request within the budget; None when the budget is spent."""
+        if self.runner is None:
+            return None
+        allowed = request.timeout
+        if self.deadline is not None:
+            allowed = min(allowed, self.deadline - time.monotonic())
+        if allowed < LEAST_TIMEOUT_S:
+            self.out_of_time = True
+            return None
+        outcome = self.judge_effect(self.case, self.runner.run(replace(request, timeout=allowed)))
+        self.runs.append(outcome)
+        return outcome
+
+
+def run_checks(climb: Climb) -> None:
+    """All static checks in order; one whose needs failed is not asked."""
+    failed: set[str] = set()
+    for check in CHECKS:
+        blocked = [name for name in check.needs if name in failed]
+        result = check.unchecked(f"it depends on {blocked[0]}, which failed") if blocked else ask_check(check, climb)
+        if isinstance(result, NotChecked):
+            climb.not_checked.append(result)
+            if blocked:
+                failed.add(check.name)
+            continue
+        climb.add(result)
+        if any(item.severity is Severity.ERROR for item in result):
+            failed.add(check.name)
+
+
+def ask_check(check: Check, climb: Climb) -> Sequence[Evidence] | NotChecked:
+    """One check, guarded."""
+    try:
+        return check.run(climb.case)
+    except Exception:  # noqa: BLE001 - the guard: a broken check must not cost the rest of the report
+        return check.unchecked(f"aotidoctor's own error: {traceback.format_exc(limit=-4)}")
+
+
+def name_causes(climb: Climb, *, refuted: tuple[str, ...] = ()) -> tuple[Diagnosis, ...]:
+    """The causes of what was found; only the playbooks that speak of it are read."""
+    loud = {item.code for item in climb.findings if item.severity is not Severity.INFO}
+    if not loud:
+        return ()
+    return diagnose(climb.findings, load_playbooks(loud), refuted=refuted, case=climb.case)

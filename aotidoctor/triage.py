@@ -1,0 +1,34 @@
+"""The dynamic half: recover a missing contract, probe, name the cause, treat it. Imported by ``run`` only."""
+
+from __future__ import annotations
+
+from aotidoctor import confirmation
+from aotidoctor.climb import Climb, name_causes, run_checks
+from aotidoctor.ladder import check_rung_names, run_probes
+from aotidoctor.model.diagnosis import Diagnosis
+from aotidoctor.probes.effects import with_effect
+from aotidoctor.recovery import recover_contract
+
+
+def examine(climb: Climb) -> tuple[tuple[Diagnosis, ...], bool]:
+    """Checks, probes, causes, treatment, and whether it was interrupted: then with what was found until then."""
+    check_rung_names(climb.case)
+    climb.judge_effect = with_effect
+    try:
+        if climb.case.contract is None:
+            recover_contract(climb)
+        run_checks(climb)
+        run_probes(climb)
+        return _treated(climb), False
+    except KeyboardInterrupt:
+        return name_causes(climb), True
+
+
+def _treated(climb: Climb) -> tuple[Diagnosis, ...]:
+    diagnoses = name_causes(climb)
+    verdicts = confirmation.treat(climb, diagnoses)
+    if verdicts.harmless:
+        climb.findings = confirmation.demote(climb.findings, verdicts.harmless)
+    if verdicts.harmless or verdicts.refuted:
+        diagnoses = name_causes(climb, refuted=verdicts.refuted)
+    return confirmation.apply(diagnoses, verdicts)
