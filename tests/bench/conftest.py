@@ -1,0 +1,73 @@
+"""Fixtures and the closing table of the benchmarks: every number is a ratio to plain torch in the same run."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "e2e"))
+
+from foundry.cases import Kit
+
+from tests.e2e.conftest import packages as packages
+
+MEDIANS: dict[str, float] = {}
+MEMORY: dict[str, int] = {}
+# Name, what it is compared with, what it should stay below.
+RATIOS = (
+    ("import torch", "plain load+run", None),
+    ("direct loader", "plain load+run", None),
+    ("check", "plain load+run", 0.06),
+    ("check", "import torch", None),
+    ("inspect", "plain load+run", 0.06),
+    ("run, healthy", "plain load+run", 0.6),
+    ("run, failing, all rungs", "plain load+run", 1.2),
+    ("run, crash", "plain load+run", 1.2),
+    ("inspect 2 GB", "inspect", 1.3),
+)
+
+
+class Stopwatch:
+    """Times a command by pytest-benchmark and keeps its median for the ratios."""
+
+    def __init__(self, benchmark):
+        self.benchmark = benchmark
+
+    def __call__(self, name, *command, rounds=5, statuses=(0,)):
+        # Compiled bytecode is what an installed program has.
+        environ = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+
+        def once():
+            done = subprocess.run(command, capture_output=True, check=False, env=environ)
+            assert done.returncode in statuses, done.stderr[-2000:]
+
+        self.benchmark.pedantic(once, rounds=rounds, warmup_rounds=1, iterations=1)
+        MEDIANS[name] = statistics.median(self.benchmark.stats.stats.data)
+
+
+@pytest.fixture
+def stopwatch(benchmark):
+    return Stopwatch(benchmark)
+
+
+@pytest.fixture(scope="session")
+def kit(packages: Kit) -> Kit:
+    return packages
+
+
+def pytest_terminal_summary(terminalreporter):
+    if not MEDIANS:
+        return
+    terminalreporter.section("ratios in this run")
+    for name, base, target in RATIOS:
+        if name in MEDIANS and base in MEDIANS:
+            ratio = MEDIANS[name] / MEDIANS[base]
+            aim = f"   (aim: at most {target})" if target is not None else ""
+            terminalreporter.write_line(f"{name:26} {MEDIANS[name]:7.3f} s = {ratio:6.3f} x {base}{aim}")
+    for name, kib in MEMORY.items():
+        terminalreporter.write_line(f"{name:26} {kib / 1024:7.1f} MiB peak")

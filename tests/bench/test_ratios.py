@@ -1,0 +1,110 @@
+"""aotidoctor against plain torch, each as a command of its own, in one run. Nothing is asserted about time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.bench.conftest import MEMORY
+
+pytestmark = [pytest.mark.bench, pytest.mark.torch]
+
+PLAIN = """
+import sys, torch
+model = torch._inductor.aoti_load_package(sys.argv[1])
+sample = torch.load(sys.argv[2])
+model(*sample)
+"""
+DIRECT = """
+import sys, torch
+loader = torch._C._aoti.AOTIModelPackageLoader(sys.argv[1], "model", False, 1, -1)
+loader.run(list(torch.load(sys.argv[2])))
+"""
+DOCTOR = (sys.executable, "-m", "aotidoctor")
+
+
+@pytest.fixture(scope="module")
+def model(kit):
+    return str(kit.package("mlp")), str(kit.sample_path("mlp"))
+
+
+@pytest.fixture(scope="module")
+def narrow(kit, tmp_path_factory):
+    """The same call in another dtype: silent, so every rung and a treatment are needed."""
+    import torch
+
+    x, y = torch.load(kit.sample_path("mlp"))
+    path = tmp_path_factory.mktemp("bench") / "narrow.pt"
+    torch.save((x.half(), y), path)
+    return str(path)
+
+
+def test_plain(stopwatch, model):
+    stopwatch("plain load+run", sys.executable, "-c", PLAIN, *model)
+
+
+def test_import_torch(stopwatch):
+    stopwatch("import torch", sys.executable, "-c", "import torch")
+
+
+def test_direct_loader(stopwatch, model):
+    stopwatch("direct loader", sys.executable, "-c", DIRECT, *model)
+
+
+def test_check(stopwatch, model):
+    stopwatch("check", *DOCTOR, "check", model[0], "--inputs", model[1], "--format", "json", rounds=9)
+
+
+def test_inspect(stopwatch, model):
+    stopwatch("inspect", *DOCTOR, "inspect", model[0], "--format", "json", rounds=9)
+
+
+def test_run_healthy(stopwatch, model):
+    stopwatch("run, healthy", *DOCTOR, "run", model[0], "--inputs", model[1], "--format", "json")
+
+
+def test_run_failing(stopwatch, model, narrow):
+    command = ("run", model[0], "--inputs", narrow, "--format", "json")
+    stopwatch("run, failing, all rungs", *DOCTOR, *command, statuses=(1,))
+
+
+def test_run_crash(stopwatch, kit):
+    command = ("run", str(kit.package("external")), "--inputs", str(kit.sample_path("external")), "--format", "json")
+    stopwatch("run, crash", *DOCTOR, *command, statuses=(1,))
+
+
+@pytest.fixture(scope="module")
+def huge(model, tmp_path_factory):
+    """The package with 2 GB of weights beside it; a sparse file, so that the disk does not notice."""
+    path = tmp_path_factory.mktemp("huge") / "model.pt2"
+    with zipfile.ZipFile(model[0]) as small:
+        members = [(info.filename, small.read(info)) for info in small.infolist()]
+    prefix = members[0][0].partition("/")[0]
+    with path.open("wb") as raw, zipfile.ZipFile(raw, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in members:
+            archive.writestr(name, data)
+        info = zipfile.ZipInfo(f"{prefix}/data/aotinductor/model/weights.wrapper_weights.blob")
+        with archive.open(info, "w", force_zip64=True) as member:
+            block = bytes(1 << 20)
+            for _ in range(2048):
+                member.write(block)
+    return str(path)
+
+
+def test_inspect_huge(stopwatch, huge):
+    stopwatch("inspect 2 GB", *DOCTOR, "inspect", huge, "--format", "json", rounds=9)
+
+
+@pytest.mark.parametrize("size", ["small", "2 GB"])
+def test_inspect_memory(benchmark, size, model, huge):
+    package = model[0] if size == "small" else huge
+    script = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True);"
+    script += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    command = [sys.executable, "-c", script, *DOCTOR, "inspect", package, "--format", "json"]
+    done = benchmark.pedantic(lambda: subprocess.run(command, capture_output=True, text=True, check=True), rounds=1)
+    MEMORY[f"inspect {size}"] = int(done.stdout)
+    assert Path(package).exists()
