@@ -1,7 +1,8 @@
 """The strides of an input differ from the compiled ones: transposed, sliced, expanded or channels-last.
 
 What it does
-    Compares each constant stride of the contract with the tensor's, and the symbolic ones where the sizes tell them.
+    Compares each constant stride of the contract with the tensor's, and the symbolic ones (``8*s27`` of a row) where
+    the sizes tell the symbols and fit them.
 
 Why it matters
     Compiled code walks the memory with its own strides. x.t(), x[:, ::2], x.expand(...) and channels_last look right in
@@ -17,26 +18,61 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from aotidoctor.checks.check import Check, Finder
 from aotidoctor.checks.matching.pairs import TensorPair, contract_source, missing_reason, overlay_of, tensor_pairs
+from aotidoctor.checks.matching.symbols import agreed_values, readings
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.expr import evaluate
 
 FIND = Finder("AD-IN-014", "input_stride")
+
+Strides = tuple[int | None, ...]
 
 
 def run(case: Case) -> Sequence[Evidence] | NotChecked:
     """One finding per tensor with other strides."""
     if overlay_of(case) is None:
         return FIND.unchecked(missing_reason(case))
-    return [_finding(case, pair) for pair in tensor_pairs(case, "stride") if _differs(pair)]
+    pairs = list(tensor_pairs(case, "stride"))
+    values = agreed_values(readings(pairs))
+    found = []
+    for pair in pairs:
+        wanted = _wanted(pair, values)
+        if wanted is not None and _differs(pair, wanted):
+            found.append(_finding(case, pair, wanted))
+    return found
 
 
-def _differs(pair: TensorPair) -> bool:
-    tensor, wanted = pair.tensor, pair.spec.strides
-    if wanted is None or tensor.stride is None or tensor.numel == 0:
+def _wanted(pair: TensorPair, values: Mapping[str, int]) -> Strides | None:
+    """The strides as numbers, None where they are unknown.
+
+    A symbolic stride is known only if the tensor has the sizes that the symbols say: a tensor of another size is
+    explained by that, and its strides follow from it.
+    """
+    constant, exprs = pair.spec.strides, pair.spec.stride_exprs
+    if constant is None or exprs is None or len(exprs) != len(constant):
+        return constant
+    own = {reading.symbol: reading.value for reading in readings([pair]) if reading.symbol is not None}
+    if any(value is None or values.get(symbol) != value for symbol, value in own.items()):
+        return constant
+    if any(
+        evaluate(dim.expr, values) not in (None, size)
+        for dim, size in zip(pair.spec.dims or (), pair.tensor.shape, strict=False)
+        if dim.expr is not None
+    ):
+        return constant
+    return tuple(
+        want if want is not None or expr is None else evaluate(expr, values)
+        for want, expr in zip(constant, exprs, strict=True)
+    )
+
+
+def _differs(pair: TensorPair, wanted: Strides) -> bool:
+    tensor = pair.tensor
+    if tensor.stride is None or tensor.numel == 0:
         return False
     return any(
         want is not None and want != got and size != 1
@@ -44,8 +80,8 @@ def _differs(pair: TensorPair) -> bool:
     )
 
 
-def _finding(case: Case, pair: TensorPair) -> Evidence:
-    wanted, stride = pair.spec.strides or (), pair.tensor.stride or ()
+def _finding(case: Case, pair: TensorPair, wanted: Strides) -> Evidence:
+    stride = pair.tensor.stride or ()
     shown = ", ".join("?" if value is None else str(value) for value in wanted)
     state = FIND.warn if pair.spec.used is False else FIND.error
     return state(

@@ -42,7 +42,10 @@ def dim(size):
 
 
 class Spec:
-    """A leaf of the contract under construction; ``None`` as dtype makes a baked-in constant."""
+    """A leaf of the contract under construction; ``None`` as dtype makes a baked-in constant.
+
+    Strides may hold text: ``("8*s0", 8, 1)``.
+    """
 
     def __init__(self, *dims, dtype="float32", device="cpu", strides=None, used=None):
         self.dims, self.dtype, self.device, self.used = dims, dtype, device, used
@@ -50,11 +53,14 @@ class Spec:
 
     def strides_or_default(self):
         if self.strides is not None:
-            return self.strides
+            return tuple(step if isinstance(step, int) else None for step in self.strides)
         if all(isinstance(size, int) for size in self.dims):
             return contiguous(self.dims)
         tail = self.dims[1:]
         return contiguous((1, *tail)) if all(isinstance(size, int) for size in tail) else (None,) * len(self.dims)
+
+    def stride_exprs(self):
+        return None if self.strides is None else tuple(parse_expr(str(step)) for step in self.strides)
 
 
 CONSTANT = Spec(dtype=None)
@@ -95,6 +101,7 @@ def contract_of(*args, **kwargs):
                 rank=len(spec.dims),
                 dims=tuple(dim(size) for size in spec.dims),
                 strides=spec.strides_or_default(),
+                stride_exprs=spec.stride_exprs(),
                 device_type=spec.device,
                 used=spec.used,
                 check_line=100 + index,

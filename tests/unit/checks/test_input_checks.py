@@ -8,6 +8,7 @@ from tests.unit.checks.input_builders import CONSTANT, Spec, ask, call, case_of,
 from aotidoctor.model.inputs import ValueStats
 
 X16 = Spec(16, 16)
+ROWS = Spec("s0", "s1", 8, strides=("8*s1", 8, 1))
 MLP = contract_of(Spec(("s0", 2, 64), 1024), Spec(("s0", 2, 64), 1024))
 
 
@@ -27,6 +28,8 @@ def found(contract, inputs, **options):
         pytest.param(contract_of(Spec("s0", 16)), call(tensor(0, 16, stride=(7, 3))), id="stride-of-empty"),
         pytest.param(MLP, call(tensor(64, 1024), tensor(64, 1024)), id="upper-bound-included"),
         pytest.param(contract_of(Spec("8*s0")), call(tensor(32)), id="divides"),
+        pytest.param(contract_of(ROWS), call(tensor(3, 5, 8)), id="symbolic-stride"),
+        pytest.param(contract_of(ROWS), call(tensor(1, 5, 8, stride=(999, 8, 1))), id="symbolic-stride-of-one"),
     ],
 )
 def test_nothing_to_say(contract, inputs):
@@ -38,7 +41,11 @@ def test_nothing_to_say(contract, inputs):
     [
         pytest.param(
             contract_of(Spec(4, 16, dtype="bool")),
-            call(tensor(4, 16, dtype="uint8", stats=ValueStats(low=0, high=1, nan=0, inf=0, zeros=3, all_zero_or_one=True))),
+            call(
+                tensor(
+                    4, 16, dtype="uint8", stats=ValueStats(low=0, high=1, nan=0, inf=0, zeros=3, all_zero_or_one=True)
+                )
+            ),
             ("input_dtype", "same-width-mask", "args[0]", "warn"),
             id="uint8-mask",
         ),
@@ -58,7 +65,10 @@ def test_nothing_to_say(contract, inputs):
             id="batch-one",
         ),
         pytest.param(
-            MLP, call(tensor(200, 1024), tensor(200, 1024)), ("input_range", "high", "args[0].shape[0]", "warn"), id="high"
+            MLP,
+            call(tensor(200, 1024), tensor(200, 1024)),
+            ("input_range", "high", "args[0].shape[0]", "warn"),
+            id="high",
         ),
         pytest.param(
             contract_of(Spec(16, 16, used=False)),
@@ -67,7 +77,9 @@ def test_nothing_to_say(contract, inputs):
             id="unused-input",
         ),
         pytest.param(
-            contract_of(X16, CONSTANT), call(tensor(16, 16), 3), ("input_constant_changed", "ignored", "args[1]", "info"),
+            contract_of(X16, CONSTANT),
+            call(tensor(16, 16), 3),
+            ("input_constant_changed", "ignored", "args[1]", "info"),
             id="constant-ignored",
         ),
     ],
@@ -82,7 +94,10 @@ def test_no_error(contract, inputs, expected):
     ("contract", "inputs", "expected"),
     [
         pytest.param(
-            contract_of(Spec(8, dtype="int64")), call(tensor(8, dtype="int32")), ("input_dtype", "dtype", "args[0]"), id="ids"
+            contract_of(Spec(8, dtype="int64")),
+            call(tensor(8, dtype="int32")),
+            ("input_dtype", "dtype", "args[0]"),
+            id="ids",
         ),
         pytest.param(
             contract_of(Spec(4, 16, dtype="bool")),
@@ -97,7 +112,22 @@ def test_no_error(contract, inputs, expected):
             contract_of(X16), call(tensor(16, 16, stride=(1, 16))), ("input_stride", "stride", "args[0].stride"), id="t"
         ),
         pytest.param(
-            contract_of(X16), call(tensor(16, 16, stride=(0, 1))), ("input_stride", "stride", "args[0].stride"), id="expand"
+            contract_of(X16),
+            call(tensor(16, 16, stride=(0, 1))),
+            ("input_stride", "stride", "args[0].stride"),
+            id="expand",
+        ),
+        pytest.param(
+            contract_of(ROWS),
+            call(tensor(3, 5, 8, stride=(80, 8, 1))),
+            ("input_stride", "stride", "args[0].stride"),
+            id="rows",
+        ),
+        pytest.param(
+            contract_of(Spec("s0", "s1", strides=("s1", 1)), Spec("s0", "s1", strides=("s1", 1))),
+            call(tensor(3, 5), tensor(3, 6)),
+            ("input_shape_disagree", "symbol", "args[1].shape[1]"),
+            id="disagree-not-strides",
         ),
         pytest.param(
             MLP,
@@ -106,9 +136,14 @@ def test_no_error(contract, inputs, expected):
             id="disagree",
         ),
         pytest.param(
-            contract_of(Spec("8*s0")), call(tensor(30)), ("input_divisibility", "remainder", "args[0].shape[0]"), id="div8"
+            contract_of(Spec("8*s0")),
+            call(tensor(30)),
+            ("input_divisibility", "remainder", "args[0].shape[0]"),
+            id="div8",
         ),
-        pytest.param(contract_of(X16), call(tensor(16, 16, device="meta")), ("input_device", "meta", "args[0]"), id="meta"),
+        pytest.param(
+            contract_of(X16), call(tensor(16, 16, device="meta")), ("input_device", "meta", "args[0]"), id="meta"
+        ),
         pytest.param(
             contract_of(X16), call(tensor(16, 16, device="cuda:0")), ("input_device", "device", "args[0]"), id="cuda"
         ),
@@ -119,7 +154,9 @@ def test_no_error(contract, inputs, expected):
             id="sparse",
         ),
         pytest.param(contract_of(X16), call(tensor(16, 16, neg=True)), ("input_lazy_bit", "neg", "args[0]"), id="neg"),
-        pytest.param(contract_of(X16, X16), call(tensor(16, 16), 0.5), ("input_nontensor", "number", "args[1]"), id="float"),
+        pytest.param(
+            contract_of(X16, X16), call(tensor(16, 16), 0.5), ("input_nontensor", "number", "args[1]"), id="float"
+        ),
         pytest.param(contract_of(s=X16), call(s=None), ("input_nontensor", "none", "kwargs['s']"), id="none"),
         pytest.param(contract_of(X16, X16), call(tensor(16, 16)), ("input_count", "few", "args[1]"), id="few"),
         pytest.param(
@@ -129,7 +166,9 @@ def test_no_error(contract, inputs, expected):
             id="tensor-for-constant",
         ),
         pytest.param(
-            contract_of(X16, s=X16), call(tensor(16, 16), tensor(16, 16)), ("input_kwargs", "keyword-as-positional", "args"),
+            contract_of(X16, s=X16),
+            call(tensor(16, 16), tensor(16, 16)),
+            ("input_kwargs", "keyword-as-positional", "args"),
             id="keyword-as-positional",
         ),
         pytest.param(
@@ -160,7 +199,9 @@ def test_no_error(contract, inputs, expected):
             ("input_tree", "keys", "args[0]"),
             id="extra-key",
         ),
-        pytest.param(contract_of([X16]), call(tensor(16, 16)), ("input_tree", "nesting", "args[0]"), id="flat-for-nested"),
+        pytest.param(
+            contract_of([X16]), call(tensor(16, 16)), ("input_tree", "nesting", "args[0]"), id="flat-for-nested"
+        ),
         pytest.param(
             contract_of({"a": X16}), call([tensor(16, 16)]), ("input_tree", "type", "args[0]"), id="list-for-dict"
         ),
@@ -171,7 +212,9 @@ def test_no_error(contract, inputs, expected):
             id="swapped",
         ),
         pytest.param(
-            contract_of(X16, CONSTANT), call(3, tensor(16, 16)), ("input_order", "swapped", "args[0], args[1]"),
+            contract_of(X16, CONSTANT),
+            call(3, tensor(16, 16)),
+            ("input_order", "swapped", "args[0], args[1]"),
             id="swapped-with-constant",
         ),
     ],
@@ -200,7 +243,9 @@ def test_an_ambiguous_order_is_not_guessed():
 
 def test_changed_constant_needs_a_reference():
     contract, inputs = contract_of(X16, CONSTANT), call(tensor(16, 16), 5)
-    assert ("input_constant_changed", "changed", "args[1]", "error") in found(contract, inputs, constants={"args[1]": "3"})
+    assert ("input_constant_changed", "changed", "args[1]", "error") in found(
+        contract, inputs, constants={"args[1]": "3"}
+    )
     assert found(contract, call(tensor(16, 16), 3), constants={"args[1]": "3"}) == []
 
 
