@@ -12,6 +12,7 @@ Example:
 
 When it is wrong
     A list for a tuple (or an OrderedDict for a dict with the same keys in the same order) flattens alike: only noted.
+    What is inside an object of a registered class (a dataclass, a cache) is not seen without its code.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
 
 
 def _finding(difference: Difference) -> Evidence:
-    state = FIND.warn if difference.harmless else FIND.error
+    note = FIND.info if difference.kind == "object" else FIND.warn
+    state = note if difference.harmless else FIND.error
     return state(
         difference.kind,
         difference.path,

@@ -28,12 +28,15 @@ def generate_inputs(contract: Contract, *, seed: int) -> tuple[InputSet, JsonObj
     document = _document(contract, leaves)
     root = describe_document(document)
     arranged = arrange(root)
+    args, kwargs = _named(graft(arranged.args, root)), graft(arranged.kwargs, root)
+    if contract.args is not None and contract.kwargs is not None:
+        args, kwargs = _typed(contract.args, args), _typed(contract.kwargs, kwargs)
     inputs = InputSet(
         path=None,
         format="generated",
         form="generated",
-        args=_named(graft(arranged.args, root)),
-        kwargs=graft(arranged.kwargs, root),
+        args=args,
+        kwargs=kwargs,
         notes=(f"made up with seed {seed}", *notes),
     )
     return inputs, document
@@ -41,6 +44,15 @@ def generate_inputs(contract: Contract, *, seed: int) -> tuple[InputSet, JsonObj
 
 def _named(args: Container[LeafValue]) -> Container[LeafValue]:
     return replace(args, type="tuple")
+
+
+def _typed(spec: Container[int], given: Container[LeafValue]) -> Container[LeafValue]:
+    """The containers called as in the call spec: a JSON document has only some types, which flatten alike."""
+    children = tuple(
+        _typed(wanted, child) if isinstance(wanted, Container) and isinstance(child, Container) else child
+        for wanted, child in zip(spec.children, given.children, strict=True)
+    )
+    return Container(type=spec.type, children=children, keys=spec.keys)
 
 
 def _document(contract: Contract, leaves: Mapping[int, JsonValue]) -> JsonObject:

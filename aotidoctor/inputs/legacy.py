@@ -23,7 +23,7 @@ def read_legacy(path: str, data: memoryview, *, trusted: bool) -> Content:
     """The content of a legacy file or a plain pickle. Raises ``InputsError``."""
     first = load(data)
     if first.problem is None and first.value == MAGIC:
-        loaded, storages = _legacy(path, data, first.end)
+        loaded, storages = _legacy(path, data, first.end, trusted=trusted)
         reader = Reader(_resolver(storages), nested_storage(path))
         return pickle_content(path, loaded, reader, member="object", format_="pt-legacy", trusted=trusted)
     reader = Reader(_resolver({}), nested_storage(path))
@@ -31,7 +31,7 @@ def read_legacy(path: str, data: memoryview, *, trusted: bool) -> Content:
 
 
 def _legacy(
-    path: str, data: memoryview, start: int, *, max_steps: int = MAX_STEPS
+    path: str, data: memoryview, start: int, *, trusted: bool = False, max_steps: int = MAX_STEPS
 ) -> tuple[Loaded, dict[str, Storage]]:
     """The object and the storages: version, system, object, storage keys, then count and bytes of each storage."""
     version = load(data, start, max_steps=EMBEDDED_STEPS)
@@ -40,7 +40,7 @@ def _legacy(
     for part in (version, system):
         if part.problem is not None:
             raise corrupt(path, "header", f"a damaged pickle ({part.problem})")
-    if loaded.problem is not None or loaded.foreign:
+    if loaded.problem is not None or (loaded.foreign and not trusted):
         return loaded, {}
     keys = load(data, loaded.end, max_steps=max_steps)
     if keys.problem is not None or not isinstance(keys.value, Items):

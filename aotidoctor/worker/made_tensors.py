@@ -19,12 +19,22 @@ def make_tensor(spec: TensorSpec, notes: list[str]) -> Any:
     values = _given(spec, dtype) if spec.data is not None else _filled(spec, dtype)
     stride = spec.stride
     if stride is not None and stride != contiguous_stride(spec.shape):
-        span = 0 if 0 in spec.shape else 1 + sum(_reach(spec.shape, stride))
-        # Strides that skip elements leave gaps; zeros make them the same on every run.
-        strided = torch.zeros(span, dtype=dtype).as_strided(spec.shape, stride)
-        strided.copy_(values) if 0 not in stride else strided.fill_(values.flatten()[0] if values.numel() else 0)
-        values = strided
+        values = _strided(values, spec.shape, stride)
     return _on_device(values, spec.device, notes)
+
+
+def _strided(values: Any, shape: tuple[int, ...], stride: tuple[int, ...]) -> Any:
+    """The values with other strides; along a dim of stride 0 the first ones, since all elements there are one."""
+    import torch
+
+    for dim, step in enumerate(stride):
+        if step == 0 and shape[dim] > 1:
+            values = values.narrow(dim, 0, 1)
+    span = 0 if 0 in shape else 1 + sum(_reach(shape, stride))
+    # Strides that skip elements leave gaps; zeros make them the same on every run.
+    memory = torch.zeros(span, dtype=values.dtype)
+    memory.as_strided(values.shape, stride).copy_(values)
+    return memory.as_strided(shape, stride)
 
 
 def _reach(shape: tuple[int, ...], stride: tuple[int, ...]) -> Iterator[int]:

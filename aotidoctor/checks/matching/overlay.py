@@ -15,6 +15,8 @@ from aotidoctor.model.tree import Container, Leaf, Tree, child_path
 
 SEQUENCES = ("tuple", "list", "namedtuple", "structseq")
 MAPPINGS = ("dict", "ordereddict", "defaultdict")
+# What is certainly no instance of a class registered with pytree; any other leaf may hold tensors nobody sees here.
+PLAIN_TYPES = frozenset({"None", "NoneType", "bool", "int", "float", "complex", "str", "bytes", "ndarray", "set"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +141,8 @@ def _overlay_tree(overlay: Overlay, contract: Contract, spec: Tree[int], given: 
             overlay.pairs.append(Pair(spec=contract.leaves[index], path=path, value=value))
         case Leaf(value=index), Container():
             overlay.add("tree", "nesting", path, describe(given), describe_spec(contract.leaves[index]))
+        case Container(), Leaf(value=PlainValue() as value) if _is_object(spec, value):
+            overlay.add("tree", "object", path, describe(given), _container_text(spec), harmless=True)
         case Container(), Leaf():
             overlay.add("tree", "nesting", path, describe(given), _container_text(spec))
         case Container(), Container():
@@ -174,6 +178,11 @@ def _overlay_mappings(
     for key, child in zip(spec.keys, spec.children, strict=True):
         if key in children:
             _overlay_tree(overlay, contract, child, children[key], f"{path}[{key!r}]")
+
+
+def _is_object(spec: Container[int], value: PlainValue) -> bool:
+    """An object of some class where a registered one belongs: only the process that flattens it sees inside."""
+    return _family(spec.type) not in ("sequence", "mapping") and value.type not in PLAIN_TYPES
 
 
 def _family(kind: str) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.checks.input_builders import CONSTANT, Spec, ask, call, case_of, contract_of, tensor
 
-from aotidoctor.model.inputs import ValueStats
+from aotidoctor.model.inputs import PlainValue, ValueStats
+from aotidoctor.model.tree import Container
 
 X16 = Spec(16, 16)
 ROWS = Spec("s0", "s1", 8, strides=("8*s1", 8, 1))
@@ -278,3 +281,12 @@ def test_nan_is_a_warning_and_inf_a_note():
         ("input_nan", "nan", "args[0]", "warn"),
         ("input_nan", "inf", "args[1]", "info"),
     ]
+
+
+def test_object_of_a_registered_class_is_not_looked_into():
+    made = contract_of(X16, (X16,))
+    record = Container(type="my.Record", children=made.args.children[1].children, keys=("x",))
+    made = replace(made, args=replace(made.args, children=(made.args.children[0], record)))
+    opaque = PlainValue(type="Record", text="my.Record(...)")
+    assert found(made, call(tensor(16, 16), opaque)) == [("input_tree", "object", "args[1]", "info")]
+    assert found(made, call(tensor(16, 16), None)) == [("input_tree", "nesting", "args[1]", "error")]

@@ -1,5 +1,7 @@
 """Made-up inputs stay inside the contract."""
 
+from dataclasses import replace
+
 import pytest
 
 from aotidoctor.inputs import generate_inputs
@@ -125,3 +127,14 @@ def test_contract_without_trees():
     inputs, _ = generate_inputs(spec, seed=0)
     assert [len(shape) for shape in shapes(inputs)] == [2, 1]
     assert len(inputs.notes) == 2
+
+
+def test_containers_are_called_as_in_the_call_spec():
+    pair = Container(type="namedtuple:Point", children=(Leaf(value=0), Leaf(value=1)))
+    record = Container(type="my.Record", children=(Leaf(value=2),), keys=("x",))
+    spec = contract(*(leaf(index, (Dim(static=2),)) for index in range(3)))
+    args = Container(type="tuple", children=(pair, record))
+    inputs, document = generate_inputs(replace(spec, args=args), seed=0)
+    assert [child.type for child in inputs.args.children] == ["namedtuple:Point", "my.Record"]
+    assert [path for path, _ in inputs.leaves()] == ["args[0][0]", "args[0][1]", "args[1].x"]
+    assert [list(entry) for entry in document["args"]] == [["tuple"], ["dict"]]

@@ -46,6 +46,36 @@ def test_files_of_torch(name):
     assert notes == []
 
 
+class Cache:
+    """A class that no reader without its code can look into."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_trusted_file_with_an_object_among_tensors(tmp_path, zipped):
+    path = tmp_path / "sample.pt"
+    first, inner = torch.arange(6.0).reshape(2, 3), torch.ones(4)
+    torch.save((first, Cache(inner)), path, _use_new_zipfile_serialization=zipped)
+    inputs = read_inputs(str(path), trust_pickle=True)
+    assert [type_ for _, type_ in ((path, getattr(value, "type", None)) for path, value in inputs.leaves())] == [
+        None,
+        "Cache",
+    ]
+    assert inputs.tensors()[0][1].stats.high == 5.0
+
+
+def test_made_tensors_of_one_repeated_row(tmp_path):
+    path = tmp_path / "sample.json"
+    spec = {"dtype": "float32", "shape": [4, 2], "stride": [0, 1], "data": [[1, 2]] * 4}
+    path.write_text(json.dumps([{"tensor": spec}, {"tensor": {**spec, "data": None}}]))
+    (first, second), _, _ = load_inputs({"path": str(path), "plan": read_inputs(str(path)).plan})
+    assert first.stride() == second.stride() == (0, 1)
+    assert first.tolist() == [[1, 2]] * 4
+    assert second.unique().numel() == 2
+
+
 def test_plan_is_not_needed_without_call_spec():
     args, kwargs, _ = load_inputs({"path": str(DATA / "pair.pt")})
     assert (len(args), list(kwargs)) == (1, ["scale"])
