@@ -1,0 +1,82 @@
+"""Every command of the README is executed; every line that it shows below a command is in what the command prints."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def sessions():
+    """``(command, lines shown)`` of each console block."""
+    for block in re.findall(r"```console\n(.*?)```", README, flags=re.S):
+        for part in block.split("$ ")[1:]:
+            command, *lines = part.splitlines()
+            yield command, [line for line in lines if line.strip() and line.strip() != "…"]
+
+
+SESSIONS = list(sessions())
+
+
+@pytest.fixture(scope="session")
+def demo_folder():
+    """The files of the demo, built once per machine."""
+    if shutil.which("g++") is None:
+        pytest.skip("there is no g++ to compile the demo's packages with")
+    pytest.importorskip("torch", reason="torch is not installed")
+    from aotidoctor import demo
+    from tests.e2e.foundry.place import cache_dir
+
+    return demo.prepare({**os.environ, "XDG_CACHE_HOME": str(cache_dir())}, lambda _event: None)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("command", "lines"), SESSIONS, ids=[command for command, _ in SESSIONS])
+def test_session(command, lines, demo_folder, tmp_path):
+    program, *arguments = shlex.split(command)
+    assert program == "aotidoctor"
+    for name in demo_folder.iterdir():
+        (tmp_path / name.name).symlink_to(name)
+    done = subprocess.run(
+        [sys.executable, "-m", "aotidoctor", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "COLUMNS": "120", "PYTHONPATH": str(ROOT)},
+    )
+    broken = re.search(r"int32_ids|transposed|separate_weights", command) is not None
+    assert done.returncode == int(broken), done.stdout + done.stderr
+    shown = done.stdout.splitlines()
+    for line in lines:
+        assert any(line.rstrip() in candidate for candidate in shown), f"{line!r} is not in\n{done.stdout}"
+
+
+def test_make_targets_exist():
+    targets = re.findall(r"^make (\w+)", README, flags=re.M)
+    assert {"demo", "test"} <= set(targets)
+    if shutil.which("make") is None:
+        pytest.skip("there is no make")
+    for target in targets:
+        subprocess.run(["make", "-n", target], check=True, cwd=ROOT, capture_output=True)
+
+
+def test_links_lead_somewhere():
+    for link in re.findall(r"\]\((?!http)([^)#]+)\)", README):
+        assert (ROOT / link).exists(), link
+
+
+def test_readme_names_every_command():
+    from aotidoctor.cli import build_app
+
+    names = {command.name or command.callback.__name__ for command in build_app().registered_commands}
+    assert names <= set(re.findall(r"`aotidoctor (\w+)", README))
