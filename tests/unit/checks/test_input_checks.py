@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.checks.input_builders import CONSTANT, Spec, ask, call, case_of, contract_of, tensor
 
 from aotidoctor.model.inputs import PlainValue, ValueStats
 from aotidoctor.model.tree import Container
+from tests.unit.checks.input_builders import CONSTANT, Spec, ask, call, case_of, contract_of, tensor
 
 X16 = Spec(16, 16)
 ROWS = Spec("s0", "s1", 8, strides=("8*s1", 8, 1))

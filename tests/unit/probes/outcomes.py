@@ -37,7 +37,9 @@ def raised(message, *, type="RuntimeError", stage="run1", **more):
     return outcome(error=ChildError(type=type, message=message), ending=Exited(code=1, done=True), stage=stage, **more)
 
 
-def case(*, custom_ops=(), random_ops=(), inputs=True, checks=True, nodes=(), torch=True, source="wrapper.cpp", **options):
+def case(
+    *, custom_ops=(), random_ops=(), inputs=True, checks=True, nodes=(), torch=True, source="wrapper.cpp", **options
+):
     contract = Contract(
         model_name="model",
         source=source,

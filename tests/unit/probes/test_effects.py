@@ -26,7 +26,11 @@ CHECK = {"AOTI_RUNTIME_CHECK_INPUTS": "1"}
         (changed(outcome(), env=CHECK), case(), True),
         (changed(outcome(), env=CHECK), case(checks=False), False),
         (changed(outcome(stage="load"), env=CHECK), case(), False),
-        (changed(raised("input_handles[0]: unmatched dtype, expected: 6(at::kFloat), but got: 3"), env=CHECK), case(), True),
+        (
+            changed(raised("input_handles[0]: unmatched dtype, expected: 6(at::kFloat), but got: 3"), env=CHECK),
+            case(),
+            True,
+        ),
         (changed(outcome(result={"memory_filled": True}), perturb=90), case(), True),
         (changed(outcome(result={"memory_filled": False}), perturb=90), case(), False),
         (changed(outcome(result={"threads": 1}), threads=1), case(), True),

@@ -50,7 +50,9 @@ def test_names_and_codes_are_unique():
         (raised("index out of bounds: 0 <= tmp2 < 100L"), "raised", {"symptom": "index-out-of-bounds"}),
         (raised("UNKNOWN"), "raised", {"symptom": "other", "line": "RuntimeError: UNKNOWN"}),
         (
-            outcome(ending=Signalled(signal=6, name="SIGABRT"), stage="run1", stderr_tail="double free or corruption (out)"),
+            outcome(
+                ending=Signalled(signal=6, name="SIGABRT"), stage="run1", stderr_tail="double free or corruption (out)"
+            ),
             "signalled",
             {"symptom": "heap-corruption"},
         ),
@@ -175,7 +177,9 @@ def test_values(output, given, constant, kind, severity, facts):
 
 def test_threads():
     assert isinstance(threads.plan(case(), history(finding("AD-RUN-001", "signalled"))), Request)
-    assert isinstance(threads.plan(case(), history(finding("AD-RUN-001", "signalled"), finding("AD-IN-010"))), NotChecked)
+    assert isinstance(
+        threads.plan(case(), history(finding("AD-RUN-001", "signalled"), finding("AD-IN-010"))), NotChecked
+    )
     assert one(threads.read(case(), history(), OK)).kind == "heals"
     assert one(threads.read(case(), history(), DIED)).kind == "same"
 

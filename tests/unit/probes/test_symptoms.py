@@ -63,9 +63,17 @@ MESSAGES = [
         "dlopen-machine",
         {},
     ),
-    ("Error in dlopen: /tmp/x.so: undefined symbol: aoti_torch_new_thing", "dlopen-symbol", {"name": "aoti_torch_new_thing"}),
+    (
+        "Error in dlopen: /tmp/x.so: undefined symbol: aoti_torch_new_thing",
+        "dlopen-symbol",
+        {"name": "aoti_torch_new_thing"},
+    ),
     ("Error in dlopen: /tmp/x.so: invalid ELF header", "dlopen-format", {}),
-    ("ValueError: Ran into a kwarg keyword mismatch: Got the following keywords [] but expected ['ids']", "kwarg-mismatch", {}),
+    (
+        "ValueError: Ran into a kwarg keyword mismatch: Got the following keywords [] but expected ['ids']",
+        "kwarg-mismatch",
+        {},
+    ),
     ("expected inputs vector size to be 2, but got 1", "count-mismatch", {"wanted": "2", "got": "1"}),
     ("Failed to find a generated cpp file or so file for model 'model' in the zip archive.", "model-not-found", {}),
     ("double free or corruption (out)", "heap-corruption", {}),
@@ -76,8 +84,11 @@ MESSAGES = [
     ("Torch not compiled with CUDA enabled", "not-compiled-with", {"device": "CUDA"}),
     ("Error generating temporary directory: No such file or directory", "tmpdir-create", {}),
     ("/tmp/x.so: failed to map segment from shared object", "tmpdir-noexec", {}),
-    ("ops::misbehave: the vocabulary file is missing\nException raised from misbehave at ops.cpp:27 (most", "other",
-     {"function": "misbehave", "file": "ops.cpp", "file_line": 27}),
+    (
+        "ops::misbehave: the vocabulary file is missing\nException raised from misbehave at ops.cpp:27 (most",
+        "other",
+        {"function": "misbehave", "file": "ops.cpp", "file_line": 27},
+    ),
 ]
 
 
