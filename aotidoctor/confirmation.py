@@ -69,7 +69,7 @@ def treat(climb: Climb, diagnoses: Sequence[Diagnosis]) -> Verdicts:
         return Verdicts(confirmed={}, harmless=(plans[0].cause,))
     if first.healed:
         return Verdicts(confirmed={plans[0].cause: first.how})
-    return _together(climb, plans, baseline)
+    return _together(climb, plans, baseline, first)
 
 
 def apply(diagnoses: Sequence[Diagnosis], verdicts: Verdicts) -> tuple[Diagnosis, ...]:
@@ -117,15 +117,24 @@ def _baseline(climb: Climb) -> Outcome | None:
     return plain
 
 
-def _together(climb: Climb, plans: Sequence[Treatment], baseline: Outcome) -> Verdicts:
+def _together(climb: Climb, plans: Sequence[Treatment], baseline: Outcome, first: Trial) -> Verdicts:
     both = combine(plans)
     if len(plans) < 2 or both is None:
-        return Verdicts(confirmed={}, refuted=(plans[0].cause,) if not succeeded(baseline) else ())
+        return Verdicts(confirmed={}, refuted=(plans[0].cause,) if _same_failure(baseline, first.outcome) else ())
     trial = _try(climb, both, baseline)
     if trial is None or not trial.healed:
         return Verdicts(confirmed={})
     how = f"{trial.how}, with {len(plans)} treatments together"
     return Verdicts(confirmed={plan.cause: how for plan in plans})
+
+
+def _same_failure(baseline: Outcome, treated: Outcome) -> bool:
+    """Both failed, and alike. Where the treated run fails in another way, there is a second fault behind the first."""
+    if succeeded(baseline) or succeeded(treated):
+        return False
+    if baseline.error is None or treated.error is None:
+        return baseline.error is treated.error
+    return (baseline.error.type, baseline.error.message) == (treated.error.type, treated.error.message)
 
 
 def _try(climb: Climb, treatment: Treatment, baseline: Outcome) -> Trial | None:

@@ -1,7 +1,8 @@
 """A member is out of all proportion: it would fill disk or memory when unpacked.
 
 What it does
-    Compares the declared size of each member with its compressed size and with the size of the file.
+    Compares the declared size of each member with its compressed size and with the size of the file, and looks for
+    members that use the same bytes of the file.
 
 Why it matters
     The loader extracts whatever the archive declares, without a limit.
@@ -26,10 +27,24 @@ FIND = Finder("AD-ART-005", "artifact_bomb")
 
 
 def run(case: Case) -> Sequence[Evidence] | NotChecked:
-    """One finding per oversized member."""
+    """One finding per oversized member, and one for members that share their bytes."""
     if not is_package(case) and not case.artifact.members:
         return FIND.unchecked(NO_PACKAGE)
-    return [_oversized(case, name) for name in case.artifact.oversized]
+    found = [_oversized(case, name) for name in case.artifact.oversized]
+    return [*found, _overlapping(case)] if case.artifact.overlapping else found
+
+
+def _overlapping(case: Case) -> Evidence:
+    """Members laid over each other: one block of compressed data that is unpacked many times."""
+    names = case.artifact.overlapping
+    return FIND.error(
+        "overlap",
+        names[0],
+        observed=f"{len(names)} members whose bytes another member uses, too",
+        expected="members with bytes of their own",
+        source=at_member(case, None),
+        facts={"members": names[:20]},
+    )
 
 
 def _oversized(case: Case, name: str) -> Evidence:

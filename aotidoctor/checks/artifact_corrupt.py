@@ -44,6 +44,7 @@ def run(case: Case) -> Sequence[Evidence]:
         item for model in artifact.models for item in model.shared_objects if item.member not in artifact.names_symlink
     ]
     return [
+        *_directory(case),
         *(_checksum(case, name) for name in artifact.bad_crc),
         *(finding for item in objects for finding in _object(case, item)),
     ]
@@ -60,6 +61,23 @@ def _whole_file(case: Case) -> Evidence:
         source=at_member(case, None),
         facts={"size": case.artifact.size},
     )
+
+
+def _directory(case: Case) -> list[Evidence]:
+    """The archive's own directory: bytes before the archive are refused by the loader, a wrong count is not."""
+    problem = case.artifact.problem
+    if problem is None or not case.artifact.members:
+        return []
+    state = FIND.warn if "the end record says" in problem else FIND.error
+    return [
+        state(
+            "directory",
+            case.artifact.path,
+            observed=problem,
+            expected="an archive as it was written",
+            source=at_member(case, None),
+        )
+    ]
 
 
 def _checksum(case: Case, name: str) -> Evidence:

@@ -18,20 +18,33 @@ def choose_symbols(contract: Contract) -> tuple[dict[str, int], list[str]]:
     """A value for every symbol that a dim shows, and a note for each that no small value suits."""
     dims = [dim for leaf in contract.leaves for dim in leaf.dims or () if dim.static is None and dim.expr is not None]
     names = sorted({name for dim in dims if dim.expr is not None for name in dim.expr.symbols})
+    smallest = _relations_unknown(contract)
     chosen: dict[str, int] = {}
     notes: list[str] = []
     for name in names:
         alone = [dim for dim in dims if dim.expr is not None and dim.expr.symbols == {name}]
-        value = next((size for size in _candidates(alone) if _suits(alone, {name: size})), None)
+        value = next((size for size in _candidates(alone, smallest=smallest) if _suits(alone, {name: size})), None)
         if value is None:
             notes.append(f"no size up to {MOST} of {name} is inside all ranges; made with {SMALL[0]}")
         chosen[name] = SMALL[0] if value is None else value
     return _adjusted(dims, chosen), notes
 
 
-def _candidates(dims: Iterable[Dim]) -> Iterator[int]:
-    """Small sizes first, then the bounds themselves, then all others up to ``MOST``."""
+def _relations_unknown(contract: Contract) -> bool:
+    """Whether the contract does not tell which dynamic dims belong together, as one that was recovered does not.
+
+    Then every dim gets its lower bound: sizes that grow with one another (``s0``, ``s0 + 1``, ``2*s0``) take those
+    together.
+    """
+    dims = [dim for leaf in contract.leaves for dim in leaf.dims or () if dim.static is None]
+    return any(dim.expr is None for dim in dims) and any(dim.min for dim in dims)
+
+
+def _candidates(dims: Iterable[Dim], *, smallest: bool = False) -> Iterator[int]:
+    """Small sizes first, then the bounds themselves, then all others up to ``MOST``; ``smallest``: from below."""
     bounds = [bound for dim in dims for bound in (dim.min, dim.max) if bound is not None and 0 < bound < 1 << 31]
+    if smallest:
+        return chain(range(2, MOST), (1,), sorted(bounds))
     return chain(SMALL, sorted(bounds), range(7, MOST))
 
 
@@ -71,9 +84,9 @@ def _size(dim: Dim, symbols: Mapping[str, int]) -> int:
     size = None if dim.expr is None else evaluate(dim.expr, symbols)
     if size is not None and size >= 0:
         return size
-    low = 0 if dim.min is None else dim.min
-    high = max(low, SMALL[0]) if dim.max is None else dim.max
-    return min(max(SMALL[0], low), high)
+    if dim.min:
+        return dim.min
+    return SMALL[0] if dim.max is None else min(SMALL[0], dim.max)
 
 
 def choose_stride(leaf: LeafSpec, shape: tuple[int, ...], symbols: Mapping[str, int]) -> tuple[int, ...] | None:

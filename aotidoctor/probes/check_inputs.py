@@ -83,7 +83,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     ending = read_ending(CODE, case, outcome)
     symptom = str(ending.facts.get("symptom"))
     subject = _subject(case, symptom, ending)
-    severity = Severity.WARN if _refuses_harmless(case, history, symptom) else Severity.ERROR
+    severity = Severity.WARN if _refuses_harmless(case, history, symptom, ending) else Severity.ERROR
     return [
         Evidence(
             code=CODE,
@@ -99,11 +99,20 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     ]
 
 
-def _refuses_harmless(case: Case, history: History, symptom: str) -> bool:
-    """The static comparison knows this package's contract in full and found nothing worse than a warning."""
-    if symptom not in INPUT_COMPLAINTS or case.contract is None or case.contract.source != "wrapper.cpp":
+def _refuses_harmless(case: Case, history: History, symptom: str, ending: Evidence) -> bool:
+    """The static comparison found nothing worse than a warning: about anything, or at least about this input.
+
+    About anything is asked only of a contract that is known in full.
+    """
+    if symptom not in INPUT_COMPLAINTS or case.contract is None or history.errors("AD-IN"):
         return False
-    return not history.errors("AD-IN")
+    if case.contract.source == "wrapper.cpp":
+        return True
+    path = _input_facts(case, ending).get("path")
+    return any(
+        item.code.startswith("AD-IN") and item.severity is Severity.WARN and item.facts.get("path") == path
+        for item in history.findings
+    )
 
 
 def _subject(case: Case, symptom: str, ending: Evidence) -> str | None:

@@ -102,6 +102,7 @@ class Probe:
             if dim not in self._static and self.stopped is None:
                 self._upper(dim)
         self._settle("stride")
+        self._settle_silent_strides()
         self.complete = self.stopped is None
 
     def _complaint(self) -> re.Match[str] | None:
@@ -129,6 +130,17 @@ class Probe:
                 self._take_device(found)
                 return
             self._take(found)
+
+    def _settle_silent_strides(self) -> None:
+        """A stride that nobody complained about is free, or the 0 that was given: another one tells which."""
+        silent = [dim for dim in range(self._rank()) if dim not in self._stride]
+        if not silent or self.stopped is not None:
+            return
+        for dim in silent:
+            self._strides[dim] = 1
+        self._settle("stride")
+        for dim in silent:
+            self._strides[dim] = self._stride.get(dim, 0)
 
     def _take(self, found: re.Match[str] | None) -> None:
         if found is None:

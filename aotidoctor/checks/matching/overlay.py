@@ -155,7 +155,7 @@ def _overlay_containers(
     wanted, got = _family(spec.type), _family(given.type)
     if wanted != got:
         overlay.add("tree", "type", path, _container_text(given), _container_text(spec))
-    elif spec.type != given.type:
+    elif spec.type != given.type and not (spec.type.startswith("namedtuple") and given.type.startswith("namedtuple")):
         overlay.add("tree", "list-for-tuple", path, given.type, spec.type, harmless=True)
     if wanted == got == "mapping":
         _overlay_mappings(overlay, contract, spec, given, path)

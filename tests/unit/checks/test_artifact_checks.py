@@ -104,6 +104,22 @@ def test_corrupt(art, expected):
     assert ask("artifact_corrupt", case(art)) == expected
 
 
+@pytest.mark.parametrize(
+    ("problem", "severity"),
+    [
+        ("100 bytes stand before the archive", ERROR),
+        ("the central directory holds 10 readable entries, the end record says 9", WARN),
+    ],
+)
+def test_damaged_directory(problem, severity):
+    """Measured: the loader refuses the first and does not mind the second."""
+    assert ask("artifact_corrupt", case(artifact(problem=problem))) == [("directory", severity)]
+
+
+def test_members_over_each_other():
+    assert ask("artifact_bomb", case(artifact(overlapping=("a", "b")))) == [("overlap", ERROR)]
+
+
 def test_large_compressed_object_is_not_called_garbled():
     art = with_object(format="unknown", problem="compressed and too large to unpack")
     packed = member(SO, data_offset=None, crc=CrcState.NOT_READ, size=1 << 33)
