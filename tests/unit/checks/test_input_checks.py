@@ -290,3 +290,12 @@ def test_object_of_a_registered_class_is_not_looked_into():
     opaque = PlainValue(type="Record", text="my.Record(...)")
     assert found(made, call(tensor(16, 16), opaque)) == [("input_tree", "object", "args[1]", "info")]
     assert found(made, call(tensor(16, 16), None)) == [("input_tree", "nesting", "args[1]", "error")]
+
+
+def test_a_namedtuple_is_known_by_two_names():
+    made = contract_of((X16,))
+    pair = replace(made.args.children[0], type="namedtuple:my.Pair")
+    inputs = call((tensor(16, 16),))
+    given = replace(inputs.args.children[0], type="namedtuple:Pair", keys=("x",))
+    made, inputs = (replace(one, args=replace(one.args, children=(child,))) for one, child in ((made, pair), (inputs, given)))
+    assert found(made, inputs) == []

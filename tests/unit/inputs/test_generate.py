@@ -70,6 +70,12 @@ def test_sum_of_two_symbols_is_inside_its_range():
     assert 50 <= both <= 60
 
 
+@pytest.mark.parametrize("first", [Dim(min=2, max=64), dynamic("s0", 2, 64)])
+def test_unknown_relations_hold_at_the_lower_bounds(first):
+    spec = contract(leaf(0, (first,)), leaf(1, (Dim(min=3, max=65),)), leaf(2, (Dim(min=4, max=128),)))
+    assert [shape[0] for shape in shapes(generate_inputs(spec, seed=0)[0])] == [2, 3, 4]
+
+
 def test_impossible_range_is_noted():
     inputs, _ = generate_inputs(contract(leaf(0, (dynamic("s0", 9, 3),))), seed=0)
     assert any("s0" in note for note in inputs.notes)

@@ -87,6 +87,13 @@ def test_a_crash_that_stays_refutes():
     assert (verdicts.confirmed, verdicts.refuted) == ({}, ("input-stride",))
 
 
+def test_another_failure_after_the_treatment_refutes_nothing():
+    first, second = (raised(f"{COMPLAINT}{at}", probe="check_inputs") for at in (1, 2))
+    climb = stride_climb(second, plain=outcome(outputs=GARBAGE), checked=first)
+    verdicts = confirmation.treat(climb, [diagnosis("input-stride")])
+    assert (verdicts.confirmed, verdicts.refuted) == ({}, ())
+
+
 def test_a_silent_fault_is_proved_by_the_packages_own_checks():
     climb = stride_climb(
         outcome(outputs=FINE), plain=outcome(outputs=GARBAGE), checked=raised(COMPLAINT, probe="check_inputs")
