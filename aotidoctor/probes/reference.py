@@ -39,10 +39,15 @@ def plan(case: Case, history: History) -> Request | NotChecked:
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-    """One finding: agrees, differs, weights, structure or raises."""
+    """One finding: agrees, differs, weights, structure, raises or unavailable."""
     if not succeeded(outcome):
         return [read_ending(CODE, case, outcome)]
     result = reference(outcome)
+    if result.get("unavailable") or not result:
+        why = one_line(str(result.get("unavailable") or "no comparison was made"))
+        return [
+            evidence(CODE, "unavailable", Severity.WARN, outcome, observed=why, expected="a reference that can run")
+        ]
     if result.get("error"):
         return [
             evidence(

@@ -78,7 +78,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
         r"DefaultCPUAllocator: (?:not enough memory|can't allocate memory)[^\n]*?allocate (?P<bytes>\d+) bytes",
     ),
     ("cuda-oom", r"CUDA out of memory|out of memory\. Tried to allocate|CUDA (?:driver )?error: out of memory"),
-    ("alloc-failed", r"std::bad_alloc|Cannot allocate memory|MemoryError"),
+    ("alloc-failed", r"std::bad_alloc|Cannot allocate memory|MemoryError|mz_zip error string: allocation failed"),
     ("cuda-illegal-access", r"an illegal memory access was encountered|misaligned address"),
     ("cuda-assert", r"device-side assert triggered"),
     ("cuda-no-image", r"no kernel image is available for execution"),

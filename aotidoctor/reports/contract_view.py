@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from aotidoctor.model.case import Case
@@ -31,15 +31,23 @@ def leaf_rows(report: Report) -> tuple[LeafRow, ...]:
     contract, inputs = report.case.contract, report.case.inputs
     given = dict(inputs.leaves()) if inputs is not None else {}
     specs = {spec.path: spec for spec in contract.leaves} if contract is not None else {}
-    return tuple(_row(report, path, specs.get(path), given.get(path)) for path in dict.fromkeys((*specs, *given)))
+    objects = {item.subject for item in report.findings if (item.code, item.kind) == ("AD-IN-002", "object")}
+    return tuple(
+        _row(report, path, specs.get(path), given.get(path), objects)
+        for path in dict.fromkeys((*specs, *given))
+        if path not in objects
+    )
 
 
-def _row(report: Report, path: str, spec: LeafSpec | None, value: LeafValue | None) -> LeafRow:
+def _row(
+    report: Report, path: str, spec: LeafSpec | None, value: LeafValue | None, objects: Collection[str | None]
+) -> LeafRow:
     mark = _mark(path, report.findings)
     strides = bool(mark) or (isinstance(value, TensorDesc) and not _is_ordinary(value))
     unexpected = "unknown" if report.case.contract is None else "not expected"
     expected = unexpected if spec is None else leaf_text(spec, strides=strides)
-    observed = "missing" if value is None else value_text(value, strides=strides)
+    missing = "inside an object" if any(names_leaf(path, f"{name}") for name in objects) else "missing"
+    observed = missing if value is None else value_text(value, strides=strides)
     shown = None if report.case.inputs is None else observed
     return LeafRow(path=one_line(path, 120), expected=expected, observed=shown, mark=mark)
 

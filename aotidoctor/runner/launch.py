@@ -11,7 +11,7 @@ from pathlib import Path
 
 from aotidoctor.model.run import JsonObject, Request
 from aotidoctor.runner.lost import ZygoteLostError
-from aotidoctor.runner.places import RunDir
+from aotidoctor.runner.places import RunDir, current_directory
 from aotidoctor.runner.process import Watch
 from aotidoctor.runner.start import ONLY_ZYGOTE, Zygote, child_environ, start_fresh
 
@@ -64,7 +64,10 @@ class Launcher:
             OSError: it cannot be started.
         """
         if self._zygote is None:
-            environ = child_environ(self._environ, {}, token=os.urandom(8).hex())
+            # Some modules make folders while they are imported; those must go with everything else.
+            own = self._work_dir / "tmp"
+            own.mkdir(mode=0o700, exist_ok=True)
+            environ = child_environ(self._environ, {"TMPDIR": str(own)}, token=os.urandom(8).hex())
             self._zygote = Zygote(
                 self._python, self._work_dir, environ, preload=self._preload, start_timeout=self._start_timeout
             )
@@ -137,6 +140,6 @@ def _write_request(request: Request, run_dir: RunDir, env: Mapping[str, str | No
         "memory_limit": request.memory_limit,
         "token": run_dir.token,
         "parent": parent,
-        "user_cwd": str(Path.cwd()),
+        "user_cwd": current_directory(),
     }
     Path(run_dir.file("request.json")).write_text(json.dumps(document), encoding="utf-8")

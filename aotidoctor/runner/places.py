@@ -45,7 +45,7 @@ def make_work_dir(environ: Mapping[str, str]) -> Path:
     Raises:
         OSError: no place can be written to.
     """
-    candidates = [environ.get("TMPDIR") or "/tmp", "/tmp", "/var/tmp", "/dev/shm", str(Path.cwd())]  # noqa: S108
+    candidates = [environ.get("TMPDIR") or "/tmp", "/tmp", "/var/tmp", "/dev/shm", current_directory()]  # noqa: S108
     good = [place for place in candidates if _is_good(place)]
     import tempfile  # noqa: PLC0415 - a command without runs should not pay for it
 
@@ -53,6 +53,14 @@ def make_work_dir(environ: Mapping[str, str]) -> Path:
         with suppress(OSError):
             return Path(tempfile.mkdtemp(prefix=PREFIX, dir=Path(place).absolute()))
     raise OSError(f"no directory for temporary files among {', '.join(candidates)}")
+
+
+def current_directory() -> str:
+    """The directory this process is in; ``/`` when that has been removed."""
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return "/"
 
 
 def make_run_dir(work_dir: Path, run_id: str, tmp_base: str | None) -> RunDir:

@@ -64,6 +64,9 @@ def _load(spec: str, channel: Channel) -> tuple[Any, dict[str, Any]]:
     if colon and path.endswith(".py"):
         module = load_setup({"setup": path}, channel)
         return getattr(module, function), {}
+    if not (channel.user_cwd / spec).is_file():
+        # A named pipe would be waited for until the time is up.
+        raise FileNotFoundError(f"no such file: {spec}")
     program = torch.export.load(str(channel.user_cwd / spec))
     from aotidoctor.worker.weights import tensors_of
 

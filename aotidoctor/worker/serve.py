@@ -12,6 +12,7 @@ import importlib
 import json
 import os
 import sys
+import tempfile
 import traceback
 import warnings
 from contextlib import suppress
@@ -101,6 +102,8 @@ def _become_child(request: dict[str, Any], run_dir: Path, *, forked: bool) -> No
         _take_files(run_dir)
         for name, value in request["env"].items():
             _set_env(name, value)
+        # What the warm worker remembered is its own folder.
+        tempfile.tempdir = None
     die_with_parent(request["parent"])
     set_marker(request["token"])
     no_core_file()

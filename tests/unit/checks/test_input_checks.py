@@ -297,5 +297,7 @@ def test_a_namedtuple_is_known_by_two_names():
     pair = replace(made.args.children[0], type="namedtuple:my.Pair")
     inputs = call((tensor(16, 16),))
     given = replace(inputs.args.children[0], type="namedtuple:Pair", keys=("x",))
-    made, inputs = (replace(one, args=replace(one.args, children=(child,))) for one, child in ((made, pair), (inputs, given)))
+    made, inputs = (
+        replace(one, args=replace(one.args, children=(child,))) for one, child in ((made, pair), (inputs, given))
+    )
     assert found(made, inputs) == []

@@ -134,6 +134,9 @@ def test_check_inputs_complaint_about_a_harmless_call_is_a_warning():
     assert (item.severity, item.subject) == (Severity.WARN, "args[0]")
     blamed = one(check_inputs.read(case(source="recovered"), history(plain_run=OK), complaint))
     assert blamed.severity is Severity.ERROR
+    known = finding("AD-IN-017", "batch-one", Severity.WARN, path="args[0]")
+    item = one(check_inputs.read(case(source="recovered"), history(known, plain_run=OK), complaint))
+    assert item.severity is Severity.WARN
 
 
 def test_check_inputs_names_the_operator():
