@@ -46,7 +46,7 @@ def _row(
     strides = bool(mark) or (isinstance(value, TensorDesc) and not _is_ordinary(value))
     unexpected = "unknown" if report.case.contract is None else "not expected"
     expected = unexpected if spec is None else leaf_text(spec, strides=strides)
-    missing = "inside an object" if any(names_leaf(path, f"{name}") for name in objects) else "missing"
+    missing = "inside an object" if any(path.startswith((f"{name}.", f"{name}[")) for name in objects) else "missing"
     observed = missing if value is None else value_text(value, strides=strides)
     shown = None if report.case.inputs is None else observed
     return LeafRow(path=one_line(path, 120), expected=expected, observed=shown, mark=mark)

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from aotidoctor.model.contract import Contract, LeafSpec
+from aotidoctor.model.evidence import Evidence, Severity
+from aotidoctor.model.inputs import InputSet, PlainValue
+from aotidoctor.model.tree import Container, Leaf
+from aotidoctor.reports.contract_view import leaf_rows
+from tests.unit.reports import builders
+
+
+def test_leaves_of_an_object_are_inside_it():
+    """What cannot be seen is not missing, and the object is not one leaf too many."""
+    empty = Container(type="dict", children=())
+    record = Container(type="my.Record", children=(Leaf(value=0), Leaf(value=1)), keys=("x", "y"))
+    leaves = tuple(
+        LeafSpec(index=at, path=f"args[0].{name}", kind="tensor", input_index=at) for at, name in enumerate("xy")
+    )
+    args = Container(type="tuple", children=(record,))
+    contract = Contract(model_name="m", source="wrapper.cpp", args=args, kwargs=empty, leaves=leaves, n_inputs=2)
+    value = PlainValue(type="Record", text="my.Record(...)")
+    given = Container(type="tuple", children=(Leaf(value=value),))
+    inputs = InputSet(path="s.pt", format="pt", form="args", args=given, kwargs=empty)
+    note = Evidence(
+        code="AD-IN-002", kind="object", severity=Severity.INFO, subject="args[0]", observed="", expected=""
+    )
+    report = builders.report()
+    report = replace(report, case=replace(report.case, contract=contract, inputs=inputs), findings=(note,))
+    assert [(row.path, row.observed) for row in leaf_rows(report)] == [
+        ("args[0].x", "inside an object"),
+        ("args[0].y", "inside an object"),
+    ]
