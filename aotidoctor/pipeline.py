@@ -33,6 +33,8 @@ OnEvent = Callable[[Event], None]
 # Importing these takes seconds; the warm worker does it once, for all runs that compare with the reference.
 REFERENCE_MODULES = ("torch.export.pt2_archive._package", "torch._export.serde.serialize")
 
+REFERENCE_UNAVAILABLE = "unavailable"
+
 
 def diagnose(
     path: str,
@@ -107,7 +109,8 @@ class _Watch:
 
 def _report(climb: Climb, diagnoses: tuple[Diagnosis, ...], watch: _Watch, *, interrupted: bool = False) -> Report:
     failed = any(item.severity is Severity.ERROR for item in climb.findings)
-    partial = interrupted or climb.out_of_time
+    cannot_examine = _cannot_examine(climb, diagnoses)
+    partial = interrupted or climb.out_of_time or cannot_examine is not None
     verdict = "problem" if diagnoses else "unknown" if failed or partial else "healthy"
     return Report(
         verdict=verdict,
@@ -125,19 +128,24 @@ def _report(climb: Climb, diagnoses: tuple[Diagnosis, ...], watch: _Watch, *, in
         signature=signature(diagnoses, climb.findings, climb.runs) if diagnoses or failed else None,
         interrupted=interrupted,
         out_of_time=climb.out_of_time,
-        cannot_examine=_cannot_examine(climb.case, diagnoses),
+        cannot_examine=cannot_examine,
     )
 
 
-def _cannot_examine(case: Case, diagnoses: tuple[Diagnosis, ...]) -> str | None:
+def _cannot_examine(climb: Climb, diagnoses: tuple[Diagnosis, ...]) -> str | None:
     """Why there was nothing to examine: a path that leads nowhere. A broken file is a finding instead."""
+    case = climb.case
     if case.artifact.kind is ArtifactKind.MISSING and not case.artifact.is_symlink:
         return f"no such file: {case.artifact.path}"
     if case.inputs_error is not None and case.inputs_error.kind == "missing":
         return f"no such file: {case.inputs_path}"
     if case.artifact.kind is ArtifactKind.UNREADABLE and not diagnoses:
         return case.artifact.problem or "unreadable"
-    return None
+    if casebook.is_reference_missing(case.options.reference):
+        return f"no such file: {case.options.reference}"
+    unavailable = next((item for item in climb.findings if item.kind == REFERENCE_UNAVAILABLE), None)
+    # A comparison was asked for: without one, nobody may read "healthy" as "the same numbers".
+    return f"no comparison with the reference: {unavailable.observed}" if unavailable and not diagnoses else None
 
 
 def _stage(climb: Climb, diagnoses: tuple[Diagnosis, ...]) -> str | None:
@@ -147,6 +155,19 @@ def _stage(climb: Climb, diagnoses: tuple[Diagnosis, ...]) -> str | None:
     if plain is None or not any(item.severity is Severity.ERROR for item in climb.findings):
         return None
     return "load" if plain.stage in ("start", "import", "setup", "inputs", "load", "after_load") else "run"
+
+
+def check(
+    path: str,
+    inputs_path: str | None,
+    options: Options,
+    *,
+    argv: tuple[str, ...] = (),
+    environ: Mapping[str, str],
+    on_event: OnEvent | None = None,
+) -> Report:
+    """The static part of ``diagnose``: no child process, no torch, nothing executed."""
+    return diagnose(path, inputs_path, options, argv=argv, environ=environ, static_only=True, on_event=on_event)
 
 
 def inspect(path: str, options: Options, *, argv: tuple[str, ...] = (), environ: Mapping[str, str]) -> Report:
