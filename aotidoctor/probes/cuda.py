@@ -1,4 +1,4 @@
-"""What the CUDA rungs share: when they are asked, and how an ending under a setting becomes evidence."""
+"""The rungs that repeat a failing CUDA run under one environment variable: asked alike, read alike."""
 
 from __future__ import annotations
 
@@ -10,35 +10,50 @@ from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending
-from aotidoctor.probes.probe import History, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 
 
-def plan_cuda(code: str, name: str, case: Case, history: History) -> Request | NotChecked:
-    """The plain run in a fresh interpreter, for a CUDA package that failed on a CUDA host."""
+def cuda_probe(code: str, name: str, *, variable: str, asks: str) -> Probe:
+    """A rung that sets ``variable`` to 1 in a fresh interpreter, before there is a CUDA context."""
+
+    def plan(case: Case, history: History) -> Request | NotChecked:
+        reason = _why_not(case, history)
+        if reason is not None:
+            return unasked(code, name, reason)
+        request = run_request(case, name, f"with {variable}=1", calls=1)
+        return replace(request, env={variable: "1"}, fresh=True)
+
+    def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+        return [_vanished(code, variable, outcome) if succeeded(outcome) else read_ending(code, case, outcome)]
+
+    return Probe(
+        code=code,
+        name=name,
+        asks=asks,
+        asked_when="when a CUDA package failed on a CUDA host",
+        plan=plan,
+        read=read,
+    )
+
+
+def _why_not(case: Case, history: History) -> str | None:
     if device_of(case) != "cuda":
-        return unasked(code, name, "the package does not run on CUDA")
+        return "the package does not run on CUDA"
     plain = history.outcomes.get("plain_run")
     if plain is None:
-        return unasked(code, name, "the package could not be run on this host")
+        return "the package could not be run on this host"
     if succeeded(plain):
-        return unasked(code, name, "the plain run returned")
-    if plain.stage in ("start", "import", "setup"):
-        return unasked(code, name, "the set-up failed before the GPU was used")
-    return replace(run_request(case, name, "another CUDA setting", calls=1), fresh=True)
+        return "the plain run returned"
+    return "the set-up failed before the GPU was used" if plain.stage in ("start", "import", "setup") else None
 
 
-def read_cuda(code: str, variable: str, case: Case, outcome: Outcome) -> Sequence[Evidence]:
-    """``vanishes`` when it returned under the setting, else the ending with its symptom."""
-    if not succeeded(outcome):
-        return [read_ending(code, case, outcome)]
-    return [
-        evidence(
-            code,
-            "vanishes",
-            Severity.WARN,
-            outcome,
-            observed=f"no failure with {variable}=1",
-            expected="the same failure",
-            facts={"variable": variable},
-        )
-    ]
+def _vanished(code: str, variable: str, outcome: Outcome) -> Evidence:
+    return evidence(
+        code,
+        "vanishes",
+        Severity.WARN,
+        outcome,
+        observed=f"no failure with {variable}=1",
+        expected="the same failure",
+        facts={"variable": variable},
+    )

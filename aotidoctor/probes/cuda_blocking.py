@@ -17,35 +17,8 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from aotidoctor.probes.cuda import cuda_probe
 
-from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
-from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.cuda import plan_cuda, read_cuda
-from aotidoctor.probes.probe import History, Probe
-
-CODE, NAME = "AD-RUN-012", "cuda_blocking"
-VARIABLE = "CUDA_LAUNCH_BLOCKING"
-
-
-def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked on a CUDA host when the plain run of a CUDA package failed."""
-    request = plan_cuda(CODE, NAME, case, history)
-    return replace(request, env={VARIABLE: "1"}) if isinstance(request, Request) else request
-
-
-def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-    """One finding: how it ended under the setting."""
-    return read_cuda(CODE, VARIABLE, case, outcome)
-
-
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="where does it surface with blocking launches?",
-    asked_when="when a CUDA package failed on a CUDA host",
-    plan=plan,
-    read=read,
+PROBE = cuda_probe(
+    "AD-RUN-012", "cuda_blocking", variable="CUDA_LAUNCH_BLOCKING", asks="where does it surface with blocking launches?"
 )

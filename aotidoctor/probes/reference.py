@@ -44,7 +44,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         return [read_ending(CODE, case, outcome)]
     result = reference(outcome)
     if result.get("unavailable") or not result:
-        why = one_line(str(result.get("unavailable") or "no comparison was made"))
+        why = str(result.get("unavailable") or "no comparison was made").strip().splitlines()[0][:300]
         return [
             evidence(CODE, "unavailable", Severity.WARN, outcome, observed=why, expected="a reference that can run")
         ]

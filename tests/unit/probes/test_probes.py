@@ -12,6 +12,8 @@ from aotidoctor.probes import (
     again,
     check_inputs,
     cpp_stack,
+    cuda_blocking,
+    cuda_no_caching,
     custom_ops,
     growth,
     memory_fill,
@@ -247,3 +249,17 @@ def test_growth_is_asked_for_custom_operators():
     assert isinstance(growth.plan(case(), history(plain_run=OK)), NotChecked)
     assert isinstance(growth.plan(case(custom_ops=["a::b"]), history(plain_run=OK)), Request)
     assert isinstance(growth.plan(case(rungs=("growth",)), history(plain_run=OK)), Request)
+
+
+@pytest.mark.parametrize(
+    ("probe", "variable"),
+    [(cuda_blocking.PROBE, "CUDA_LAUNCH_BLOCKING"), (cuda_no_caching.PROBE, "PYTORCH_NO_CUDA_MEMORY_CACHING")],
+)
+def test_cuda_rungs_are_asked_for_a_failed_cuda_run_only(probe, variable):
+    assert isinstance(probe.plan(case(), history(plain_run=DIED)), NotChecked)
+    assert isinstance(probe.plan(case(device="cuda"), history(plain_run=OK)), NotChecked)
+    request = probe.plan(case(device="cuda"), history(plain_run=DIED))
+    assert (request.env, request.fresh) == ({variable: "1"}, True)
+    assert one(probe.read(case(device="cuda"), history(), OK)).kind == "vanishes"
+    fault = raised("CUDA error: an illegal memory access was encountered")
+    assert one(probe.read(case(device="cuda"), history(), fault)).facts["symptom"] == "cuda-illegal-access"
