@@ -10,7 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from aotidoctor.artifact import read_artifact, read_exported
-from aotidoctor.contract import read_contract
+from aotidoctor.contract import read_contract, settle_leaves
 from aotidoctor.host import read_host
 from aotidoctor.inputs import generate_inputs, read_inputs
 from aotidoctor.model.artifact import Artifact, ExportedFacts, ModelEntry
@@ -97,14 +97,16 @@ def with_inputs(case: Case) -> Case:
     inputs: InputSet | None = None
     error: InputsError | None = None
     generated: JsonObject | None = None
+    contract = case.contract
     try:
         if case.inputs_path is not None:
             inputs = _read(case.inputs_path, case)
+            contract = None if contract is None else settle_leaves(contract, inputs)
         elif case.options.generate and case.contract is not None:
             inputs, generated = generate_inputs(case.contract, seed=case.options.seed)
     except InputsError as raised:
         error = raised
-    return replace(case, inputs=inputs, inputs_error=error, generated=generated)
+    return replace(case, contract=contract, inputs=inputs, inputs_error=error, generated=generated)
 
 
 def _read(path: str, case: Case) -> InputSet:

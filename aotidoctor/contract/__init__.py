@@ -2,5 +2,6 @@
 
 from aotidoctor.contract.read import read_contract
 from aotidoctor.contract.recovered import recovered_contract
+from aotidoctor.contract.settle import settle_leaves
 
-__all__ = ["read_contract", "recovered_contract"]
+__all__ = ["read_contract", "recovered_contract", "settle_leaves"]

@@ -13,18 +13,22 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from aotidoctor.model.contract import ConstantSpec
+from aotidoctor.model.contract import ConstantSpec, Reading
 
 _NAME = re.compile(r"arg(\d{1,9})_\d+$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafOrder:
-    """``input_of`` maps leaf to input, by the best guess where ``certain`` does not hold the leaf."""
+    """``input_of`` maps leaf to input, by the best guess where ``certain`` does not hold the leaf.
+
+    ``readings`` are all that are possible, where there are several.
+    """
 
     input_of: Mapping[int, int]
     certain: frozenset[int]
     problem: str | None = None
+    readings: tuple[Reading, ...] = ()
 
 
 def order_leaves(
@@ -64,7 +68,8 @@ def _by_offset(numbers: list[int], n_leaves: int, lifted: int) -> LeafOrder:
     # All listed constants accounted for: nothing is missing. Otherwise a tensor as first argument is the usual case.
     best = readings[0] if low == lifted else readings[-1]
     certain = frozenset(leaf for leaf in range(n_leaves) if len({reading.get(leaf) for reading in readings}) == 1)
-    problem = None
-    if len(readings) > 1:
-        problem = f"which of the {n_leaves} leaves are tensors is not certain: {len(readings)} readings fit the names"
-    return LeafOrder(input_of=best, certain=certain, problem=problem)
+    if len(readings) == 1:
+        return LeafOrder(input_of=best, certain=certain)
+    problem = f"which of the {n_leaves} leaves are tensors is not certain: {len(readings)} readings fit the names"
+    every = tuple(tuple(reading.get(leaf) for leaf in range(n_leaves)) for reading in readings)
+    return LeafOrder(input_of=best, certain=certain, problem=problem, readings=every)

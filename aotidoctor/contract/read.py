@@ -26,7 +26,7 @@ from aotidoctor.contract.text import Wrapper, compile_command, find_sections
 from aotidoctor.contract.treespec import SpecError, count_leaves, parse_call
 from aotidoctor.contract.weights import weights_location
 from aotidoctor.model.artifact import Artifact, ModelEntry
-from aotidoctor.model.contract import Contract, LeafSpec, Symbol
+from aotidoctor.model.contract import Contract, LeafSpec, Reading, Symbol
 from aotidoctor.model.tree import Container, walk_call
 
 
@@ -38,6 +38,7 @@ class _Call:
     kwargs: Container[int] | None
     leaves: tuple[LeafSpec, ...]
     problems: tuple[str, ...]
+    readings: tuple[Reading, ...] = ()
 
 
 def read_contract(artifact: Artifact, model: ModelEntry) -> Contract | None:
@@ -97,6 +98,8 @@ def _contract(artifact: Artifact, model: ModelEntry, wrapper: Wrapper, construct
         member=model.wrapper_member,
         unknown_lines=constructor.unknown + checks.unknown + body.unknown,
         problems=(*call.problems, *_rank_problems(call.leaves)),
+        readings=call.readings,
+        open_leaves=call.problems[0] if call.readings else None,
     )
 
 
@@ -138,7 +141,7 @@ def _call(artifact: Artifact, model: ModelEntry, constructor: Constructor, sourc
     order = order_leaves(sources.names, total, constructor.constants, known)
     leaves = infer_shared(build_leaves(args, kwargs, order, sources))
     problems = (order.problem,) if order.problem is not None else ()
-    return _Call(args=args, kwargs=kwargs, leaves=tuple(leaves), problems=problems)
+    return _Call(args=args, kwargs=kwargs, leaves=tuple(leaves), problems=problems, readings=order.readings)
 
 
 def _constant_leaves(

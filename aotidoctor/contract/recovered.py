@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.contract.leaf_order import order_leaves
+from aotidoctor.contract.leaf_order import LeafOrder, order_leaves
 from aotidoctor.contract.needs import isa_features
 from aotidoctor.contract.outputs import output_paths
 from aotidoctor.contract.treespec import SpecError, count_leaves, parse_call
@@ -33,9 +33,10 @@ def recovered_contract(model_name: str, result: JsonObject) -> Contract:
     except SpecError:
         args, kwargs = None, None
     if args is not None and kwargs is not None:
-        leaves, problem = _placed(args, kwargs, names, inputs, constants)
-        problems += [problem] if problem is not None else []
+        leaves, order = _placed(args, kwargs, names, inputs, constants)
+        problems += [order.problem] if order.problem is not None else []
     else:
+        order = LeafOrder(input_of={}, certain=frozenset())
         leaves = tuple(
             _leaf(entry, at, names[at], index=at, path=f"args[{at}]", kind="tensor") for at, entry in enumerate(inputs)
         )
@@ -58,6 +59,8 @@ def recovered_contract(model_name: str, result: JsonObject) -> Contract:
         in_spec=in_spec,
         out_spec=out_spec,
         problems=tuple(problems),
+        readings=order.readings,
+        open_leaves=order.problem if order.readings else None,
     )
 
 
@@ -67,7 +70,7 @@ def _placed(
     names: Sequence[str],
     inputs: Sequence[JsonObject],
     constants: Sequence[ConstantSpec],
-) -> tuple[tuple[LeafSpec, ...], str | None]:
+) -> tuple[tuple[LeafSpec, ...], LeafOrder]:
     order = order_leaves(names, count_leaves(args) + count_leaves(kwargs), constants, None)
     leaves = []
     for path, index in walk_call(args, kwargs):
@@ -77,7 +80,7 @@ def _placed(
             leaves.append(LeafSpec(index=index, path=path, kind=kind, triton_names=(f"INPUT__{index}",)))
         else:
             leaves.append(_leaf(inputs[at], at, names[at], index=index, path=path, kind=kind))
-    return tuple(leaves), order.problem
+    return tuple(leaves), order
 
 
 def _leaf(entry: JsonObject, at: int, name: str, *, index: int, path: str, kind: str) -> LeafSpec:

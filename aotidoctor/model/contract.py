@@ -155,6 +155,10 @@ class HostNeeds:
     nan_constants: tuple[str, ...] = ()
 
 
+# The input of each leaf, in order of leaves; None for a constant.
+Reading = tuple[int | None, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contract:
     """What one compiled model expects.
@@ -162,7 +166,9 @@ class Contract:
     ``args`` and ``kwargs`` are the trees of the call spec; their leaves are indices into ``leaves``. ``source`` is
     ``wrapper.cpp`` or ``recovered`` (by probing the running code) or ``call-spec``. ``weights`` is where the constants
     are: ``so``, ``mmap``, ``blob``, ``disk``, ``none`` (no constants), ``external`` (nobody ships them), ``unknown``.
-    ``unknown_lines`` counts statements that looked like contract and were not understood.
+    ``unknown_lines`` counts statements that looked like contract and were not understood. ``readings`` are all ways to
+    tell the tensors among the leaves that the package allows, empty where it allows one; ``open_leaves`` is what
+    ``problems`` says of it.
     """
 
     model_name: str
@@ -186,6 +192,8 @@ class Contract:
     member: str | None = None
     unknown_lines: int = 0
     problems: tuple[str, ...] = ()
+    readings: tuple[Reading, ...] = ()
+    open_leaves: str | None = None
 
     def tensor_leaves(self) -> tuple[LeafSpec, ...]:
         """Leaves that are tensors, in the order of ``input_handles``."""
