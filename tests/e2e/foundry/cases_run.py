@@ -112,8 +112,9 @@ OP_CASES: tuple[Case, ...] = (
     _op("leak", "custom-op-leak", exits=EITHER, also=("memory-leak",)),
     _op("undefined", "custom-op-bad-return"),
     _op("wrong_shape", "custom-op-fake-kernel"),
-    _op("wrong_dtype", "custom-op-fake-kernel", options=REFERENCE_CPP,
-        also=("custom-op-contract", "output-spec", "numeric-difference")),
+    # A dtype is nothing that the input checks look at; against the export it shows in the values only.
+    called("op_wrong_dtype", "misbehave", "custom-op-fake-kernel", setup=MODE.replace("{mode}", "wrong_dtype"),
+           options=REFERENCE_CPP, also=("custom-op-contract", "output-spec", "numeric-difference")),
     _op("wrong_stride", "custom-op-fake-kernel"),
     called("op_nan", "misbehave", "nan-produced", setup=MODE.replace("{mode}", "nan"), also=("custom-op-contract",)),
     called("op_rand", "misbehave", "nondeterministic", setup=MODE.replace("{mode}", "rand"), exits=EITHER),
@@ -126,8 +127,9 @@ OP_CASES: tuple[Case, ...] = (
     _py("returns_number", "custom-op-bad-return", "return 3.0", also=("custom-op-exception",)),
     _py("column_major", "custom-op-fake-kernel", "return (x * factor).t().contiguous().t()"),
     _py("smaller", "custom-op-fake-kernel", "return (x * factor)[:4].clone()"),
-    _py("float64", "custom-op-fake-kernel", "return (x * factor).double()", options=REFERENCE_PYTHON,
-        also=("custom-op-contract", "output-spec", "numeric-difference")),
+    called("op_py_float64", "scale", "custom-op-fake-kernel", options=REFERENCE_PYTHON,
+           setup=python_op(body="return (x * factor).double()"),
+           also=("custom-op-contract", "output-spec", "numeric-difference")),
     _py("half", "custom-op-fake-kernel", "return (x * factor).half()", also=("custom-op-contract", "custom-op-crash")),
     called("op_py_random", "scale", "nondeterministic", setup=python_op(body="return torch.rand_like(x)"), exits=EITHER),
 )  # fmt: skip
