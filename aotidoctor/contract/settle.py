@@ -17,7 +17,8 @@ from aotidoctor.model.inputs import InputSet, LeafValue, TensorDesc
 def settle_leaves(contract: Contract, inputs: InputSet) -> Contract:
     """``contract`` in the reading that fits ``inputs`` best; unchanged where nothing is open or several fit alike.
 
-    Leaves are certain afterwards only if every one of them fits.
+    Leaves are certain afterwards if every one of them fits, or if all inputs find tensors of their dtype and rank: then
+    what does not fit is a fault of the call.
     """
     if not contract.readings:
         return contract
@@ -28,7 +29,7 @@ def settle_leaves(contract: Contract, inputs: InputSet) -> Contract:
     if scores.count(best) > 1:
         return contract
     reading = contract.readings[scores.index(best)]
-    certain = best[0] == len(contract.leaves)
+    certain = best[0] == len(contract.leaves) or best[1] == 2 * len(tensors)
     leaves = tuple(_moved(leaf, reading[leaf.index], tensors, certain=certain) for leaf in contract.leaves)
     paths = {tensors[leaf.input_index].path: leaf.path for leaf in leaves if leaf.input_index is not None}
     return replace(

@@ -81,6 +81,11 @@ def test_a_call_with_a_fault_decides_and_makes_nothing_certain():
     assert OPEN in settled.problems
 
 
+def test_a_tensor_too_many_is_a_fault_where_the_others_fit():
+    settled = settle_leaves(contract(), call(IDS, FLOATS, IDS))
+    assert [leaf.kind for leaf in settled.leaves] == ["tensor", "tensor", "constant"]
+
+
 @pytest.mark.parametrize("values", [(NONE, NONE, NONE), (FLOATS, FLOATS, FLOATS), ()])
 def test_a_call_that_fits_both_alike_changes_nothing(values):
     assert settle_leaves(contract(), call(*values)) == contract()
