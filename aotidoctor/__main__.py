@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+from types import FrameType
+
+INTERRUPTED = 130
 
 
 def main() -> None:
     """Run the command line; ends the process with the exit status."""
+    # A shell that starts a job in the background has it ignore interrupts: that stays so.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _first_interrupt)
     try:
         # Imported here, so that an interrupt during start-up ends like any other.
         from aotidoctor.cli import build_app  # noqa: PLC0415
 
         build_app()(prog_name="aotidoctor")
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
+    finally:
+        # The interpreter takes our handlers away before it ends, and an impatient user's last one would kill it.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _first_interrupt(_number: int, _frame: FrameType | None) -> None:
+    """Drop what is running, so that the report of what is known can be written; the next interrupt ends it all."""
+    signal.signal(signal.SIGINT, _second_interrupt)
+    raise KeyboardInterrupt
+
+
+def _second_interrupt(_number: int, _frame: FrameType | None) -> None:
+    """Leave at once. The warm worker sees it, kills what it has started and removes the files."""
+    os._exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import traceback
 from collections.abc import Callable, Mapping
@@ -90,6 +91,14 @@ def read_reference(path: str | None) -> ExportedFacts | None:
         return None
     facts = read_exported(path)
     return facts[0] if facts else None
+
+
+def is_reference_missing(reference: str | None) -> bool:
+    """Whether ``--reference`` names a file that is not there; of ``module.py:function``, the module's file."""
+    if reference is None:
+        return False
+    path, _, function = reference.rpartition(":")
+    return not os.path.exists(path if path.endswith(".py") and function else reference)  # noqa: PTH110 - no ValueError
 
 
 def with_inputs(case: Case) -> Case:

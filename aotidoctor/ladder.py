@@ -27,9 +27,15 @@ def history_of(climb: Climb) -> History:
 
 
 def run_probes(climb: Climb) -> None:
-    """All probes in order, each only if its answer can change the diagnosis."""
-    for probe in PROBES:
-        _guard_probe(probe, climb)
+    """All probes in order, each only if its answer can change the diagnosis. Raises KeyboardInterrupt, once told."""
+    left = list(PROBES)
+    try:
+        while left:
+            _guard_probe(left[0], climb)
+            left.pop(0)
+    except KeyboardInterrupt:
+        climb.not_checked += [NotChecked(code=item.code, name=item.name, reason="interrupted") for item in left]
+        raise
 
 
 def _guard_probe(probe: Probe, climb: Climb) -> None:
@@ -95,9 +101,10 @@ def _correct_threads(climb: Climb, outcome: Outcome) -> None:
 def check_rung_names(case: Case) -> None:
     """UsageError for a rung that does not exist."""
     known = [probe.name for probe in PROBES]
-    for name in (*(case.options.rungs or ()), *case.options.skip_rungs):
-        if name not in known:
-            raise UsageError(f"--rungs: no rung is called {name!r}; there are {', '.join(known)}")
+    for option, names in (("--rungs", case.options.rungs or ()), ("--skip-rungs", case.options.skip_rungs)):
+        for name in names:
+            if name not in known:
+                raise UsageError(f"{option}: no rung is called {name!r}; there are {', '.join(known)}")
 
 
 def plan_lines(climb: Climb) -> tuple[str, ...]:

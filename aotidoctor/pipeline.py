@@ -24,6 +24,7 @@ from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.report import Report
+from aotidoctor.model.run import NotStarted
 from aotidoctor.version import __version__
 
 if TYPE_CHECKING:
@@ -143,9 +144,25 @@ def _cannot_examine(climb: Climb, diagnoses: tuple[Diagnosis, ...]) -> str | Non
         return case.artifact.problem or "unreadable"
     if casebook.is_reference_missing(case.options.reference):
         return f"no such file: {case.options.reference}"
+    if diagnoses:
+        return None
     unavailable = next((item for item in climb.findings if item.kind == REFERENCE_UNAVAILABLE), None)
     # A comparison was asked for: without one, nobody may read "healthy" as "the same numbers".
-    return f"no comparison with the reference: {unavailable.observed}" if unavailable and not diagnoses else None
+    if unavailable is not None:
+        return f"no comparison with the reference: {unavailable.observed}"
+    return _nothing_run(climb)
+
+
+def _nothing_run(climb: Climb) -> str | None:
+    """Why a command that runs ran nothing, by no wish of the user's; None where it did."""
+    if climb.runner is None or climb.out_of_time or "plain_run" in climb.case.options.skip_rungs:
+        return None
+    endings = [outcome.ending for outcome in climb.runs]
+    if endings:
+        all_lost = all(isinstance(ending, NotStarted) for ending in endings)
+        return f"nothing was run: {endings[0].reason}" if all_lost and isinstance(endings[0], NotStarted) else None
+    reason = next((item.reason for item in climb.not_checked if item.name == "plain_run"), None)
+    return f"nothing was run: {reason}" if reason not in (None, "interrupted") else None
 
 
 def _stage(climb: Climb, diagnoses: tuple[Diagnosis, ...]) -> str | None:

@@ -54,7 +54,9 @@ CustomOpLibrary = Annotated[
     typer.Option(metavar="LIB", help="Library of custom ops to load first; repeatable."),
 ]
 Generate = Annotated[bool, typer.Option("--generate", help="Make inputs from the contract.")]
-Seed = Annotated[int, typer.Option(metavar="N", help="Seed of --generate.")]
+# What a seed of torch and a thread count of OpenMP can hold; beyond that the child would fail, not the package.
+_MAX_SEED, _MAX_THREADS = 2**63 - 1, 2**15
+Seed = Annotated[int, typer.Option(min=0, max=_MAX_SEED, metavar="N", help="Seed of --generate.")]
 TrustPickle = Annotated[
     bool,
     typer.Option("--trust-pickle", help="Unpickle the inputs file even if that runs code from it."),
@@ -66,7 +68,7 @@ Budget = Annotated[
 ]
 Repeat = Annotated[int, typer.Option(min=1, metavar="N", help="Plain runs in fresh processes.")]
 Jobs = Annotated[int, typer.Option(min=1, metavar="N", help="Child runs at a time.")]
-Threads = Annotated[int | None, typer.Option(min=1, metavar="N", help="Threads to run with.")]
+Threads = Annotated[int | None, typer.Option(min=1, max=_MAX_THREADS, metavar="N", help="Threads to run with.")]
 Rungs = Annotated[str | None, typer.Option(metavar="A,B", help="Run only these rungs.")]
 SkipRungs = Annotated[str | None, typer.Option(metavar="A,B", help="Leave these rungs out.")]
 MemoryLimit = Annotated[

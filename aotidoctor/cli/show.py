@@ -143,7 +143,7 @@ def write_file(path: Path, text: str) -> None:
     data = text.encode("utf-8", "replace")
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and not path.is_file():
-        path.write_bytes(data)
+        _write_in_place(path, data)
         return
     target = Path(os.path.realpath(path))
     draft = target.with_name(f".{target.name}.{os.getpid()}")
@@ -153,6 +153,14 @@ def write_file(path: Path, text: str) -> None:
     except OSError:
         draft.unlink(missing_ok=True)
         raise
+
+
+def _write_in_place(path: Path, data: bytes) -> None:
+    # Without waiting: a named pipe that nobody reads would hold the process for ever.
+    descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+    os.set_blocking(descriptor, True)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(data)
 
 
 def warn(message: str) -> None:

@@ -52,7 +52,7 @@ def reason_not_to_run(case: Case, history: History) -> str | None:
     if case.artifact.kind is ArtifactKind.BARE_SO and case.inputs is None:
         return "a bare .so is only run with inputs"
     if case.host.torch is None:
-        return f"torch is not installed here: {case.host.torch_problem or 'pip install aotidoctor[torch]'}"
+        return f"{case.host.torch_problem or 'torch is not installed here'}; pip install 'aotidoctor[torch]'"
     unavailable = history.errors("AD-HOST-001", "AD-HOST-003")
     if unavailable:
         return f"this host cannot run it: {unavailable[0].message}"

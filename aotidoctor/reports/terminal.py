@@ -20,6 +20,7 @@ from aotidoctor.reports import terminal_facts as facts
 from aotidoctor.reports import view
 from aotidoctor.reports.contract_view import LeafRow, leaf_rows
 from aotidoctor.reports.terminal_layout import Layout
+from aotidoctor.reports.terminal_stream import looks_of
 from aotidoctor.reports.text import head, one_line, plural, seconds, tail
 
 _TONES = {"good": "bold green", "bad": "bold red", "unsure": "bold yellow", "partial": "bold magenta"}
@@ -33,7 +34,14 @@ _NOISE = re.compile(
 
 def text(report: Report, *, stream: TextIO, environ: Mapping[str, str], detail: int = 0) -> str:
     """``report`` as ``stream`` can show it: colour, width and character set are the stream's."""
-    console = Console(file=stream, _environ=environ, highlight=False, markup=False, emoji=False, legacy_windows=False)
+    console = Console(
+        file=looks_of(stream),
+        _environ=environ,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+    )
     with console.capture() as captured:
         render(report, console, detail=detail)
     encoding = getattr(stream, "encoding", None) or "utf-8"

@@ -33,6 +33,10 @@ class Row:
     is_code: bool = False
 
 
+# Two lines of a terminal: the whole message stands below.
+_HEADLINE = 110
+
+
 def headline(report: Report) -> Headline:
     """Verdict and cause."""
     if report.internal_error is not None:
@@ -46,7 +50,7 @@ def headline(report: Report) -> Headline:
         case "problem" if report.diagnoses:
             first = report.diagnoses[0]
             harmless = first.severity is not Severity.ERROR
-            text = f"{first.cause}: {one_line(first.title)}"
+            text = f"{first.cause}: {one_line(first.title, _HEADLINE)}"
             return Headline(word="WARNING" if harmless else "PROBLEM", text=text, tone="unsure" if harmless else "bad")
         case "problem":
             return Headline(word="PROBLEM", text="see the evidence", tone="bad")

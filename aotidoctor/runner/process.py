@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import select
 import signal
+import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 MARKER = "AOTIDOCTOR_RUN"
@@ -53,6 +55,21 @@ def _has_ended(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] in {b"Z", b"X"}
     except OSError:
         return True
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """No interrupt until the end of the block: one in the middle of cleaning up would leave the rest lying about."""
+    handler = signal.getsignal(signal.SIGINT)
+    # Only the main thread may change handlers, and one that C installed could not be put back.
+    mine = threading.current_thread() is threading.main_thread() and handler is not None
+    if mine:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        if mine:
+            signal.signal(signal.SIGINT, handler)
 
 
 def send(pid: int, number: int) -> None:

@@ -25,7 +25,7 @@ from aotidoctor.runner.lost import ZygoteLostError
 from aotidoctor.runner.memory import oom_kills, risen
 from aotidoctor.runner.output import Output
 from aotidoctor.runner.places import RunDir, make_run_dir, make_work_dir, remove_tree
-from aotidoctor.runner.process import kill_all
+from aotidoctor.runner.process import kill_all, undisturbed
 from aotidoctor.runner.readout import Readout, read_channel
 from aotidoctor.runner.wait import dump_stacks, wait_for_end
 
@@ -157,15 +157,16 @@ class Runner:
 
     def close(self) -> None:
         """Kill everything and remove every file. May be called twice."""
-        for pending in list(self._pending.values()):
-            self._drop(pending)
-        if self._launcher is not None:
-            self._launcher.close()
-            self._launcher = None
-        if self._work_dir is not None:
-            remove_tree(self._work_dir)
-            self._work_dir = None
-        atexit.unregister(self.close)
+        with undisturbed():
+            for pending in list(self._pending.values()):
+                self._drop(pending)
+            if self._launcher is not None:
+                self._launcher.close()
+                self._launcher = None
+            if self._work_dir is not None:
+                remove_tree(self._work_dir)
+                self._work_dir = None
+            atexit.unregister(self.close)
 
     def _open(self) -> Launcher:
         if self._launcher is None:

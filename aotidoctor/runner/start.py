@@ -21,6 +21,7 @@ WORKER = str(Path(__file__).absolute().parent.parent / "worker" / "__main__.py")
 ONLY_ZYGOTE = {"OPENBLAS_NUM_THREADS": "1"}
 # -u also takes the buffer from C's stdout: what a child printed before it died is then in the file.
 FLAGS = ("-u",)
+SEARCH_PATHS = frozenset({"PYTHONPATH", "LD_LIBRARY_PATH"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +50,14 @@ class Spawned:
 def child_environ(environ: Mapping[str, str], changes: Mapping[str, str | None], *, token: str) -> dict[str, str]:
     """The environment of a new interpreter: the user's, the changes, and what every child gets."""
     merged: dict[str, str | None] = {**environ, "PYTHONUNBUFFERED": "1", **changes, MARKER: token}
-    return {name: value for name, value in merged.items() if value is not None}
+    return {name: _absolute(name, value) for name, value in merged.items() if value is not None}
+
+
+def _absolute(name: str, value: str) -> str:
+    """Search paths as they were meant where the user is: the child starts in a directory of its own."""
+    if name not in SEARCH_PATHS:
+        return value
+    return os.pathsep.join(os.path.abspath(part) for part in value.split(os.pathsep) if part)  # noqa: PTH100 - of a gone one
 
 
 def start_fresh(python: str, run_dir: Path, environ: Mapping[str, str]) -> Spawned:

@@ -36,20 +36,27 @@ WARM_MODULES = (
 def zygote(fd: int, preload: tuple[str, ...]) -> None:
     """Serve until the parent closes ``fd``. ``preload`` names the working directory, then modules to import early."""
     work_dir, *modules = preload
-    with socket.socket(fileno=fd) as link:
-        _send(link, _import(modules))
-        _warm_up()
-        gc.collect()
-        gc.freeze()
-        children: set[int] = set()
-        while command := _receive(link):
-            if "fork" in command:
-                _send(link, _fork(link, command["fork"], children))
-            else:
-                _send(link, _reap(command["reap"], children))
+    children: set[int] = set()
+    try:
+        with socket.socket(fileno=fd) as link:
+            _send(link, _import(modules))
+            _warm_up()
+            gc.collect()
+            gc.freeze()
+            _answer(link, children)
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # The parent was killed while we were busy.
     for pid in children:
         _kill(pid)
     shutil.rmtree(work_dir, ignore_errors=True)
+
+
+def _answer(link: socket.socket, children: set[int]) -> None:
+    while command := _receive(link):
+        if "fork" in command:
+            _send(link, _fork(link, command["fork"], children))
+        else:
+            _send(link, _reap(command["reap"], children))
 
 
 def _import(modules: list[str]) -> dict[str, Any]:

@@ -6,7 +6,12 @@ import struct
 from dataclasses import dataclass, field
 
 EM_X86_64, EM_AARCH64, EM_CUDA, EM_AMDGPU, EM_S390 = 62, 183, 190, 224, 22
-ENTRY_POINTS = ("AOTInductorModelContainerCreateWithDevice", "AOTInductorModelContainerRun")
+ENTRY_POINTS = (
+    "AOTInductorModelContainerCreateWithDevice",
+    "AOTInductorModelContainerRun",
+    "AOTInductorModelContainerGetNumOutputs",
+    "AOTInductorModelContainerDelete",
+)
 WEAK, GLOBAL = 2, 1
 
 

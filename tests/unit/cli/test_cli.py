@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
+import time
 import types
 
 import jsonschema
@@ -251,3 +254,38 @@ def test_a_closed_stdout_is_a_warning(pipeline, monkeypatch, capsys):
         build_app()(["run", "model.pt2"])
     assert ended.value.code == 1
     assert "could not write to stdout" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [("run", "m.pt2"), ("explain", "input-dtype"), ("run", "m.pt2", "--json")])
+def test_a_full_stdout_is_a_warning(pipeline, monkeypatch, capsys, words):
+    pipeline.report = builders.misleading()
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        with pytest.raises(SystemExit) as ended:
+            build_app()([*words])
+    assert ended.value.code == (0 if words[0] == "explain" else 1)
+    assert "could not write to stdout: No space left on device" in capsys.readouterr().err
+
+
+def test_a_pipe_that_nobody_reads_is_not_waited_for(pipeline, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    result = call("run", "m.pt2", "--json", "--report", f"json:{tmp_path}/pipe")
+    assert one_document(result)
+    assert "could not write" in result.stderr
+
+
+def test_a_pipe_with_a_reader_gets_the_whole_report(pipeline, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE) as reader:
+        for _ in range(200):
+            result = call("run", "m.pt2", "--json", "--report", f"json:{tmp_path}/pipe")
+            if not result.stderr:
+                break
+            time.sleep(0.02)
+        assert json.loads(reader.communicate(timeout=20)[0]) == one_document(result)
+
+
+@pytest.mark.parametrize("option", [("--seed", "-1"), ("--seed", "9" * 30), ("--threads", "100000000000000")])
+def test_numbers_that_no_child_could_take_are_usage_errors(pipeline, option):
+    assert call("run", "m.pt2", *option).exit_code == 2
+    assert pipeline.calls == []

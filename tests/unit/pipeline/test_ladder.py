@@ -77,3 +77,20 @@ def test_skipped_rungs_are_told():
 def test_unknown_rungs_are_a_usage_error():
     with pytest.raises(UsageError, match="nope"):
         ladder.check_rung_names(case(rungs=("nope",)))
+
+
+def test_a_wrong_name_is_told_with_its_option():
+    with pytest.raises(UsageError, match="--skip-rungs"):
+        ladder.check_rung_names(case(skip_rungs=("nope",)))
+
+
+class Interrupted:
+    def run(self, request):
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_tells_what_was_not_asked():
+    climb = Climb(case=case(), runner=Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        run_probes(climb)
+    assert {item.name for item in climb.not_checked if item.reason == "interrupted"} == {item.name for item in PROBES}

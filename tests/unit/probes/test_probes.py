@@ -222,6 +222,8 @@ def test_custom_operator_registry():
     [
         ({"reference": {"agrees": True}}, "agrees"),
         ({"reference": {"error": "AssertionError: Guard failed"}}, "raises"),
+        ({"reference": {"unavailable": "FileNotFoundError: no such file: nope.pt2"}}, "unavailable"),
+        ({}, "unavailable"),
         ({"reference": {"agrees": False, "outputs": [{"path": "result", "max_abs_diff": 4.4}]}}, "differs"),
         (
             {"reference": {"agrees": False, "outputs": []}, "weights": [{"name": "l.weight", "equal": False}]},

@@ -50,6 +50,11 @@ MESSAGES = [
         "alloc-failed",
         {"bytes": "4000000000000"},
     ),
+    (
+        "Failed to extract zip file a/b.wrapper.cpp to destination file /tmp/b, mz_zip error string: allocation failed",
+        "alloc-failed",
+        {},
+    ),
     ("Could not find schema for ops::misbehave.", "schema-missing", {"op": "ops::misbehave"}),
     ("Serialized node doesn't match operator \"ops::scale\"'s schema outputs.", "schema-differs", {"op": "ops::scale"}),
     ("Cannot access data pointer of Tensor that doesn't have storage", "op-no-storage", {}),

@@ -14,6 +14,7 @@ import pytest
 
 from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Request, Signalled, TimedOut
 from aotidoctor.runner import Runner
+from aotidoctor.runner.start import child_environ
 
 FAULTS = Path(__file__).parents[2] / "faults"
 ROOT = Path(__file__).parents[3]
@@ -305,3 +306,11 @@ def test_python_that_is_a_wrapper(tmp_path: Path, runner: Runner, tmp_base: Path
     with Runner(environ={**os.environ, "TMPDIR": str(tmp_base)}, python=str(wrapper)) as wrapped:
         assert wrapped.run(request("slow")).ending == Exited(code=0, done=True)
         assert wrapped.run(request("hang", timeout=0.5)).ending == TimedOut(limit=0.5)
+
+
+def test_relative_search_paths_are_those_of_the_users_directory(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    given = {"PYTHONPATH": f"src{os.pathsep}/abs{os.pathsep}", "LD_LIBRARY_PATH": "lib", "OTHER": "lib"}
+    made = child_environ(given, {}, token="x")
+    assert made["PYTHONPATH"] == f"{tmp_path}/src{os.pathsep}/abs"
+    assert (made["LD_LIBRARY_PATH"], made["OTHER"]) == (f"{tmp_path}/lib", "lib")

@@ -156,3 +156,37 @@ def test_parent_killed_means_everything_goes(tmp_path: Path) -> None:
             break
         time.sleep(0.05)
     assert list(base.iterdir()) == []
+
+
+def test_parent_killed_while_torch_is_imported(tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    base.mkdir()
+    program = (
+        "import os, time\nfrom aotidoctor.runner import Runner\n"
+        "Runner(environ=os.environ).prewarm()\nos.kill(os.getpid(), 9)"
+    )
+    environ = {**os.environ, "TMPDIR": str(base), "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", program], env=environ, check=False)
+    assert [path.name.startswith("aotidoctor-") for path in base.iterdir()] == [True]
+    for _ in range(600):
+        if not list(base.iterdir()):
+            break
+        time.sleep(0.05)
+    assert list(base.iterdir()) == []
+
+
+def test_what_the_warm_worker_makes_while_it_imports_goes_with_it(tmp_path: Path) -> None:
+    base, modules = tmp_path / "base", tmp_path / "modules"
+    base.mkdir()
+    modules.mkdir()
+    (modules / "maker.py").write_text("import tempfile\nMADE = tempfile.mkdtemp()\n")
+    (tmp_path / "ask.py").write_text(
+        "import maker, tempfile\nRESULT = {'made': maker.MADE, 'mine': tempfile.mkdtemp()}\n"
+    )
+    environ = {**os.environ, "TMPDIR": str(base), "PYTHONPATH": str(modules)}
+    asked = Request(probe="ask", job="script", payload={"path": str(tmp_path / "ask.py"), "torch": True}, timeout=20.0)
+    with Runner(environ=environ, preload=("maker",)) as runner:
+        outcome = runner.run(asked)
+    assert outcome.forked
+    assert Path(str(outcome.result["made"])).parent != Path(str(outcome.result["mine"])).parent
+    assert list(base.iterdir()) == []

@@ -1,0 +1,54 @@
+"""Ctrl-C in a real process: the first gives the report, the second the end."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+
+import jsonschema
+import pytest
+
+from aotidoctor.reports.schema import schema
+
+CODE = """
+import sys, time
+from aotidoctor import __main__, pipeline
+
+def forever(*args, **kwargs):
+    try:
+        print("working", file=sys.stderr, flush=True)
+        time.sleep(60)
+    except KeyboardInterrupt:
+        if {stubborn}:
+            print("cleaning", file=sys.stderr, flush=True)
+            time.sleep(60)
+        raise
+
+pipeline.diagnose = forever
+sys.argv = ["aotidoctor", "run", "m.pt2", "--json"]
+__main__.main()
+"""
+
+
+@pytest.mark.parametrize("stubborn", [False, True])
+def test_interrupts(stubborn):
+    code = CODE.format(stubborn=stubborn)
+    # No shell has this process ignore interrupts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stderr.readline() == b"working\n"
+        process.send_signal(signal.SIGINT)
+        if stubborn:
+            assert process.stderr.readline() == b"cleaning\n"
+            process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert err == b""
+    if stubborn:
+        assert out == b""
+    else:
+        report = json.loads(out)
+        jsonschema.Draft202012Validator(schema()).validate(report)
+        assert report["interrupted"] is True

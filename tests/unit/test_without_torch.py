@@ -1,0 +1,93 @@
+"""A bare install: without torch and numpy, check and inspect answer, and run says what it could not do."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from aotidoctor.reports.schema import schema
+from tests.artifacts.packages import package_parts, write_zip
+
+ROOT = Path(__file__).parents[2]
+# As in an environment where they were never installed, also for the children: Python reads this file at its start.
+BLOCKER = """
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("torch", "numpy", "safetensors"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Blocker())
+"""
+
+
+@pytest.fixture
+def ask(tmp_path):
+    """Run the command line there; exit status and report. Whatever it writes to stderr is a failure."""
+    (tmp_path / "blocked").mkdir()
+    (tmp_path / "blocked" / "sitecustomize.py").write_text(BLOCKER)
+    (tmp_path / "tmp").mkdir()
+    path = os.pathsep.join((str(tmp_path / "blocked"), str(ROOT)))
+    environ = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(tmp_path / "tmp")}
+
+    def run(*words):
+        command = [sys.executable, "-m", "aotidoctor", *words, "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, env=environ, cwd=tmp_path, check=False)
+        assert done.stderr == ""
+        assert list((tmp_path / "tmp").iterdir()) == []
+        return done.returncode, json.loads(done.stdout)
+
+    return run
+
+
+@pytest.fixture
+def package(tmp_path):
+    return write_zip(tmp_path / "model.pt2", package_parts())
+
+
+def test_the_blocker_blocks(ask, tmp_path):
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path / "blocked")}
+    done = subprocess.run([sys.executable, "-c", "import numpy"], capture_output=True, env=environ, check=False)
+    assert b"ModuleNotFoundError" in done.stderr
+
+
+def test_inspect(ask, package):
+    status, report = ask("inspect", package)
+    jsonschema.Draft202012Validator(schema()).validate(report)
+    assert (status, report["artifact"]["kind"]) == (0, "aoti-package")
+    assert report["artifact"]["models"][0]["name"] == "model"
+
+
+def test_check_names_a_broken_package(ask, package):
+    cut = Path(package).with_name("cut.pt2")
+    cut.write_bytes(Path(package).read_bytes()[:-200])
+    status, report = ask("check", str(cut))
+    assert (status, report["diagnoses"][0]["cause"]) == (1, "artifact-corrupt")
+
+
+def test_check_reads_tensors(ask, package):
+    header = json.dumps({"x": {"dtype": "I32", "shape": [2], "data_offsets": [0, 8]}}).encode()
+    inputs = Path(package).with_name("inputs.safetensors")
+    inputs.write_bytes(struct.pack("<Q", len(header)) + header + bytes(8))
+    _, report = ask("check", package, "--inputs", str(inputs))
+    jsonschema.Draft202012Validator(schema()).validate(report)
+    assert [leaf["dtype"] for leaf in report["inputs"]["leaves"]] == ["int32"]
+
+
+def test_run_says_what_it_could_not_do(ask, package):
+    status, report = ask("run", package)
+    assert (status, report["verdict"], report["diagnoses"]) == (4, "unknown", [])
+    assert "torch" in report["cannot_examine"]
+
+
+@pytest.mark.parametrize("words", [("env",), ("explain", "input-dtype")])
+def test_what_needs_no_package(ask, words):
+    assert ask(*words)[0] == 0
