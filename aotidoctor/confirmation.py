@@ -170,7 +170,7 @@ def _judge(climb: Climb, treatment: Treatment, baseline: Outcome, outcome: Outco
     same = succeeded(plain) and succeeded(outcome) and same_outputs(outputs(plain, 0), outputs(outcome, 0))
     compared = reference(outcome)
     disagrees = bool(compared) and compared.get("agrees") is False
-    keeps_values = treatment.cause in VALUE_PRESERVING and bool(outputs(outcome, 0))
+    keeps_values = treatment.cause in VALUE_PRESERVING and bool(outputs(outcome, 0)) and _values_tell(climb, treatment)
     harmless = same and keeps_values and not history_of(climb).has("AD-RUN-002", "differs")
     healed = succeeded(outcome) and not disagrees and not harmless and (not succeeded(baseline) or not same)
     return Trial(
@@ -180,6 +180,18 @@ def _judge(climb: Climb, treatment: Treatment, baseline: Outcome, outcome: Outco
         healed=healed,
         harmless=harmless,
         how=_how(baseline, outcome, compared.get("agrees") is True),
+    )
+
+
+def _values_tell(climb: Climb, treatment: Treatment) -> bool:
+    """Whether another order of the values could be seen at all: not in a mask of ones."""
+    tensors = dict(climb.case.inputs.tensors()) if climb.case.inputs is not None else {}
+    touched = [
+        tensors[path] for step in treatment.steps if isinstance(path := step.get("path"), str) and path in tensors
+    ]
+    return not any(
+        tensor.stats is not None and tensor.stats.low == tensor.stats.high and not tensor.stats.nan + tensor.stats.inf
+        for tensor in touched
     )
 
 

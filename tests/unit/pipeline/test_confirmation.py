@@ -10,6 +10,7 @@ from aotidoctor import confirmation
 from aotidoctor.climb import Climb
 from aotidoctor.model.diagnosis import Diagnosis, Remedy, Status
 from aotidoctor.model.evidence import Evidence, Severity
+from aotidoctor.model.inputs import ValueStats
 from aotidoctor.model.run import Signalled
 from tests.unit.checks.input_builders import Spec, call, case_of, contract_of, tensor
 from tests.unit.probes.outcomes import outcome, raised
@@ -45,9 +46,9 @@ def diagnosis(cause, rank=1):
     )
 
 
-def stride_climb(*replies, plain, checked=None):
+def stride_climb(*replies, plain, checked=None, stats=None):
     contract = contract_of(Spec(16, 16))
-    case = case_of(contract, call(tensor(16, 16, stride=(1, 16))))
+    case = case_of(contract, call(tensor(16, 16, stride=(1, 16), stats=stats)))
     climb = Climb(case=case, runner=Replies(*replies))
     climb.outcomes["plain_run"] = plain
     if checked is not None:
@@ -104,6 +105,14 @@ def test_a_silent_fault_is_proved_by_the_packages_own_checks():
 def test_a_silent_fault_that_no_check_sees_is_proved_by_other_outputs():
     climb = stride_climb(outcome(outputs=FINE), plain=outcome(outputs=GARBAGE))
     assert "input-stride" in confirmation.treat(climb, [diagnosis("input-stride")]).confirmed
+
+
+@pytest.mark.parametrize("checked", [None, raised(COMPLAINT, probe="check_inputs")])
+def test_the_same_bits_of_a_mask_of_ones_prove_nothing(checked):
+    ones = ValueStats(low=1, high=1, nan=0, inf=0, zeros=0)
+    climb = stride_climb(outcome(outputs=FINE), plain=outcome(outputs=FINE), checked=checked, stats=ones)
+    verdicts = confirmation.treat(climb, [diagnosis("input-stride")])
+    assert (set(verdicts.confirmed), verdicts.harmless) == (set() if checked is None else {"input-stride"}, ())
 
 
 @pytest.mark.parametrize("checked", [None, raised(COMPLAINT, probe="check_inputs")])
