@@ -197,11 +197,11 @@ def _values_tell(climb: Climb, treatment: Treatment) -> bool:
 
 def _how(baseline: Outcome, outcome: Outcome, agrees: bool) -> str:
     without = (
-        f"fails without it ({baseline.id})" if not succeeded(baseline) else f"other outputs without it ({baseline.id})"
+        f"fails untreated ({baseline.id})" if not succeeded(baseline) else f"other outputs untreated ({baseline.id})"
     )
     checked = " under AOTI_RUNTIME_CHECK_INPUTS=1" if baseline.request.probe == "check_inputs" else ""
     also = ", and the outputs agree with the reference" if agrees else ""
-    return f"{without}, works with it ({outcome.id}){checked}{also}"
+    return f"{without}, works treated ({outcome.id}){checked}{also}"
 
 
 def _evidence(trial: Trial) -> Evidence:

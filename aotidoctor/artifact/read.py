@@ -92,7 +92,7 @@ def _read_file(base: Artifact, blob: Blob, crc_limit: int) -> Artifact:
     if directory is not None and (is_zip or directory.entries):
         return read_archive(base, blob, directory, crc_limit)
     if is_zip:
-        return replace(base, kind=ArtifactKind.TRUNCATED_ZIP, problem="no end of the zip directory: the file was cut")
+        return replace(base, kind=ArtifactKind.TRUNCATED_ZIP, problem="its end record is missing")
     kind, problem = sniff(head, blob.size)
     found = replace(base, kind=kind, problem=problem)
     match kind:

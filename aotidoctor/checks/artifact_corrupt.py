@@ -30,7 +30,7 @@ FIND = Finder("AD-ART-003", "artifact_corrupt")
 
 _WHOLE_FILE = {
     ArtifactKind.EMPTY: ("empty", "0 bytes"),
-    ArtifactKind.TRUNCATED_ZIP: ("truncated", "a zip archive whose directory is gone: the file is cut off"),
+    ArtifactKind.TRUNCATED_ZIP: ("truncated", "a zip archive that is cut off"),
     ArtifactKind.UNREADABLE: ("unreadable", "a file that cannot be read"),
 }
 

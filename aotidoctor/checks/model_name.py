@@ -40,7 +40,7 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
         FIND.error(
             "several" if choose else "not-found",
             wanted,
-            observed=f"models {listed(names)}" if len(names) > 1 else f"one model, {names[0]}",
+            observed=f"models {listed(names)}" if len(names) > 1 else f"only {names[0]!r}",
             expected=f"a model called {wanted}",
             message=f"the package has no model called {wanted}; it has {listed(names)}: pass model_name={names[0]!r}",
             source=at_member(case, None),

@@ -14,6 +14,7 @@ from aotidoctor.model.evidence import Evidence, Severity
 
 RETURNED = "returned without an error"
 LIMIT = 200
+INPUTS_FILE = "AD-IN-001"
 _STAGES = {
     "start": "before anything ran",
     "import": "while importing torch",
@@ -31,7 +32,8 @@ def looked_like(playbook: Playbook, lead: Evidence, evidence: Sequence[Evidence]
     if failed is not None:
         return seen(failed)
     returned = any(item.code == PLAIN_RUN and item.kind == "ok" for item in findings)
-    if returned and playbook.stage != "output":
+    # Inputs that cannot be read were not given to the call that returned.
+    if returned and playbook.stage != "output" and lead.code != INPUTS_FILE:
         return RETURNED
     return fill(playbook.looked_like, lead)
 

@@ -50,7 +50,7 @@ def headline(report: Report) -> Headline:
         case "problem" if report.diagnoses:
             first = report.diagnoses[0]
             harmless = first.severity is not Severity.ERROR
-            text = f"{first.cause}: {one_line(first.title, _HEADLINE)}"
+            text = f"{first.cause}: {_cut(one_line(first.title, 4 * _HEADLINE))}"
             return Headline(word="WARNING" if harmless else "PROBLEM", text=text, tone="unsure" if harmless else "bad")
         case "problem":
             return Headline(word="PROBLEM", text="see the evidence", tone="bad")
@@ -72,7 +72,15 @@ def _calm(report: Report) -> Headline:
     if not report.runs:
         return Headline(word="HEALTHY", text="nothing wrong found; nothing was run", tone="good")
     calls = sum(1 for outcome in report.runs if not outcome_failed(outcome))
-    return Headline(word="HEALTHY", text=f"nothing wrong found in {plural(calls, 'run')}", tone="good")
+    if report.case.inputs is None:
+        return Headline(word="HEALTHY", text="it loads; nothing was called without --inputs or --generate", tone="good")
+    warnings = sum(1 for finding in report.findings if finding.severity is Severity.WARN)
+    also = f"; {plural(warnings, 'warning')}" if warnings else ""
+    return Headline(word="HEALTHY", text=f"nothing wrong found in {plural(calls, 'run')}{also}", tone="good")
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _HEADLINE else f"{line[:_HEADLINE].rstrip()}…"
 
 
 def outcome_failed(outcome: Outcome) -> bool:
@@ -86,9 +94,11 @@ def outcome_failed(outcome: Outcome) -> bool:
 
 def first_rows(report: Report) -> tuple[Row, ...]:
     """The labelled lines under the headline, in the order in which they are read."""
+    if report.cannot_examine is not None:
+        return ()  # The headline has said it all.
     if report.diagnoses:
         return _diagnosis_rows(report, report.diagnoses[0])
-    if report.verdict == "unknown" and report.internal_error is None and report.cannot_examine is None:
+    if report.verdict == "unknown" and report.internal_error is None:
         return _unknown_rows(report)
     return ()
 

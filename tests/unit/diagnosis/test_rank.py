@@ -202,3 +202,8 @@ def test_without_a_run_the_playbook_says_what_it_would_look_like():
 def test_operators_are_named_one_way():
     complaint = seen("AD-RUN-003", "raised", subject="torch.ops.zoo.tr.default", symptom="check-op")
     assert diagnose([RETURNED, complaint], PLAYBOOKS)[0].subject == "zoo::tr"
+
+
+def test_inputs_that_were_never_read_did_not_return():
+    unsafe = seen("AD-IN-001", "unsafe")
+    assert "returned" not in diagnose([unsafe, RETURNED], PLAYBOOKS)[0].looked_like

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from aotidoctor.model.evidence import Severity
 from aotidoctor.reports import terminal
 from tests.unit.reports import builders
 
@@ -122,3 +123,32 @@ def test_a_partial_report_is_not_called_healthy(why):
     text = terminal.plain_text(replace(builders.healthy(), **{why: True}), detail=-1)
     assert "HEALTHY" not in text
     assert "Partial" in text
+
+
+def first_line(report):
+    return terminal.plain_text(report).split("\n")[0]
+
+
+def test_what_was_only_loaded_was_not_called():
+    report = builders.healthy()
+    assert "nothing was called" in first_line(replace(report, case=replace(report.case, inputs=None)))
+
+
+def test_healthy_tells_of_warnings():
+    report = builders.healthy()
+    found = replace(builders.misleading().findings[0], severity=Severity.WARN)
+    assert first_line(report).endswith("runs")
+    assert first_line(replace(report, findings=(found, found))).endswith("runs; 2 warnings")
+
+
+def test_a_long_message_does_not_make_a_long_headline():
+    report = builders.misleading()
+    title = replace(report.diagnoses[0], title="a" * 5000)
+    screen = terminal.plain_text(replace(report, diagnoses=(title, *report.diagnoses[1:])), detail=-1)
+    assert screen.count("a" * 20) <= 6
+    assert "…" in screen
+
+
+def test_what_cannot_be_examined_is_one_line():
+    report = replace(builders.misleading(), cannot_examine="no such file: nope.pt")
+    assert "How sure" not in terminal.plain_text(report, detail=-1)
