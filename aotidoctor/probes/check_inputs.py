@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request
+from aotidoctor.probes.complaints import in_words
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
@@ -82,7 +83,10 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         return [evidence(CODE, "silent", Severity.INFO, outcome, observed="no complaint", expected="no complaint")]
     ending = read_ending(CODE, case, outcome)
     symptom = str(ending.facts.get("symptom"))
-    subject = _subject(case, symptom, ending)
+    words = in_words(symptom, ending.facts)
+    observed, expected, suffix = words or (ending.observed, "no complaint", "")
+    leaf = _subject(case, symptom, ending)
+    subject = f"{leaf}{suffix}" if leaf is not None else None
     severity = Severity.WARN if _refuses_harmless(case, history, symptom, ending) else Severity.ERROR
     return [
         Evidence(
@@ -90,8 +94,8 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
             kind=ending.kind,
             severity=severity,
             subject=subject,
-            observed=ending.observed,
-            expected="no complaint",
+            observed=observed,
+            expected=expected,
             message=f"{subject or ending.facts.get('stage')}: {ending.facts.get('line') or ending.observed}",
             source=ending.source,
             facts={**ending.facts, **_input_facts(case, ending)},

@@ -133,7 +133,7 @@ def test_check_inputs_is_asked_only_where_it_adds_something():
 def test_check_inputs_complaint_about_a_harmless_call_is_a_warning():
     complaint = raised("input_handles[0]: dim value is too small at 0, expected it to be >= 2, but got: 1")
     item = one(check_inputs.read(case(), history(plain_run=OK), complaint))
-    assert (item.severity, item.subject) == (Severity.WARN, "args[0]")
+    assert (item.severity, item.subject) == (Severity.WARN, "args[0].shape[0]")
     blamed = one(check_inputs.read(case(source="recovered"), history(plain_run=OK), complaint))
     assert blamed.severity is Severity.ERROR
     known = finding("AD-IN-017", "batch-one", Severity.WARN, path="args[0]")
@@ -265,3 +265,28 @@ def test_cuda_rungs_are_asked_for_a_failed_cuda_run_only(probe, variable):
     assert one(probe.read(case(device="cuda"), history(), OK)).kind == "vanishes"
     fault = raised("CUDA error: an illegal memory access was encountered")
     assert one(probe.read(case(device="cuda"), history(), fault)).facts["symptom"] == "cuda-illegal-access"
+
+
+@pytest.mark.parametrize(
+    ("complaint", "subject", "observed", "expected"),
+    [
+        ("input_handles[0]: unmatched dtype, expected: 4(at::kLong), but got: 3", "args[0]", "int32", "int64"),
+        ("input_handles[0]: unmatched dim value at 1, expected: 16, but got: 17", "args[0].shape[1]", "17", "16"),
+        (
+            "input_handles[0]: dim value is too large at 0, expected to be <= 64, but got: 200",
+            "args[0].shape[0]",
+            "200",
+            "at most 64",
+        ),
+        (
+            "input_handles[0]: unmatched stride value at 0, expected: 16, but got: 32",
+            "args[0].stride",
+            "32 at dim 0",
+            "16",
+        ),
+        ("input_handles[0]: unmatched device type, expected: 00(cpu), but got: 14", "args[0]", "meta", "cpu"),
+    ],
+)
+def test_complaints_are_put_in_words(complaint, subject, observed, expected):
+    item = one(check_inputs.read(case(source="recovered"), history(plain_run=OK), raised(complaint)))
+    assert (item.subject, item.observed, item.expected) == (subject, observed, expected)
