@@ -48,6 +48,7 @@ def check(
         redact=redact,
         protected=(package, inputs, reference, setup, *(custom_op_library or ())),
     )
+    opt.one_source(inputs, generate=generate)
     wanted = Options(
         model_name=model_name,
         device=device,

@@ -29,6 +29,12 @@ def size(text: str) -> int:
     return int(found[1]) * _SIZES[found[2].upper()]
 
 
+def one_source(inputs: str | None, *, generate: bool) -> None:
+    """Inputs come from a file or are made up, not both."""
+    if inputs is not None and generate:
+        raise typer.BadParameter("--inputs and --generate contradict each other", param_hint="--generate")
+
+
 def names(text: str | None) -> tuple[str, ...] | None:
     """``a,b`` as a tuple; None stays None."""
     return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())

@@ -118,6 +118,7 @@ def test_plan_runs_nothing(pipeline):
         "run m.pt2 --fail-on sometimes",
         "run m.pt2 -i s.pt --report json:s.pt",
         "check m.pt2 --report md:m.pt2",
+        "run m.pt2 -i s.pt --generate",
         "explain no-such-cause-anywhere",
         "nonsense",
     ],
