@@ -72,7 +72,7 @@ def test_options_reach_the_pipeline(pipeline):
         "run m.pt2 -i s.pt --model-name a --device cpu --setup s.py --custom-op-library x.so --custom-op-library y.so"
     )
     words += " --reference e.pt2 --trust-pickle --seed 7 --timeout 90s --budget 5m --repeat 3 --jobs 2 --threads 4"
-    words += " --memory-limit 4G --rungs a,b --skip-rungs c --generate --json"
+    words += " --memory-limit 4G --rungs a,b --skip-rungs c --json"
     assert call(*words.split()).exit_code == 0
     ((path, inputs, options), kwargs) = pipeline.calls[0]
     assert (path, inputs, kwargs.get("static_only", False)) == ("m.pt2", "s.pt", False)
@@ -80,7 +80,7 @@ def test_options_reach_the_pipeline(pipeline):
     assert options.custom_op_libraries == ("x.so", "y.so")
     assert (options.reference, options.trust_pickle, options.seed) == ("e.pt2", True, 7)
     assert (options.timeout, options.budget, options.repeat, options.jobs) == (90.0, 300.0, 3, 2)
-    assert (options.threads, options.memory_limit, options.generate) == (4, 4 * 1024**3, True)
+    assert (options.threads, options.memory_limit, options.generate) == (4, 4 * 1024**3, False)
     assert (options.rungs, options.skip_rungs) == (("a", "b"), ("c",))
 
 
@@ -100,6 +100,12 @@ def test_plan_runs_nothing(pipeline):
     pipeline.report = builders.report(plan=("plain_run: does it load and answer?",))
     result = call("run", "m.pt2", "--plan")
     assert "plain_run" in result.stdout
+
+
+def test_generated_inputs_are_asked_for_without_a_file(pipeline):
+    assert call(*"run m.pt2 --generate --seed 7 --json".split()).exit_code == 0
+    ((_, inputs, options), _) = pipeline.calls[0]
+    assert (inputs, options.generate, options.seed) == (None, True, 7)
 
 
 @pytest.mark.parametrize(
