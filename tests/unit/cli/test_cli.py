@@ -103,7 +103,7 @@ def test_plan_runs_nothing(pipeline):
 
 
 def test_generated_inputs_are_asked_for_without_a_file(pipeline):
-    assert call(*"run m.pt2 --generate --seed 7 --json".split()).exit_code == 0
+    assert call("run", "m.pt2", "--generate", "--seed", "7", "--json").exit_code == 0
     ((_, inputs, options), _) = pipeline.calls[0]
     assert (inputs, options.generate, options.seed) == (None, True, 7)
 
