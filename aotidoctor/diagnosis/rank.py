@@ -25,6 +25,7 @@ Confidence is a judgement on a fixed scale, not a frequency:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
@@ -38,6 +39,7 @@ from aotidoctor.model.diagnosis import Diagnosis, Playbook, Remedy, Status
 from aotidoctor.model.evidence import Evidence, Severity
 
 CONFIRMED = 0.99
+PLAIN_PATH = re.compile(r"[\w./+-]+")
 PROMOTED = 0.75
 REFUTED = 0.3
 
@@ -52,7 +54,7 @@ def diagnose(
     """Diagnoses, best first; empty when nothing explains what was found.
 
     ``refuted`` are causes whose treatment was tried and changed nothing. With ``case`` a cause that lies in the values
-    of inputs names those inputs.
+    of inputs names those inputs, and commands name the files in question.
     """
     matches = [_promote(found, findings) for p in playbooks if (found := match(p, findings)) is not None]
     strong = [found for found in matches if found.severity.rank >= max(found.playbook.severity.rank, 1)]
@@ -62,12 +64,24 @@ def diagnose(
         _diagnosis(found, rank, _evidence_of(found, dropped, findings), findings, refuted)
         for rank, found in enumerate(kept, start=1)
     )
-    return tuple(item if case is None else _located(item, case, findings) for item in made)
+    return tuple(item if case is None else with_paths(_located(item, case, findings), case) for item in made)
 
 
 def _located(diagnosis: Diagnosis, case: Case, findings: Sequence[Evidence]) -> Diagnosis:
     paths = suspects(diagnosis.cause, case, findings)
     return replace(diagnosis, subject=", ".join(paths)) if paths else diagnosis
+
+
+def with_paths(diagnosis: Diagnosis, case: Case) -> Diagnosis:
+    """The remedy's command with the user's files for the ``model.pt2`` and ``sample.pt`` of the playbooks.
+
+    A path that a shell or Python would not take as it stands is left out: the command then stays an example.
+    """
+    command = diagnosis.remedy.command
+    for stand_in, path in (("model.pt2", case.artifact.path), ("sample.pt", case.inputs_path)):
+        if path is not None and PLAIN_PATH.fullmatch(path):
+            command = re.sub(rf"(?<![\w./-]){re.escape(stand_in)}\b", lambda _match, path=path: path, command)
+    return replace(diagnosis, remedy=replace(diagnosis.remedy, command=command))
 
 
 def confirm(diagnosis: Diagnosis, how: str) -> Diagnosis:

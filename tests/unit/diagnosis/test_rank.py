@@ -3,9 +3,12 @@ from __future__ import annotations
 import pytest
 
 from aotidoctor.diagnosis import confirm, diagnose, load_playbooks, rerank
-from aotidoctor.diagnosis.rank import CONFIRMED
-from aotidoctor.model.diagnosis import Status
+from aotidoctor.diagnosis.rank import CONFIRMED, with_paths
+from aotidoctor.model.artifact import Artifact, ArtifactKind
+from aotidoctor.model.case import Case
+from aotidoctor.model.diagnosis import Diagnosis, Remedy, Status
 from aotidoctor.model.evidence import Evidence, Severity
+from aotidoctor.model.host import Host
 
 PLAYBOOKS = load_playbooks()
 
@@ -207,3 +210,29 @@ def test_operators_are_named_one_way():
 def test_inputs_that_were_never_read_did_not_return():
     unsafe = seen("AD-IN-001", "unsafe")
     assert "returned" not in diagnose([unsafe, RETURNED], PLAYBOOKS)[0].looked_like
+
+
+@pytest.mark.parametrize(
+    ("path", "command"),
+    [
+        ("/data/m.pt2", "aotidoctor inspect /data/m.pt2"),
+        ("my model.pt2", "aotidoctor inspect model.pt2"),
+        ("$(reboot).pt2", "aotidoctor inspect model.pt2"),
+    ],
+)
+def test_commands_name_the_users_files(path, command):
+    made = Diagnosis(
+        cause="x",
+        rank=1,
+        status=Status.SUSPECTED,
+        confidence=0.5,
+        title="",
+        looked_like="",
+        subject=None,
+        evidence=(),
+        remedy=Remedy(text="", command="aotidoctor inspect model.pt2"),
+        playbook="x",
+    )
+    artifact = Artifact(path=path, kind=ArtifactKind.AOTI_PACKAGE, size=1)
+    host = Host(system="Linux", machine="x86_64", python="3.11")
+    assert with_paths(made, Case(artifact=artifact, host=host)).remedy.command == command
