@@ -80,7 +80,8 @@ def with_paths(diagnosis: Diagnosis, case: Case) -> Diagnosis:
     command = diagnosis.remedy.command
     for stand_in, path in (("model.pt2", case.artifact.path), ("sample.pt", case.inputs_path)):
         if path is not None and PLAIN_PATH.fullmatch(path):
-            command = re.sub(rf"(?<![\w./-]){re.escape(stand_in)}\b", lambda _match, path=path: path, command)
+            # Such a path holds nothing that a replacement text would interpret.
+            command = re.sub(rf"(?<![\w./-]){re.escape(stand_in)}\b", path, command)
     return replace(diagnosis, remedy=replace(diagnosis.remedy, command=command))
 
 
