@@ -21,7 +21,7 @@ demo: install
 	$(BIN)/aotidoctor demo
 
 test: install
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: install
 	$(BIN)/ruff format --check .
