@@ -48,25 +48,30 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     if not succeeded(outcome):
         return [read_ending(CODE, case, outcome)]
     same = same_outputs(outputs(history.outcomes["plain_run"], 0), outputs(outcome, 0))
+    ops = case.contract.needs.uninitialized_ops if case.contract is not None else ()
     random_between = history.has("AD-RUN-002", "differs") and _differs_between(history)
+    if random_between and ops:
+        # No pattern is needed: fresh processes hold other garbage, and the code is known to read it.
+        return [_depends("other values in equal processes", ops, outcome)]
     if same or random_between:
         kind, severity, observed = "independent", Severity.INFO, "bit-identical outputs"
         if random_between:
             kind, observed = "undecided", "outputs differ between equal processes already"
         return [evidence(CODE, kind, severity, outcome, observed=observed, expected="the same bits")]
-    ops = case.contract.needs.uninitialized_ops if case.contract is not None else ()
-    return [
-        evidence(
-            CODE,
-            "depends",
-            Severity.ERROR,
-            outcome,
-            subject=", ".join(ops) or None,
-            observed=f"other values when fresh memory holds 0x{FILL:02x}",
-            expected="the same bits",
-            facts={"fill": FILL, "uninitialized_ops": ops},
-        )
-    ]
+    return [_depends(f"other values when fresh memory holds 0x{FILL:02x}", ops, outcome)]
+
+
+def _depends(observed: str, ops: tuple[str, ...], outcome: Outcome) -> Evidence:
+    return evidence(
+        CODE,
+        "depends",
+        Severity.ERROR,
+        outcome,
+        subject=", ".join(ops) or None,
+        observed=observed,
+        expected="the same bits",
+        facts={"fill": FILL, "uninitialized_ops": ops},
+    )
 
 
 def _differs_between(history: History) -> bool:

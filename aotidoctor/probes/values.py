@@ -40,10 +40,11 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     bad = [value for value in results if value.nan or value.inf]
     if not bad:
         return [evidence(CODE, "clean", Severity.INFO, outcome, observed="finite outputs", expected="finite outputs")]
-    return [_finding(bad[0], outcome)]
+    constant = bool(case.contract.needs.nan_constants) if case.contract is not None else False
+    return [_finding(bad[0], outcome, nan_constant=constant)]
 
 
-def _finding(bad: Value, outcome: Outcome) -> Evidence:
+def _finding(bad: Value, outcome: Outcome, *, nan_constant: bool) -> Evidence:
     dirty_inputs = [value.path for value in inputs(outcome) if value.nan or (bad.nan == 0 and value.inf)]
     dirty_constants = [value.path for value in constants(outcome) if value.nan or value.inf]
     half = bad.dtype in HALF or any(value.dtype in HALF for value in [*inputs(outcome), *constants(outcome)])
@@ -51,6 +52,7 @@ def _finding(bad: Value, outcome: Outcome) -> Evidence:
         "input_nan": bool(dirty_inputs),
         "constant_nan": bool(dirty_constants),
         "clean": not dirty_inputs and not dirty_constants,
+        "nan_constant": nan_constant,
         "half": half,
         "dtype": bad.dtype,
         "output": bad.path,

@@ -38,7 +38,16 @@ def raised(message, *, type="RuntimeError", stage="run1", **more):
 
 
 def case(
-    *, custom_ops=(), random_ops=(), inputs=True, checks=True, nodes=(), torch=True, source="wrapper.cpp", **options
+    *,
+    custom_ops=(),
+    random_ops=(),
+    uninitialized_ops=(),
+    inputs=True,
+    checks=True,
+    nodes=(),
+    torch=True,
+    source="wrapper.cpp",
+    **options,
 ):
     contract = Contract(
         model_name="model",
@@ -48,7 +57,7 @@ def case(
         leaves=(LeafSpec(index=0, path="args[0]", kind="tensor", input_index=0),),
         n_inputs=1,
         custom_ops=tuple(custom_ops),
-        needs=HostNeeds(device_type="cpu", random_ops=tuple(random_ops)),
+        needs=HostNeeds(device_type="cpu", random_ops=tuple(random_ops), uninitialized_ops=tuple(uninitialized_ops)),
     )
     features = DebugFeatures(input_checks=checks)
     library = SharedObject(member="x.so", format="elf", size=1, features=features)

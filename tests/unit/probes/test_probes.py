@@ -118,6 +118,8 @@ def test_memory_fill():
     assert one(memory_fill.read(case(), history(plain_run=OK), OK)).kind == "independent"
     flaky = finding("AD-RUN-002", "differs", between_processes=True)
     assert one(memory_fill.read(case(), history(flaky, plain_run=OK), other)).kind == "undecided"
+    reads_garbage = case(uninitialized_ops=["aten.empty (buf0)"])
+    assert one(memory_fill.read(reads_garbage, history(flaky, plain_run=OK), other)).kind == "depends"
     assert isinstance(memory_fill.plan(case(), history(plain_run=DIED)), NotChecked)
 
 
