@@ -55,6 +55,10 @@ class Climb:
         for item in found:
             self.findings.append(replace(item, id=f"E{len(self.findings) + 1}"))
 
+    def refusal(self) -> str:
+        """Why ``run`` gave no outcome."""
+        return "the time budget is spent" if self.out_of_time else "no child processes in this command"
+
     def run(self, request: Request) -> Outcome | None:
         """Run a request within the budget; None when the budget is spent."""
         if self.runner is None:

@@ -85,12 +85,11 @@ def apply(diagnoses: Sequence[Diagnosis], verdicts: Verdicts) -> tuple[Diagnosis
 def demote(findings: Sequence[Evidence], harmless: Sequence[str]) -> list[Evidence]:
     """Findings of harmless causes become warnings, and the input checks' complaint about them with them."""
     names = {cause.replace("-", "_") for cause in harmless}
-    return [_demoted(item, names) for item in findings]
-
-
-def _demoted(item: Evidence, names: set[str]) -> Evidence:
-
     codes = {check.code for check in CHECKS if check.name in names} | {"AD-RUN-003"}
+    return [_demoted(item, codes) for item in findings]
+
+
+def _demoted(item: Evidence, codes: set[str]) -> Evidence:
     if item.code not in codes or item.severity is not Severity.ERROR:
         return item
     note = f"{item.message} (harmless here: the repaired call gives bit-identical outputs)"
@@ -141,7 +140,7 @@ def _try(climb: Climb, treatment: Treatment, baseline: Outcome) -> Trial | None:
     climb.on_event(Event(kind=EventKind.PROBE_START, name=treatment.name))
     outcome = climb.run(_request(climb, treatment, baseline))
     if outcome is None:
-        reason = "the time budget is spent" if climb.out_of_time else "no child processes in this command"
+        reason = climb.refusal()
         climb.not_checked.append(NotChecked(code=CODE, name=NAME, reason=reason))
         return None
     trial = _judge(climb, treatment, baseline, outcome)

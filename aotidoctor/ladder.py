@@ -71,7 +71,7 @@ def _run_probe(probe: Probe, request: Request, climb: Climb) -> None:
     climb.on_event(Event(kind=EventKind.PROBE_START, name=probe.name))
     outcome = climb.run(request)
     if outcome is None:
-        reason = "the time budget is spent" if climb.out_of_time else "no child processes in this command"
+        reason = climb.refusal()
         climb.not_checked.append(NotChecked(code=probe.code, name=probe.name, reason=reason))
         return
     climb.outcomes[probe.name] = outcome

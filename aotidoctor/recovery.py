@@ -40,7 +40,9 @@ def recover_contract(climb: Climb) -> None:
     )
     outcome = climb.run(request)
     if outcome is None or not succeeded(outcome):
-        climb.not_checked.append(NotChecked(code=CODE, name=NAME, reason=_failure(outcome)))
+        climb.not_checked.append(
+            NotChecked(code=CODE, name=NAME, reason=climb.refusal() if outcome is None else _failure(outcome))
+        )
         return
     contract = recovered_contract(name, outcome.result)
     climb.case = with_inputs(replace(climb.case, contract=contract))
@@ -57,9 +59,7 @@ def _why_not(climb: Climb) -> str | None:
     return "a CUDA package is not probed" if device_of(case) != "cpu" else None
 
 
-def _failure(outcome: Outcome | None) -> str:
-    if outcome is None:
-        return "the time budget is spent"
+def _failure(outcome: Outcome) -> str:
     if outcome.error is not None:
         return f"probing failed in {outcome.stage}: {outcome.error.type}: {outcome.error.message[:200]}"
     return f"the probing child ended in {outcome.stage}"

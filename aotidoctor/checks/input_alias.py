@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from aotidoctor.checks.check import Check, Finder
-from aotidoctor.checks.matching.pairs import TensorPair, missing_reason, overlay_of, tensor_pairs
+from aotidoctor.checks.matching.pairs import LEAF_NEEDS, TensorPair, missing_reason, overlay_of, tensor_pairs
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.inputs import TensorDesc
@@ -64,6 +64,6 @@ CHECK = Check(
     name=FIND.name,
     cause="input-alias",
     stage="inputs",
-    needs=("inputs_file", "input_kwargs", "input_tree", "input_nontensor", "input_count"),
+    needs=LEAF_NEEDS,
     run=run,
 )

@@ -19,7 +19,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Check, Finder
-from aotidoctor.checks.matching.pairs import contract_source, device_fits, missing_reason, overlay_of, tensor_pairs
+from aotidoctor.checks.matching.pairs import (
+    LEAF_NEEDS,
+    contract_source,
+    device_fits,
+    missing_reason,
+    overlay_of,
+    tensor_pairs,
+)
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
 
@@ -49,6 +56,6 @@ CHECK = Check(
     name=FIND.name,
     cause="input-device",
     stage="inputs",
-    needs=("inputs_file", "input_kwargs", "input_tree", "input_nontensor", "input_count"),
+    needs=LEAF_NEEDS,
     run=run,
 )

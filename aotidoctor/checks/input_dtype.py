@@ -20,7 +20,14 @@ from collections.abc import Sequence
 
 from aotidoctor.checks.check import Check, Finder
 from aotidoctor.checks.matching.fits import is_mask_for
-from aotidoctor.checks.matching.pairs import TensorPair, contract_source, missing_reason, overlay_of, tensor_pairs
+from aotidoctor.checks.matching.pairs import (
+    LEAF_NEEDS,
+    TensorPair,
+    contract_source,
+    missing_reason,
+    overlay_of,
+    tensor_pairs,
+)
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
 
@@ -53,6 +60,6 @@ CHECK = Check(
     name=FIND.name,
     cause="input-dtype",
     stage="inputs",
-    needs=("inputs_file", "input_kwargs", "input_tree", "input_nontensor", "input_count"),
+    needs=LEAF_NEEDS,
     run=run,
 )

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Check, Finder
-from aotidoctor.checks.matching.pairs import contract_source, missing_reason, overlay_of, tensor_pairs
+from aotidoctor.checks.matching.pairs import LEAF_NEEDS, contract_source, missing_reason, overlay_of, tensor_pairs
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
 
@@ -49,6 +49,6 @@ CHECK = Check(
     name=FIND.name,
     cause="input-lazy-bit",
     stage="inputs",
-    needs=("inputs_file", "input_kwargs", "input_tree", "input_nontensor", "input_count"),
+    needs=LEAF_NEEDS,
     run=run,
 )

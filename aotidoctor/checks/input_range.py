@@ -20,7 +20,14 @@ from collections.abc import Iterator, Sequence
 
 from aotidoctor.checks.check import Check, Finder
 from aotidoctor.checks.matching.overlay import describe_spec
-from aotidoctor.checks.matching.pairs import TensorPair, contract_source, missing_reason, overlay_of, tensor_pairs
+from aotidoctor.checks.matching.pairs import (
+    LEAF_NEEDS,
+    TensorPair,
+    contract_source,
+    missing_reason,
+    overlay_of,
+    tensor_pairs,
+)
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Dim
 from aotidoctor.model.evidence import Evidence, NotChecked
@@ -69,6 +76,6 @@ CHECK = Check(
     name=FIND.name,
     cause="input-range",
     stage="inputs",
-    needs=("inputs_file", "input_kwargs", "input_tree", "input_nontensor", "input_count"),
+    needs=LEAF_NEEDS,
     run=run,
 )

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from aotidoctor.checks.check import Check, Finder
 from aotidoctor.checks.matching.overlay import describe_spec
 from aotidoctor.checks.matching.pairs import (
+    LEAF_NEEDS,
     TensorPair,
     contract_source,
     missing_reason,
@@ -60,6 +61,6 @@ CHECK = Check(
     name=FIND.name,
     cause="input-rank",
     stage="inputs",
-    needs=("inputs_file", "input_kwargs", "input_tree", "input_nontensor", "input_count"),
+    needs=LEAF_NEEDS,
     run=run,
 )

@@ -21,7 +21,14 @@ from collections.abc import Sequence
 from aotidoctor.checks.check import Check, Finder
 from aotidoctor.checks.matching.fits import static_mismatches
 from aotidoctor.checks.matching.overlay import describe_spec
-from aotidoctor.checks.matching.pairs import TensorPair, contract_source, missing_reason, overlay_of, tensor_pairs
+from aotidoctor.checks.matching.pairs import (
+    LEAF_NEEDS,
+    TensorPair,
+    contract_source,
+    missing_reason,
+    overlay_of,
+    tensor_pairs,
+)
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
 
@@ -57,6 +64,6 @@ CHECK = Check(
     name=FIND.name,
     cause="input-shape",
     stage="inputs",
-    needs=("inputs_file", "input_kwargs", "input_tree", "input_nontensor", "input_count"),
+    needs=LEAF_NEEDS,
     run=run,
 )

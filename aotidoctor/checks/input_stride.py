@@ -21,7 +21,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from aotidoctor.checks.check import Check, Finder
-from aotidoctor.checks.matching.pairs import TensorPair, contract_source, missing_reason, overlay_of, tensor_pairs
+from aotidoctor.checks.matching.pairs import (
+    LEAF_NEEDS,
+    TensorPair,
+    contract_source,
+    missing_reason,
+    overlay_of,
+    tensor_pairs,
+)
 from aotidoctor.checks.matching.symbols import agreed_values, readings
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
@@ -99,6 +106,6 @@ CHECK = Check(
     name=FIND.name,
     cause="input-stride",
     stage="inputs",
-    needs=("inputs_file", "input_kwargs", "input_tree", "input_nontensor", "input_count"),
+    needs=LEAF_NEEDS,
     run=run,
 )

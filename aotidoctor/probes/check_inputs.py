@@ -19,6 +19,7 @@ When it is wrong
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
@@ -49,17 +50,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, f"the package has no input checks compiled in: {VARIABLE} would have no effect")
     if not _worth_asking(case, history):
         return unasked(CODE, NAME, "the contract was compared statically and there is no custom operator to check")
-    request = run_request(case, NAME, "the package's own input checks", calls=1)
-    return Request(
-        probe=request.probe,
-        job=request.job,
-        payload=request.payload,
-        env={VARIABLE: "1"},
-        fresh=request.fresh,
-        timeout=request.timeout,
-        memory_limit=request.memory_limit,
-        purpose=request.purpose,
-    )
+    return replace(run_request(case, NAME, "the package's own input checks", calls=1), env={VARIABLE: "1"})
 
 
 def checks_compiled_in(case: Case) -> bool | None:

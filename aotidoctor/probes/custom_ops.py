@@ -25,6 +25,7 @@ from aotidoctor.model.run import JsonObject, JsonValue, Outcome, Request
 from aotidoctor.probes.payload import device_of
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.results import objects
 
 CODE, NAME = "AD-RUN-010", "custom_ops"
 # These namespaces come with PyTorch itself: the worker's own import registers them.
@@ -90,7 +91,7 @@ def _judge(node: ExternNode, entry: JsonValue, outcome: Outcome) -> Evidence | N
 
 def _schema_difference(node: ExternNode, entry: JsonObject) -> tuple[str, str] | None:
     """``(observed, expected)`` when the compiled call does not fit the registered schema."""
-    arguments = [item for item in _objects(entry.get("arguments")) if isinstance(item.get("name"), str)]
+    arguments = [item for item in objects(entry.get("arguments")) if isinstance(item.get("name"), str)]
     names = [str(item["name"]) for item in arguments]
     unknown = [name for name in node.argument_names if name not in names]
     if unknown:
@@ -103,10 +104,6 @@ def _schema_difference(node: ExternNode, entry: JsonObject) -> tuple[str, str] |
     if isinstance(returns, int) and node.output_kinds and returns != len(node.output_kinds):
         return f"{returns} result(s)", f"{len(node.output_kinds)} result(s)"
     return None
-
-
-def _objects(value: JsonValue) -> list[JsonObject]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _finding(

@@ -24,6 +24,7 @@ from aotidoctor.model.contract import ConstantSpec
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import JsonObject, JsonValue, Outcome
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, unasked
+from aotidoctor.probes.results import objects
 
 CODE, NAME = "AD-LOAD-005", "loaded_weights"
 
@@ -47,8 +48,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 
 
 def _given(outcome: Outcome) -> list[JsonObject]:
-    found = outcome.result.get("loaded_constants")
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+    return objects(outcome.result.get("loaded_constants"))
 
 
 def _compare(wanted: dict[str, ConstantSpec], given: list[JsonObject], outcome: Outcome) -> Iterator[Evidence]:

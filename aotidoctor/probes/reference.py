@@ -20,11 +20,11 @@ from collections.abc import Sequence
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.run import JsonObject, JsonValue, Outcome, Request
+from aotidoctor.model.run import JsonObject, Outcome, Request
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
-from aotidoctor.probes.results import reference
+from aotidoctor.probes.results import objects, reference
 
 CODE, NAME = "AD-RUN-011", "reference"
 
@@ -67,7 +67,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 
 def _difference(result: JsonObject, outcome: Outcome) -> Evidence:
     weights = differing_weights(outcome)
-    worst = max(_objects(result.get("outputs")), key=_size, default={})
+    worst = max(objects(result.get("outputs")), key=_size, default={})
     structural = result.get("same_structure") is False
     kind = "weights" if weights else "structure" if structural else "differs"
     return evidence(
@@ -85,7 +85,7 @@ def _difference(result: JsonObject, outcome: Outcome) -> Evidence:
 def differing_weights(outcome: Outcome) -> list[str]:
     """Names of constants whose values differ from the reference's state dict."""
     found = outcome.result.get("weights")
-    return [str(item["name"]) for item in _objects(found) if item.get("equal") is False and "name" in item]
+    return [str(item["name"]) for item in objects(found) if item.get("equal") is False and "name" in item]
 
 
 def _size(item: JsonObject) -> float:
@@ -93,10 +93,6 @@ def _size(item: JsonObject) -> float:
     if isinstance(value, str):
         return float("inf")
     return float(value) if isinstance(value, int | float) else 0.0
-
-
-def _objects(value: JsonValue) -> list[JsonObject]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 PROBE = Probe(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aotidoctor.model.run import JsonObject, JsonValue, Outcome
@@ -28,7 +27,7 @@ class Value:
 def outputs(outcome: Outcome, call: int) -> list[Value]:
     """Outputs of call number ``call`` (from 0); empty when it was not made."""
     calls = _items(outcome.result.get("outputs"))
-    return [_value(item) for item in _objects(calls[call])] if 0 <= call < len(calls) else []
+    return [_value(item) for item in objects(calls[call])] if 0 <= call < len(calls) else []
 
 
 def calls_made(outcome: Outcome) -> int:
@@ -38,12 +37,12 @@ def calls_made(outcome: Outcome) -> int:
 
 def inputs(outcome: Outcome) -> list[Value]:
     """Input tensors as the child saw them; ``changed`` tells whether a call wrote to them."""
-    return [_value(item) for item in _objects(outcome.result.get("inputs"))]
+    return [_value(item) for item in objects(outcome.result.get("inputs"))]
 
 
 def constants(outcome: Outcome) -> list[Value]:
     """Constants of the package that the child could read."""
-    return [_value(item) for item in _objects(outcome.result.get("constants"))]
+    return [_value(item) for item in objects(outcome.result.get("constants"))]
 
 
 def resident_sizes(outcome: Outcome) -> list[int]:
@@ -66,8 +65,9 @@ def _items(value: JsonValue) -> list[JsonValue]:
     return value if isinstance(value, list) else []
 
 
-def _objects(value: JsonValue) -> Iterator[JsonObject]:
-    return (item for item in _items(value) if isinstance(item, dict))
+def objects(value: JsonValue) -> list[JsonObject]:
+    """The objects in a list; empty for anything else."""
+    return [item for item in _items(value) if isinstance(item, dict)]
 
 
 def _value(item: JsonObject) -> Value:

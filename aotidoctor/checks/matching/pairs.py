@@ -12,6 +12,8 @@ from aotidoctor.model.contract import LeafSpec
 from aotidoctor.model.evidence import FactValue, FileSource
 from aotidoctor.model.inputs import TensorDesc
 
+# What must be right before the leaves of two trees can be compared at all.
+LEAF_NEEDS = ("inputs_file", "input_kwargs", "input_tree", "input_nontensor", "input_count")
 STAGES = ("device", "dtype", "rank", "shape", "stride")
 DENSE = ("strided",)
 
