@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from aotidoctor.model.case import Case
 from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.localization import Localization
 from aotidoctor.model.run import Outcome
 
 SCHEMA = "aotidoctor.report/1"
@@ -19,7 +20,8 @@ class Report:
 
     ``verdict`` is ``healthy``, ``problem`` or ``unknown``; ``stage`` is where the failure is: ``artifact``, ``host``,
     ``load``, ``inputs``, ``run`` or ``output`` (None when healthy). ``internal_error`` is a traceback of aotidoctor
-    itself. ``interrupted`` and ``out_of_time`` mark partial reports. ``started`` is RFC 3339 UTC.
+    itself. ``interrupted`` and ``out_of_time`` mark partial reports. ``started`` is RFC 3339 UTC. ``localization`` is the
+    place of the failure in the compiled code, None where nothing was looked for.
     """
 
     verdict: str
@@ -40,4 +42,5 @@ class Report:
     cannot_examine: str | None = None
     internal_error: str | None = None
     plan: tuple[str, ...] = ()
+    localization: Localization | None = None
     extra: Mapping[str, str] = field(default_factory=dict)

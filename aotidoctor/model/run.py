@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from aotidoctor.model.trace import Trace
+
 JsonValue = str | int | float | bool | None | list["JsonValue"] | dict[str, "JsonValue"]
 JsonObject = dict[str, JsonValue]
 
@@ -14,7 +16,8 @@ class Request:
     """What to run. ``job`` names a module of ``aotidoctor.worker``; ``payload`` is its argument.
 
     ``env`` holds changes only (None unsets). ``fresh`` asks for a new interpreter; otherwise the runner may fork the
-    warm worker. ``timeout`` in seconds of wall clock, ``memory_limit`` in bytes of address space.
+    warm worker. ``timeout`` in seconds of wall clock, ``memory_limit`` in bytes of address space. ``debugger`` asks for
+    native stacks: a debugger watches the child and tells where it died, or where it was when its time was up.
     """
 
     probe: str
@@ -25,6 +28,7 @@ class Request:
     timeout: float = 60.0
     memory_limit: int | None = None
     purpose: str = ""
+    debugger: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +89,8 @@ class Outcome:
     ``stage`` is the last stage the worker entered: ``start``, ``import``, ``setup``, ``inputs``, ``load``, ``run1``,
     ``run2``..., ``scan``, ``done``. ``stages`` maps each finished stage to its seconds. ``result`` is the job's JSON
     (empty when it never got there). Tails are the last 16 KiB, decoded with replacement; ``*_bytes`` are full sizes.
+    ``trace`` are the compiled calls it made, None where none were asked for. ``debugger_output`` is what the debugger
+    printed, ``debugger_problem`` why there was none (None when there was one or none was asked for).
     """
 
     id: str
@@ -105,3 +111,6 @@ class Outcome:
     took_effect: bool | None = None
     took_effect_why: str = ""
     peak_rss: int | None = None
+    trace: Trace | None = None
+    debugger_output: str = ""
+    debugger_problem: str | None = None
