@@ -20,8 +20,8 @@ class Report:
 
     ``verdict`` is ``healthy``, ``problem`` or ``unknown``; ``stage`` is where the failure is: ``artifact``, ``host``,
     ``load``, ``inputs``, ``run`` or ``output`` (None when healthy). ``internal_error`` is a traceback of aotidoctor
-    itself. ``interrupted`` and ``out_of_time`` mark partial reports. ``started`` is RFC 3339 UTC. ``localization`` is the
-    place of the failure in the compiled code, None where nothing was looked for.
+    itself. ``interrupted`` and ``out_of_time`` mark partial reports. ``started`` is RFC 3339 UTC. ``localization`` is
+    the place of the failure in the compiled code, None where nothing was looked for.
     """
 
     verdict: str

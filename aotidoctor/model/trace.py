@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 _KERNEL = re.compile(r"(?:cpp|triton)_\w+")
 # Calls that compute; the other ``aoti_torch_*`` allocate, look at handles, or give memory back.
-_EXTERN = re.compile(r"aoti_torch_(?:cpu|cuda|mps|xpu|privateuse1)_\w+|aoti_torch_(?:addmm_out|mm_out|bmm_out|scatter\w*)")
+_EXTERN = re.compile(r"aoti_torch_(?:(?:cpu|cuda|mps|xpu)_\w+|addmm_out|mm_out|bmm_out|scatter\w*|index_put_out)")
 _CUSTOM = frozenset({"aoti_torch_proxy_executor_call_function", "aoti_torch_call_dispatcher"})
 
 
@@ -56,13 +56,24 @@ class Trace:
     """The last calls of a run, oldest first.
 
     ``total`` counts all calls, more than ``calls`` holds when the ring was overwritten. ``slots`` is the number of PLT
-    slots that were pointed at stubs. ``problem`` says why there is no trace (None when there is one).
+    slots that were pointed at stubs. ``marks`` are the counts at which the first, second... call of the model began.
+    ``problem`` says why there is no trace (None when there is one).
     """
 
     calls: tuple[TracedCall, ...] = ()
     total: int = 0
     slots: int = 0
+    marks: tuple[int, ...] = ()
     problem: str | None = None
+
+    def of_run(self, number: int) -> tuple[TracedCall, ...]:
+        """The calls that call ``number`` of the model (from 1) made, as far as they are kept."""
+        if not 1 <= number <= len(self.marks):
+            return ()
+        skipped = self.total - len(self.calls)
+        begin = max(0, self.marks[number - 1] - skipped)
+        end = self.marks[number] - skipped if number < len(self.marks) else len(self.calls)
+        return self.calls[begin : max(begin, end)]
 
     @property
     def last(self) -> TracedCall | None:

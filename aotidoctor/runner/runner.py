@@ -27,6 +27,7 @@ from aotidoctor.runner.output import Output
 from aotidoctor.runner.places import RunDir, make_run_dir, make_work_dir, remove_tree
 from aotidoctor.runner.process import kill_all, undisturbed
 from aotidoctor.runner.readout import Readout, read_channel
+from aotidoctor.runner.trace_file import read_trace
 from aotidoctor.runner.wait import dump_stacks, wait_for_end
 
 if TYPE_CHECKING:
@@ -205,6 +206,7 @@ def _bury(pending: Pending, limit: float | None) -> End:
 
 
 def _outcome(pending: Pending, end: End, readout: Readout, stdout: Output, stderr: Output) -> Outcome:
+    trace = read_trace(pending.run_dir.path, readout.result)
     (stdout_tail, stdout_bytes), (stderr_tail, stderr_bytes) = stdout.read(), stderr.read()
     return Outcome(
         id=pending.id,
@@ -223,6 +225,7 @@ def _outcome(pending: Pending, end: End, readout: Readout, stdout: Output, stder
         argv=pending.child.argv,
         forked=pending.child.forked,
         peak_rss=end.peak_rss,
+        trace=trace,
     )
 
 

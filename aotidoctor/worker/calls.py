@@ -104,8 +104,10 @@ def make_calls(model: LoadedModel, call: Call, payload: dict[str, Any], channel:
     """Make the calls; the inputs as they were before, and the first call's result (for a comparison)."""
     observer = Observer(call, payload, channel)
     kept: Any = None
+    marks: list[int] = []
     for number in range(1, observer.calls + 1):
         channel.enter(f"run{number}")
+        _mark_trace(marks, channel)
         result = model(*call.args, **call.kwargs)
         _synchronize(payload)
         channel.enter("scan")
@@ -116,6 +118,16 @@ def make_calls(model: LoadedModel, call: Call, payload: dict[str, Any], channel:
         observer.after(number)
     observer.finish()
     return observer.saved, kept
+
+
+def _mark_trace(marks: list[int], channel: Channel) -> None:
+    """Tell how many calls were traced before this call of the model: where its own begin."""
+    from aotidoctor.worker.hooks.trace import traced_calls
+
+    count = traced_calls()
+    if count is not None:
+        marks.append(count)
+        channel.put(trace_marks=marks)
 
 
 def resident_bytes() -> int:

@@ -1,8 +1,8 @@
 """Job ``run``: load a package and call it on the user's inputs, and tell all that was seen on the way.
 
 Everything learnt is handed over at once (``channel.put``), so that a crash in the second call still leaves the outputs
-of the first. The stages are ``setup``, ``inputs``, ``load``, ``after_load``, ``constants``, ``run1``, ``scan``,
-``run2``..., ``reference``, ``unload``, ``done``.
+of the first. The stages are ``setup``, ``inputs``, ``load``, ``trace``, ``after_load``, ``constants``, ``run1``,
+``scan``, ``run2``..., ``reference``, ``unload``, ``done``.
 """
 
 from __future__ import annotations
@@ -76,8 +76,21 @@ def _load(payload: dict[str, Any], channel: Channel) -> LoadedModel:
     if payload.get("perturb") is not None:
         channel.put(memory_filled=fill_new_memory(int(payload["perturb"])))
     model = load_model(payload, path)
+    if payload.get("trace"):
+        _trace(model, channel)
     channel.put(call_spec=list(model.loader.get_call_spec()), metadata=model.get_metadata())
     return model
+
+
+def _trace(model: LoadedModel, channel: Channel) -> None:
+    """From here on every call of the compiled code is written down."""
+    from aotidoctor.worker.hooks import start_trace
+
+    channel.enter("trace")
+    if model.directory is None:
+        channel.put(trace={"problem": "it is not known where the package was unpacked"})
+        return
+    start_trace(model.directory, channel)
 
 
 def _constants(payload: dict[str, Any], model: LoadedModel, channel: Channel) -> None:
