@@ -138,8 +138,12 @@ def _write_request(request: Request, run_dir: RunDir, env: Mapping[str, str | No
         "env": dict(env),
         "asked_env": dict(request.env),
         "memory_limit": request.memory_limit,
+        "debugger": request.debugger,
+        "stacks": request.stacks,
         "token": run_dir.token,
         "parent": parent,
         "user_cwd": current_directory(),
+        # What one run keeps for a later one; it goes when the runner is closed.
+        "scratch": str(run_dir.path.parent / "scratch"),
     }
     Path(run_dir.file("request.json")).write_text(json.dumps(document), encoding="utf-8")

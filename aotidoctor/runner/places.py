@@ -2,6 +2,7 @@
 
     <work>/aotidoctor-XXXX/            zygote's output; removed by close(), or by the zygote when the parent was killed
         R1-token/                      request.json channel.jsonl stdout stderr cwd/ tmp/
+        scratch/                       what one run keeps for a later one
 
 The child's TMPDIR lies in the directory that TMPDIR names for the user, so that a full, read-only or ``noexec`` one
 shows as it does for the user; everything else lies in a directory that works.

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 JOBS: dict[str, tuple[str, str]] = {
     "run": ("aotidoctor.worker.run_model", "run"),
+    "op_alone": ("aotidoctor.worker.op_alone", "op_alone"),
+    "op_inputs": ("aotidoctor.worker.op_inputs", "op_inputs"),
     "ops": ("aotidoctor.worker.ops", "ops"),
     "recover": ("aotidoctor.worker.recover", "recover"),
     "reference": ("aotidoctor.worker.reference", "reference"),

@@ -109,7 +109,7 @@ def make_calls(model: LoadedModel, call: Call, payload: dict[str, Any], channel:
         channel.enter(f"run{number}")
         _mark_trace(marks, channel)
         result = model(*call.args, **call.kwargs)
-        _synchronize(payload)
+        synchronize(payload)
         channel.enter("scan")
         observer.look(number, result)
         if number == 1 and payload.get("reference"):
@@ -135,7 +135,7 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def _synchronize(payload: dict[str, Any]) -> None:
+def synchronize(payload: dict[str, Any]) -> None:
     """A fault on the device shows here at the latest, in the stage that it belongs to."""
     if str(payload.get("device") or "cpu").startswith("cuda"):
         import torch

@@ -22,12 +22,16 @@ class ChannelLostError(Exception):
 
 
 class Channel:
-    """The child's end. ``stage`` is the one entered last; ``user_cwd`` is where relative paths of the user start."""
+    """The child's end. ``stage`` is the one entered last; ``user_cwd`` is where relative paths of the user start.
 
-    def __init__(self, path: Path, *, user_cwd: Path, run_dir: Path) -> None:
+    ``scratch`` is a directory for what a later child shall find, made by who first writes to it; it outlives the run.
+    """
+
+    def __init__(self, path: Path, *, user_cwd: Path, run_dir: Path, scratch: Path | None = None) -> None:
         self._path = path
         self.user_cwd = user_cwd
         self.run_dir = run_dir
+        self.scratch = scratch or run_dir / "scratch"
         self.stage = "start"
         self._warnings = 0
 

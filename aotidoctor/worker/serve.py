@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from aotidoctor.worker import JOBS
+from aotidoctor.worker.attach import allow_debugger, tell_process, wait_for_debugger
 from aotidoctor.worker.channel import Channel, ChannelLostError
 from aotidoctor.worker.limits import (
     STACKS_SIGNAL,
@@ -39,7 +40,8 @@ def serve(run_dir: Path, *, forked: bool) -> None:
     code = NO_CHANNEL
     try:
         request = json.loads((run_dir / "request.json").read_text(encoding="utf-8"))
-        channel = Channel(run_dir / "channel.jsonl", user_cwd=Path(request["user_cwd"]), run_dir=run_dir)
+        places = {name: Path(request[name]) for name in ("user_cwd", "scratch")}
+        channel = Channel(run_dir / "channel.jsonl", run_dir=run_dir, **places)
         code = _serve(request, channel, run_dir, forked=forked)
     except ChannelLostError as error:
         print(f"aotidoctor worker: {error}", file=sys.stderr)
@@ -67,6 +69,8 @@ def _serve(request: dict[str, Any], channel: Channel, run_dir: Path, *, forked: 
         except BaseException as error:
             channel.error(type(error).__name__, str(error), traceback.format_exc(), fatal=True)
             return NO_TORCH
+    if request["debugger"]:
+        wait_for_debugger(channel)
     # Only now: a limit meant for the model must not stop torch from being imported.
     limit_memory(request["memory_limit"])
     return _do(request, channel)
@@ -108,6 +112,9 @@ def _become_child(request: dict[str, Any], run_dir: Path, *, forked: bool) -> No
     set_marker(request["token"])
     no_core_file()
     first_choice_of_oom_killer()
+    if request["debugger"] or request["stacks"]:
+        allow_debugger()
+    tell_process(run_dir)
     os.chdir(run_dir / "cwd")
     faulthandler.enable(file=2, all_threads=True)
     faulthandler.register(STACKS_SIGNAL, file=2, all_threads=True)
