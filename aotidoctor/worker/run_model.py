@@ -34,6 +34,8 @@ def run(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     applied += treat.load_weights(payload, model, channel)
     channel.put(applied=applied)
     _constants(payload, model, channel)
+    if payload.get("watch") and call is not None:
+        return _watched(model, call, payload, channel)
     outputs = make_calls(model, call, payload, channel) if call is not None else None
     if payload.get("reference"):
         _reference(payload, model, call, outputs, channel)
@@ -91,6 +93,16 @@ def _trace(model: LoadedModel, channel: Channel) -> None:
         channel.put(trace={"problem": "it is not known where the package was unpacked"})
         return
     start_trace(model.directory, channel)
+
+
+def _watched(model: LoadedModel, call: Call, payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
+    """One call with the values of every kernel, instead of the usual calls."""
+    from aotidoctor.worker.values.observe import watch_call
+
+    watch_call(model, call, payload, channel)
+    channel.enter("unload")
+    model.close()
+    return {}
 
 
 def _constants(payload: dict[str, Any], model: LoadedModel, channel: Channel) -> None:

@@ -1,0 +1,213 @@
+"""Values of a reference program, node by node, to hold what a package wrote against.
+
+A buffer of the compiled code corresponds to a node of the program, but the package does not say to which: fused kernels
+keep few of the nodes, under other names, sometimes flattened or permuted. So a buffer is compared with the nodes of
+the same number of elements, the likely ones first; it *agrees* when one of them has its values within tolerance.
+
+The nodes are those of the exported graph, and of the graph after Inductor's decompositions (the compiled code works on
+that one: amax and sum of a softmax are nodes there only). Where the decomposed graph gives other outputs than the
+exported one, a decomposition is wrong: its nodes are left out, and ``decomposition_differs`` says so.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+from aotidoctor.worker.call import Call
+from aotidoctor.worker.describe import dense, dtype_name, nbytes
+
+MAX_BYTES = 4 * 1024 * 1024 * 1024
+# A buffer is compared in full with this many nodes whose minimum, maximum and mean are closest to its own.
+_TRIES = 6
+# Relative to the largest value: what another order of summation may cost.
+_TOLERANCE = {"float64": 1e-9, "float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A value of the program: node name, operator, where in the user's source, and the tensor."""
+
+    name: str
+    target: str
+    where: str | None
+    value: Any
+    marks: tuple[float, float, float]
+
+
+class Candidates:
+    """All values of a program on one call."""
+
+    def __init__(self) -> None:
+        self.by_size: dict[int, list[Node]] = defaultdict(list)
+        self.notes: list[str] = []
+        self.decomposition_differs = False
+        self._bytes = 0
+
+    def add(self, nodes: list[Node]) -> None:
+        """Take nodes in; beyond ``MAX_BYTES`` they are left out, and a note says so."""
+        for node in nodes:
+            self._bytes += nbytes(node.value)
+            if self._bytes > MAX_BYTES:
+                self.notes.append("the values of the program are too big to be kept: some were not compared")
+                return
+            self.by_size[int(node.value.numel())].append(node)
+
+    def closest(self, tensor: Any) -> dict[str, Any]:
+        """``matches`` (the node), ``target``, ``where``, ``error`` (largest difference), ``agrees``; empty without nodes."""
+        import torch
+
+        nodes = self.by_size.get(int(tensor.numel()), [])
+        if not nodes or not tensor.numel() or tensor.dtype is torch.bool:
+            return {}
+        ours = _plain(tensor)
+        marks = _marks(ours)
+        near = sorted(nodes, key=lambda node: _apart(node.marks, marks))[:_TRIES]
+        best = min((_compare(ours, tensor, node) for node in near), key=lambda found: found[0])
+        score, node, error = best
+        return {
+            "matches": node.name,
+            "target": node.target,
+            "where": node.where,
+            "error": error,
+            "agrees": score <= 1.0,
+        }
+
+
+def gather(program: Any, call: Call) -> Candidates:
+    """Run ``program`` (an ``ExportedProgram``) node by node on ``call``."""
+    found = Candidates()
+    eager, outputs = _interpret(program, call)
+    found.add(eager)
+    try:
+        from torch._inductor.decomposition import select_decomp_table
+
+        lowered, other = _interpret(program.run_decompositions(select_decomp_table()), call)
+    except Exception as error:
+        found.notes.append(f"without Inductor's decompositions: {type(error).__name__}: {error}")
+        return found
+    if all(_score(a, b)[0] <= 1.0 for a, b in zip(outputs, other, strict=True)):
+        found.add(lowered)
+    else:
+        found.decomposition_differs = True
+        found.notes.append("the decomposed program gives other outputs than the program: a decomposition is wrong")
+    return found
+
+
+def _interpret(program: Any, call: Call) -> tuple[list[Node], list[Any]]:
+    """All tensor values of the graph, and those of its outputs."""
+    import torch
+    from torch.export._tree_utils import reorder_kwargs
+    from torch.utils import _pytree as pytree
+
+    module = program.module()
+    kept: list[Node] = []
+
+    class Keeper(torch.fx.Interpreter):
+        def run_node(self, n: Any) -> Any:
+            value = super().run_node(n)
+            if n.op in ("call_function", "placeholder", "get_attr"):
+                kept.extend(_nodes(n, value))
+            return value
+
+    fresh = call.copy() or call
+    flat = pytree.tree_flatten((fresh.args, reorder_kwargs(fresh.kwargs, program.call_spec.in_spec)))[0]
+    with torch.no_grad():
+        outputs = Keeper(module).run(*flat, enable_io_processing=False)
+    leaves = [leaf.clone() for leaf in pytree.tree_flatten(outputs)[0] if isinstance(leaf, torch.Tensor)]
+    return kept, leaves
+
+
+def _nodes(node: Any, value: Any) -> list[Node]:
+    """A node that gives several tensors gives several values."""
+    import torch
+
+    values = value if isinstance(value, tuple | list) else (value,)
+    tensors = [one for one in values if isinstance(one, torch.Tensor) and one.device.type != "meta"]
+    return [
+        Node(name=node.name, target=_target(node), where=_where(node), value=kept, marks=_marks(_plain(kept)))
+        for kept in (one.detach().clone() for one in tensors)
+    ]
+
+
+def _target(node: Any) -> str:
+    """``aten.log`` of ``aten.log.default``; ``input`` and ``weight`` for what the program is given."""
+    if node.op != "call_function":
+        return "input" if node.op == "placeholder" else "weight"
+    text = str(node.target)
+    return ".".join(text.split(".")[:2]) if "." in text else getattr(node.target, "__name__", text)
+
+
+def _where(node: Any) -> str | None:
+    """The innermost line of the user's code (not PyTorch's): ``model.py:12``."""
+    lines = [line.strip() for line in str(node.meta.get("stack_trace") or "").splitlines()]
+    frames = [line for line in lines if line.startswith('File "')]
+    own = [line for line in frames if "/torch/" not in line]
+    if not frames:
+        return None
+    file, _, rest = (own or frames)[-1].removeprefix('File "').partition('", line ')
+    return f"{file.rpartition('/')[2]}:{rest.partition(',')[0]}"
+
+
+def _plain(tensor: Any) -> Any:
+    import torch
+
+    tensor = dense(tensor).cpu()
+    return torch.view_as_real(tensor).double() if tensor.is_complex() else tensor.double()
+
+
+def _marks(values: Any) -> tuple[float, float, float]:
+    """Smallest, largest and mean of the finite values: the same for any order of them."""
+    finite = values[values.isfinite()]
+    if not finite.numel():
+        return (0.0, 0.0, 0.0)
+    low, high = finite.aminmax()
+    return (low.item(), high.item(), finite.mean().item())
+
+
+def _apart(a: tuple[float, ...], b: tuple[float, ...]) -> float:
+    scale = max(map(abs, (*a, *b, 1e-30)))
+    return max(abs(x - y) for x, y in zip(a, b, strict=True)) / scale
+
+
+def _compare(ours: Any, tensor: Any, node: Node) -> tuple[float, Node, float | str]:
+    """``(score, node, largest difference)``; a score of 1 is the tolerance."""
+    score, error = _score(tensor, node.value)
+    if score > 1.0 and list(tensor.shape) != list(node.value.shape):
+        other, wide = _sorted_score(ours, _plain(node.value), _tolerance(tensor, node.value))
+        score, error = min((score, error), (other, wide))
+    return score, node, error
+
+
+def _score(a: Any, b: Any) -> tuple[float, float]:
+    tolerance = _tolerance(a, b)
+    left, right = _plain(a).reshape(-1), _plain(b).reshape(-1)
+    return _distance(left, right, tolerance) if left.numel() == right.numel() else (float("inf"), float("inf"))
+
+
+def _sorted_score(left: Any, right: Any, tolerance: float) -> tuple[float, float]:
+    """The same values in another order: a permuted layout."""
+    if left.numel() != right.numel():
+        return float("inf"), float("inf")
+    return _distance(left.reshape(-1).sort().values, right.reshape(-1).sort().values, tolerance)
+
+
+def _distance(left: Any, right: Any, tolerance: float) -> tuple[float, float]:
+    nan_left, nan_right = left.isnan(), right.isnan()
+    if bool((nan_left != nan_right).any()):
+        return float("inf"), float("inf")
+    usable = ~nan_left & (left != right)
+    if not bool(usable.any()):
+        return 0.0, 0.0
+    error = float((left[usable] - right[usable]).abs().max())
+    finite = right[right.isfinite()]
+    scale = float(finite.abs().max()) if finite.numel() else 0.0
+    if tolerance == 0.0:
+        return float("inf"), error
+    return error / max(tolerance * scale, 1e-300), error
+
+
+def _tolerance(a: Any, b: Any) -> float:
+    """The wider of the two dtypes' tolerances; 0 for integers, which must be equal."""
+    return max(_TOLERANCE.get(dtype_name(one), 0.0) for one in (a, b))

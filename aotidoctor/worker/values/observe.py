@@ -1,0 +1,63 @@
+"""Part of job ``run``: one call of the model with every kernel's values followed, and compared where a reference is.
+
+Part of the result, ``watch``: ``calls`` (see ``watch.ValueWatch``), ``outputs`` (``path`` and ``from``, the number of
+the call that wrote it), ``notes``, ``problem`` (why there is nothing, else None), ``compared`` (with a reference?),
+``decomposition_differs``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotidoctor.worker.call import Call
+from aotidoctor.worker.channel import Channel
+from aotidoctor.worker.hooks import HooksUnavailableError
+from aotidoctor.worker.leaves import tensors, walk
+from aotidoctor.worker.load import LoadedModel
+from aotidoctor.worker.values.candidates import Candidates, gather
+from aotidoctor.worker.values.watch import ValueWatch
+
+
+def watch_call(model: LoadedModel, call: Call, payload: dict[str, Any], channel: Channel) -> None:
+    """Call the model once, watched; the facts go over the channel also when it dies on the way."""
+    if model.directory is None:
+        channel.put(watch={"problem": "it is not known where the package was unpacked"})
+        return
+    candidates, notes = _candidates(payload, call, channel)
+    watch = ValueWatch(model.directory, candidates.closest if candidates is not None else None)
+    try:
+        watch.start()
+    except (HooksUnavailableError, OSError) as error:
+        channel.put(watch={"problem": str(error)})
+        return
+    channel.enter("run1")
+    result = model(*call.args, **call.kwargs)
+    watch.stop()
+    channel.enter("scan")
+    leaves = tensors(list(walk(result, "result")))
+    channel.put(
+        watch={
+            "problem": None,
+            "calls": watch.calls,
+            "left_out": watch.left_out,
+            "outputs": [{"path": path, "from": watch.writer(leaf)} for path, leaf in leaves],
+            "notes": [*notes, *watch.problems[:10]],
+            "compared": candidates is not None,
+            "decomposition_differs": candidates is not None and candidates.decomposition_differs,
+        }
+    )
+
+
+def _candidates(payload: dict[str, Any], call: Call, channel: Channel) -> tuple[Candidates | None, list[str]]:
+    """The reference's values; None where none was given, or it cannot be run node by node."""
+    spec = (payload.get("watch") or {}).get("reference")
+    if not spec or str(spec).rpartition(":")[0].endswith(".py"):
+        return None, []
+    import torch
+
+    channel.enter("reference")
+    try:
+        found = gather(torch.export.load(str(channel.user_cwd / spec)), call)
+    except Exception as error:
+        return None, [f"the reference was not run node by node: {type(error).__name__}: {error}"]
+    return found, found.notes
