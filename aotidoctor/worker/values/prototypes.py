@@ -19,10 +19,10 @@ _HEADERS = ("aoti_torch/c", "aoti_torch/generated")
 class Parameter:
     """Parameter number ``position`` from 0.
 
-    ``kind``: ``handle``, ``handles`` (pointer to handles), ``pointer``, ``integer`` or ``float``. ``word`` is its number
-    among the integer arguments, None for a floating-point one. ``count`` is the word that holds the length of a list of
-    handles; without one it is a single handle that may be absent. ``depth`` is 2 for a list of pointers to handles.
-    ``written`` tells whether the function writes through it: a result, an out tensor, a pointer that is not const.
+    ``kind``: ``handle``, ``handles`` (pointer to handles), ``pointer``, ``integer`` or ``float``. ``word`` is its
+    number among the integer arguments, None for a floating-point one. ``count`` is the word that holds the length of a
+    list of handles; without one it is a single handle that may be absent. ``depth`` is 2 for a list of pointers to
+    handles. ``written`` tells whether the function writes through it: a result, an out tensor, no pointer to const.
     """
 
     name: str
