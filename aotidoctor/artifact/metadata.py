@@ -78,4 +78,13 @@ def _extern_node(value: JsonValue) -> ExternNode:
         argument_names=tuple(as_text(item.get("name")) for item in inputs),
         argument_kinds=tuple(argument_kind(item.get("arg")) for item in inputs),
         output_kinds=tuple(argument_kind(item) for item in as_list(node.get("outputs"))),
+        output_names=tuple(name for item in as_list(node.get("outputs")) for name in _tensor_names(item)),
     )
+
+
+def _tensor_names(output: JsonValue) -> list[str]:
+    """Names of the tensors in one output: of ``as_tensor``, ``as_tensors`` or ``as_optional_tensor``."""
+    union = as_object(output)
+    inner = as_object(union.get("as_optional_tensor")) or union
+    found = [inner.get("as_tensor"), *as_list(inner.get("as_tensors"))]
+    return [as_text(as_object(item).get("name")) for item in found if item is not None]

@@ -118,13 +118,17 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternNode:
-    """One proxy-executor node of ``<hash>.wrapper.json``: a custom or unshimmed operator call."""
+    """One proxy-executor node of ``<hash>.wrapper.json``: a custom or unshimmed operator call.
+
+    ``output_names`` are the wrapper's names for the tensors that come back, those of lists included.
+    """
 
     name: str
     target: str
     argument_names: tuple[str, ...] = ()
     argument_kinds: tuple[str, ...] = ()
     output_kinds: tuple[str, ...] = ()
+    output_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
