@@ -55,7 +55,7 @@ class Candidates:
             self.by_size[int(node.value.numel())].append(node)
 
     def closest(self, tensor: Any) -> dict[str, Any]:
-        """``matches`` (a node), ``target``, ``where``, ``error`` (largest difference), ``agrees``; empty without nodes."""
+        """``matches`` (a node), ``target``, ``where``, ``error`` (how far off), ``agrees``; empty without nodes."""
         import torch
 
         nodes = self.by_size.get(int(tensor.numel()), [])
