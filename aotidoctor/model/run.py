@@ -18,6 +18,7 @@ class Request:
     ``env`` holds changes only (None unsets). ``fresh`` asks for a new interpreter; otherwise the runner may fork the
     warm worker. ``timeout`` in seconds of wall clock, ``memory_limit`` in bytes of address space. ``debugger`` asks for
     native stacks: a debugger watches the child and tells where it died, or where it was when its time was up.
+    ``stacks`` asks for the second only: no debugger is near while the child runs.
     """
 
     probe: str
@@ -29,6 +30,7 @@ class Request:
     memory_limit: int | None = None
     purpose: str = ""
     debugger: bool = False
+    stacks: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,11 +88,13 @@ class ChildError:
 class Outcome:
     """What one child run gave.
 
-    ``stage`` is the last stage the worker entered: ``start``, ``import``, ``setup``, ``inputs``, ``load``, ``run1``,
-    ``run2``..., ``scan``, ``done``. ``stages`` maps each finished stage to its seconds. ``result`` is the job's JSON
-    (empty when it never got there). Tails are the last 16 KiB, decoded with replacement; ``*_bytes`` are full sizes.
+    ``stage`` is the last stage the worker entered: ``start``, ``import``, ``attach``, ``setup``, ``inputs``, ``load``,
+    ``run1``, ``run2``..., ``scan``, ``done``. ``stages`` maps each finished stage to its seconds. ``result`` is the
+    job's JSON (empty when it never got there). Tails are the last 16 KiB, decoded with replacement; ``*_bytes`` are
+    full sizes.
     ``trace`` are the compiled calls it made, None where none were asked for. ``debugger_output`` is what the debugger
-    printed, ``debugger_problem`` why there was none (None when there was one or none was asked for).
+    printed, in sections (``=== name``), and at a time limit what /proc says of the threads; ``debugger_problem`` is why
+    there was no debugger (None when there was one or none was asked for).
     """
 
     id: str

@@ -23,6 +23,7 @@ from aotidoctor.model.run import ChildError, NotStarted, Outcome, Request
 from aotidoctor.runner.ending import End, classify
 from aotidoctor.runner.lost import ZygoteLostError
 from aotidoctor.runner.memory import oom_kills, risen
+from aotidoctor.runner.native import Native
 from aotidoctor.runner.output import Output
 from aotidoctor.runner.places import RunDir, make_run_dir, make_work_dir, remove_tree
 from aotidoctor.runner.process import kill_all, undisturbed
@@ -49,6 +50,7 @@ class Pending:
     request: Request
     run_dir: RunDir
     child: Child
+    native: Native
     oom_before: dict[str, int]
     began: float = field(default_factory=time.monotonic)
     buried: bool = False
@@ -123,7 +125,10 @@ class Runner:
             run_dir = make_run_dir(self._work_dir or Path(), run_id, tmp_base)
             before = oom_kills()
             child = launcher.launch(request, run_dir)
-            pending = Pending(id=run_id, request=request, run_dir=run_dir, child=child, oom_before=before)
+            native = Native(request, run_dir, self._environ.get("PATH"))
+            pending = Pending(
+                id=run_id, request=request, run_dir=run_dir, child=child, native=native, oom_before=before
+            )
         except (OSError, ZygoteLostError) as error:
             return _not_started(run_id, request, error)
         finally:
@@ -147,10 +152,14 @@ class Runner:
                 on_stage=None if on_event is None else lambda stage: on_event(pending.id, stage),
             )
             told = None
+            if limit is not None and pending.native.was_dying(pending.child.watch):
+                limit = None
             if limit is not None:
                 # Before the stacks: their signal may wake the child up, and what it does then is not its own doing.
                 told = read_channel(channel)
+                pending.native.look(pending.child.watch.pid)
                 dump_stacks(pending.child.watch)
+            pending.native.finish()
             end = _bury(pending, limit)
             return _outcome(pending, end, told or read_channel(channel), stdout, stderr)
         finally:
@@ -196,6 +205,7 @@ def _bury(pending: Pending, limit: float | None) -> End:
     """Kill all that is left of a run and take the wait status. A process that nothing can kill is left alone."""
     child = pending.child
     kill_all(child.watch.pid, pending.run_dir.token)
+    pending.native.close()
     status = peak = None
     if child.watch.wait(_UNKILLABLE_AFTER):
         # When the warm worker died, its children died with it and nobody knows how.
@@ -226,6 +236,8 @@ def _outcome(pending: Pending, end: End, readout: Readout, stdout: Output, stder
         forked=pending.child.forked,
         peak_rss=end.peak_rss,
         trace=trace,
+        debugger_output=pending.native.output,
+        debugger_problem=pending.native.problem,
     )
 
 

@@ -13,7 +13,7 @@ from aotidoctor.runner.readout import read_channel
 
 _LOOK_EVERY = 0.1
 _STACKS_SIGNAL = signal.SIGRTMAX - 3
-_BEFORE_WORK = frozenset({"start", "import"})
+_BEFORE_WORK = frozenset({"start", "import", "attach"})
 
 
 def wait_for_end(
