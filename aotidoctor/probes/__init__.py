@@ -11,6 +11,7 @@ from aotidoctor.probes import (
     custom_ops,
     growth,
     loaded_weights,
+    malloc_checks,
     memory_fill,
     mutation,
     plain_run,
@@ -18,7 +19,7 @@ from aotidoctor.probes import (
     threads,
     values,
 )
-from aotidoctor.probes.probe import History, Probe, Reuse, succeeded
+from aotidoctor.probes.probe import History, Plan, Probe, Reuse, succeeded
 
 PROBES: tuple[Probe, ...] = (
     plain_run.PROBE,
@@ -34,7 +35,8 @@ PROBES: tuple[Probe, ...] = (
     cuda_no_caching.PROBE,
     reference.PROBE,
     growth.PROBE,
+    malloc_checks.PROBE,
     cpp_stack.PROBE,
 )
 
-__all__ = ["PROBES", "History", "Probe", "Reuse", "succeeded"]
+__all__ = ["PROBES", "History", "Plan", "Probe", "Reuse", "succeeded"]

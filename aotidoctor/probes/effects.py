@@ -13,13 +13,18 @@ from aotidoctor.probes.symptoms import RAISED_FROM, recognise
 
 Effect = tuple[bool | None, str]
 
+# They act together, or not at all: judged as one.
+HEAP_CHECKS = ("LD_PRELOAD", "MALLOC_CHECK_", "MALLOC_PERTURB_")
+
 
 def with_effect(case: Case, outcome: Outcome) -> Outcome:
     """The outcome, told whether what its request changed against the plain run acted."""
     if isinstance(outcome.ending, NotStarted):
         return replace(outcome, took_effect=False, took_effect_why="the child did not start")
-    effects = [_variable(case, outcome, name) for name in outcome.request.env]
     payload = outcome.request.payload
+    effects = [_variable(case, outcome, name) for name in outcome.request.env if name not in HEAP_CHECKS]
+    if payload.get("heap_checks"):
+        effects.append(_heap_checks(outcome))
     if payload.get("perturb") is not None:
         effects.append(_filled(outcome.result.get("memory_filled")))
     if payload.get("threads") is not None:
@@ -62,6 +67,18 @@ def _input_checks(case: Case, outcome: Outcome) -> Effect:
     if not outcome.stage.startswith(("run", "scan", "unload", "reference", "done")):
         return False, f"the run ended in {outcome.stage}, before the first call reads it"
     return (True, "compiled in and read at the first call") if compiled_in else (None, "the library does not tell")
+
+
+def _heap_checks(outcome: Outcome) -> Effect:
+    """Before glibc 2.34 nothing is preloaded, and the variable is all there is to see."""
+    loaded, seen = outcome.result.get("heap_checks"), outcome.result.get("env_took_effect")
+    if loaded is None or not isinstance(seen, dict):
+        return None, "the child ended before it could tell"
+    if seen.get("MALLOC_CHECK_") is not True:
+        return False, "the C library does not see MALLOC_CHECK_"
+    if "LD_PRELOAD" in outcome.request.env and loaded is not True:
+        return False, "libc_malloc_debug.so.0 could not be preloaded"
+    return True, "the C library checks each block that is freed"
 
 
 def _filled(value: JsonValue) -> Effect:

@@ -76,3 +76,8 @@ def fill_new_memory(byte: int) -> bool:
     libc = ctypes.CDLL(None)
     threshold = libc.mallopt(_M_MMAP_THRESHOLD, 32 * 1024 * 1024)
     return bool(threshold) and bool(libc.mallopt(_M_PERTURB, byte ^ 0xFF))
+
+
+def heap_checks_loaded() -> bool:
+    """Whether glibc's debugging allocator is in this process; it is preloaded or not at all."""
+    return "libc_malloc_debug" in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")

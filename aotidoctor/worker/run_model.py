@@ -14,7 +14,7 @@ from aotidoctor.worker import treat
 from aotidoctor.worker.call import Call, read_call
 from aotidoctor.worker.calls import make_calls
 from aotidoctor.worker.channel import Channel
-from aotidoctor.worker.limits import fill_new_memory
+from aotidoctor.worker.limits import fill_new_memory, heap_checks_loaded
 from aotidoctor.worker.load import LoadedModel, load_model, model_names
 from aotidoctor.worker.setup_module import after_load, load_setup
 from aotidoctor.worker.weights import describe_given
@@ -23,6 +23,8 @@ from aotidoctor.worker.weights import describe_given
 def run(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     """Do it. The parts of the result are described where they are made: ``calls``, ``weights``, ``reference``, here."""
     payload, applied = treat.prepare(payload, channel)
+    if payload.get("heap_checks"):
+        channel.put(heap_checks=heap_checks_loaded())
     module = load_setup(payload, channel)
     _threads(payload, channel)
     call = _inputs(payload, channel, applied)

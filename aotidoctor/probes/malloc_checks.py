@@ -1,0 +1,227 @@
+"""Which call damages the heap?
+
+What it does
+    Repeats a crash that smells of a damaged heap in a new interpreter with the C library's own checks switched on
+    (MALLOC_CHECK_=3 and MALLOC_PERTURB_; from glibc 2.34 on they are in libc_malloc_debug.so.0, which is preloaded).
+    Every block then ends in a mark that is looked at when the block is freed, and the calls of the compiled code are
+    traced.
+
+Why it matters
+    A write past the end of a block kills whoever uses the neighbouring block next: another operator, the next call,
+    the unloading. With the checks the process ends where the damaged block is freed, which is most often in the guilty
+    call itself.
+
+Example:
+    zoopy::scale: observed SIGABRT in run1, expected SIGABRT in run2 as without the checks
+
+When it is wrong
+    A block that is kept is looked at when it is freed, which may be long after the damage: the call that is named is
+    where the damage was found. Code that brings its own allocator (jemalloc, mimalloc) is not checked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, RunSource, Severity
+from aotidoctor.model.run import JsonObject, Outcome, Request
+from aotidoctor.model.trace import CallKind, TracedCall
+from aotidoctor.probes.payload import device_of, run_request
+from aotidoctor.probes.plain_run import read_ending
+from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+
+CODE, NAME = "AD-RUN-014", "malloc_checks"
+LIBRARY = "libc_malloc_debug.so.0"
+# New memory holds 0x5a, freed memory 0xa5.
+PERTURB = "165"
+# From this version on the checks are in a library of their own.
+SPLIT = (2, 34)
+SIGNALS = ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGTRAP")
+# Stages before the first call, in order.
+EARLY = ("start", "import", "setup", "inputs", "load", "trace", "after_load", "constants")
+# Runs that may have died of it, the first of the ladder first.
+SUSPECTS = ("plain_run", "again", "memory_fill", "growth")
+# An allocator that replaces the C library's takes the blocks out of sight.
+OTHER_ALLOCATORS = re.compile(r"jemalloc|tcmalloc|mimalloc|hoard|scudo")
+
+
+def plan(case: Case, history: History) -> Request | NotChecked:
+    """Asked when a run was killed late, now and then, or with the words of a damaged heap."""
+    base = _base(history)
+    if base is None:
+        return unasked(CODE, NAME, "no run ended as one with a damaged heap would")
+    if history.errors("AD-IN", "AD-HOST", "AD-ART", "AD-LOAD") or history.has("AD-RUN-006", "heals"):
+        return unasked(CODE, NAME, "another finding already explains the crash")
+    missing = _unavailable(case)
+    if missing is not None:
+        return unasked(CODE, NAME, missing)
+    changed = base.request.payload
+    request = run_request(case, NAME, "with the C library's heap checks", heap_checks=True, trace=True)
+    same: JsonObject = {name: changed[name] for name in ("calls", "observe") if name in changed}
+    return replace(request, fresh=True, env=_environment(case), payload={**request.payload, **same})
+
+
+def _base(history: History) -> Outcome | None:
+    """The run that died, if its death looks like one of a damaged heap."""
+    for probe in SUSPECTS:
+        outcome = history.outcomes.get(probe)
+        if outcome is not None and not succeeded(outcome):
+            return outcome if _suspicious(history, outcome) else None
+    return None
+
+
+def _suspicious(history: History, outcome: Outcome) -> bool:
+    died = [
+        item.facts for item in history.findings if isinstance(item.source, RunSource) and item.source.run == outcome.id
+    ]
+    facts = next((one for one in died if one.get("signal") in SIGNALS), None)
+    if facts is None:
+        return False
+    late = outcome.stage not in (*EARLY, "run1") or outcome.stage in ("after_load", "constants")
+    words = facts.get("symptom") == "heap-corruption"
+    in_allocator = any(item.facts.get("in_allocator") is True for item in history.findings)
+    return late or words or in_allocator or history.has("AD-RUN-002", "flaky")
+
+
+def _unavailable(case: Case) -> str | None:
+    host = case.host
+    if host.system != "Linux" or host.glibc is None:
+        return "the C library here has no such checks (glibc has them)"
+    if device_of(case) != "cpu":
+        return "device memory does not come from malloc"
+    found = OTHER_ALLOCATORS.search(host.environment.get("LD_PRELOAD", ""))
+    return f"{found[0]} is preloaded in place of the C library's allocator" if found is not None else None
+
+
+def _environment(case: Case) -> dict[str, str | None]:
+    checks: dict[str, str | None] = {"MALLOC_CHECK_": "3", "MALLOC_PERTURB_": PERTURB}
+    if _version(case.host.glibc) < SPLIT:
+        return checks
+    preloaded = case.host.environment.get("LD_PRELOAD")
+    return {**checks, "LD_PRELOAD": f"{LIBRARY}:{preloaded}" if preloaded else LIBRARY}
+
+
+def _version(text: str | None) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", text or "")[:2])
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """One finding: moved, same, later, heals or unavailable."""
+    if outcome.took_effect is False:
+        return [_unavailable_finding(outcome)]
+    base = _base(history) or history.outcomes["plain_run"]
+    if succeeded(outcome):
+        return [_healed(base, outcome)]
+    ending = read_ending(CODE, case, outcome)
+    place = _place(case, outcome)
+    traced = history.outcomes.get("call_trace")
+    kind = _moved(base, outcome, traced if traced is not None and not succeeded(traced) else base)
+    known = place.subject is not None
+    return [
+        evidence(
+            CODE,
+            kind,
+            Severity.ERROR if known or kind == "moved" else Severity.INFO,
+            outcome,
+            subject=place.subject,
+            observed=f"{ending.observed} in {outcome.stage}{place.words}",
+            expected=f"the end in {base.stage} as without the checks",
+            stream="stderr",
+            facts={**ending.facts, **place.facts, "plain_stage": base.stage, **_loaded(base)},
+        )
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """The compiled call in which, or after which, the damage was found."""
+
+    subject: str | None
+    words: str
+    facts: dict[str, FactValue]
+
+
+def _place(case: Case, outcome: Outcome) -> _Place:
+    """The last computing call, by the operator's name where it is one of an operator."""
+    calls = outcome.trace.calls if outcome.trace is not None else ()
+    computing = [call for call in calls if call.kind is not CallKind.RUNTIME]
+    if not outcome.stage.startswith("run") or not computing:
+        op = _only_op(case) if outcome.stage.startswith("run") else None
+        return _Place(subject=op, words="", facts={"call_kind": "custom" if op else None, "inside": None})
+    last = computing[-1]
+    inside = calls[-1] is last
+    name = _name(case, last)
+    return _Place(
+        subject=name,
+        words=f", {'inside' if inside else 'after'} {name}",
+        facts={"call_kind": last.kind.value, "inside": inside, "symbol": calls[-1].symbol, "calls": len(computing)},
+    )
+
+
+def _name(case: Case, call: TracedCall) -> str:
+    nodes = case.model.extern_nodes if case.model is not None else ()
+    if call.kind is CallKind.CUSTOM and 0 <= call.argument < len(nodes):
+        return nodes[call.argument].target
+    return call.symbol
+
+
+def _only_op(case: Case) -> str | None:
+    ops = case.contract.custom_ops if case.contract is not None else ()
+    return ops[0] if len(ops) == 1 else None
+
+
+def _moved(base: Outcome, outcome: Outcome, traced: Outcome) -> str:
+    """``moved`` for an earlier end than without the checks, ``same``, ``later``."""
+    before, now = _position(base), _position(outcome)
+    if before == now and traced.stage == outcome.stage and traced.trace is not None and outcome.trace is not None:
+        before, now = (*before, traced.trace.total), (*now, outcome.trace.total)
+    return "same" if before == now else "moved" if now < before else "later"
+
+
+def _position(outcome: Outcome) -> tuple[int, ...]:
+    """How far a run came: its phase, the number of calls it began, and whether the last was being looked at."""
+    calls = sum(name.startswith("run") for name in {*outcome.stages, outcome.stage})
+    looking = outcome.stage == "scan"
+    if calls and (looking or outcome.stage.startswith("run")):
+        return (1, calls, int(looking))
+    return (2, calls, 0) if calls else (0, 0, EARLY.index(outcome.stage) if outcome.stage in EARLY else 0)
+
+
+def _loaded(base: Outcome) -> dict[str, FactValue]:
+    return {"loaded_constants": bool(base.result.get("loaded_constants"))}
+
+
+def _healed(base: Outcome, outcome: Outcome) -> Evidence:
+    return evidence(
+        CODE,
+        "heals",
+        Severity.INFO,
+        outcome,
+        observed="no failure, and no damaged block was freed",
+        expected=f"the end in {base.stage} as without the checks",
+        facts={"plain_stage": base.stage},
+    )
+
+
+def _unavailable_finding(outcome: Outcome) -> Evidence:
+    return evidence(
+        CODE,
+        "unavailable",
+        Severity.INFO,
+        outcome,
+        observed=f"{outcome.took_effect_why}; {LIBRARY} is part of libc6 on Debian, elsewhere of glibc or glibc-utils",
+        expected="heap checks",
+    )
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="which call damages the heap?",
+    asked_when="when a run was killed late, now and then, or with the words of a damaged heap",
+    plan=plan,
+    read=read,
+)

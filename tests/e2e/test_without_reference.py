@@ -1,0 +1,61 @@
+"""Methods that need nothing but the package and its inputs, each on a real package: what they find, and what they name."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from foundry.cases import Case, Kit, called
+from foundry.ops import python_op
+
+pytestmark = pytest.mark.torch
+
+SECONDS = 240
+# 500 bytes are there. One too many in the first call, which glibc does not notice; 601 in the second, which it does.
+GROWING_OVERRUN = """global CALLS
+    buffer = torch.empty(125)
+    ctypes.memset(buffer.data_ptr(), 0x41, 501 + 600 * CALLS)
+    del buffer
+    CALLS += 1
+    return x * factor
+
+
+import ctypes
+
+CALLS = 0"""
+
+
+def examine(case: Case, kit: Kit, where: Path, *options: str) -> dict:
+    """The report of ``aotidoctor run`` on the case."""
+    call = case.make(kit, where)
+    command = [sys.executable, "-m", "aotidoctor", "run", *call.arguments(), "--format", "json", *options]
+    environment = {**os.environ, **call.env}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment, check=False)
+    return json.loads(done.stdout)
+
+
+def found(report: dict, code: str) -> dict:
+    return next(item for item in report["findings"] if item["code"] == code)
+
+
+def glibc() -> bool:
+    try:
+        return (os.confstr("CS_GNU_LIBC_VERSION") or "").startswith("glibc")
+    except (ValueError, OSError):
+        return False
+
+
+@pytest.mark.skipif(not glibc(), reason="the heap checks are those of glibc")
+def test_heap_checks_move_the_abort_to_the_guilty_call(packages: Kit, case_dir: Path) -> None:
+    case = called("late", "scale", "custom-op-crash", setup=python_op(body=GROWING_OVERRUN))
+    report = examine(case, packages, case_dir)
+    assert found(report, "AD-RUN-001")["facts"]["stage"] == "run2", report["findings"]
+    item = found(report, "AD-RUN-014")
+    assert (item["kind"], item["subject"]) == ("moved", "zoopy::scale"), item
+    assert (item["facts"]["stage"], item["facts"]["call_kind"], item["facts"]["inside"]) == ("run1", "custom", True)
+    first = report["diagnoses"][0]
+    assert (first["cause"], first["subject"]) == ("custom-op-crash", "zoopy::scale")
