@@ -1,0 +1,181 @@
+"""Search the step of the compiler that makes the wrong numbers, one compile and one call per question.
+
+What is asked next is decided in ``localize.compiler_steps``; here the questions are put to children, within the budget,
+and every answer is written down at once, so that an interrupted search goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass, field
+
+from aotidoctor.climb import Climb
+from aotidoctor.compile_cache import CompileCache, key_of, open_cache
+from aotidoctor.ladder import plan_of, succeeded
+from aotidoctor.localize.compiler_steps import (
+    BAD,
+    FAILED,
+    GOOD,
+    Found,
+    NotFound,
+    Question,
+    Step,
+    next_question,
+)
+from aotidoctor.model.event import Event, EventKind
+from aotidoctor.model.evidence import FactValue, NotChecked
+from aotidoctor.model.run import Exited, JsonObject, Outcome, Request
+from aotidoctor.probes import compiler_bisect, recompiled
+from aotidoctor.probes.compiler_bisect import WORDS
+from aotidoctor.recompilation import Recompiled, compile_now, guarded, say_why, target_of, tell
+
+# Of a compile's usual time; one that would be cut short answers nothing.
+MARGIN = 1.3
+_OVERLOAD = re.compile(r"<OpOverload\(op='(?P<op>[\w.]+)', overload='(?P<overload>\w+)'\)>")
+
+
+@dataclass(slots=True, kw_only=True)
+class Search:
+    """A search under way. ``answers`` are those of earlier calls as well; ``last`` is the run that answered last."""
+
+    made: Recompiled
+    compile: Request
+    key: str
+    answers: dict[str, str]
+    last: Outcome
+    runs: dict[str, str] = field(default_factory=dict)
+    asked: int = 0
+    seconds: float = 0.0
+
+
+def bisect(climb: Climb, made: Recompiled | None, cache: CompileCache | None = None) -> None:
+    """Search, if a wrong package was made here and the time for it was given; adds its finding."""
+    if made is not None:
+        guarded(climb, compiler_bisect.PROBE, lambda: _bisect(climb, made, cache or open_cache()))
+
+
+def _bisect(climb: Climb, made: Recompiled, cache: CompileCache) -> None:
+    plan = plan_of(compiler_bisect.PROBE, climb)
+    if not isinstance(plan, Request):
+        say_why(climb, plan)
+        return
+    key = key_of(made.key, climb.case.generated, files=(climb.case.inputs_path,))
+    search = Search(
+        made=made,
+        compile=plan,
+        key=key,
+        answers=cache.answers(key),
+        last=climb.outcomes[recompiled.NAME],
+    )
+    while isinstance(step := next_question(made.steps, search.answers), Question):
+        reason = _ask(climb, cache, search, step)
+        if reason is not None:
+            left = (step.of - step.done) * made.seconds
+            climb.add([compiler_bisect.unfinished(search.last, _text(step), step.done, step.of, left)])
+            climb.not_checked.append(_not_checked(f"{reason}; the same command goes on from here"))
+            return
+    match step:
+        case Found():
+            climb.add([compiler_bisect.found(search.last, _facts(search, step))])
+        case NotFound():
+            climb.add([compiler_bisect.not_found(search.last, step.tried, step.failed, search.asked)])
+
+
+def _ask(climb: Climb, cache: CompileCache, search: Search, question: Question) -> str | None:
+    """Put one question; why it was not answered, or None."""
+    if climb.deadline is not None and climb.deadline - time.monotonic() < MARGIN * search.made.seconds:
+        return "the time budget is too short for another compile"
+    began = time.monotonic()
+    climb.on_event(Event(kind=EventKind.PROBE_START, name=_name(question)))
+    answer = _answer(climb, cache, search, question)
+    if answer not in (GOOD, BAD, FAILED):
+        return answer
+    search.asked += 1
+    search.seconds += time.monotonic() - began
+    search.answers[question.key] = answer
+    search.runs[question.key] = search.last.id
+    cache.remember(search.key, search.answers)
+    tell(climb, _name(question), time.monotonic() - began, f"{_text(question)}: {answer}", ok=answer == GOOD)
+    return None
+
+
+def _answer(climb: Climb, cache: CompileCache, search: Search, question: Question) -> str:
+    """``good``, ``bad``, ``failed``, or why there is no answer."""
+    switch: JsonObject = {"backend": question.backend, "subsystem": question.subsystem, "max": question.max}
+    payload: JsonObject = {**search.compile.payload, "bisect": switch}
+    request = Request(
+        probe=compiler_bisect.NAME,
+        job=search.compile.job,
+        payload=payload,
+        timeout=search.compile.timeout,
+        purpose=_text(question),
+    )
+    compiled = compile_now(climb, cache, request, f"{search.key}-step")
+    if not isinstance(compiled, Outcome):
+        return compiled
+    package = target_of(compiled)
+    try:
+        if not isinstance(compiled.ending, Exited):
+            return "a compile did not come to its end"
+        search.last = compiled
+        return _call(climb, search, str(package), _text(question)) if succeeded(compiled) else FAILED
+    finally:
+        cache.discard(package, headers=not isinstance(compiled.ending, Exited))
+
+
+def _call(climb: Climb, search: Search, package: str, purpose: str) -> str:
+    ran = climb.run(recompiled.comparison_request(climb.case, compiler_bisect.NAME, package, purpose))
+    if ran is None:
+        return climb.refusal()
+    search.last = ran
+    verdict = recompiled.verdict_of(ran)
+    return FAILED if verdict is None else GOOD if verdict else BAD
+
+
+def _facts(search: Search, found: Found) -> dict[str, FactValue]:
+    culprit = found.steps[-1]
+    variables = (
+        f"TORCH_BISECT_BACKEND={found.backend} TORCH_BISECT_SUBSYSTEM={found.subsystem} "
+        f"TORCH_BISECT_MAX={found.heals_at}"
+    )
+    operator = operator_of(culprit)
+    own = f"program.run_decompositions({{torch.ops.{operator}: your_own}})"
+    return {
+        "name": " or ".join(dict.fromkeys(operator_of(step) for step in found.steps)),
+        "node": culprit.name if culprit.target is not None else None,
+        "backend": found.backend,
+        "subsystem": found.subsystem,
+        "number": found.number + 1,
+        "steps": len(search.made.steps[found.subsystem]),
+        "max": found.heals_at,
+        "where": culprit.where,
+        "workaround": own if found.subsystem == "decomposition" else variables,
+        "runs": search.asked,
+        "answers": len(search.answers),
+        "seconds": round(search.seconds, 1),
+        "good_run": search.runs.get(f"{found.subsystem}:{found.heals_at}"),
+        "bad_run": search.runs.get(f"{found.subsystem}:{found.number}"),
+    }
+
+
+def operator_of(step: Step) -> str:
+    """The operator of a lowering or decomposition, as ``torch.ops`` spells it; the name of a pass."""
+    if step.target is not None:
+        return step.target
+    overload = _OVERLOAD.fullmatch(step.name)
+    return f"{overload['op']}.{overload['overload']}" if overload is not None else step.name
+
+
+def _name(question: Question) -> str:
+    return f"bisect {WORDS[question.subsystem]} {question.done + 1}/{question.of}"
+
+
+def _text(question: Question) -> str:
+    kept = question.max + 1
+    of = f"{question.steps} {question.subsystem}"
+    return f"none of {of}" if kept == 0 else f"the first {kept} of {of}"
+
+
+def _not_checked(reason: str) -> NotChecked:
+    return NotChecked(code=compiler_bisect.CODE, name=compiler_bisect.NAME, reason=reason)

@@ -1,0 +1,117 @@
+"""Which step of the compiler makes the wrong numbers?
+
+What it does
+    Compiles the exported program again and again with part of the compiler turned off by its own switch
+    (TORCH_BISECT_BACKEND, TORCH_BISECT_SUBSYSTEM, TORCH_BISECT_MAX), first each stage as a whole, from the last to the
+    first, then by halves within the stage that heals, until one lowering, decomposition or graph pass is left. Every
+    answer is kept below $XDG_CACHE_HOME/aotidoctor, so that the next call goes on where this one stopped.
+
+Why it matters
+    A report to the compiler's authors needs the operator, and the number that heals is a remedy until it is fixed.
+
+Example
+    aten.exp.default: observed wrong with lowering 3 of 10 on, right with it off, expected right numbers with all on
+
+When it is wrong
+    A lowering named here may only bring out a fault elsewhere: with it off, its neighbours are compiled otherwise, too.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.run import Outcome, Request
+from aotidoctor.probes.probe import History, Probe, evidence, unasked
+from aotidoctor.probes.recompiled import CODE as RECOMPILED
+from aotidoctor.probes.recompiled import compile_request, read_compile
+
+CODE, NAME = "AD-RUN-018", "compiler_bisect"
+WORDS = {
+    "lowerings": "lowering",
+    "decomposition": "decomposition",
+    "post_grad_passes": "post-grad pass",
+    "joint_graph_passes": "joint-graph pass",
+    "pre_grad_passes": "pre-grad pass",
+}
+
+
+def plan(case: Case, history: History) -> Request | NotChecked:
+    """A compile with part of the compiler off (which, is for the search to say), where the time for many was given."""
+    if not history.has(RECOMPILED, "differs"):
+        return unasked(CODE, NAME, "the compiler of this host was not found to make the wrong numbers")
+    if not case.options.localize and case.options.budget is None:
+        return unasked(CODE, NAME, f"many compiles: `{_command(case)}` does it{_estimate(history)}")
+    return compile_request(case, NAME, "part of the compiler off", provenance=False)
+
+
+def _command(case: Case) -> str:
+    words = ["aotidoctor", "localize", case.artifact.path]
+    words += ["--inputs", case.inputs_path] if case.inputs_path else []
+    words += ["--reference", case.options.reference] if case.options.reference else []
+    words += ["--setup", case.options.setup] if case.options.setup else []
+    return shlex.join(words)
+
+
+def _estimate(history: History) -> str:
+    found = next((item.facts.get("bisect_seconds") for item in history.findings if item.code == RECOMPILED), None)
+    return f", in about {found:.0f} s" if isinstance(found, float) else ""
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """What a compile of the search that failed shows; the search itself makes the other findings."""
+    return [read_compile(case, outcome)]
+
+
+def found(outcome: Outcome, facts: Mapping[str, FactValue]) -> Evidence:
+    """The step. ``outcome`` is the last run of the search."""
+    word = WORDS.get(str(facts["subsystem"]), str(facts["subsystem"]))
+    return evidence(
+        CODE,
+        "found",
+        Severity.ERROR,
+        outcome,
+        subject=str(facts["name"]),
+        observed=f"wrong with {word} {facts['number']} of {facts['steps']} on, right with it off",
+        expected="right numbers with all of them on",
+        facts={**facts, "word": word},
+    )
+
+
+def not_found(outcome: Outcome, tried: Sequence[str], failed: Sequence[str], runs: int) -> Evidence:
+    """No stage heals it when it is off."""
+    cannot = f"; cannot be turned off: {', '.join(failed)}" if failed else ""
+    return evidence(
+        CODE,
+        "not-found",
+        Severity.INFO,
+        outcome,
+        observed=f"wrong with each stage off ({', '.join(tried) or 'none could be asked'}){cannot}",
+        expected="a stage of the compiler that heals it when it is off",
+        facts={"tried": tuple(tried), "cannot": tuple(failed), "runs": runs},
+    )
+
+
+def unfinished(outcome: Outcome, question: str, done: int, of: int, seconds: float) -> Evidence:
+    """The time was up. The answers are kept."""
+    return evidence(
+        CODE,
+        "unfinished",
+        Severity.INFO,
+        outcome,
+        observed=f"{done} of about {of} questions answered, next {question}: about {seconds:.0f} s more",
+        expected="the step that makes the wrong numbers; the same command goes on from here",
+        facts={"done": done, "of": of, "seconds": round(seconds, 1), "next": question},
+    )
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="which lowering, decomposition or pass of the compiler is wrong?",
+    asked_when="when the compiler of this host makes the same wrong numbers, and --budget or localize allows the time",
+    plan=plan,
+    read=read,
+)

@@ -1,0 +1,186 @@
+"""Does the compiler of this host make the same wrong numbers of the exported program?
+
+What it does
+    Compiles the exported program given with --reference again, in a child, with the compiler and the torch of this
+    host, runs that package on the same inputs and compares it with the exported program. It also compares the generated
+    code of both packages. Packages are kept by content below $XDG_CACHE_HOME/aotidoctor.
+
+Why it matters
+    When the new package is right, this one was made by another compiler or with other settings, from another program,
+    or was damaged afterwards: building it again is the remedy. When it is wrong as well, the fault is in the compiler
+    of this host, where it can be searched for.
+
+Example
+    result: observed wrong when compiled here, too: max |difference| 0.013, expected the reference's outputs
+
+When it is wrong
+    Settings of the original compile that the package does not tell (max_autotune, freezing) are those of this
+    environment. Where kernel names differ, what is seen in the new package need not hold for this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.run import JsonObject, JsonValue, Outcome, Request
+from aotidoctor.probes.payload import device_of, run_request
+from aotidoctor.probes.plain_run import read_ending
+from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.results import objects, outputs, reference, same_outputs
+
+CODE, NAME = "AD-RUN-017", "recompiled"
+COMPARISON = "AD-RUN-011"
+WRONG = ("differs", "nan", "structure", "dtype")
+# Each of these accounts for other numbers than the reference's.
+EXPLAINED = (("AD-RUN-002", "differs"), ("AD-RUN-009", "depends"), (COMPARISON, "weights"))
+# Big models compile for minutes; --budget bounds it for those who want it bounded.
+COMPILE_TIMEOUT_S = 1800.0
+
+
+def plan(case: Case, history: History) -> Request | NotChecked:
+    """The compile, when the package is wrong and nothing but its code can be the reason."""
+    reason = _why_not(case, history)
+    return unasked(CODE, NAME, reason) if reason else compile_request(case, NAME, "the same program, compiled here")
+
+
+def _why_not(case: Case, history: History) -> str | None:
+    if case.options.reference is None:
+        return "no --reference was given"
+    if case.reference is None:
+        return "the reference is no exported program: there is nothing to compile"
+    if not history.has(COMPARISON, *WRONG):
+        return "the package was not found to differ from the reference"
+    if device_of(case) != "cpu":
+        return "packages for a GPU are not compiled again"
+    static = history.errors("AD-IN", "AD-ART", "AD-HOST", "AD-LOAD")
+    if static:
+        return f"{static[0].code} explains wrong numbers already"
+    found = next((code for code, kind in EXPLAINED if history.has(code, kind)), None)
+    return f"{found} explains wrong numbers already" if found else None
+
+
+def compile_request(case: Case, probe: str, purpose: str, **changes: JsonValue) -> Request:
+    """A compile of the reference with the settings that the package tells. Where to is for the caller to add."""
+    payload: JsonObject = {
+        "reference": case.options.reference,
+        "setup": case.options.setup,
+        "custom_op_libraries": list(case.options.custom_op_libraries),
+        "config": settings_of(case),
+        "printer": 0,
+        "provenance": True,
+        "bisect": None,
+    }
+    return Request(
+        probe=probe, job="recompile", payload={**payload, **changes}, timeout=COMPILE_TIMEOUT_S, purpose=purpose
+    )
+
+
+def settings_of(case: Case) -> JsonObject:
+    """Options of the original compile, as far as the package shows them."""
+    settings: JsonObject = {}
+    sources = case.model.kernel_sources.values() if case.model is not None else ()
+    if any("CppMicroGemm" in text or "micro_gemm" in text for text in sources):
+        settings["max_autotune"] = True
+    isa = {flag.lower() for flag in (case.contract.needs.isa if case.contract is not None else ())}
+    if "avx2" in isa and not any(flag.startswith("avx512") for flag in isa) and "avx512f" in case.host.cpu_flags:
+        settings["cpp.simdlen"] = 256
+    return settings
+
+
+def comparison_request(case: Case, probe: str, package: str, purpose: str) -> Request:
+    """One call of a package that was compiled here, compared with the reference."""
+    request = run_request(
+        case, probe, purpose, calls=1, reference=case.options.reference, observe=["outputs", "values"]
+    )
+    return replace(
+        request, payload={**request.payload, "package": package, "kind": "aoti-package", "model_name": "model"}
+    )
+
+
+def verdict_of(outcome: Outcome) -> bool | None:
+    """Whether a run agreed with its reference; None when it did not get so far."""
+    agrees = reference(outcome).get("agrees") if succeeded(outcome) else None
+    return agrees if isinstance(agrees, bool) else None
+
+
+def read_compile(case: Case, outcome: Outcome) -> Evidence:
+    """What a compile that gave no package shows."""
+    ending = read_ending(CODE, case, outcome)
+    told = ending.observed if outcome.error is None else f"{outcome.error.type}: {_last_line(outcome.error.message)}"
+    return evidence(
+        CODE,
+        "failed",
+        Severity.WARN,
+        outcome,
+        observed=f"the exported program does not compile here: {told}"[:400],
+        expected="a package",
+        facts={"stage": outcome.stage, "error": told[:300]},
+    )
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """One finding: agrees, differs or unavailable."""
+    return [read_with(history, outcome, {})]
+
+
+def read_with(history: History, outcome: Outcome, facts: Mapping[str, FactValue]) -> Evidence:
+    """The same, with facts of the two packages' code."""
+    agrees = verdict_of(outcome)
+    if agrees is None:
+        why = "it gave no outputs to compare" if not succeeded(outcome) else "the reference gave nothing to compare"
+        return evidence(CODE, "unavailable", Severity.WARN, outcome, observed=why, expected="a comparison", facts=facts)
+    if agrees:
+        return evidence(
+            CODE,
+            "agrees",
+            Severity.WARN,
+            outcome,
+            observed=f"right when compiled here{_difference_of_code(facts)}",
+            expected="the same numbers as this package",
+            facts=facts,
+        )
+    worst = max((_distance(item) for item in objects(reference(outcome).get("outputs"))), default=0.0)
+    plain = history.outcomes.get("plain_run")
+    same = plain is not None and same_outputs(outputs(plain, 0), outputs(outcome, 0))
+    return evidence(
+        CODE,
+        "differs",
+        Severity.WARN,
+        outcome,
+        observed=f"wrong when compiled here, too: max |difference| {worst:.3g}{', the same bits' if same else ''}",
+        expected="the reference's outputs",
+        facts={**facts, "max_abs_diff": worst, "same_outputs": same},
+    )
+
+
+def _difference_of_code(facts: Mapping[str, FactValue]) -> str:
+    if facts.get("same_sources") is True:
+        return ", of the same generated code: another C++ compiler, or a damaged package"
+    if facts.get("same_kernels") is False:
+        return f", with other kernels: {facts.get('first_difference')}"
+    return f", with other code: {facts.get('first_difference')}" if facts.get("first_difference") else ""
+
+
+def _distance(item: JsonObject) -> float:
+    value = item.get("max_abs_diff")
+    if isinstance(value, str):
+        return float("inf")
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _last_line(message: str) -> str:
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    return next((line for line in lines if "rror" in line), lines[0] if lines else "")[:300]
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="does the compiler of this host make the same wrong numbers?",
+    asked_when="when the package differs from an exported program and no input, weight or chance explains it",
+    plan=plan,
+    read=read,
+)

@@ -1,0 +1,205 @@
+"""Compile the exported program again, on this host, and see whether that package is right.
+
+A chain of up to two child runs, asked after the ladder: a compile (or a package kept from an earlier call), and one
+call of what it gave, compared with the reference. What is asked when, and what the answers mean, is in
+``probes.recompiled``; what the two packages' code has in common in ``localize.package_code``.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from aotidoctor.artifact import read_artifact
+from aotidoctor.casebook import select_model
+from aotidoctor.climb import Climb
+from aotidoctor.compile_cache import CompileCache, Kept, compiler_of, key_of, open_cache
+from aotidoctor.contract import read_contract
+from aotidoctor.ladder import history_of, plan_of, succeeded
+from aotidoctor.localize.compiler_steps import Step, most_questions
+from aotidoctor.localize.package_code import Comparison, compare_code
+from aotidoctor.model.artifact import ModelEntry
+from aotidoctor.model.contract import Contract
+from aotidoctor.model.event import Event, EventKind
+from aotidoctor.model.evidence import FactValue, NotChecked
+from aotidoctor.model.run import Exited, JsonObject, JsonValue, Outcome, Request
+from aotidoctor.probes import Plan, recompiled
+from aotidoctor.probes.probe import Probe
+from aotidoctor.probes.results import objects
+from aotidoctor.version import __version__
+
+T = TypeVar("T")
+NO_COMPILER = "there is no C++ compiler here: apt-get install g++ (or conda install cxx-compiler)"
+PATIENCE = "compiling; the first time takes half a minute longer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recompiled:
+    """A package that the compiler of this host made of the reference.
+
+    ``kind`` is that of the finding (``agrees``, ``differs``, ``unavailable``); ``seconds`` what the compile took when
+    it was made; ``steps`` what the compiler's switch can turn off, by subsystem; ``key`` the content key.
+    """
+
+    package: str
+    key: str
+    kind: str
+    seconds: float
+    code: Comparison
+    model: ModelEntry | None = None
+    contract: Contract | None = None
+    steps: Mapping[str, tuple[Step, ...]] = field(default_factory=dict)
+
+
+def recompile(climb: Climb, cache: CompileCache | None = None) -> Recompiled | None:
+    """Ask it, if its answer can change the diagnosis; None where there is no such package."""
+    return guarded(climb, recompiled.PROBE, lambda: _recompile(climb, cache or open_cache()))
+
+
+def _recompile(climb: Climb, cache: CompileCache) -> Recompiled | None:
+    probe = recompiled.PROBE
+    plan = plan_of(probe, climb)
+    if not isinstance(plan, Request):
+        say_why(climb, plan)
+        return None
+    climb.on_event(Event(kind=EventKind.PROBE_START, name=f"{probe.name}: {PATIENCE}"))
+    kept = obtain(climb, cache, plan)
+    if kept is None:
+        return None
+    ran = climb.run(recompiled.comparison_request(climb.case, probe.name, str(kept.package), plan.purpose))
+    if ran is None:
+        climb.not_checked.append(NotChecked(code=probe.code, name=probe.name, reason=climb.refusal()))
+        return None
+    climb.outcomes[probe.name] = ran
+    made = _described(climb, kept, key_for(climb, plan) or "")
+    finding = recompiled.read_with(history_of(climb), ran, _facts(made, plan))
+    climb.add([finding])
+    tell(climb, probe.name, ran.seconds + kept.seconds, finding.observed, ok=finding.kind == "agrees")
+    return replace(made, kind=finding.kind)
+
+
+def obtain(climb: Climb, cache: CompileCache, request: Request) -> Kept | None:
+    """The package that ``request`` describes, from the cache or compiled now. What prevents it is told."""
+    key = key_for(climb, request)
+    if key is None:
+        climb.not_checked.append(NotChecked(code=recompiled.CODE, name=request.probe, reason=NO_COMPILER))
+        return None
+    kept = cache.take(key)
+    if kept is not None:
+        return kept
+    made = compile_now(climb, cache, request, key)
+    if not isinstance(made, Outcome):
+        climb.not_checked.append(NotChecked(code=recompiled.CODE, name=request.probe, reason=made))
+        return None
+    if not succeeded(made):
+        climb.add([recompiled.read_compile(climb.case, made)])
+        tell(climb, request.probe, made.seconds, climb.findings[-1].observed, ok=False)
+        cache.discard(target_of(made), headers=not isinstance(made.ending, Exited))
+        return None
+    facts: JsonObject = {"seconds": made.result.get("seconds"), "switchable": made.result.get("switchable")}
+    return cache.commit(key, target_of(made), facts)._replace(seconds=made.seconds)
+
+
+def compile_now(climb: Climb, cache: CompileCache, request: Request, key: str) -> Outcome | str:
+    """Run the compile of ``request``; why not, where it did not begin. The caller takes its folder away."""
+    try:
+        target = cache.begin(key)
+    except OSError as error:
+        return f"nothing can be kept in {cache.root}: {error.strerror or error}"
+    payload: JsonObject = {**request.payload, "target": str(target), "cache": str(cache.compiler)}
+    outcome = climb.run(replace(request, payload=payload))
+    if outcome is None:
+        cache.discard(target, headers=False)
+        return climb.refusal()
+    return outcome
+
+
+def key_for(climb: Climb, request: Request) -> str | None:
+    """The content key of what ``request`` makes; None where there is no compiler to make it with."""
+    host, payload = climb.case.host, request.payload
+    compiler = compiler_of(host.tools)
+    if compiler is None or host.torch is None:
+        return None
+    libraries = climb.case.options.custom_op_libraries
+    machine = f"{host.machine} {' '.join(sorted(host.cpu_flags))} {host.threads}"
+    settings: JsonObject = {name: payload.get(name) for name in ("config", "printer", "provenance", "bisect")}
+    files = (climb.case.options.reference, climb.case.options.setup, *libraries)
+    return key_of(__version__, host.torch.version, host.torch.path, compiler, machine, settings, files=files)
+
+
+def guarded(climb: Climb, probe: Probe, ask: Callable[[], T]) -> T | None:
+    """The ladder's guard: an error of ours, or a cache that fails, costs this question only."""
+    try:
+        return ask()
+    except Exception:  # noqa: BLE001 - as in the ladder
+        reason = f"aotidoctor's own error: {traceback.format_exc(limit=-4)}"
+        climb.not_checked.append(NotChecked(code=probe.code, name=probe.name, reason=reason))
+        return None
+
+
+def say_why(climb: Climb, plan: Plan) -> None:
+    """Keep the reasons of a question that is not asked."""
+    for part in plan if isinstance(plan, tuple) else (plan,):
+        if isinstance(part, NotChecked):
+            climb.not_checked.append(part)
+
+
+def tell(climb: Climb, name: str, seconds: float, verdict: str, *, ok: bool | None) -> None:
+    """One line for whoever watches."""
+    climb.on_event(Event(kind=EventKind.PROBE_END, name=name, seconds=seconds, verdict=verdict, ok=ok))
+
+
+def target_of(outcome: Outcome) -> Path:
+    """Where the compile of ``outcome`` wrote to."""
+    return Path(str(outcome.request.payload["target"]))
+
+
+def steps_of(value: JsonValue) -> dict[str, tuple[Step, ...]]:
+    """The result's ``switchable`` as records."""
+    found = value if isinstance(value, dict) else {}
+    return {name: tuple(map(_step, objects(items))) for name, items in found.items()}
+
+
+def _step(item: JsonObject) -> Step:
+    target, where = item.get("target"), item.get("where")
+    return Step(
+        name=str(item.get("name", "")),
+        target=str(target) if target is not None else None,
+        where=str(where) if where is not None else None,
+    )
+
+
+def _described(climb: Climb, kept: Kept, key: str) -> Recompiled:
+    artifact = read_artifact(str(kept.package))
+    model = select_model(artifact, None)
+    contract = read_contract(artifact, model) if model is not None else None
+    seconds = kept.facts.get("seconds")
+    return Recompiled(
+        package=str(kept.package),
+        key=key,
+        kind="unavailable",
+        seconds=float(seconds) if isinstance(seconds, int | float) else 0.0,
+        code=compare_code(climb.case.model, climb.case.contract, model, contract),
+        model=model,
+        contract=contract,
+        steps=steps_of(kept.facts.get("switchable")),
+    )
+
+
+def _facts(made: Recompiled, plan: Request) -> dict[str, FactValue]:
+    code = made.code
+    config = plan.payload.get("config")
+    kernels = f"{', '.join(code.kernels[:4])} here {', '.join(code.other_kernels[:4])}"
+    lines = f"{code.where}: `{code.ours}`, here `{code.theirs}`" if code.where else None
+    return {
+        "same_kernels": code.same_kernels,
+        "same_sources": code.same_sources,
+        "first_difference": kernels if code.same_kernels is False else lines,
+        "where": code.where,
+        "settings": tuple(f"{name}={value}" for name, value in config.items()) if isinstance(config, dict) else (),
+        "seconds": round(made.seconds, 1),
+        "bisect_seconds": round(made.seconds * most_questions(made.steps), 0),
+    }
