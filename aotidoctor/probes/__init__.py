@@ -16,6 +16,7 @@ from aotidoctor.probes import (
     mutation,
     plain_run,
     reference,
+    sub_batch,
     threads,
     values,
 )
@@ -34,6 +35,7 @@ PROBES: tuple[Probe, ...] = (
     cuda_blocking.PROBE,
     cuda_no_caching.PROBE,
     reference.PROBE,
+    sub_batch.PROBE,
     growth.PROBE,
     malloc_checks.PROBE,
     cpp_stack.PROBE,

@@ -38,10 +38,21 @@ def run(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     _constants(payload, model, channel)
     if payload.get("watch") and call is not None:
         return _watched(model, call, payload, channel)
+    if payload.get("sub_batch") and call is not None:
+        return _sub_batch(model, call, payload, channel)
     outputs = make_calls(model, call, payload, channel) if call is not None else None
     if payload.get("reference"):
         _reference(payload, model, call, outputs, channel)
     del outputs
+    channel.enter("unload")
+    model.close()
+    return {}
+
+
+def _sub_batch(model: LoadedModel, call: Call, payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
+    from aotidoctor.worker.sub_batch import compare_rows
+
+    compare_rows(model, call, payload["sub_batch"], channel)
     channel.enter("unload")
     model.close()
     return {}

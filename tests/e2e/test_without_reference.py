@@ -59,3 +59,15 @@ def test_heap_checks_move_the_abort_to_the_guilty_call(packages: Kit, case_dir: 
     assert (item["facts"]["stage"], item["facts"]["call_kind"], item["facts"]["inside"]) == ("run1", "custom", True)
     first = report["diagnoses"][0]
     assert (first["cause"], first["subject"]) == ("custom-op-crash", "zoopy::scale")
+
+
+def test_rows_that_influence_each_other(packages: Kit, case_dir: Path) -> None:
+    item = found(examine(called("crowd", "crowd"), packages, case_dir, "--rungs", "sub_batch"), "AD-RUN-019")
+    assert (item["kind"], item["subject"], item["severity"]) == ("differs", "result[0]", "info"), item
+    assert (item["facts"]["rows"], item["facts"]["of"]) == (4, 8)
+
+
+def test_rows_that_do_not(packages: Kit, case_dir: Path) -> None:
+    report = examine(called("mlp", "mlp"), packages, case_dir, "--rungs", "sub_batch")
+    assert found(report, "AD-RUN-019")["kind"] == "same", report["findings"]
+    assert report["verdict"] == "healthy"

@@ -61,6 +61,18 @@ def mlp() -> Built:
     return Mlp(), (torch.randn(8, 1024), torch.randn(8, 1024)), {}, ({0: batch}, {0: batch})
 
 
+def crowd() -> Built:
+    """x: float32 [B, 16], 2 <= B <= 64; the rows of the first output influence each other, those of the second do not."""
+    import torch
+
+    class Crowd(torch.nn.Module):
+        def forward(self, x):
+            return torch.softmax(x, dim=0), x * 2
+
+    batch = torch.export.Dim("batch", min=2, max=64)
+    return Crowd(), (torch.randn(8, 16),), {}, ({0: batch},)
+
+
 def kwargs() -> Built:
     """x positional; scale and bias are keyword-only; all float32 [4, 16]."""
     import torch
@@ -339,6 +351,7 @@ MODELS: tuple[BaseModel, ...] = (
     BaseModel(name="pointwise", build=pointwise),
     BaseModel(name="embedding", build=embedding),
     BaseModel(name="mlp", build=mlp),
+    BaseModel(name="crowd", build=crowd),
     BaseModel(name="kwargs", build=kwargs),
     BaseModel(name="nested", build=nested),
     BaseModel(name="linear", build=linear),

@@ -1,0 +1,177 @@
+"""Does a row depend on the other rows of its batch?
+
+What it does
+    Where the contract says that dim 0 of inputs and outputs is one shared size, calls the package on all rows and on
+    the first half of them, and compares what the two calls give for those rows.
+
+Why it matters
+    Most models treat the rows of a batch one by one. Where they do not, a result depends on what else was in the batch:
+    batch norm in training mode, a softmax over the wrong dim, or kernels that read beyond their rows.
+
+Example:
+    result: observed max |difference| 0.31 in 4 of 8 rows, expected the same rows
+
+When it is wrong
+    Rows may be meant to influence each other (attention over a set, statistics of a batch). It is information for
+    whoever knows the model, no verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from aotidoctor.model.case import Case
+from aotidoctor.model.contract import Contract, Dim
+from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.expr import Sym, parse_expr
+from aotidoctor.model.inputs import TensorDesc
+from aotidoctor.model.run import JsonObject, JsonValue, Outcome, Request
+from aotidoctor.probes.payload import run_request
+from aotidoctor.probes.plain_run import read_ending
+from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.results import objects
+
+CODE, NAME = "AD-RUN-019", "sub_batch"
+# One row is its own case in compiled code: sizes of one are never symbols.
+FEWEST_ROWS = 2
+SUSPICIONS = (("AD-RUN-011", "differs"), ("AD-RUN-002", "differs"), ("AD-RUN-009", "depends"), ("AD-OUT-001", None))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """The shared size: its symbol, the paths of inputs and outputs whose dim 0 it is."""
+
+    symbol: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+def plan(case: Case, history: History) -> Request | NotChecked:
+    """Asked when something about the numbers is odd, or by name."""
+    if not succeeded(history.outcomes.get("plain_run")) or case.inputs is None:
+        return unasked(CODE, NAME, "there are no outputs to compare")
+    if history.errors("AD-IN"):
+        return unasked(CODE, NAME, "a static finding already explains wrong numbers")
+    if not _wanted(case, history):
+        return unasked(CODE, NAME, "nothing about the numbers is odd; ask with --rungs sub_batch")
+    batch = None if case.contract is None else shared_batch(case.contract)
+    if batch is None:
+        return unasked(CODE, NAME, "dim 0 is no size that inputs and outputs share")
+    rows = _rows(case, batch)
+    if rows is None:
+        return unasked(CODE, NAME, f"no smaller batch ({batch.symbol}) is within what was compiled")
+    inputs: list[JsonValue] = [*batch.inputs]
+    outputs: list[JsonValue] = [*batch.outputs]
+    wanted: JsonObject = {"rows": rows, "inputs": inputs, "outputs": outputs}
+    return run_request(case, NAME, f"the first {rows} rows alone", sub_batch=wanted, observe=[])
+
+
+def _wanted(case: Case, history: History) -> bool:
+    asked = case.options.localize or (case.options.rungs is not None and NAME in case.options.rungs)
+    return asked or any(
+        item.severity is not Severity.INFO and (item.code, kind) in SUSPICIONS
+        for item in history.findings
+        for kind in (item.kind, None)
+    )
+
+
+def shared_batch(contract: Contract) -> Batch | None:
+    """The symbol that is dim 0 of inputs and outputs and occurs nowhere else; the most frequent of several."""
+    firsts = [dim.expr.name for _, _, dim in _dims(contract, first=True) if isinstance(dim.expr, Sym)]
+    for symbol in sorted(set(firsts), key=lambda name: (-firsts.count(name), name)):
+        batch = _batch(contract, symbol)
+        if batch is not None:
+            return batch
+    return None
+
+
+def _dims(contract: Contract, *, first: bool) -> Iterator[tuple[str, int, Dim]]:
+    """``(path, place, dim)`` of all tensor inputs, only of dim 0 or only of the others."""
+    for leaf in contract.tensor_leaves():
+        for at, dim in enumerate(leaf.dims or ()):
+            if (at == 0) == first:
+                yield leaf.path, at, dim
+
+
+def _batch(contract: Contract, symbol: str) -> Batch | None:
+    if any(dim.expr is not None and symbol in dim.expr.symbols for _, _, dim in _dims(contract, first=False)):
+        return None
+    firsts = [(path, dim.expr) for path, _, dim in _dims(contract, first=True) if dim.expr is not None]
+    if any(symbol in expr.symbols and not isinstance(expr, Sym) for _, expr in firsts):
+        return None
+    outputs = []
+    for output in contract.outputs:
+        sizes = [parse_expr(size) for size in output.shape or ()]
+        if any(symbol in size.symbols for size in sizes[1:]):
+            return None
+        if sizes and sizes[0] == Sym(symbol):
+            outputs.append(output.path)
+        elif sizes and symbol in sizes[0].symbols:
+            return None
+    inputs = tuple(path for path, expr in firsts if expr == Sym(symbol))
+    return Batch(symbol=symbol, inputs=inputs, outputs=tuple(outputs)) if outputs else None
+
+
+def _rows(case: Case, batch: Batch) -> int | None:
+    """Half of the rows that were given, or the fewest that were compiled; None when that is not fewer."""
+    given = dict(case.inputs.leaves()) if case.inputs is not None else {}
+    tensors = [value for path in batch.inputs if isinstance(value := given.get(path), TensorDesc)]
+    sizes = {value.shape[0] for value in tensors if value.shape}
+    if len(sizes) != 1 or len(tensors) != len(batch.inputs) or case.contract is None:
+        return None
+    lows = [
+        dim.min for path, _, dim in _dims(case.contract, first=True) if path in batch.inputs and dim.min is not None
+    ]
+    rows = max(min(sizes) // 2, FEWEST_ROWS, *lows)
+    return rows if rows < min(sizes) else None
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """One finding: same, differs or undecided; none of them is a verdict."""
+    if not succeeded(outcome):
+        return [read_ending(CODE, case, outcome)]
+    result = outcome.result.get("sub_batch")
+    if not isinstance(result, dict):
+        return []
+    rows, of = result.get("rows"), result.get("of")
+    if result.get("repeatable") is not True:
+        observed, kind = "equal calls differ already", "undecided"
+    elif result.get("agrees") is True:
+        observed, kind = f"the same {rows} of {of} rows", "same"
+    else:
+        return [_differs(result, outcome)]
+    return [evidence(CODE, kind, Severity.INFO, outcome, observed=observed, expected="the same rows")]
+
+
+def _differs(result: JsonObject, outcome: Outcome) -> Evidence:
+    worst = max(objects(result.get("outputs")), key=_difference, default={})
+    path = str(worst.get("path") or "result")
+    rows, of = str(result.get("rows")), str(result.get("of"))
+    return evidence(
+        CODE,
+        "differs",
+        Severity.INFO,
+        outcome,
+        subject=path,
+        observed=f"max |difference| {_difference(worst):.3g} in the first {rows} of {of} rows",
+        expected="the same rows: they do not influence each other",
+        facts={"max_abs_diff": _difference(worst), "rows": int(rows), "of": int(of), "output": path},
+    )
+
+
+def _difference(item: JsonObject) -> float:
+    value = item.get("max_abs_diff")
+    if isinstance(value, int | float):
+        return float(value)
+    return float("inf") if item.get("agrees") is False else 0.0
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="does a row depend on the other rows of its batch?",
+    asked_when="when numbers are odd and dim 0 is one shared size, or with --rungs sub_batch",
+    plan=plan,
+    read=read,
+)

@@ -1,0 +1,50 @@
+"""Call the model on all rows, on the first of them, and on all again; compare the rows that both calls have.
+
+Part of the result: ``sub_batch`` with ``rows``, ``of``, ``repeatable`` (are the two whole calls equal) and what
+``compare`` tells of the outputs whose dim 0 is the batch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotidoctor.worker.call import Call
+from aotidoctor.worker.channel import Channel
+from aotidoctor.worker.compare import compare
+from aotidoctor.worker.describe import digest
+from aotidoctor.worker.leaves import rebuild, tensors, walk
+from aotidoctor.worker.load import LoadedModel
+
+
+def compare_rows(model: LoadedModel, call: Call, wanted: dict[str, Any], channel: Channel) -> None:
+    """Do it. ``wanted`` holds ``rows`` and the paths of the ``inputs`` and ``outputs`` to cut."""
+    rows, inputs, outputs = int(wanted["rows"]), frozenset(wanted["inputs"]), frozenset(wanted["outputs"])
+    # Cut before the first call, which may write to its inputs.
+    part = _cut(call, inputs, rows)
+    again = call.copy() or call
+    of = max(leaf.shape[0] for path, leaf in call.tensors() if path in inputs)
+    channel.enter("run1")
+    whole = _keep(model(*call.args, **call.kwargs), outputs)
+    channel.enter("run2")
+    some = _keep(model(*part.args, **part.kwargs), outputs)
+    channel.enter("run3")
+    second = _keep(model(*again.args, **again.kwargs), outputs)
+    channel.enter("scan")
+    repeatable = [digest(leaf) for leaf in whole.values()] == [digest(leaf) for leaf in second.values()]
+    compared = compare(list(some.values()), [leaf[:rows] for leaf in whole.values()])
+    leaves = [{**leaf, "path": path} for path, leaf in zip(whole, compared.pop("outputs"), strict=True)]
+    channel.put(sub_batch={"rows": rows, "of": of, "repeatable": repeatable, **compared, "outputs": leaves})
+
+
+def _cut(call: Call, inputs: frozenset[str], rows: int) -> Call:
+    def head(path: str, leaf: Any) -> Any:
+        # A clone: the package may ask for alignment, and two calls must not share memory.
+        return leaf[:rows].clone() if path in inputs else leaf
+
+    copied = call.copy() or call
+    return Call(args=rebuild(copied.args, "args", head), kwargs=rebuild(copied.kwargs, "kwargs", head))
+
+
+def _keep(result: Any, outputs: frozenset[str]) -> dict[str, Any]:
+    """Copies of the outputs in question: another call may reuse their memory."""
+    return {path: leaf.detach().clone() for path, leaf in tensors(list(walk(result, "result"))) if path in outputs}
