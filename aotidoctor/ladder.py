@@ -14,11 +14,13 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import NotChecked, Severity
-from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes import PROBES, History, Probe, Reuse, succeeded
+from aotidoctor.model.run import Outcome, Request, TimedOut
+from aotidoctor.probes import LATER, PROBES, History, Plan, Probe, Reuse, succeeded
 
 # Checks whose answer depends on the number of threads.
 THREAD_CHECKS = ("threads_exceed_build",)
+BACKTRACE = "backtrace"
+HANG_S = 5.0
 
 
 def history_of(climb: Climb) -> History:
@@ -47,17 +49,24 @@ def _guard_probe(probe: Probe, climb: Climb) -> None:
 
 
 def _ask_probe(probe: Probe, climb: Climb) -> None:
-    plan = _plan(probe, climb)
+    plan = plan_of(probe, climb)
+    for part in plan if isinstance(plan, tuple) else (plan,):
+        _ask_part(probe, part, climb)
+
+
+def _ask_part(probe: Probe, plan: Request | Reuse | NotChecked, climb: Climb) -> None:
     match plan:
         case NotChecked():
             climb.not_checked.append(plan)
         case Reuse(probe=name):
             climb.add(probe.read(climb.case, history_of(climb), climb.outcomes[name]))
+            _note_debugger(probe, climb.outcomes[name], climb)
         case Request():
             _run_probe(probe, plan, climb)
 
 
-def _plan(probe: Probe, climb: Climb) -> Request | Reuse | NotChecked:
+def plan_of(probe: Probe, climb: Climb) -> Plan:
+    """What a probe wants to run, as far as the options let it."""
     options = climb.case.options
     if probe.name in options.skip_rungs:
         return NotChecked(code=probe.code, name=probe.name, reason="--skip-rungs")
@@ -69,19 +78,34 @@ def _plan(probe: Probe, climb: Climb) -> Request | Reuse | NotChecked:
 
 def _run_probe(probe: Probe, request: Request, climb: Climb) -> None:
     climb.on_event(Event(kind=EventKind.PROBE_START, name=probe.name))
-    outcome = climb.run(request)
+    outcome = climb.run(_shortened(request, climb))
     if outcome is None:
         reason = climb.refusal()
         climb.not_checked.append(NotChecked(code=probe.code, name=probe.name, reason=reason))
         return
-    climb.outcomes[probe.name] = outcome
+    climb.outcomes[request.probe] = outcome
     if probe.name == "plain_run":
         _correct_threads(climb, outcome)
     found = list(probe.read(climb.case, history_of(climb), outcome))
     climb.add(found)
+    _note_debugger(probe, outcome, climb)
     verdict = found[0].observed if found else "as expected"
     fine = not any(item.severity is Severity.ERROR for item in found)
     climb.on_event(Event(kind=EventKind.PROBE_END, name=probe.name, seconds=outcome.seconds, verdict=verdict, ok=fine))
+
+
+def _shortened(request: Request, climb: Climb) -> Request:
+    """A hang need not be waited for as long a second time: until it is reached, and some seconds more."""
+    plain = climb.outcomes.get("plain_run")
+    if plain is None or not isinstance(plain.ending, TimedOut):
+        return request
+    return replace(request, timeout=min(request.timeout, sum(plain.stages.values()) + HANG_S))
+
+
+def _note_debugger(probe: Probe, outcome: Outcome, climb: Climb) -> None:
+    """A debugger that could not do its work is something that was not looked at."""
+    if probe.name == BACKTRACE and outcome.debugger_problem is not None:
+        climb.not_checked.append(NotChecked(code=probe.code, name=probe.name, reason=outcome.debugger_problem))
 
 
 def _correct_threads(climb: Climb, outcome: Outcome) -> None:
@@ -100,7 +124,7 @@ def _correct_threads(climb: Climb, outcome: Outcome) -> None:
 
 def check_rung_names(case: Case) -> None:
     """UsageError for a rung that does not exist."""
-    known = [probe.name for probe in PROBES]
+    known = [probe.name for probe in (*PROBES, *LATER)]
     for option, names in (("--rungs", case.options.rungs or ()), ("--skip-rungs", case.options.skip_rungs)):
         for name in names:
             if name not in known:
@@ -110,8 +134,8 @@ def check_rung_names(case: Case) -> None:
 def plan_lines(climb: Climb) -> tuple[str, ...]:
     """What would be asked, and why, without running anything."""
     lines = []
-    for probe in PROBES:
-        match _plan(probe, climb):
+    for probe in (*PROBES, *LATER):
+        match plan_of(probe, climb):
             case NotChecked(reason=reason) if probe.name == "plain_run" or reason.startswith(("--", "not among")):
                 lines.append(f"{probe.name}: no - {reason}")
             case NotChecked():
@@ -121,4 +145,4 @@ def plan_lines(climb: Climb) -> tuple[str, ...]:
     return tuple(lines)
 
 
-__all__ = ["Climb", "check_rung_names", "history_of", "plan_lines", "run_probes", "succeeded"]
+__all__ = ["Climb", "check_rung_names", "history_of", "plan_lines", "plan_of", "run_probes", "succeeded"]

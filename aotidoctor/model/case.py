@@ -17,7 +17,8 @@ class Options:
     """What the user asked for. Seconds and counts; paths as given.
 
     ``threads`` is the thread count to run with (None: torch's default). ``model_name`` None means: ``model`` as the
-    loader does, or the only model there is.
+    loader does, or the only model there is. ``localize`` asks for the place of a failure whatever it costs, also where
+    the diagnosis does not need it.
     """
 
     model_name: str | None = None
@@ -36,6 +37,7 @@ class Options:
     rungs: tuple[str, ...] | None = None
     skip_rungs: tuple[str, ...] = ()
     memory_limit: int | None = None
+    localize: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,8 +54,10 @@ class TimelineEntry:
 class BufferValues:
     """Statistics of one buffer that a kernel read or wrote. Counts are elements; bounds are of the finite values.
 
-    ``role`` is ``in`` or ``out``. ``error`` is the largest difference from the reference, in absolute terms, None where
-    there is nothing to compare with; ``matches`` names what it was compared with.
+    ``role`` is ``in`` or ``out``. ``written_by`` is the number of the call that wrote it last, None for inputs and
+    constants. Where there is a reference: ``matches`` is the node whose values are closest, ``target`` and ``where``
+    its operator and source line, ``error`` the largest difference from it, ``agrees`` whether that is within tolerance
+    (None where no node has as many elements). ``seen`` is False for a tensor whose values were not looked at.
     """
 
     name: str
@@ -69,6 +71,11 @@ class BufferValues:
     mean: float | None = None
     error: float | None = None
     matches: str | None = None
+    target: str | None = None
+    where: str | None = None
+    agrees: bool | None = None
+    written_by: int | None = None
+    seen: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +86,66 @@ class KernelValues:
     name: str
     kind: str
     buffers: tuple[BufferValues, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Element:
+    """One element of an input: ``args[1][0, 5] = 16``. ``index`` has one number per dim."""
+
+    path: str
+    index: tuple[int, ...]
+    value: int
+
+    @property
+    def place(self) -> str:
+        """``args[1][0, 5]``; a tensor without dims by its path alone."""
+        return f"{self.path}[{', '.join(map(str, self.index))}]" if self.index else self.path
+
+    def __str__(self) -> str:
+        """``args[1][0, 5] = 16``."""
+        return f"{self.place} = {self.value}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """Who is to blame, from the check that failed back to the caller. What could not be followed is empty.
+
+    ``what`` is what failed (``index 100 of 100``, ``division by zero``), ``elements`` the input elements that it was
+    computed from and ``count`` how many places of the call fail alike; ``sources`` are the inputs or constants where
+    no element could be named, ``through`` the calls in between. ``direct`` tells that the element is the index or
+    divisor itself, perhaps counted from the end. ``origin`` is where the bound comes from (``table.weight.shape[0]``),
+    ``operators`` are the ATen names that can be meant, ``where`` the user's source lines.
+    """
+
+    kernel: str | None
+    what: str
+    elements: tuple[Element, ...] = ()
+    count: int = 0
+    sources: tuple[str, ...] = ()
+    through: tuple[str, ...] = ()
+    direct: bool = False
+    bound: int | None = None
+    origin: str | None = None
+    operators: tuple[str, ...] = ()
+    where: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The chain in one line."""
+        parts = [(f"{self.kernel}: " if self.kernel else "") + self.what + self._blamed()]
+        if self.origin is not None:
+            parts.append(f"bound from {self.origin}")
+        if self.operators or self.where:
+            named = [" or ".join(names) for names in (self.operators, self.where) if names]
+            parts.append(f"from {' at '.join(named)}")
+        return "; ".join(parts)
+
+    def _blamed(self) -> str:
+        via = f" through {', '.join(self.through)}" if self.through else ""
+        if self.elements:
+            first = f", the first of {self.count}" if self.count > 1 else ""
+            return f" ← {' and '.join(map(str, self.elements))}{first}{via}"
+        return f" ← computed from {', '.join(self.sources)}{via}" if self.sources else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

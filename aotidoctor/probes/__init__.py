@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from aotidoctor.probes import (
     again,
+    backtrace,
+    blame,
+    call_trace,
     check_inputs,
+    compiler_bisect,
     cpp_stack,
     cuda_blocking,
     cuda_no_caching,
     custom_ops,
     growth,
+    kernel_values,
     loaded_weights,
     malloc_checks,
     memory_fill,
     mutation,
+    op_alone,
+    op_inputs,
     plain_run,
+    recompiled,
     reference,
     sub_batch,
     threads,
@@ -24,21 +32,30 @@ from aotidoctor.probes.probe import History, Plan, Probe, Reuse, succeeded
 
 PROBES: tuple[Probe, ...] = (
     plain_run.PROBE,
+    blame.PROBE,
     loaded_weights.PROBE,
     mutation.PROBE,
     values.PROBE,
+    call_trace.PROBE,
     custom_ops.PROBE,
     check_inputs.PROBE,
     again.PROBE,
     memory_fill.PROBE,
-    threads.PROBE,
     cuda_blocking.PROBE,
     cuda_no_caching.PROBE,
     reference.PROBE,
     sub_batch.PROBE,
+    threads.PROBE,
+    kernel_values.PROBE,
     growth.PROBE,
+    op_inputs.PROBE,
+    op_alone.PROBE,
     malloc_checks.PROBE,
+    backtrace.PROBE,
     cpp_stack.PROBE,
 )
 
-__all__ = ["PROBES", "History", "Plan", "Probe", "Reuse", "succeeded"]
+# Asked after the ladder, each by a part of the pipeline of its own: an answer takes a chain of runs.
+LATER: tuple[Probe, ...] = (recompiled.PROBE, compiler_bisect.PROBE)
+
+__all__ = ["LATER", "PROBES", "History", "Plan", "Probe", "Reuse", "succeeded"]

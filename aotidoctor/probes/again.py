@@ -42,6 +42,8 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "an exception was raised: its words, not its frequency, decide")
     if case.inputs is None:
         return unasked(CODE, NAME, "nothing was called: no inputs")
+    if history.hangs_in_operator():
+        return unasked(CODE, NAME, "the traced run hung in the same way")
     return run_request(case, NAME, "the same, in another fresh process")
 
 

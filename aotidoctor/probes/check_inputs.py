@@ -48,6 +48,8 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "there was no call to repeat")
     if checks_compiled_in(case) is False:
         return unasked(CODE, NAME, f"the package has no input checks compiled in: {VARIABLE} would have no effect")
+    if history.hangs_in_operator():
+        return unasked(CODE, NAME, "it hangs in an operator, and the checks would only wait for it again")
     if not _worth_asking(case, history):
         return unasked(CODE, NAME, "the contract was compared statically and there is no custom operator to check")
     return replace(run_request(case, NAME, "the package's own input checks", calls=1), env={VARIABLE: "1"})

@@ -1,8 +1,10 @@
 """The ``Probe`` record: a question to a child run, split in a pure plan and a pure reading.
 
 ``plan`` says which child run would answer (``Request``), that an earlier run already did (``Reuse``), or why the
-question is not asked (``NotChecked``): a run is only made if its answer can change the diagnosis. ``read`` turns an
-outcome into evidence. Neither touches the world, so a probe is tested with recorded outcomes.
+question is not asked (``NotChecked``): a run is only made if its answer can change the diagnosis. A question about
+several things alike has one of these for each, as a tuple; each run is read by itself, and its outcome is kept under
+the name in its request. ``read`` turns an outcome into evidence. Neither touches the world, so a probe is tested with
+recorded outcomes.
 """
 
 from __future__ import annotations
@@ -33,12 +35,19 @@ class History:
         """True when there is evidence with this code (and one of these kinds)."""
         return any(item.code == code and (not kinds or item.kind in kinds) for item in self.findings)
 
+    def hangs_in_operator(self) -> bool:
+        """True when the call trace saw the call hang in a custom operator: to wait for it again tells nothing new."""
+        return any(
+            item.code == "AD-RUN-012" and item.kind == "custom" and item.facts.get("ending") == "timed-out"
+            for item in self.findings
+        )
+
     def errors(self, *prefixes: str) -> tuple[Evidence, ...]:
         """Error findings whose code starts with one of the prefixes."""
         return tuple(f for f in self.findings if f.severity is Severity.ERROR and f.code.startswith(prefixes))
 
 
-Plan = Request | Reuse | NotChecked
+Plan = Request | Reuse | NotChecked | tuple[Request | NotChecked, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

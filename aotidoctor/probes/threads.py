@@ -1,7 +1,8 @@
 """Does it depend on the number of threads?
 
 What it does
-    Repeats a crash, a hang or a flaky run with one thread.
+    Repeats a crash, a hang or a flaky run with one thread. Where outputs differ between equal calls, or from the
+    reference, calls the model with its threads and with one in the same process, three times each, and compares.
 
 Why it matters
     Per-thread accumulators of reductions are sized for the machine that compiled the package: with more threads they
@@ -11,7 +12,8 @@ Example:
     1 thread: observed outputs, expected SIGSEGV as with 8 threads
 
 When it is wrong
-    One thread also changes the memory layout: a heap fault elsewhere may hide.
+    One thread also changes the memory layout: a heap fault elsewhere may hide. Sums in another order differ by
+    rounding, which is no fault.
 """
 
 from __future__ import annotations
@@ -19,28 +21,50 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.payload import run_request
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.run import JsonObject, Outcome, Request
+from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.results import objects
 
 CODE, NAME = "AD-RUN-006", "threads"
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked when a run died or hung and nothing static explains it."""
-    if not history.has("AD-RUN-001", "signalled", "timed-out") and not history.has("AD-RUN-002", "flaky"):
-        return unasked(CODE, NAME, "nothing crashed, hung or came and went")
+    """Asked when a run died or hung, its outputs changed or are wrong, and nothing static explains it; or by name."""
+    failed = history.has("AD-RUN-001", "signalled", "timed-out") or history.has("AD-RUN-002", "flaky")
+    odd = any(item.kind == "differs" for item in history.errors("AD-RUN-002", "AD-RUN-011"))
+    asked = case.options.localize or (case.options.rungs is not None and NAME in case.options.rungs)
+    if not failed and not odd and not (asked and succeeded(history.outcomes.get("plain_run"))):
+        return unasked(CODE, NAME, "nothing crashed, hung or came and went; ask with --rungs threads")
     if history.errors("AD-IN", "AD-HOST", "AD-ART", "AD-LOAD"):
         return unasked(CODE, NAME, "a static finding already explains it; its treatment is tried instead")
     if case.options.threads == 1:
         return unasked(CODE, NAME, "it already ran with one thread")
-    return run_request(case, NAME, "with one thread", threads=1)
+    if failed:
+        return run_request(case, NAME, "with one thread", threads=1)
+    return _side_by_side(case, history)
+
+
+def _side_by_side(case: Case, history: History) -> Request | NotChecked:
+    plain = history.outcomes.get("plain_run")
+    if plain is not None and plain.result.get("threads") == 1:
+        return unasked(CODE, NAME, "it already ran with one thread")
+    if device_of(case) != "cpu":
+        return unasked(CODE, NAME, "the threads of the CPU do not compute on another device")
+    if plain is None or case.inputs is None:
+        return unasked(CODE, NAME, "there was no call to repeat")
+    needs = case.contract.needs if case.contract is not None else None
+    if needs is not None and (needs.random_ops or needs.uninitialized_ops):
+        return unasked(CODE, NAME, "the package itself says why outputs differ")
+    return run_request(case, NAME, "several threads and one, side by side", against_threads=1, observe=[])
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-    """One finding: heals or same."""
+    """One finding: heals or same; of outputs that change also rounding or differs."""
+    if outcome.request.payload.get("against_threads") is not None:
+        return _read_changing(case, outcome)
     if succeeded(outcome):
         return [
             evidence(
@@ -61,11 +85,45 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     ]
 
 
+def _read_changing(case: Case, outcome: Outcome) -> Sequence[Evidence]:
+    if not succeeded(outcome):
+        return [read_ending(CODE, case, outcome)]
+    told = outcome.result.get("against_threads")
+    if not isinstance(told, dict):
+        return []
+    kind, observed = _verdict(told)
+    far = _farthest(told)
+    facts: dict[str, FactValue] = {"threads": 1, "max_abs_diff": far}
+    severity = Severity.ERROR if kind in ("heals", "differs") else Severity.INFO
+    expected = "equal outputs in equal calls"
+    return [evidence(CODE, kind, severity, outcome, observed=observed, expected=expected, facts=facts)]
+
+
+def _verdict(told: JsonObject) -> tuple[str, str]:
+    """Kind and words. Only calls that can be repeated with both counts can be compared with each other."""
+    match told.get("repeatable"):
+        case [False, True]:
+            return "heals", "equal outputs with one thread, changing ones with several"
+        case [True, True] if told.get("same") is True:
+            return "same", "the same outputs with one thread"
+        case [True, True] if told.get("agrees") is True:
+            return "rounding", f"max |difference| {_farthest(told):.3g} with one thread: another order of summation"
+        case [True, True]:
+            return "differs", f"max |difference| {_farthest(told):.3g} between one thread and several"
+        case _:
+            return "same", "changing outputs with one thread, too"
+
+
+def _farthest(told: JsonObject) -> float:
+    values = [item.get("max_abs_diff") for item in objects(told.get("outputs"))]
+    return max((float(value) for value in values if isinstance(value, int | float)), default=0.0)
+
+
 PROBE = Probe(
     code=CODE,
     name=NAME,
     asks="does one thread heal it?",
-    asked_when="when it crashed, hung or was flaky and nothing static explains it",
+    asked_when="when it crashed, hung, was flaky or gave changing or wrong outputs, and nothing static explains it",
     plan=plan,
     read=read,
 )

@@ -104,7 +104,7 @@ def _interpret(program: Any, call: Call) -> tuple[list[Node], list[Any]]:
     module = program.module()
     kept: list[Node] = []
 
-    class Keeper(torch.fx.Interpreter):
+    class Keeper(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not seen by the type checker
         def run_node(self, n: Any) -> Any:
             value = super().run_node(n)
             if n.op in ("call_function", "placeholder", "get_attr"):

@@ -6,7 +6,8 @@ load: a pointer that nobody asked for in this run is one of them. What a call wr
 begins, or the run is over.
 
 Parts of the result: ``calls`` (``symbol``, ``argument``, ``in`` and ``out``: statistics of each tensor; ``from`` is the
-number of the call that wrote it last, None for inputs and constants), ``left_out`` (calls beyond the limits).
+number of the call that wrote it last, None for inputs and constants, and ``agrees`` what was found of it then),
+``left_out`` (calls beyond the limits).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +57,7 @@ class ValueWatch:
         self._on_written = on_written or (lambda _: {})
         self._signatures: dict[str, tuple[Parameter, ...]] = {}
         self._pointers: dict[int, Any] = {}
-        self._writers: dict[int, int] = {}
+        self._writers: dict[int, tuple[int, bool | None]] = {}
         self._open: _Open | None = None
         self._bytes = 0
         self.calls: list[dict[str, Any]] = []
@@ -81,7 +83,7 @@ class ValueWatch:
 
     def writer(self, tensor: Any) -> int | None:
         """Number of the call that wrote the memory of ``tensor`` last."""
-        return self._writers.get(storage(tensor))
+        return self._writers.get(storage(tensor), (None, None))[0]
 
     def _before(self, call: Call) -> None:
         try:
@@ -118,7 +120,7 @@ class ValueWatch:
         for index, handle in enumerate(handles_at(call.word(5), max(0, call.integer(4)))):
             place, tensor = {"name": f"tensor{index}", "position": index}, tensor_of(handle)
             if tensor is None:
-                begun.results.append((place, lambda handle=handle: handle))
+                begun.results.append((place, partial(int, handle)))
             else:
                 self._read(begun, place, tensor)
                 begun.tensors.append((place, tensor))
@@ -130,7 +132,7 @@ class ValueWatch:
         place = {"name": parameter.name, "position": parameter.position}
         match parameter.kind:
             case "handles" if parameter.written:
-                begun.results.append((place, lambda: handle_at(word)))
+                begun.results.append((place, partial(handle_at, word)))
             case "handles":
                 for index, handle in enumerate(_listed(call, parameter, word)):
                     self._read(begun, {**place, "name": f"{parameter.name}[{index}]"}, tensor_of(handle))
@@ -154,7 +156,8 @@ class ValueWatch:
     def _read(self, begun: _Open, place: Place, tensor: Any) -> None:
         if tensor is not None:
             self._bytes += nbytes(tensor)
-            begun.record["in"].append({**place, **_facts(tensor), "from": self.writer(tensor)})
+            number, agrees = self._writers.get(storage(tensor), (None, None))
+            begun.record["in"].append({**place, **_facts(tensor), "from": number, "agrees": agrees})
 
     def _close(self) -> None:
         """The open call has returned: what did it write?"""
@@ -170,8 +173,9 @@ class ValueWatch:
             if done.record["symbol"] == PROXY and _same(facts, done.record["in"]):
                 continue
             self._bytes += nbytes(tensor)
-            self._writers[storage(tensor)] = number
-            done.record["out"].append({**facts, **self._on_written(tensor)})
+            facts |= self._on_written(tensor)
+            self._writers[storage(tensor)] = (number, facts.get("agrees"))
+            done.record["out"].append(facts)
 
 
 def _listed(call: Call, parameter: Parameter, address: int) -> list[int]:

@@ -1,0 +1,65 @@
+"""What a kernel was made of: the ATen operators, and the line of the user's source where the package tells it.
+
+Best first: ``kernel_information.json`` (packages compiled with INDUCTOR_PROVENANCE=1), the comment "Original ATen"
+above a call in wrapper.cpp, and the words in the name of a fused kernel, which are operator names joined by ``_``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from aotidoctor.model.case import Case
+
+_LINE = re.compile(r'File "([^"]+)", line (\d+)')
+_FUSED = re.compile(r"(?:cpp|triton)_(?:\w+?_)?fused_(\w+?)_\d+")
+# Operators of several words; what is left is split at the underscores.
+_COMPOUND = (
+    "_to_copy", "_log_softmax", "_softmax", "log_softmax", "logsumexp", "log_sigmoid", "native_layer_norm",
+    "native_group_norm", "native_batch_norm", "_native_batch_norm_legit", "batch_norm", "layer_norm", "group_norm",
+    "masked_fill", "index_put", "index_select", "index_add", "scatter_add", "scatter_reduce", "slice_scatter",
+    "select_scatter", "constant_pad_nd", "avg_pool2d", "max_pool2d_with_indices", "_adaptive_avg_pool2d", "clamp_min",
+    "clamp_max", "bitwise_and", "bitwise_or", "bitwise_not", "logical_and", "logical_or", "logical_not", "floor_divide",
+    "true_divide", "new_zeros", "new_ones", "zeros_like", "ones_like", "full_like", "empty_like", "rand_like",
+    "randn_like", "native_dropout", "leaky_relu", "hardtanh", "_unsafe_index", "_unsafe_view", "view_as_real",
+    "linalg_vector_norm", "scaled_dot_product_attention", "var_mean", "as_strided", "grid_sampler_2d",
+)  # fmt: skip
+_WORD = re.compile("|".join([*sorted(_COMPOUND, key=len, reverse=True), r"[a-z0-9]+"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """``operators`` like ``aten.log``; ``where`` like ``model.py:12``; ``from_name`` when only the name told them."""
+
+    operators: tuple[str, ...] = ()
+    where: str | None = None
+    from_name: bool = False
+
+
+def origin_of(case: Case, kernel: str) -> Origin:
+    """What ``kernel`` was made of; empty when nothing tells."""
+    information = case.model.kernel_information if case.model is not None else {}
+    entry = next((facts for key, facts in information.items() if key.rpartition(":")[0] == kernel), None)
+    where = _where(entry.get("stack_traces", ())) if entry is not None else None
+    calls = case.contract.kernels if case.contract is not None else ()
+    origins = next((call.origins for call in calls if call.name == kernel and call.origins), ())
+    if origins:
+        return Origin(operators=tuple(dict.fromkeys(origins)), where=where)
+    words = words_of(kernel)
+    return Origin(operators=tuple(f"aten.{word}" for word in words), where=where, from_name=bool(words))
+
+
+def words_of(kernel: str) -> tuple[str, ...]:
+    """Operator names in the name of a fused kernel: ``add`` and ``log`` of ``cpp_fused_add_log_0``."""
+    found = _FUSED.fullmatch(kernel)
+    return tuple(dict.fromkeys(_WORD.findall(found[1]))) if found is not None else ()
+
+
+def _where(traces: tuple[str, ...]) -> str | None:
+    """The innermost line that is not PyTorch's own: ``model.py:12``."""
+    lines = [(path, line) for trace in traces for path, line in _LINE.findall(trace)]
+    own = [(path, line) for path, line in lines if "/torch/" not in path] or lines
+    if not own:
+        return None
+    path, line = own[-1]
+    return f"{path.rpartition('/')[2]}:{line}"

@@ -1,0 +1,120 @@
+"""Which compiled call was under way when it failed?
+
+What it does
+    Repeats a failed call with every call of the compiled code written down: kernels, PyTorch's operators, custom
+    operators. The package's own table of function addresses is pointed at small stubs that note the call and jump on,
+    so nothing is compiled again, and nothing is lost at a crash.
+
+Why it matters
+    A crash has no message, and a hang not even an end. The last call that was entered is where it is; what came before
+    it is the timeline of the report.
+
+Example:
+    zoo::misbehave: observed SIGSEGV in call 2 of 3, expected the call to return
+
+When it is wrong
+    A heap that an earlier call has damaged may break in an innocent one. Packages without such a table of addresses,
+    and machines other than x86-64 and aarch64 Linux, cannot be traced: the report says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.localize.timeline import LastCall, last_call
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.run import Exited, Outcome, Request, Signalled, TimedOut
+from aotidoctor.model.trace import CallKind
+from aotidoctor.probes.payload import run_request
+from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+
+CODE, NAME = "AD-RUN-012", "call_trace"
+_FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
+_IN_CALL = ("run", "scan", "unload", "done")
+
+
+def plan(case: Case, history: History) -> Request | NotChecked:
+    """Asked when the call failed and no comparison of the inputs explains it."""
+    plain = history.outcomes.get("plain_run")
+    if plain is None or case.inputs is None:
+        return unasked(CODE, NAME, "the package was not called")
+    if succeeded(plain) and not case.options.localize:
+        return unasked(CODE, NAME, "the call returned")
+    if not succeeded(plain) and not plain.stage.startswith(_IN_CALL):
+        return unasked(CODE, NAME, f"it failed in {plain.stage}, before any compiled call")
+    if isinstance(plain.ending, Signalled) and plain.ending.name in _FROM_OUTSIDE:
+        return unasked(CODE, NAME, f"{plain.ending.name} comes from outside")
+    if history.errors("AD-IN", "AD-ART", "AD-HOST", "AD-LOAD") and not case.options.localize:
+        return unasked(CODE, NAME, "a static finding already explains it; its treatment is tried instead")
+    calls = 1 if plain.stage == "run1" else 2
+    return run_request(case, NAME, "with every compiled call written down", trace=True, observe=[], calls=calls)
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """One finding: kernel, extern, custom or runtime (the call it ended in), survived, not-entered or unavailable."""
+    trace = outcome.trace
+    if trace is None or trace.problem is not None:
+        why = trace.problem if trace is not None and trace.problem else f"the run ended in {outcome.stage}"
+        return [_note("unavailable", outcome, f"not traced: {why}")]
+    if succeeded(outcome):
+        return [_note("survived", outcome, f"it returned; {trace.total} calls were traced")]
+    last = last_call(case, trace, raised=outcome.error is not None)
+    if last is None:
+        return [_note("not-entered", outcome, "it failed before the first compiled call of the model")]
+    return [_located(outcome, last)]
+
+
+def _note(kind: str, outcome: Outcome, observed: str) -> Evidence:
+    return evidence(CODE, kind, Severity.INFO, outcome, observed=observed, expected="the call it failed in")
+
+
+def _located(outcome: Outcome, last: LastCall) -> Evidence:
+    ended, facts = _ending(outcome)
+    facts |= {
+        "symbol": last.call.symbol,
+        "call": last.name,
+        "run": last.run,
+        "after": last.after,
+        "operators": last.origin.operators,
+        "where": last.origin.where,
+        "stage": outcome.stage,
+    }
+    kind = "kernel" if last.call.kind is CallKind.LAUNCH else last.call.kind.value
+    after = f" after {last.after}" if last.after is not None else ""
+    return evidence(
+        CODE,
+        kind,
+        # Bookkeeping (an allocation, a tensor given back) is where damage shows, not where it is done.
+        Severity.INFO if kind == "runtime" else Severity.ERROR,
+        outcome,
+        subject=last.name,
+        observed=f"{ended} in {last.name}{after}",
+        expected="the call to return",
+        message=f"call {last.run} of the model: {ended} in {last.name}{after}",
+        facts=facts,
+    )
+
+
+def _ending(outcome: Outcome) -> tuple[str, dict[str, FactValue]]:
+    match outcome.ending:
+        case Signalled(name=name):
+            return name, {"ending": "signalled", "signal": name}
+        case TimedOut(limit=limit):
+            return f"no end within {limit:.3g} s", {"ending": "timed-out"}
+        case Exited(code=code):
+            if outcome.error is not None:
+                return outcome.error.type, {"ending": "raised", "type": outcome.error.type}
+            return f"exit status {code}", {"ending": "exited", "exit_code": code}
+        case _:
+            return "the end", {"ending": "other"}
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="which compiled call was under way?",
+    asked_when="when the call failed and no comparison of the inputs explains it",
+    plan=plan,
+    read=read,
+)

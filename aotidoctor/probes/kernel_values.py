@@ -1,0 +1,156 @@
+"""Which kernel or operator makes the bad values?
+
+What it does
+    Repeats the call and looks, before and after each kernel and operator of the compiled code, at the tensors that it
+    reads and writes: NaN, Inf, smallest, largest and mean value. With --reference the exported program is run node by
+    node beside it, and what each call wrote is compared with the node of the same values. Nothing is compiled again.
+
+Why it matters
+    Outputs show that something is wrong; only the values in between show where it begins.
+
+Example:
+    cpp_fused_add_log_0 (aten.log): observed 32 NaN written, its inputs finite, expected finite values
+
+When it is wrong
+    The name of a fused kernel lists its operators, not their order. An intermediate result that no node of the program
+    has is no fault by itself: only calls on the way to a wrong output are blamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.localize.first_bad import FirstBad, first_diverging, first_nonfinite
+from aotidoctor.localize.kernel_values import Watched, read_watched
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.run import JsonObject, Outcome, Request
+from aotidoctor.probes.payload import run_request
+from aotidoctor.probes.plain_run import read_ending
+from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+
+CODE, NAME = "AD-RUN-016", "kernel_values"
+WRONG = ("differs", "nan")
+
+
+def plan(case: Case, history: History) -> Request | NotChecked:
+    """Asked for NaN or Inf from clean inputs, for wrong numbers, and by ``localize``."""
+    if case.inputs is None or not succeeded(history.outcomes.get("plain_run")):
+        return unasked(CODE, NAME, "the plain run gave no outputs")
+    if not case.options.localize and not _nonfinite(history) and not history.has("AD-RUN-011", *WRONG):
+        return unasked(CODE, NAME, "the outputs are finite, and nothing says that they are wrong")
+    settings: JsonObject = {"reference": case.options.reference if history.has("AD-RUN-011", *WRONG) else None}
+    if case.options.localize:
+        settings = {"reference": case.options.reference}
+    return run_request(case, NAME, "with the values of every kernel", watch=settings, observe=[], calls=1)
+
+
+def _nonfinite(history: History) -> bool:
+    """NaN or Inf in an output while inputs and constants have none."""
+    return any(
+        item.code == "AD-RUN-005" and item.kind.endswith("-output") and item.facts.get("clean") is True
+        for item in history.findings
+    )
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """What was asked for: nan, inf or propagated; diverges or agrees; clean or unavailable."""
+    if not succeeded(outcome):
+        ending = read_ending(CODE, case, outcome)
+        return [_note("unavailable", outcome, f"the watched run failed: {ending.observed}")]
+    watched = read_watched(case, outcome)
+    if watched.problem is not None:
+        return [_note("unavailable", outcome, f"values were not followed: {watched.problem}")]
+    found = [*_nonfinite_findings(case, watched, outcome), *_divergence(case, watched, outcome)]
+    return found or [_note("clean", outcome, f"{len(watched.calls)} calls, all of them wrote finite values")]
+
+
+def _note(kind: str, outcome: Outcome, observed: str, **facts: FactValue) -> Evidence:
+    return evidence(
+        CODE, kind, Severity.INFO, outcome, observed=observed, expected="the first call with bad values", facts=facts
+    )
+
+
+def _nonfinite_findings(case: Case, watched: Watched, outcome: Outcome) -> list[Evidence]:
+    """NaN first; where there is none, Inf."""
+    for nan in (True, False):
+        bad = first_nonfinite(case, watched, nan=nan)
+        if bad is not None:
+            return [_written(bad, outcome, nan=nan)]
+    return []
+
+
+def _written(bad: FirstBad, outcome: Outcome, *, nan: bool) -> Evidence:
+    what, count = ("NaN", bad.buffer.nan) if nan and bad.buffer.nan else ("Inf", bad.buffer.inf)
+    if bad.source is not None:
+        return _note(
+            "propagated", outcome, f"{bad.call.name} reads {what} in {bad.source.name}", source=bad.source.name
+        )
+    facts: dict[str, FactValue] = {
+        **_place(bad),
+        "nan": bad.buffer.nan,
+        "inf": bad.buffer.inf,
+        "custom": bad.call.kind == "custom",
+        "half": bad.buffer.dtype in ("float16", "bfloat16"),
+        "lowest": bad.lowest,
+        "domain": bad.domain,
+    }
+    reads = f", its inputs finite (from {bad.lowest:.4g})" if bad.lowest is not None else ", its inputs finite"
+    return evidence(
+        CODE,
+        what.lower(),
+        Severity.ERROR if what == "NaN" or facts["half"] else Severity.WARN,
+        outcome,
+        subject=bad.name,
+        observed=f"{count} {what} written to {bad.buffer.name}{reads}",
+        expected="finite values",
+        facts=facts,
+    )
+
+
+def _divergence(case: Case, watched: Watched, outcome: Outcome) -> list[Evidence]:
+    if not watched.compared:
+        return []
+    bad = first_diverging(case, watched)
+    if bad is None:
+        return [_note("agrees", outcome, "what every call wrote agrees with the program", notes=watched.notes)]
+    error = f", off by {bad.buffer.error:.3g} from {bad.buffer.matches}" if bad.buffer.error is not None else ""
+    return [
+        evidence(
+            CODE,
+            "diverges",
+            Severity.ERROR,
+            outcome,
+            subject=bad.name,
+            observed=f"{bad.buffer.name} has the values of no node of the program{error}",
+            expected="results of the program, from inputs that agree with it",
+            facts={
+                **_place(bad),
+                "custom": bad.call.kind == "custom",
+                "closest": bad.buffer.matches,
+                "error": bad.buffer.error,
+                "decomposition_differs": watched.decomposition_differs,
+            },
+        )
+    ]
+
+
+def _place(bad: FirstBad) -> dict[str, FactValue]:
+    return {
+        "kernel": bad.call.name,
+        "index": bad.call.index,
+        "buffer": bad.buffer.name,
+        "dtype": bad.buffer.dtype,
+        "operators": bad.operators,
+        "where": bad.where,
+    }
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="which kernel makes the bad values?",
+    asked_when="for NaN or Inf from clean inputs, and for outputs that differ from the reference",
+    plan=plan,
+    read=read,
+)
