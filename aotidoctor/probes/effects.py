@@ -25,10 +25,14 @@ def with_effect(case: Case, outcome: Outcome) -> Outcome:
     effects = [_variable(case, outcome, name) for name in outcome.request.env if name not in HEAP_CHECKS]
     if payload.get("heap_checks"):
         effects.append(_heap_checks(outcome))
+    if outcome.request.debugger:
+        effects.append(_watched(outcome))
     if payload.get("perturb") is not None:
         effects.append(_filled(outcome.result.get("memory_filled")))
     if payload.get("threads") is not None:
         effects.append(_threads(payload["threads"], outcome.result.get("threads")))
+    if payload.get("against_threads") is not None:
+        effects.append(_threads(payload["against_threads"], _second(outcome.result.get("against_threads"))))
     if payload.get("treatment"):
         effects.append(_applied(outcome.result.get("applied")))
     if not effects:
@@ -81,6 +85,10 @@ def _heap_checks(outcome: Outcome) -> Effect:
     return True, "the C library checks each block that is freed"
 
 
+def _watched(outcome: Outcome) -> Effect:
+    return (False, outcome.debugger_problem) if outcome.debugger_problem else (True, "gdb was attached")
+
+
 def _filled(value: JsonValue) -> Effect:
     return (True, "the allocator fills new blocks") if value is True else (False, "this C library cannot fill memory")
 
@@ -89,6 +97,12 @@ def _threads(wanted: JsonValue, seen: JsonValue) -> Effect:
     if seen is None:
         return None, "the child ended before it could tell"
     return (True, f"torch ran with {seen}") if seen == wanted else (False, f"torch ran with {seen}, not {wanted}")
+
+
+def _second(told: JsonValue) -> JsonValue:
+    """The other of the two thread counts that were compared."""
+    counts = told.get("threads") if isinstance(told, dict) else None
+    return counts[1] if isinstance(counts, list) and len(counts) == 2 else None
 
 
 def _applied(value: JsonValue) -> Effect:

@@ -38,8 +38,8 @@ def run(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     _constants(payload, model, channel)
     if payload.get("watch") and call is not None:
         return _watched(model, call, payload, channel)
-    if payload.get("sub_batch") and call is not None:
-        return _sub_batch(model, call, payload, channel)
+    if call is not None and (payload.get("sub_batch") or payload.get("against_threads")):
+        return _side_by_side(model, call, payload, channel)
     outputs = make_calls(model, call, payload, channel) if call is not None else None
     if payload.get("reference"):
         _reference(payload, model, call, outputs, channel)
@@ -49,10 +49,16 @@ def run(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     return {}
 
 
-def _sub_batch(model: LoadedModel, call: Call, payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
-    from aotidoctor.worker.sub_batch import compare_rows
+def _side_by_side(model: LoadedModel, call: Call, payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
+    """Calls that differ in one thing, compared here: values never leave the child."""
+    if payload.get("sub_batch"):
+        from aotidoctor.worker.sub_batch import compare_rows
 
-    compare_rows(model, call, payload["sub_batch"], channel)
+        compare_rows(model, call, payload["sub_batch"], channel)
+    else:
+        from aotidoctor.worker.thread_counts import compare_threads
+
+        compare_threads(model, call, int(payload["against_threads"]), channel)
     channel.enter("unload")
     model.close()
     return {}

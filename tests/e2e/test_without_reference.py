@@ -71,3 +71,26 @@ def test_rows_that_do_not(packages: Kit, case_dir: Path) -> None:
     report = examine(called("mlp", "mlp"), packages, case_dir, "--rungs", "sub_batch")
     assert found(report, "AD-RUN-019")["kind"] == "same", report["findings"]
     assert report["verdict"] == "healthy"
+
+
+RACE = "return x * factor + (torch.rand_like(x) if torch.get_num_threads() > 1 else 0)"
+
+
+def test_changing_outputs_that_one_thread_heals(packages: Kit, case_dir: Path) -> None:
+    case = called("race", "scale", setup=python_op(body=RACE), options=("--threads", "2"))
+    report = examine(case, packages, case_dir)
+    assert found(report, "AD-RUN-006")["kind"] == "heals", report["findings"]
+    assert report["diagnoses"][0]["cause"] == "threading"
+
+
+def test_changing_outputs_that_one_thread_leaves(packages: Kit, case_dir: Path) -> None:
+    case = called("random", "scale", setup=python_op(body="return torch.rand_like(x)"), options=("--threads", "2"))
+    report = examine(case, packages, case_dir)
+    assert found(report, "AD-RUN-006")["kind"] == "same", report["findings"]
+    assert report["diagnoses"][0]["cause"] == "nondeterministic"
+
+
+def test_another_order_of_summation_is_rounding(packages: Kit, case_dir: Path) -> None:
+    report = examine(called("sum", "total"), packages, case_dir, "--threads", "2", "--rungs", "threads")
+    assert found(report, "AD-RUN-006")["kind"] in ("same", "rounding"), report["findings"]
+    assert report["verdict"] == "healthy"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
@@ -189,6 +191,49 @@ def test_threads():
     )
     assert one(threads.read(case(), history(), OK)).kind == "heals"
     assert one(threads.read(case(), history(), DIED)).kind == "same"
+
+
+def compared_threads(repeatable, **told):
+    request = Request(probe="threads", job="run", payload={"against_threads": 1})
+    told = {"threads": [4, 1], "repeatable": repeatable, "outputs": [{"path": "result", "max_abs_diff": 0.5}], **told}
+    return replace(outcome(result={"against_threads": told}), request=request)
+
+
+@pytest.mark.parametrize(
+    ("result", "kind", "severity"),
+    [
+        (compared_threads([False, True]), "heals", "error"),
+        (compared_threads([False, False]), "same", "info"),
+        (compared_threads([True, False]), "same", "info"),
+        (compared_threads([True, True], same=True, agrees=True), "same", "info"),
+        (compared_threads([True, True], same=False, agrees=True), "rounding", "info"),
+        (compared_threads([True, True], same=False, agrees=False), "differs", "error"),
+    ],
+)
+def test_threads_of_outputs_that_change(result, kind, severity):
+    item = one(threads.read(case(), history(), result))
+    assert (item.kind, item.severity.value) == (kind, severity)
+
+
+@pytest.mark.parametrize(
+    ("package", "findings", "asked"),
+    [
+        (case(), [finding("AD-RUN-002", "differs")], True),
+        (case(), [finding("AD-RUN-011", "differs")], True),
+        (case(), [finding("AD-RUN-002", "differs", Severity.INFO)], False),
+        (case(random_ops=["aten.rand"]), [finding("AD-RUN-002", "differs")], False),
+        (case(uninitialized_ops=["aten.empty"]), [finding("AD-RUN-002", "differs")], False),
+        (case(device="cuda"), [finding("AD-RUN-002", "differs")], False),
+        (case(threads=1), [finding("AD-RUN-002", "differs")], False),
+        (case(rungs=("threads",)), [], True),
+        (case(localize=True), [], True),
+        (case(), [], False),
+    ],
+)
+def test_threads_are_compared_when_numbers_are_odd(package, findings, asked):
+    request = threads.plan(package, history(*findings, plain_run=OK))
+    assert isinstance(request, Request if asked else NotChecked)
+    assert not asked or request.payload["against_threads"] == 1
 
 
 def test_cpp_stack_is_asked_for_unexplained_exceptions_only():

@@ -1,0 +1,51 @@
+"""Call the model some times with its threads and some times with one, and compare.
+
+Part of the result: ``against_threads`` with ``threads`` (the two counts), ``repeatable`` (are the calls with each count
+equal to one another) and what ``compare`` tells of one thread against several.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotidoctor.worker.call import Call
+from aotidoctor.worker.channel import Channel
+from aotidoctor.worker.compare import compare
+from aotidoctor.worker.describe import digest
+from aotidoctor.worker.leaves import rebuild, tensors, walk
+from aotidoctor.worker.load import LoadedModel
+
+CALLS = 3
+
+
+def compare_threads(model: LoadedModel, call: Call, threads: int, channel: Channel) -> None:
+    """Do it; ``threads`` is the other count."""
+    import torch
+
+    saved = call.copy()
+    counts = [torch.get_num_threads(), threads]
+    firsts: list[Any] = []
+    repeatable: list[bool] = []
+    for count in counts:
+        torch.set_num_threads(count)
+        digests = []
+        for number in range(CALLS):
+            channel.enter(f"run{CALLS * len(repeatable) + number + 1}")
+            result = model(*call.args, **call.kwargs)
+            channel.enter("scan")
+            digests.append([digest(leaf) for _, leaf in tensors(list(walk(result, "result")))])
+            if number == 0:
+                # A copy: another call may use the same memory.
+                firsts.append(rebuild(result, "result", _copy))
+            if saved is not None:
+                call.restore(saved)
+        repeatable.append(all(one == digests[0] for one in digests))
+    compared = compare(firsts[1], firsts[0])
+    bits = [[digest(leaf) for _, leaf in tensors(list(walk(first, "result")))] for first in firsts]
+    channel.put(against_threads={"threads": counts, "repeatable": repeatable, "same": bits[0] == bits[1], **compared})
+
+
+def _copy(_: str, leaf: Any) -> Any:
+    import torch
+
+    return leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf
