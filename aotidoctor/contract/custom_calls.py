@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from aotidoctor.contract.body import Assertion, Body, RawCall
-from aotidoctor.contract.kernels import PROXY
+from aotidoctor.contract.kernels import PROXY, arguments_of
 from aotidoctor.model.artifact import ExternNode
 from aotidoctor.model.contract import CustomCall, PromisedResult
 
@@ -34,15 +34,32 @@ _DTYPES: Mapping[str, str] = {
 def read_custom_calls(body: Body, nodes: Sequence[ExternNode]) -> tuple[CustomCall, ...]:
     """One entry per call of the proxy executor, in call order."""
     asserted = {item.name: item for item in body.assertions}
-    found = []
+    found: list[CustomCall] = []
+    known: dict[str, PromisedResult] = {}
     for at, call in enumerate(body.calls):
         number = _NODE.match(call.arguments) if call.function == PROXY else None
         if number is None or int(number[1]) >= len(nodes):
             continue
         node = nodes[int(number[1])]
+        given = arguments_of(call)
+        arguments = tuple(_argument(name, call, body, known) for name in given[: len(given) - len(node.output_names)])
         results = tuple(_result(name, body, at, asserted) for name in node.output_names)
-        found.append(CustomCall(index=int(number[1]), target=node.target, line=call.line, results=results))
+        known |= {result.name: result for result in results}
+        found.append(
+            CustomCall(index=int(number[1]), target=node.target, line=call.line, arguments=arguments, results=results)
+        )
     return tuple(found)
+
+
+def _argument(name: str, call: RawCall, body: Body, known: Mapping[str, PromisedResult]) -> PromisedResult | None:
+    """The result of an earlier custom operator that is passed on as it is; None for any other tensor."""
+    if f"reinterpret_tensor_wrapper({name}," in call.arguments:
+        return None
+    while name not in known:
+        if name in body.view_shapes or name not in body.renamed:
+            return None
+        name = body.renamed[name]
+    return known[name]
 
 
 def _result(name: str, body: Body, at: int, asserted: Mapping[str, Assertion]) -> PromisedResult:

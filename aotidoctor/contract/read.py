@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from aotidoctor.contract.body import Body, parse_body
 from aotidoctor.contract.checks_section import parse_checks
 from aotidoctor.contract.constructor import Constructor, parse_constructor
+from aotidoctor.contract.custom_calls import read_custom_calls
 from aotidoctor.contract.dataflow import unwritten_reads
 from aotidoctor.contract.kernel_sources import read_kernel_sources
 from aotidoctor.contract.kernels import kind_of, read_kernels, written_and_read
@@ -84,6 +85,7 @@ def _contract(artifact: Artifact, model: ModelEntry, wrapper: Wrapper, construct
         kernels=kernels,
         bound_checks=facts.bounds,
         custom_ops=_custom_ops(model),
+        custom_calls=read_custom_calls(body, model.extern_nodes),
         needs=read_needs(
             model,
             command,

@@ -117,6 +117,36 @@ class KernelCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PromisedResult:
+    """What the compiled code takes for granted about a tensor that a custom operator gives; None where it does not say.
+
+    Sizes and strides are C++ text (``4L``, ``8L*s0``). ``name`` is the wrapper's; ``used`` tells whether anything reads
+    the tensor.
+    """
+
+    name: str
+    dtype: str | None
+    shape: tuple[str, ...] | None
+    stride: tuple[str, ...] | None
+    used: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomCall:
+    """One call of the proxy executor: ``index`` of its node, the operator, and what is expected to come back.
+
+    ``arguments`` has an entry per tensor that goes in: what is taken for granted about it where it is, unchanged in
+    form, the result of an earlier such call, else None.
+    """
+
+    index: int
+    target: str
+    line: int
+    arguments: tuple[PromisedResult | None, ...] = ()
+    results: tuple[PromisedResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BoundCheck:
     """A compiled-in index assertion (``index out of bounds: 0 <= tmp2 < 100L``) of ``kernel``."""
 
@@ -185,6 +215,7 @@ class Contract:
     kernels: tuple[KernelCall, ...] = ()
     bound_checks: tuple[BoundCheck, ...] = ()
     custom_ops: tuple[str, ...] = ()
+    custom_calls: tuple[CustomCall, ...] = ()
     needs: HostNeeds = field(default_factory=HostNeeds)
     weights: str = "unknown"
     in_spec: str | None = None

@@ -53,7 +53,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     if not succeeded(outcome):
         return [read_ending(CODE, case, outcome)]
     sizes = resident_sizes(outcome)
-    rate = _rate(sizes)
+    rate = growth_rate(sizes)
     if rate < LEAST_BYTES_PER_CALL:
         return [evidence(CODE, "steady", Severity.INFO, outcome, observed="steady", expected="steady")]
     ops = case.contract.custom_ops if case.contract is not None else ()
@@ -71,7 +71,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     ]
 
 
-def _rate(sizes: list[int]) -> float:
+def growth_rate(sizes: list[int]) -> float:
     """Bytes per call over the second half, 0 unless both of its quarters grow."""
     half = sizes[len(sizes) // 2 :]
     if len(half) < 8:

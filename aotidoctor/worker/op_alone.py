@@ -4,9 +4,10 @@ Each step is a stage of its own, so that the parent knows where it died: ``run1`
 same call on fresh copies), ``loop`` (many calls, when asked), ``fake`` (the fake kernel's promise), ``opcheck``. What a
 step finds is told at once.
 
-Parts of the result: ``calls``, one object per saved call, with ``index``, ``returned``, ``bad``, ``outputs``,
-``writes``, ``aliases``, ``clean``, ``repeat``, ``generator``, ``fake``, ``fake_missing``; ``tags``; ``rss`` after each
-call of the loop; ``opcheck`` (test to ``SUCCESS`` or its text).
+Parts of the result: ``calls``, one object per saved call, with ``file``, ``bad``, ``arguments``, ``outputs``,
+``digests``, ``again`` (those of the second call), ``writes``, ``aliases``, ``clean``, ``generator``, ``fake``,
+``fake_missing``; ``returned``; ``tags``; ``rss`` after each call of the loop; ``opcheck`` (test to ``SUCCESS`` or its
+text).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from aotidoctor.worker.calls import resident_bytes, synchronize
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.describe import describe, digest
 from aotidoctor.worker.op_arguments import build_arguments
-from aotidoctor.worker.op_contract import aliases, bad_return, clean, flatten, storages, writes
+from aotidoctor.worker.op_contract import aliases, bad_return, clean, flatten, storages, tensors_in, writes
 from aotidoctor.worker.op_fake import promise
 from aotidoctor.worker.ops import split_target
 from aotidoctor.worker.setup_module import load_setup
@@ -82,6 +83,7 @@ def _first(op: Any, path: str, payload: dict[str, Any], channel: Channel) -> dic
     import torch
 
     arguments = _load(path)
+    given = [describe(name, tensor, values=False) for name, tensor in tensors_in(arguments)]
     before, finite = storages(arguments), clean(arguments)
     state = torch.random.get_rng_state()
     channel.enter("run1")
@@ -92,6 +94,7 @@ def _first(op: Any, path: str, payload: dict[str, Any], channel: Channel) -> dic
     outputs = [] if bad else [describe(name, tensor, values=True) for name, tensor in flatten(op, result)]
     return {
         "bad": bad,
+        "arguments": given,
         "outputs": outputs,
         "digests": [] if bad else _digests(op, result),
         "writes": writes(op, arguments, before),

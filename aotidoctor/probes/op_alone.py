@@ -1,0 +1,148 @@
+"""What does each custom operator do when it is called alone, with the arguments that the package gives it?
+
+What it does
+    Calls the operator in a child without the package, on the saved arguments: twice, and in a loop where memory grew or
+    the heap was damaged. It compares the result with what the compiled code relies on and with the operator's fake
+    kernel, looks for writes and aliases that the schema does not declare, and asks torch.library.opcheck where
+    something is wrong.
+
+Why it matters
+    An operator that fails alone is the culprit, whatever kernel the crash was in; one that does all it promises is
+    none. A wrong dtype is seen in no other way: nothing in a package checks it.
+
+Example:
+    zoo::misbehave: observed dtype float64, expected float32 as compiled
+
+When it is wrong
+    Damage to the heap may stay unseen in some calls, and an operator can depend on what ran before it. Random results
+    are a fault only where the model's outputs change with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.run import JsonObject, JsonValue, Outcome, Request, TimedOut
+from aotidoctor.probes import op_ending, op_look
+from aotidoctor.probes.op_inputs import captured, in_trouble, skipped, timeout_of
+from aotidoctor.probes.op_look import promises_of
+from aotidoctor.probes.op_promise import UNKNOWN
+from aotidoctor.probes.payload import device_of
+from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+
+CODE, NAME = "AD-RUN-015", "op_alone"
+MOST_OPERATORS = 8
+MOST_CALLS = 4
+LOOP = 24
+
+
+def plan(case: Case, history: History) -> NotChecked | tuple[Request | NotChecked, ...]:
+    """One child per operator whose arguments were saved."""
+    source, plain = history.outcomes.get("op_inputs"), history.outcomes.get("plain_run")
+    targets = targets_of(source, plain)
+    if plain is None or not targets:
+        return unasked(CODE, NAME, "no arguments of a custom operator were saved")
+    left_out = [
+        unasked(CODE, f"{NAME}:{target}", f"more than {MOST_OPERATORS} operators")
+        for target in targets[MOST_OPERATORS:]
+    ]
+    unsaved = [
+        unasked(CODE, f"{NAME}:{call.get('target')}", str(call.get("reason")))
+        for call in skipped(source)
+        if call.get("target") not in targets
+    ]
+    asked = [_request(case, history, target, plain) for target in targets[:MOST_OPERATORS]]
+    return (*asked, *left_out, *unsaved)
+
+
+def targets_of(source: Outcome | None, plain: Outcome | None) -> list[str]:
+    """Operators in the order in which to ask: where the plain run died, the one that it reached last comes first."""
+    targets = list(dict.fromkeys(str(call.get("target")) for call in _calls(source, plain)))
+    # Whatever was called before the operator that was reached last has returned: it is not what hangs.
+    return targets[:1] if plain is not None and isinstance(plain.ending, TimedOut) else targets
+
+
+def _calls(source: Outcome | None, plain: Outcome | None) -> list[JsonObject]:
+    calls = captured(source)
+    return calls if succeeded(plain) else calls[::-1]
+
+
+def _request(case: Case, history: History, target: str, plain: Outcome) -> Request:
+    calls = [call for call in _calls(history.outcomes.get("op_inputs"), plain) if call.get("target") == target]
+    files: list[JsonValue] = [call.get("file") for call in calls[:MOST_CALLS]]
+    known = all(promise.complete for call in calls for promise in promises_of(case, history, call) or [UNKNOWN])
+    payload: JsonObject = {
+        "target": target,
+        "files": files,
+        "setup": case.options.setup,
+        "custom_op_libraries": list(case.options.custom_op_libraries),
+        "device": device_of(case),
+        "threads": case.options.threads,
+        "loop": LOOP if op_ending.late_damage(history) else 0,
+        "fake": in_trouble(history) or not known,
+        "opcheck": op_ending.contract_in_doubt(history),
+    }
+    return Request(
+        probe=f"{NAME}:{target}",
+        job=NAME,
+        payload=payload,
+        fresh=device_of(case) != "cpu",
+        timeout=timeout_of(case, plain),
+        memory_limit=case.options.memory_limit,
+        purpose=f"{target} alone, on the arguments it was given",
+    )
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """What is wrong with the operator, or ``ok``; and once all of them are ``ok``, that they are cleared."""
+    if op_ending.died(outcome):
+        return op_ending.read(CODE, case, history, outcome)
+    if not outcome.result.get("returned"):
+        return [_note("unavailable", f"the run ended in {outcome.stage}, before the operator was called", outcome)]
+    found = op_look.read(CODE, case, history, outcome)
+    found = found or [_note("ok", "returns what the package expects", outcome)]
+    return [*found, *_cleared(history, outcome, found)]
+
+
+def _note(kind: str, observed: str, outcome: Outcome) -> Evidence:
+    target = str(outcome.request.payload.get("target"))
+    expected = "what the package expects"
+    return evidence(CODE, kind, Severity.INFO, outcome, subject=target, observed=observed, expected=expected)
+
+
+def _cleared(history: History, outcome: Outcome, found: Sequence[Evidence]) -> list[Evidence]:
+    """After the last of all: no operator did anything wrong, and it was in none that the package died."""
+    source, plain = history.outcomes.get("op_inputs"), history.outcomes.get("plain_run")
+    targets = targets_of(source, plain)
+    asked = [name for name in history.outcomes if name.startswith(f"{NAME}:")]
+    known = [*found, *(item for item in history.findings if item.code == CODE)]
+    if len(targets) > MOST_OPERATORS or skipped(source) or {f"{NAME}:{target}" for target in targets} != set(asked):
+        return []
+    wrong = any(item.severity is not Severity.INFO or item.kind == "unavailable" for item in known)
+    if wrong or op_ending.doubtful(history):
+        return []
+    looped = bool(outcome.request.payload.get("loop"))
+    return [
+        evidence(
+            CODE,
+            "cleared",
+            Severity.INFO,
+            outcome,
+            subject=", ".join(targets),
+            observed="called alone, none does anything wrong",
+            expected="operators that keep their promises",
+            facts={"ops": tuple(targets), "looped": looped},
+        )
+    ]
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="what does each custom operator do when it is called alone?",
+    asked_when="when arguments of custom operators were saved",
+    plan=plan,
+    read=read,
+)

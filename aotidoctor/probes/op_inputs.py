@@ -1,0 +1,139 @@
+"""With which arguments does the package call its custom operators?
+
+What it does
+    Runs the package once more and saves the arguments of each custom operator's first call, just before it begins; the
+    run ends with the last of them. Where calls cannot be hooked, the exported program of --reference is interpreted.
+
+Why it matters
+    An operator can only be judged on what it was really given: with the arguments in hand it is called alone.
+
+Example:
+    zoo::misbehave: observed arguments of 2 of 2 operators, expected all
+
+When it is wrong
+    Operators behind the point where the package dies are never reached, so nothing is known of them. Arguments above
+    512 MiB are not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.run import JsonObject, JsonValue, Outcome, Request, TimedOut
+from aotidoctor.probes.custom_ops import custom_nodes
+from aotidoctor.probes.payload import base_payload, device_of
+from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.results import objects
+
+CODE, NAME = "AD-RUN-020", "op_inputs"
+# Without a sign of trouble the question has to be cheap.
+SLOWEST_S = 5.0
+# What a run may take beyond the point that the plain run reached, when that one hung behind it.
+PATIENCE_S = 5.0
+LATE = ("run", "scan", "unload", "reference", "done")
+
+
+def plan(case: Case, history: History) -> Request | NotChecked:
+    """Asked when the package calls custom operators, and the plain run got as far as the call."""
+    nodes = custom_nodes(case)
+    plain = history.outcomes.get("plain_run")
+    reason = _reason(case, history, plain) if nodes else "the package calls no custom operator"
+    if reason is not None or plain is None:
+        return unasked(CODE, NAME, reason or "there was no plain run")
+    targets: list[JsonValue] = list(dict.fromkeys(node.target for node in nodes))
+    payload: JsonObject = {**base_payload(case), "targets": targets, "reference": case.options.reference}
+    return Request(
+        probe=NAME,
+        job="op_inputs",
+        payload=payload,
+        fresh=device_of(case) != "cpu",
+        timeout=timeout_of(case, plain),
+        memory_limit=case.options.memory_limit,
+        purpose="the arguments of the custom operators",
+    )
+
+
+def _reason(case: Case, history: History, plain: Outcome | None) -> str | None:
+    """Why it is not asked, or None."""
+    if plain is None:
+        return "there was no plain run"
+    if case.inputs is None or not plain.stage.startswith(LATE):
+        return "the model was not called"
+    if history.errors("AD-IN", "AD-ART", "AD-HOST", "AD-LOAD"):
+        return "a static finding already explains the behaviour"
+    if history.errors("AD-RUN-010"):
+        return "the operators registered here are not those of the package"
+    asked = case.options.rungs is not None and NAME in case.options.rungs
+    if asked or in_trouble(history):
+        return None
+    if device_of(case) != "cpu":
+        return "nothing is wrong, and a fresh process per operator takes long; ask with --rungs op_inputs,op_alone"
+    if plain.stages.get("run1", 0.0) > SLOWEST_S:
+        return f"nothing is wrong, and a call takes {plain.stages['run1']:.1f} s; ask with --rungs op_inputs,op_alone"
+    return None
+
+
+def in_trouble(history: History) -> bool:
+    """Whether any run gave a sign that something is wrong."""
+    return bool(history.errors("AD-RUN-0")) or history.has("AD-RUN-004", "input-changed", "output-alias")
+
+
+def timeout_of(case: Case, plain: Outcome) -> float:
+    """The user's limit; of a hanging package not the whole of it again."""
+    if not isinstance(plain.ending, TimedOut):
+        return case.options.timeout
+    reached = sum(seconds for stage, seconds in plain.stages.items() if not stage.startswith("run"))
+    return min(case.options.timeout, reached + PATIENCE_S)
+
+
+def captured(outcome: Outcome | None) -> list[JsonObject]:
+    """The saved calls in the order in which they were made."""
+    return [] if outcome is None else objects(outcome.result.get("captured"))
+
+
+def skipped(outcome: Outcome | None) -> list[JsonObject]:
+    """Calls that were seen and not saved."""
+    return [] if outcome is None else objects(outcome.result.get("skipped"))
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """One finding, never more than a note: captured, unreached or unavailable."""
+    seen = {str(call.get("target")) for call in captured(outcome)}
+    wanted = {node.target for node in custom_nodes(case)}
+    observed, kind = f"arguments of {len(seen)} of {len(wanted)} operators", "captured"
+    if not seen:
+        kind, observed = _nothing(outcome)
+    return [
+        evidence(
+            CODE,
+            kind,
+            Severity.INFO,
+            outcome,
+            subject=", ".join(sorted(wanted)),
+            observed=observed,
+            expected="the arguments of all operators",
+            facts={"captured": tuple(sorted(seen)), "by": str(outcome.result.get("by") or "")},
+        )
+    ]
+
+
+def _nothing(outcome: Outcome) -> tuple[str, str]:
+    """Kind and words where nothing was saved. A run that died after the hooks were set never reached an operator."""
+    left_out = skipped(outcome)
+    if left_out:
+        return "unavailable", str(left_out[0].get("reason"))
+    if outcome.result.get("by") == "hooks" and not succeeded(outcome):
+        return "unreached", "the run ended before it reached a custom operator"
+    return "unavailable", str(outcome.result.get("unavailable") or f"the run ended in {outcome.stage}")
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="with which arguments are the custom operators called?",
+    asked_when="when the package calls custom operators and its call is quick, or something is wrong",
+    plan=plan,
+    read=read,
+)

@@ -1,0 +1,185 @@
+"""An operator that returned when it was called alone: what was wrong with what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aotidoctor.model.case import Case
+from aotidoctor.model.contract import CustomCall
+from aotidoctor.model.evidence import Evidence, FactValue, Severity
+from aotidoctor.model.run import JsonObject, JsonValue, Outcome
+from aotidoctor.probes.growth import LEAST_BYTES_PER_CALL, growth_rate
+from aotidoctor.probes.op_inputs import captured
+from aotidoctor.probes.op_promise import Difference, Tensor, compiled_promises, difference, misfed, tensors
+from aotidoctor.probes.probe import History, evidence
+from aotidoctor.probes.results import objects, resident_sizes
+
+SEEDED = "nondeterministic_seeded"
+
+
+def read(code: str, case: Case, history: History, outcome: Outcome) -> list[Evidence]:
+    """All that is wrong, each kind once; empty when nothing is."""
+    reader = _Reader(code, case, history, outcome)
+    found: dict[str, Evidence] = {}
+    for call in objects(outcome.result.get("calls")):
+        for item in reader.call(call):
+            found.setdefault(item.kind, item)
+    for item in reader.whole(bool(found)):
+        found.setdefault(item.kind, item)
+    return list(found.values())
+
+
+def promises_of(case: Case, history: History, saved: JsonObject) -> list[Tensor] | None:
+    """What the compiled code relies on in the saved call; None where the package does not tell."""
+    found = _compiled_call(case, history, saved)
+    return None if found is None else compiled_promises(case, history.outcomes.get("plain_run"), found)
+
+
+def _compiled_call(case: Case, history: History, saved: JsonObject) -> CustomCall | None:
+    """The saved call in the wrapper."""
+    source = history.outcomes.get("op_inputs")
+    calls = case.contract.custom_calls if case.contract is not None else ()
+    same = [call for call in calls if call.target == saved.get("target")]
+    if source is not None and source.result.get("by") == "hooks":
+        same = [call for call in same if call.index == saved.get("index")]
+    return same[0] if len(same) == 1 else None
+
+
+class _Reader:
+    """Reads the calls of one operator."""
+
+    def __init__(self, code: str, case: Case, history: History, outcome: Outcome) -> None:
+        self._code = code
+        self._case = case
+        self._history = history
+        self._outcome = outcome
+        self._target = str(outcome.request.payload.get("target"))
+        source = history.outcomes.get("op_inputs")
+        self._saved = {call.get("file"): call for call in captured(source)}
+        # Arguments from the exported program may be laid out otherwise than those of the compiled code.
+        self._strides = source is not None and source.result.get("by") == "hooks"
+
+    def call(self, call: JsonObject) -> Iterator[Evidence]:
+        """Findings of one call; one that it died in has little to tell."""
+        bad = call.get("bad")
+        if isinstance(bad, str):
+            yield self._make("bad-return", self._at_worst_warn(), bad, "a tensor with memory of its own")
+            return
+        if "outputs" not in call:
+            return
+        yield from self._promise(call)
+        yield from self._schema(call)
+        yield from self._values(call)
+
+    def whole(self, wrong: bool) -> Iterator[Evidence]:
+        """Findings of the loop, and of PyTorch's own check where nothing else was found."""
+        speed = growth_rate(resident_sizes(self._outcome))
+        if speed >= LEAST_BYTES_PER_CALL:
+            facts: dict[str, FactValue] = {"bytes_per_call": int(speed)}
+            observed = f"+{speed / 1024:.1f} KiB per call, called alone"
+            yield self._make("grows", Severity.ERROR, observed, "a steady resident size", facts)
+        told = self._outcome.result.get("opcheck")
+        failed = {key: text for key, text in told.items() if text != "SUCCESS"} if isinstance(told, dict) else {}
+        for test, text in failed.items() if not wrong else ():
+            yield self._make("opcheck", Severity.WARN, f"{test}: {text}"[:400], "SUCCESS", {"test": test})
+
+    def _promise(self, call: JsonObject) -> Iterator[Evidence]:
+        """What the package was compiled for decides; the fake kernel speaks where the package is silent."""
+        if self._misfed(call):
+            return
+        given = tensors(call.get("outputs"))
+        compiled = promises_of(self._case, self._history, self._saved.get(call.get("file"), {}))
+        fake = tensors(call.get("fake")) if "fake" in call else None
+        by_package = None if compiled is None else difference(given, compiled, strides=self._strides)
+        by_fake = None if fake is None else difference(given, fake, strides=self._strides)
+        if by_package is not None:
+            agrees = fake is not None and by_fake is None
+            yield self._broken(by_package, "as compiled", promised_by="package", fake_agrees=agrees)
+        elif by_fake is not None and compiled is not None and all(one.complete for one in compiled):
+            observed = f"{by_fake.what} {by_fake.observed}"
+            expected = f"{by_fake.expected} by the fake kernel (the package relies on what comes)"
+            yield self._make("fake-differs", Severity.INFO, observed, expected)
+        elif by_fake is not None:
+            yield self._broken(by_fake, "by its fake kernel", promised_by="fake kernel", fake_agrees=False)
+
+    def _misfed(self, call: JsonObject) -> bool:
+        saved = self._saved.get(call.get("file"), {})
+        compiled = _compiled_call(self._case, self._history, saved)
+        plain = self._history.outcomes.get("plain_run")
+        return compiled is not None and misfed(self._case, plain, compiled, tensors(call.get("arguments")))
+
+    def _broken(self, found: Difference, who: str, *, promised_by: str, fake_agrees: bool) -> Evidence:
+        more = "; the fake kernel registered here promises what came" if fake_agrees else ""
+        return self._make(
+            "fake-kernel",
+            Severity.ERROR,
+            f"{found.what} {found.observed} of {found.path}{more}",
+            f"{found.expected} {who}",
+            {"what": found.what, "promised_by": promised_by, "fake_agrees": fake_agrees, "output": found.path},
+        )
+
+    def _schema(self, call: JsonObject) -> Iterator[Evidence]:
+        written = _texts(call.get("writes"))
+        if written:
+            observed = f"writes to {', '.join(written)}"
+            yield self._make("mutates", Severity.ERROR, observed, "no write that its schema does not declare")
+        pairs = call.get("aliases")
+        if isinstance(pairs, list) and pairs:
+            one, other = (_texts(pairs[0]) * 2)[:2]
+            observed = f"{one} shares the memory of {other}"
+            yield self._make("aliases", self._at_worst_warn(), observed, "no alias that its schema does not declare")
+
+    def _values(self, call: JsonObject) -> Iterator[Evidence]:
+        first, second = _texts(call.get("digests")), _texts(call.get("again"))
+        if first and second and first != second:
+            design = SEEDED in _texts(self._outcome.result.get("tags")) or call.get("generator") is True
+            why = "; it draws from PyTorch's random generator" if design else ""
+            observed = f"other values in the second call with equal arguments{why}"
+            severity = self._as_bad_as("AD-RUN-002", "differs")
+            yield self._make(
+                "random", severity, observed, "the same bits", {"by_design": design, "random_ops": (self._target,)}
+            )
+        results = objects(call.get("outputs"))
+        nan, inf = _sum("nan", results), _sum("inf", results)
+        if call.get("clean") is True and (nan or inf):
+            severity = self._as_bad_as("AD-RUN-005", "nan-output" if nan else "inf-output")
+            observed = f"{nan} NaN and {inf} Inf from clean arguments"
+            yield self._make("nan", severity, observed, "finite values", {"nan": nan, "inf": inf, "clean": True})
+
+    def _as_bad_as(self, code: str, kind: str) -> Severity:
+        """As bad as the same sign in the model's outputs; without one it is no more than a note."""
+        same = [item for item in self._history.findings if (item.code, item.kind) == (code, kind)]
+        blamed = [item.severity for item in same if item.facts.get("clean") is not False]
+        return max(blamed, key=lambda severity: severity.rank, default=Severity.INFO)
+
+    def _at_worst_warn(self) -> Severity:
+        """What does harm only here and there is an error where harm was seen."""
+        harm = [item for item in self._history.errors("AD-RUN-0") if item.code != self._code]
+        return Severity.ERROR if harm else Severity.WARN
+
+    def _make(
+        self,
+        kind: str,
+        severity: Severity,
+        observed: str,
+        expected: str,
+        facts: dict[str, FactValue] | None = None,
+    ) -> Evidence:
+        return evidence(
+            self._code,
+            kind,
+            severity,
+            self._outcome,
+            subject=self._target,
+            observed=observed,
+            expected=expected,
+            facts={"op": self._target, "has_custom_ops": True, **(facts or {})},
+        )
+
+
+def _sum(key: str, items: list[JsonObject]) -> int:
+    return sum(value for item in items if isinstance(value := item.get(key), int))
+
+
+def _texts(value: JsonValue) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
