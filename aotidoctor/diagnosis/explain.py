@@ -19,8 +19,9 @@ from collections.abc import Sequence
 from aotidoctor.diagnosis.match import Match, is_run
 from aotidoctor.model.evidence import Evidence, Severity
 
-PLAIN_RUN = "AD-RUN-001"
+PLAIN_RUN, BACKTRACE = "AD-RUN-001", "AD-RUN-023"
 GROUPS = ("@load", "@run", "@output")
+_ENDINGS = {"crash": "signalled", "hang": "timed-out"}
 _EARLY = ("start", "import", "setup", "inputs", "load", "after_load")
 
 
@@ -34,12 +35,17 @@ def accounts_for(match: Match, item: Evidence) -> bool:
     if not is_run(item):
         return False
     explains = match.playbook.explains
-    shown = (item.kind, item.facts.get("symptom"), item.facts.get("signal"), _group(item))
+    shown = (_ending(item), item.facts.get("symptom"), item.facts.get("signal"), _group(item))
     return any(sign in explains for sign in shown)
 
 
+def _ending(item: Evidence) -> str:
+    """The stack of a failed run is a sign of that run's ending."""
+    return _ENDINGS.get(item.kind, item.kind) if item.code == BACKTRACE else item.kind
+
+
 def _group(item: Evidence) -> str:
-    if item.code != PLAIN_RUN:
+    if item.code not in (PLAIN_RUN, BACKTRACE):
         return "@output"
     return "@load" if item.facts.get("stage") in _EARLY else "@run"
 

@@ -39,7 +39,10 @@ FORBIDDING = ("AD-ART-001", "AD-ART-002", "AD-ART-003", "AD-ART-004", "AD-ART-00
 def plan(case: Case, history: History) -> Request | NotChecked:
     """One child, unless the static findings forbid it or there is nothing to run it with."""
     reason = reason_not_to_run(case, history)
-    return unasked(CODE, NAME, reason) if reason else run_request(case, NAME, "the failure as the user sees it")
+    if reason:
+        return unasked(CODE, NAME, reason)
+    # Nobody can tell beforehand whether it will hang again: it is looked at when it does.
+    return replace(run_request(case, NAME, "the failure as the user sees it"), stacks=True)
 
 
 def reason_not_to_run(case: Case, history: History) -> str | None:
@@ -78,7 +81,7 @@ def read_ending(code: str, case: Case, outcome: Outcome) -> Evidence:
         "stage": outcome.stage,
         "symptom": symptom.name,
         "line": symptom.line,
-        **_custom_ops(case),
+        **custom_ops(case),
         **symptom.facts,
     }
     return evidence(
@@ -135,7 +138,8 @@ def _without_garbage(symptom: Symptom) -> Symptom:
     return symptom
 
 
-def _custom_ops(case: Case) -> dict[str, FactValue]:
+def custom_ops(case: Case) -> dict[str, FactValue]:
+    """Operators that PyTorch did not make; ``custom_op`` is set where there is one only."""
     ops = case.contract.custom_ops if case.contract is not None else ()
     if not ops and case.model is not None:
         ops = tuple(dict.fromkeys(node.target for node in case.model.extern_nodes))

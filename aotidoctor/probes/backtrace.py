@@ -1,0 +1,200 @@
+"""Where in native code did it die, or does it stand?
+
+What it does
+    For a crash, repeats the run with gdb attached and reads the stack at the fatal signal: function, library, the line
+    in the sources inside the package, and what the address of a memory fault points to. For a run that had to be
+    stopped, reads the stacks that gdb (or py-spy) took of it at that moment, and what /proc says of its threads.
+
+Why it matters
+    A signal names nobody. The stack tells the package's own kernel from a custom operator that it called and from
+    PyTorch's libraries.
+
+Example:
+    zoo::misbehave: observed SIGSEGV in misbehave(at::Tensor const&), called at wrapper.cpp:825, expected no failure
+
+When it is wrong
+    Memory that was overwritten earlier kills innocent code later: the frame is where it showed, not always who did it.
+    A crash that depends on timing may stay away under a debugger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from aotidoctor.localize.backtrace import Backtrace, Stop, read_backtrace
+from aotidoctor.localize.culprit import KERNEL, OPERATOR, RUNTIME, UNKNOWN, Culprit, base, culprit
+from aotidoctor.localize.frame_sources import called_operator, package_files, with_sources
+from aotidoctor.localize.hang import Hang, classify
+from aotidoctor.localize.python_stack import operator_frame
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.localization import Frame
+from aotidoctor.model.run import Outcome, Request, Signalled, TimedOut
+from aotidoctor.probes.payload import run_request
+from aotidoctor.probes.plain_run import custom_ops
+from aotidoctor.probes.probe import History, Probe, Reuse, evidence, unasked
+
+CODE, NAME = "AD-RUN-023", "backtrace"
+INSTALL = "gdb is not installed; apt-get install gdb"
+# Sent from outside, to a process that did nothing wrong at that moment.
+SENT = ("SIGKILL", "SIGTERM")
+# Before the package is looked at.
+EARLY = ("start", "import", "attach", "setup", "inputs")
+EXPLAINING = ("AD-IN", "AD-HOST", "AD-ART", "AD-LOAD", "AD-RUN-003")
+# The same signal again, in a run that asked for something else.
+SAME = ("signalled",)
+
+
+def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
+    """Asked for a signal that nothing explains; a run that had to be stopped was looked at then."""
+    failed = next((item for item in history.errors("AD-RUN-001") if item.kind in ("signalled", "timed-out")), None)
+    if failed is None or failed.facts.get("stage") in EARLY or failed.facts.get("signal") in SENT:
+        return unasked(CODE, NAME, "the plain run did not die of a signal in the package, nor hang")
+    if failed.kind == "timed-out":
+        return Reuse(probe="plain_run")
+    explaining = [item for item in history.errors(*EXPLAINING) if item.kind not in SAME]
+    if explaining:
+        return unasked(CODE, NAME, f"{explaining[0].code} explains the signal")
+    if case.host.tools.get("gdb", "") is None:
+        return unasked(CODE, NAME, INSTALL)
+    return replace(run_request(case, NAME, "under a debugger"), debugger=True)
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """One finding: crash, hang, none (it did not fail this time), or unavailable."""
+    trace = read_backtrace(outcome.debugger_output)
+    match outcome.ending:
+        case TimedOut():
+            return [_hang(case, outcome, trace)]
+        case Signalled() if trace.stop is not None:
+            return [_crash(case, outcome, trace.stop)]
+        case _:
+            return [_nothing(outcome)]
+
+
+def _nothing(outcome: Outcome) -> Evidence:
+    if outcome.debugger_problem is not None:
+        observed, kind = outcome.debugger_problem, "unavailable"
+    elif isinstance(outcome.ending, Signalled):
+        observed, kind = "gdb gave no stack", "unavailable"
+    else:
+        observed, kind = "it did not fail under a debugger", "none"
+    return evidence(CODE, kind, Severity.INFO, outcome, observed=observed, expected="a native stack")
+
+
+def _crash(case: Case, outcome: Outcome, stop: Stop) -> Evidence:
+    frames = with_sources(stop.frames, case.model)
+    found = _with_python(culprit(frames, package_files(case.model)), outcome)
+    facts = _facts(case, outcome, found, frames)
+    facts |= {
+        "signal": stop.signal,
+        "fault_address": hex(stop.address) if stop.address is not None else None,
+        "fault_target": stop.target,
+        "instruction": stop.instruction,
+    }
+    at = f" at {facts['fault_address']} ({stop.target})" if stop.target else ""
+    return evidence(
+        CODE,
+        "crash",
+        Severity.ERROR,
+        outcome,
+        subject=_subject(facts),
+        observed=f"{stop.signal} in {_place(facts)}{at}",
+        expected="no failure",
+        stream="stderr",
+        facts=facts,
+    )
+
+
+def _hang(case: Case, outcome: Outcome, trace: Backtrace) -> Evidence:
+    hang = classify(trace, package_files(case.model))
+    hang = _python_hang(hang, outcome)
+    frames = with_sources(hang.frames, case.model)
+    found = hang.culprit or Culprit(where=UNKNOWN)
+    facts = _facts(case, outcome, found, frames) | {"where": hang.where, "state": hang.state}
+    known = hang.where is not None and found.frame is not None
+    place = _place(facts) if known else "no place that could be told"
+    return evidence(
+        CODE,
+        "hang",
+        Severity.ERROR if known else Severity.INFO,
+        outcome,
+        subject=_subject(facts) if known else None,
+        observed=f"stands in {place}" + (f", {hang.state}" if hang.state else ""),
+        expected="a return",
+        stream="stderr",
+        facts=facts,
+    )
+
+
+def _with_python(found: Culprit, outcome: Outcome) -> Culprit:
+    """An operator in Python is named by its Python frame; in C there is only the interpreter."""
+    named = operator_frame(outcome.stderr_tail) if found.where == OPERATOR and found.library is None else None
+    return found if named is None else replace(found, frame=named)
+
+
+def _python_hang(hang: Hang, outcome: Outcome) -> Hang:
+    """Without a debugger the Python frames still tell an operator in Python from compiled code."""
+    named = operator_frame(outcome.stderr_tail)
+    if hang.culprit is not None:
+        return replace(hang, culprit=_with_python(hang.culprit, outcome))
+    if named is None or not outcome.stage.startswith("run"):
+        return hang
+    return replace(hang, where=OPERATOR, culprit=Culprit(where=OPERATOR, frame=named, proved=True))
+
+
+def _facts(case: Case, outcome: Outcome, found: Culprit, frames: Sequence[Frame]) -> dict[str, FactValue]:
+    frame = found.frame
+    if frame is not None and frame.member is None and found.where not in (KERNEL, RUNTIME):
+        frame = next((one for one in frames if one.member is not None), None)
+    ops = custom_ops(case)
+    op = called_operator(frames, case.model) or ops["custom_op"] if found.where == OPERATOR else None
+    return {
+        "where": found.where,
+        "function": found.frame.function if found.frame is not None else None,
+        "library": found.library,
+        "file": _file(found.frame),
+        "member": frame.member if frame is not None else None,
+        "line": frame.line if frame is not None and frame.member is not None else None,
+        "source": _marked(frame),
+        "kernel": found.kernel,
+        "op": op,
+        "inside": "operator" if op is not None else None,
+        "proved": found.proved,
+        "stage": outcome.stage,
+        "has_custom_ops": ops["has_custom_ops"],
+    }
+
+
+def _file(frame: Frame | None) -> str | None:
+    if frame is None or frame.file is None or frame.member is not None or frame.line is None:
+        return None
+    return f"{frame.file}:{frame.line}"
+
+
+def _marked(frame: Frame | None) -> str | None:
+    return next((line.text.strip() for line in frame.lines if line.marked), None) if frame is not None else None
+
+
+def _subject(facts: dict[str, FactValue]) -> str | None:
+    return next((str(facts[key]) for key in ("kernel", "op", "function") if facts[key]), None)
+
+
+def _place(facts: dict[str, FactValue]) -> str:
+    """The function, and the line of the package that it is at or was called from."""
+    function = facts["function"] or "an unknown function"
+    if facts["member"] is None:
+        return f"{function}"
+    by = "at" if facts["where"] in (KERNEL, RUNTIME) else "called at"
+    return f"{function}, {by} {base(str(facts['member']))}:{facts['line']}"
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="in which native function did it die, or does it stand?",
+    asked_when="for a signal that nothing explains, and for a run that had to be stopped (no further run)",
+    plan=plan,
+    read=read,
+)
