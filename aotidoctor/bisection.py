@@ -30,6 +30,7 @@ from aotidoctor.probes import compiler_bisect, recompiled
 from aotidoctor.probes.compiler_bisect import WORDS
 from aotidoctor.recompilation import Recompiled, compile_now, guarded, say_why, target_of, tell
 
+CAUSE = "codegen-bug"
 # Of a compile's usual time; one that would be cut short answers nothing.
 MARGIN = 1.3
 _OVERLOAD = re.compile(r"<OpOverload\(op='(?P<op>[\w.]+)', overload='(?P<overload>\w+)'\)>")
@@ -37,22 +38,36 @@ _OVERLOAD = re.compile(r"<OpOverload\(op='(?P<op>[\w.]+)', overload='(?P<overloa
 
 @dataclass(slots=True, kw_only=True)
 class Search:
-    """A search under way. ``answers`` are those of earlier calls as well; ``last`` is the run that answered last."""
+    """A search under way.
+
+    ``answers`` are those of earlier calls as well, ``runs`` maps those of this call to the ids of their runs. ``last``
+    is the run that answered last, ``whole`` the id of the one with the whole compiler on.
+    """
 
     made: Recompiled
     compile: Request
     key: str
     answers: dict[str, str]
     last: Outcome
+    whole: str
     runs: dict[str, str] = field(default_factory=dict)
     asked: int = 0
     seconds: float = 0.0
 
 
-def bisect(climb: Climb, made: Recompiled | None, cache: CompileCache | None = None) -> None:
-    """Search, if a wrong package was made here and the time for it was given; adds its finding."""
-    if made is not None:
-        guarded(climb, compiler_bisect.PROBE, lambda: _bisect(climb, made, cache or open_cache()))
+def bisect(climb: Climb, made: Recompiled, cache: CompileCache | None = None) -> None:
+    """Search, if ``made`` is wrong as well and the time for it was given; adds its finding."""
+    guarded(climb, compiler_bisect.PROBE, lambda: _bisect(climb, made, cache or open_cache()))
+
+
+def proof(climb: Climb) -> dict[str, str]:
+    """The cause that a search has proven, with how: wrong with the step on, right with it off."""
+    item = next((item for item in climb.findings if item.code == compiler_bisect.CODE and item.kind == "found"), None)
+    if item is None:
+        return {}
+    bad, good = (item.facts.get(name) for name in ("bad_run", "good_run"))
+    step = f"{item.facts['word']} {item.facts['number']} of {item.facts['steps']} ({item.subject})"
+    return {CAUSE: f"wrong with {step} on{_at(bad)}, right with it off{_at(good)}"}
 
 
 def _bisect(climb: Climb, made: Recompiled, cache: CompileCache) -> None:
@@ -61,14 +76,9 @@ def _bisect(climb: Climb, made: Recompiled, cache: CompileCache) -> None:
         say_why(climb, plan)
         return
     key = key_of(made.key, climb.case.generated, files=(climb.case.inputs_path,))
-    search = Search(
-        made=made,
-        compile=plan,
-        key=key,
-        answers=cache.answers(key),
-        last=climb.outcomes[recompiled.NAME],
-    )
-    while isinstance(step := next_question(made.steps, search.answers), Question):
+    whole = climb.outcomes[recompiled.NAME]
+    search = Search(made=made, compile=plan, key=key, answers=cache.answers(key), last=whole, whole=whole.id)
+    while isinstance(step := _next(search), Question):
         reason = _ask(climb, cache, search, step)
         if reason is not None:
             left = (step.of - step.done) * made.seconds
@@ -80,6 +90,18 @@ def _bisect(climb: Climb, made: Recompiled, cache: CompileCache) -> None:
             climb.add([compiler_bisect.found(search.last, _facts(search, step))])
         case NotFound():
             climb.add([compiler_bisect.not_found(search.last, step.tried, step.failed, search.asked)])
+
+
+def _next(search: Search) -> Question | Found | NotFound:
+    """What to do next. That a step heals is shown in this call, also where an earlier one answered it."""
+    step = next_question(search.made.steps, search.answers)
+    if isinstance(step, Found) and f"{step.subsystem}:{step.heals_at}" not in search.runs:
+        known = len(search.answers)
+        steps = len(search.made.steps[step.subsystem])
+        return Question(
+            backend=step.backend, subsystem=step.subsystem, max=step.heals_at, steps=steps, done=known, of=known + 1
+        )
+    return step
 
 
 def _ask(climb: Climb, cache: CompileCache, search: Search, question: Question) -> str | None:
@@ -140,7 +162,8 @@ def _facts(search: Search, found: Found) -> dict[str, FactValue]:
         f"TORCH_BISECT_MAX={found.heals_at}"
     )
     operator = operator_of(culprit)
-    own = f"program.run_decompositions({{torch.ops.{operator}: your_own}})"
+    own = f"program = program.run_decompositions({{torch.ops.{operator}: your_own}})"
+    decomposition = found.subsystem == "decomposition"
     return {
         "name": " or ".join(dict.fromkeys(operator_of(step) for step in found.steps)),
         "node": culprit.name if culprit.target is not None else None,
@@ -150,12 +173,14 @@ def _facts(search: Search, found: Found) -> dict[str, FactValue]:
         "steps": len(search.made.steps[found.subsystem]),
         "max": found.heals_at,
         "where": culprit.where,
-        "workaround": own if found.subsystem == "decomposition" else variables,
+        "workaround": own if decomposition else variables,
+        "command": f"{own}  # before compiling it" if decomposition else f"{variables} python compile.py",
         "runs": search.asked,
         "answers": len(search.answers),
         "seconds": round(search.seconds, 1),
         "good_run": search.runs.get(f"{found.subsystem}:{found.heals_at}"),
-        "bad_run": search.runs.get(f"{found.subsystem}:{found.number}"),
+        # Where that was asked in an earlier call: it is on in the compile with nothing off as well.
+        "bad_run": search.runs.get(f"{found.subsystem}:{found.number}", search.whole),
     }
 
 
@@ -165,6 +190,10 @@ def operator_of(step: Step) -> str:
         return step.target
     overload = _OVERLOAD.fullmatch(step.name)
     return f"{overload['op']}.{overload['overload']}" if overload is not None else step.name
+
+
+def _at(run: FactValue) -> str:
+    return f" ({run})" if run is not None else ""
 
 
 def _name(question: Question) -> str:

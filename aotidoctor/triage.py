@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from aotidoctor import confirmation
+from dataclasses import replace
+
+from aotidoctor import bisection, confirmation, recompilation
 from aotidoctor.climb import Climb, name_causes, run_checks
 from aotidoctor.ladder import check_rung_names, run_probes
 from aotidoctor.model.diagnosis import Diagnosis
@@ -31,4 +33,9 @@ def _treated(climb: Climb) -> tuple[Diagnosis, ...]:
         climb.findings = confirmation.demote(climb.findings, verdicts.harmless)
     if verdicts.harmless or verdicts.refuted:
         diagnoses = name_causes(climb, refuted=verdicts.refuted)
+    made = recompilation.recompile(climb)
+    if made is not None:
+        bisection.bisect(climb, made)
+        diagnoses = name_causes(climb, refuted=verdicts.refuted)
+        verdicts = replace(verdicts, confirmed={**verdicts.confirmed, **bisection.proof(climb)})
     return confirmation.apply(diagnoses, verdicts)

@@ -71,7 +71,7 @@ def _kernels(model: ModelEntry | None, contract: Contract | None) -> tuple[str, 
 
 def _texts(sources: Mapping[str, str]) -> Lines:
     """Kernel files in the order of the functions they define: file names are hashes."""
-    ordered = sorted(sources.values(), key=lambda text: _FUNCTION.findall(text))
+    ordered = sorted(sources.values(), key=_FUNCTION.findall)
     return [line for text in ordered for line in _lines(text)]
 
 

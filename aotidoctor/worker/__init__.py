@@ -11,6 +11,8 @@ JOBS: dict[str, tuple[str, str]] = {
     "op_alone": ("aotidoctor.worker.op_alone", "op_alone"),
     "op_inputs": ("aotidoctor.worker.op_inputs", "op_inputs"),
     "ops": ("aotidoctor.worker.ops", "ops"),
+    "printed": ("aotidoctor.worker.printed_run", "printed"),
+    "recompile": ("aotidoctor.worker.recompile", "recompile"),
     "recover": ("aotidoctor.worker.recover", "recover"),
     "reference": ("aotidoctor.worker.reference", "reference"),
     "demo_build": ("aotidoctor.worker.demo_build", "demo_build"),
