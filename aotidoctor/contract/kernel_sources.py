@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from aotidoctor.contract.launches import Launch
-from aotidoctor.model.contract import BoundCheck
+from aotidoctor.contract.parameters import cpp_body, triton_body
+from aotidoctor.model.contract import BoundCheck, KernelBody
 
 _FUNCTION = re.compile(r'extern "C"\s+(?:[A-Z_]+\s+)?void\s+(\w+)\(')
 _BOUND = re.compile(r'"(index out of bounds: [^"\n]*)')
@@ -36,6 +37,7 @@ class KernelFacts:
     """Facts of all kernels. ``baked_threads`` maps a kernel to the thread count its buffers were sized for."""
 
     bounds: tuple[BoundCheck, ...]
+    bodies: tuple[KernelBody, ...]
     baked_threads: Mapping[str, int]
     random: tuple[tuple[str, str], ...]
     nan: tuple[str, ...]
@@ -44,6 +46,7 @@ class KernelFacts:
 @dataclass(slots=True)
 class _Gathered:
     bounds: list[BoundCheck]
+    bodies: list[KernelBody]
     baked: dict[str, int]
     random: dict[tuple[str, str], None]
     nan: dict[str, None]
@@ -53,14 +56,18 @@ def read_kernel_sources(
     sources: Mapping[str, str], launches: Mapping[str, Launch], wrapper_member: str | None
 ) -> KernelFacts:
     """Read the C++ kernels of ``sources`` (member to text) and the Triton kernels of ``launches``."""
-    gathered = _Gathered([], {}, {}, {})
+    gathered = _Gathered([], [], {}, {}, {})
     for member, text in sources.items():
         for kernel, part, line in _functions(text):
             _read(gathered, kernel, part, line, member)
+            gathered.bodies.append(cpp_body(kernel, part, line, member))
     for launch in launches.values():
         _read(gathered, launch.name, launch.source, launch.line, wrapper_member)
+        if launch.source and wrapper_member is not None:
+            gathered.bodies.append(triton_body(launch, wrapper_member))
     return KernelFacts(
         bounds=tuple(gathered.bounds),
+        bodies=tuple(gathered.bodies),
         baked_threads=gathered.baked,
         random=tuple(gathered.random),
         nan=tuple(gathered.nan),

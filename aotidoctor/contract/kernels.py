@@ -10,6 +10,7 @@ from aotidoctor.contract.launches import Launch
 from aotidoctor.contract.text import split_list
 from aotidoctor.model.artifact import ExternNode
 from aotidoctor.model.contract import KernelCall
+from aotidoctor.model.expr import Expr
 
 PROXY = "aoti_torch_proxy_executor_call_function"
 _POINTER = re.compile(r"\s*\((const )?[\w:<>, ]+\*\)\((\w+)\.data_ptr\(\)\)|[^,]+")
@@ -22,13 +23,21 @@ _LONGEST = 160
 
 
 def read_kernels(
-    calls: Sequence[RawCall], launches: Mapping[str, Launch], nodes: Sequence[ExternNode]
+    calls: Sequence[RawCall],
+    launches: Mapping[str, Launch],
+    nodes: Sequence[ExternNode],
+    aliases: Mapping[str, Expr],
 ) -> tuple[KernelCall, ...]:
-    """Describe each call. ``nodes`` are the entries of the proxy executor's JSON, which calls name by number."""
-    return tuple(_kernel(call, launches, nodes) for call in calls)
+    """Describe each call. ``nodes`` are the entries of the proxy executor's JSON, which calls name by number.
+
+    Sizes among the arguments that have a second name get their first one (``aliases``).
+    """
+    return tuple(_kernel(call, launches, nodes, aliases) for call in calls)
 
 
-def _kernel(call: RawCall, launches: Mapping[str, Launch], nodes: Sequence[ExternNode]) -> KernelCall:
+def _kernel(
+    call: RawCall, launches: Mapping[str, Launch], nodes: Sequence[ExternNode], aliases: Mapping[str, Expr]
+) -> KernelCall:
     name, kind = call.function, kind_of(call)
     launch = None
     match kind:
@@ -41,7 +50,7 @@ def _kernel(call: RawCall, launches: Mapping[str, Launch], nodes: Sequence[Exter
         name=name,
         kind=kind,
         line=call.line,
-        arguments=arguments_of(call),
+        arguments=tuple(str(aliases.get(name, name)) for name in arguments_of(call)),
         origins=call.origins,
         source_nodes=call.source_nodes,
         grid=launch.grid if launch is not None else (),

@@ -66,7 +66,7 @@ def _contract(artifact: Artifact, model: ModelEntry, wrapper: Wrapper, construct
     call = _call(artifact, model, constructor, sources)
     texts = _kernel_texts(model)
     facts = read_kernel_sources(texts, launches, model.wrapper_member)
-    kernels = read_kernels(body.calls, launches, model.extern_nodes)
+    kernels = read_kernels(body.calls, launches, model.extern_nodes, symbols.aliases)
     command = wrapper.command or next(filter(None, map(compile_command, texts.values())), "")
     return Contract(
         model_name=model.name,
@@ -102,6 +102,9 @@ def _contract(artifact: Artifact, model: ModelEntry, wrapper: Wrapper, construct
         problems=(*call.problems, *_rank_problems(call.leaves)),
         readings=call.readings,
         open_leaves=call.problems[0] if call.readings else None,
+        bodies=facts.bodies,
+        renamed=body.renamed,
+        views=frozenset(body.view_shapes),
     )
 
 

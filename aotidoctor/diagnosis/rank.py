@@ -33,7 +33,7 @@ from aotidoctor.diagnosis.explain import accounts_for, explained_by, is_failure,
 from aotidoctor.diagnosis.looked_like import looked_like
 from aotidoctor.diagnosis.match import Match, match
 from aotidoctor.diagnosis.treat_values import suspects
-from aotidoctor.diagnosis.wording import fill, subject_of, title_of
+from aotidoctor.diagnosis.wording import fill, informed, subject_of, title_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.diagnosis import Diagnosis, Playbook, Remedy, Status
 from aotidoctor.model.evidence import Evidence, Severity
@@ -154,21 +154,21 @@ def _evidence_of(
 def _diagnosis(
     found: Match, rank: int, evidence: Sequence[Evidence], findings: Sequence[Evidence], refuted: Collection[str]
 ) -> Diagnosis:
-    playbook = found.playbook
+    playbook, lead = found.playbook, informed(found.lead, found.evidence)
     doubted = playbook.cause in refuted
     return Diagnosis(
         cause=playbook.cause,
         rank=rank,
         status=Status.SUSPECTED,
         confidence=round(found.confidence * REFUTED, 2) if doubted else found.confidence,
-        title=title_of(playbook.title, found.lead, found.evidence),
-        looked_like=looked_like(playbook, found.lead, evidence, findings),
-        subject=subject_of(found.lead),
+        title=title_of(playbook.title, lead, found.evidence),
+        looked_like=looked_like(playbook, lead, evidence, findings),
+        subject=subject_of(lead),
         evidence=tuple(dict.fromkeys(item.id for item in evidence if item.id)),
-        remedy=Remedy(text=fill(playbook.remedy, found.lead), command=fill(playbook.command, found.lead)),
+        remedy=Remedy(text=fill(playbook.remedy, lead), command=fill(playbook.command, lead)),
         playbook=playbook.cause,
         severity=found.severity,
         confirmation="its treatment was tried and the failure stayed" if doubted else "",
-        would_confirm="" if doubted else fill(playbook.would_confirm, found.lead),
+        would_confirm="" if doubted else fill(playbook.would_confirm, lead),
         stage=playbook.stage,
     )

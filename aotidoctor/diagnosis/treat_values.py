@@ -10,6 +10,7 @@ from aotidoctor.model.evidence import Evidence, FactValue
 from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.run import JsonValue
 
+BLAME = "AD-RUN-022"
 _INTEGERS = frozenset({"uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"})
 
 
@@ -33,19 +34,50 @@ def suspects(cause: str, about: Case, findings: Sequence[Evidence]) -> list[str]
     match cause:
         case "index-out-of-range":
             failed = _with_symptom(findings, "index-out-of-bounds")
-            return [] if failed is None else _named(about, failed) or _out_of_bounds(about, *_bounds(failed))
+            if failed is None:
+                return []
+            return _blamed(findings, "index") or _named(about, failed) or _out_of_bounds(about, *_bounds(failed))
         case "integer-division":
             failed = _with_symptom(findings, "integer-division")
-            return [] if failed is None else _named(about, failed) or _with_zeros(about)
+            if failed is None:
+                return []
+            return _blamed(findings, "division") or _named(about, failed) or _with_zeros(about)
+        case "runtime-assert":
+            return _blamed(findings, "assertion")
         case _:
             return []
+
+
+def _chain(findings: Sequence[Evidence], kind: str) -> Evidence | None:
+    """The blame chain that names inputs."""
+    return next(
+        (item for item in findings if (item.code, item.kind) == (BLAME, kind) and item.facts.get("paths")), None
+    )
+
+
+def _blamed(findings: Sequence[Evidence], kind: str) -> list[str]:
+    chain = _chain(findings, kind)
+    paths = chain.facts.get("paths") if chain is not None else None
+    return [path for path in paths if isinstance(path, str)] if isinstance(paths, tuple) else []
+
+
+def _indirect(findings: Sequence[Evidence], kind: str) -> bool:
+    """The kernel computes its index or divisor from the input: correcting the input's own value proves nothing."""
+    chain = _chain(findings, kind)
+    return chain is not None and chain.facts.get("direct") is not True
 
 
 def clamp(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     """Clamp the integer inputs that hold the bad index into the bounds that the kernel asserts."""
     failed = _with_symptom(findings, "index-out-of-bounds")
+    if _indirect(findings, "index"):
+        return None
     paths = suspects("index-out-of-range", case, findings)
     low, high = _bounds(failed) if failed is not None else (0, None)
+    chain = _chain(findings, "index")
+    bound = chain.facts.get("bound") if chain is not None else None
+    if high is None and isinstance(bound, int):
+        high = bound - 1
     return merged([_clamp_one(path, low, high) for path in paths]) if high is not None else None
 
 
@@ -84,7 +116,7 @@ def _beyond(tensor: TensorDesc, low: int, high: int | None) -> bool:
 
 def replace_zeros(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     """Ones in place of the zeros of integer inputs."""
-    paths = suspects("integer-division", case, findings)
+    paths = [] if _indirect(findings, "division") else suspects("integer-division", case, findings)
     return merged(
         [
             Plan(

@@ -1,21 +1,29 @@
 """Titles and remedies with the facts of the case: ``{subject}``, ``{observed|something}``.
 
 Besides facts there are ``subject``, ``leaf`` (the subject without ``.shape[0]``), ``observed``, ``expected`` and
-``said`` (the message of a run, else what was observed). A name that the leading evidence does not have is replaced by
-what stands behind ``|``, or by ``?``. Braces around anything but a name are left alone, so commands may hold Python
-dictionaries.
+``said`` (what was found behind a failed check, else the message of a run, else what was observed). A name that the
+leading evidence does not have is replaced by what stands behind ``|``, or by ``?``. Braces around anything but a name
+are left alone, so commands may hold Python dictionaries.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
-from aotidoctor.model.evidence import Evidence, FactValue
+from aotidoctor.model.evidence import Evidence, FactValue, Severity
 
 _NAME = re.compile(r"\{([a-z_]+)(?:\|([^{}]*))?\}")
 _OPERATOR = re.compile(r"^torch\.ops\.(\w+)\.(\w+)(?:\.\w+)?$")
 _PART = re.compile(r"\.(?:shape\[\d+\]|shape|stride|dtype|device)$")
+
+
+def informed(lead: Evidence, evidence: Sequence[Evidence]) -> Evidence:
+    """``lead`` with the facts that notes among the evidence add to its own."""
+    notes = [item.facts for item in evidence if item.severity is Severity.INFO]
+    added = {key: value for facts in notes for key, value in facts.items() if lead.facts.get(key) is None}
+    return replace(lead, facts={**lead.facts, **added}) if added else lead
 
 
 def fill(template: str, lead: Evidence) -> str:
@@ -54,7 +62,7 @@ def _fact(lead: Evidence, name: str) -> FactValue:
         case "observed":
             return lead.observed
         case "said":
-            return lead.facts.get("line") or lead.observed
+            return lead.facts.get("found") or lead.facts.get("line") or lead.observed
         case "expected":
             return lead.expected
         case _:

@@ -9,7 +9,7 @@ from aotidoctor.inputs.content import Content
 from aotidoctor.inputs.members import Members
 from aotidoctor.inputs.ndarrays import torch_dtype
 from aotidoctor.inputs.problems import corrupt, unsafe, wrong_format
-from aotidoctor.inputs.values import read_stats
+from aotidoctor.inputs.values import read_later, read_stats
 from aotidoctor.model.dtypes import ITEMSIZE, contiguous_stride
 from aotidoctor.model.inputs import LeafValue, PlainValue, TensorDesc
 from aotidoctor.model.tree import Container, Leaf
@@ -57,9 +57,16 @@ def _array(path: str, name: str, data: memoryview, *, trusted: bool) -> LeafValu
     if len(data) - start < need:
         raise corrupt(path, name, f"{max(0, len(data) - start)} bytes of values", f"{need} for shape {shape}")
     values = data[start : start + need]
-    stats = read_stats(dtype, values, shape=shape, stride=stride, offset=0, big_endian=code.startswith(">"))
+    swapped = code.startswith(">")
     return TensorDesc(
-        dtype=dtype, shape=shape, stride=stride, storage=name, storage_nbytes=need, device="cpu", stats=stats
+        dtype=dtype,
+        shape=shape,
+        stride=stride,
+        storage=name,
+        storage_nbytes=need,
+        device="cpu",
+        stats=read_stats(dtype, values, shape=shape, stride=stride, offset=0, big_endian=swapped),
+        elements=read_later(dtype, values, shape=shape, stride=stride, offset=0, big_endian=swapped),
     )
 
 

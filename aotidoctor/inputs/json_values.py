@@ -9,7 +9,7 @@ from aotidoctor.inputs.describe import plain_value
 from aotidoctor.inputs.problems import corrupt, wrong_format
 from aotidoctor.inputs.values import MAX_BYTES, summarise
 from aotidoctor.model.dtypes import ITEMSIZE, contiguous_stride
-from aotidoctor.model.inputs import LeafValue, TensorDesc, ValueStats
+from aotidoctor.model.inputs import Elements, LeafValue, TensorDesc, ValueStats
 from aotidoctor.model.inputs_json import DocumentError, TensorSpec, decode
 from aotidoctor.model.run import JsonValue
 from aotidoctor.model.tree import Tree
@@ -60,7 +60,16 @@ def _tensor(spec: TensorSpec, name: str) -> TensorDesc:
         storage_nbytes=0 if 0 in spec.shape else elements * ITEMSIZE[spec.dtype],
         device=spec.device,
         stats=_stats(spec),
+        elements=_elements(spec),
     )
+
+
+def _elements(spec: TensorSpec) -> Elements | None:
+    """The integers of the document; other numbers are of no use to anyone who asks for elements."""
+    data = spec.data
+    if data is None or spec.dtype.startswith((*FLOATING, "complex")):
+        return None
+    return lambda: [int(value) for value in data]
 
 
 def _stats(spec: TensorSpec) -> ValueStats | None:

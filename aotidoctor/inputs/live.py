@@ -8,10 +8,10 @@ from typing import Protocol, cast
 
 from aotidoctor.inputs.describe import MAX_DEPTH, plain_value
 from aotidoctor.inputs.nodes import Value
-from aotidoctor.inputs.values import MAX_BYTES, summarise
+from aotidoctor.inputs.values import MAX_BYTES, MAX_SPAN, summarise
 from aotidoctor.model.dtypes import ITEMSIZE, QUANTIZED
 from aotidoctor.model.errors import InputsError
-from aotidoctor.model.inputs import InputSet, LeafValue, PlainValue, TensorDesc, ValueStats
+from aotidoctor.model.inputs import Elements, InputSet, LeafValue, PlainValue, TensorDesc, ValueStats
 from aotidoctor.model.tree import Container, Leaf, Tree
 
 _CANNOT_SAY = (AttributeError, NotImplementedError, RuntimeError, TypeError, ValueError)
@@ -115,6 +115,9 @@ def _tensor(tensor: _Tensor) -> TensorDesc:
         stats=_stats(tensor, dtype)
         if storage is not None and str(tensor.device) == "cpu" and layout == "strided"
         else None,
+        elements=_elements(tensor, dtype)
+        if storage is not None and str(tensor.device) == "cpu" and layout == "strided"
+        else None,
     )
 
 
@@ -154,6 +157,18 @@ def _storage(tensor: _Tensor) -> tuple[str | None, int | None]:
     except _CANNOT_SAY:
         return None, None
     return (f"{address:#x}" if address else None), int(nbytes)
+
+
+def _elements(tensor: _Tensor, dtype: str) -> Elements:
+    def read() -> Sequence[int] | Sequence[float] | None:
+        if dtype.startswith("complex") or math.prod(_shape(tensor)) * ITEMSIZE.get(dtype, 16) > MAX_SPAN:
+            return None
+        try:
+            return tensor.detach().flatten().tolist()
+        except _CANNOT_SAY:
+            return None
+
+    return read
 
 
 def _stats(tensor: _Tensor, dtype: str) -> ValueStats | None:

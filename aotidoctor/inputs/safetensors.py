@@ -7,7 +7,7 @@ import json
 from aotidoctor.inputs.content import Content
 from aotidoctor.inputs.not_inputs import dotted
 from aotidoctor.inputs.problems import corrupt, wrong_format
-from aotidoctor.inputs.values import read_stats
+from aotidoctor.inputs.values import read_later, read_stats
 from aotidoctor.model.dtypes import ITEMSIZE, SAFETENSORS_DTYPES, contiguous_stride
 from aotidoctor.model.inputs import LeafValue, TensorDesc
 from aotidoctor.model.run import JsonObject, JsonValue
@@ -75,5 +75,12 @@ def _tensor(path: str, name: str, entry: JsonValue, values: memoryview) -> Tenso
     if not 0 <= begin <= end <= len(values) or end - begin != need:
         raise corrupt(path, subject, f"bytes {begin} to {end} of {len(values)}", f"{need} bytes for shape {shape}")
     stride = contiguous_stride(shape)
-    stats = read_stats(dtype, values[begin:end], shape=shape, stride=stride, offset=0)
-    return TensorDesc(dtype=dtype, shape=shape, stride=stride, storage=name, storage_nbytes=need, stats=stats)
+    return TensorDesc(
+        dtype=dtype,
+        shape=shape,
+        stride=stride,
+        storage=name,
+        storage_nbytes=need,
+        stats=read_stats(dtype, values[begin:end], shape=shape, stride=stride, offset=0),
+        elements=read_later(dtype, values[begin:end], shape=shape, stride=stride, offset=0),
+    )

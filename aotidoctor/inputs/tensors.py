@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from aotidoctor.inputs.arguments import class_name, device_name, dtype_name, layout_name, size, sizes
 from aotidoctor.inputs.nodes import Call, Entries, Global, Value
 from aotidoctor.inputs.storage import MalformedError, Resolve, Storage, nested_file, storage_id
-from aotidoctor.inputs.values import MAX_BYTES, read_stats
+from aotidoctor.inputs.values import MAX_BYTES, read_later, read_stats
 from aotidoctor.model.dtypes import ITEMSIZE, QUANTIZED
-from aotidoctor.model.inputs import TensorDesc, ValueStats
+from aotidoctor.model.inputs import Elements, TensorDesc, ValueStats
 
 STATS_TOTAL = 8 << 20
 
@@ -81,6 +81,7 @@ def _strided(
         neg="neg" in flags,
         quantized=name in QUANTIZED,
         stats=_stats(reader, storage, name, shape=shape, stride=stride, offset=offset, negated="neg" in flags),
+        elements=_elements(storage, name, shape=shape, stride=stride, offset=offset, negated="neg" in flags),
     )
 
 
@@ -119,6 +120,22 @@ def _stats(
     if stats is not None:
         reader.stats_left -= min(MAX_BYTES, storage.nbytes)
     return stats
+
+
+def _elements(
+    storage: Storage, dtype: str, *, shape: tuple[int, ...], stride: tuple[int, ...], offset: int, negated: bool
+) -> Elements | None:
+    if storage.data is None or dtype in QUANTIZED:
+        return None
+    return read_later(
+        dtype,
+        storage.data,
+        shape=shape,
+        stride=stride,
+        offset=offset,
+        big_endian=storage.big_endian,
+        negated=negated,
+    )
 
 
 def _v1(reader: Reader, args: tuple[Value, ...]) -> TensorDesc:

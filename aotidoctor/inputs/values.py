@@ -7,9 +7,11 @@ import struct
 from collections.abc import Iterator, Sequence
 
 from aotidoctor.model.dtypes import ITEMSIZE, contiguous_stride
-from aotidoctor.model.inputs import ValueStats
+from aotidoctor.model.inputs import Elements, ValueStats
 
 MAX_BYTES = 256 << 10
+# What is read when it is asked for, in bytes from the first to the last element.
+MAX_SPAN = 16 << 20
 
 _CODES = {
     "bool": "B",
@@ -63,6 +65,32 @@ def read_stats(
     return summarise([-value for value in values] if negated else values)
 
 
+def read_later(
+    dtype: str,
+    data: memoryview,
+    *,
+    shape: tuple[int, ...],
+    stride: tuple[int, ...],
+    offset: int,
+    big_endian: bool = False,
+    negated: bool = False,
+) -> Elements:
+    """A function that reads the values of the view when it is called; None for what is large or not read."""
+
+    def read() -> Sequence[int] | Sequence[float] | None:
+        span = 1 + sum((length - 1) * step for length, step in zip(shape, stride, strict=True))
+        if dtype not in ITEMSIZE or span * ITEMSIZE[dtype] > MAX_SPAN or math.prod(shape) > MAX_SPAN:
+            return None
+        if 0 in shape:
+            return ()
+        values = read_values(
+            dtype, data, shape=shape, stride=stride, offset=offset, big_endian=big_endian, limit=MAX_SPAN
+        )
+        return [-value for value in values] if negated and values is not None else values
+
+    return read
+
+
 def read_values(
     dtype: str,
     data: memoryview,
@@ -71,11 +99,12 @@ def read_values(
     stride: tuple[int, ...],
     offset: int,
     big_endian: bool,
+    limit: int = 16 * MAX_BYTES,
 ) -> Sequence[int] | Sequence[float] | None:
-    """The values row-major; None for a dtype that is not read."""
+    """The values row-major; None for a dtype that is not read, or where they are strewn over more than ``limit`` bytes."""
     size = ITEMSIZE[dtype]
     span = 1 + sum((length - 1) * step for length, step in zip(shape, stride, strict=True))
-    if span * size > 16 * MAX_BYTES:
+    if span * size > limit:
         return None
     raw = bytes(data[offset * size : (offset + span) * size])
     flat = _decode(dtype, raw, big_endian)

@@ -158,6 +158,34 @@ class BoundCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A parameter of a kernel. ``type`` is the C++ type without const and pointer (``int64_t``), or Triton's (``i64``).
+
+    ``pointer`` tells a tensor from a number; ``const`` a tensor that the kernel does not write to.
+    """
+
+    name: str
+    type: str
+    pointer: bool
+    const: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelBody:
+    """Where the source of a kernel stands: ``lines`` lines of ``member`` from ``line`` (counted from 1).
+
+    ``kind`` is ``cpp`` or ``triton``; a Triton source is a comment in the wrapper.
+    """
+
+    name: str
+    kind: str
+    member: str
+    line: int
+    lines: int
+    parameters: tuple[Parameter, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HostNeeds:
     """What the package needs of a host.
 
@@ -198,7 +226,8 @@ class Contract:
     are: ``so``, ``mmap``, ``blob``, ``disk``, ``none`` (no constants), ``external`` (nobody ships them), ``unknown``.
     ``unknown_lines`` counts statements that looked like contract and were not understood. ``readings`` are all ways to
     tell the tensors among the leaves that the package allows, empty where it allows one; ``open_leaves`` is what
-    ``problems`` says of it.
+    ``problems`` says of it. ``bodies`` are the sources of the generated kernels; ``renamed`` maps a name of the wrapper
+    to the one whose memory it took over or shows, and ``views`` are the names that show it in another form.
     """
 
     model_name: str
@@ -225,6 +254,9 @@ class Contract:
     problems: tuple[str, ...] = ()
     readings: tuple[Reading, ...] = ()
     open_leaves: str | None = None
+    bodies: tuple[KernelBody, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    views: frozenset[str] = frozenset()
 
     def tensor_leaves(self) -> tuple[LeafSpec, ...]:
         """Leaves that are tensors, in the order of ``input_handles``."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from aotidoctor.model.run import JsonObject
 from aotidoctor.model.tree import Container, Tree, walk_call
@@ -21,6 +22,10 @@ class ValueStats:
     all_zero_or_one: bool = False
 
 
+# The values of a tensor, row-major; None where they are too many or of a dtype that is not read.
+Elements = Callable[[], Sequence[int] | Sequence[float] | None]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorDesc:
     """A tensor as the file describes it. Shape and strides in elements, ``storage_offset`` in elements.
@@ -29,6 +34,7 @@ class TensorDesc:
     ``device`` is the tag (``cpu``, ``cuda:0``, ``meta``). ``layout`` is ``strided``, ``sparse_coo``, ``sparse_csr``,
     ``sparse_csc``, ``sparse_bsr``, ``sparse_bsc``, ``nested`` or ``mkldnn``. ``subclass`` is the name of a tensor
     subclass (``Parameter`` included), None for a plain tensor. ``stats`` is None when the values were not looked at.
+    ``elements`` looks at the values themselves when it is called, None where the file holds none.
     """
 
     dtype: str
@@ -45,6 +51,7 @@ class TensorDesc:
     quantized: bool = False
     subclass: str | None = None
     stats: ValueStats | None = None
+    elements: Elements | None = field(default=None, compare=False, repr=False)
 
     @property
     def device_type(self) -> str:

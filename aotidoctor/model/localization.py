@@ -113,8 +113,8 @@ class Chain:
     ``what`` is what failed (``index 100 of 100``, ``division by zero``), ``elements`` the input elements that it was
     computed from and ``count`` how many places of the call fail alike; ``sources`` are the inputs or constants where
     no element could be named, ``through`` the calls in between. ``direct`` tells that the element is the index or
-    divisor itself, perhaps counted from the end. ``origin`` is where the bound comes from (``table.weight.shape[0]``),
-    ``operators`` are the ATen names that can be meant, ``where`` the user's source lines.
+    divisor itself, perhaps counted from the end. ``index`` is the index that is not below ``bound``, and ``origin``
+    where that bound comes from (``table.weight.shape[0]``). ``operators`` are the ATen names that can be meant, ``where`` the user's source lines.
     """
 
     kernel: str | None
@@ -124,6 +124,7 @@ class Chain:
     sources: tuple[str, ...] = ()
     through: tuple[str, ...] = ()
     direct: bool = False
+    index: int | None = None
     bound: int | None = None
     origin: str | None = None
     operators: tuple[str, ...] = ()

@@ -64,7 +64,10 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("check-input-relation", r"(?P<detail>expected (?:size|ndim)[^\n]*)\n(?:[^\n]*\n)*?Error in op: input"),
     ("check-op", r"(?P<detail>expected (?:size|ndim) [^\n]*(?:==|but got)[^\n]*)(?:\nError in op: (?P<op>\S+))?"),
     ("nan-assert", r"At least one (?:NaN|INF) in (?P<buffer>\w+)"),
-    ("index-out-of-bounds", r"index out of bounds: 0 <= (?P<variable>\w+) < (?P<bound>\w+)"),
+    (
+        "index-out-of-bounds",
+        r"index out of bounds: (?:0 <= )?(?P<variable>\w+) < (?P<bound>[^\s`\"]+(?: [-+] [^\s`\"]+)*)",
+    ),
     ("index-out-of-bounds", r"index out of range in self|index (?P<value>-?\d+) is out of bounds for dimension"),
     (
         "integer-division",

@@ -219,7 +219,7 @@ def _value(value: LeafValue) -> dict[str, object]:
         case PlainValue():
             return {"kind": "plain", **record(value)}
         case TensorDesc():
-            return {"kind": "tensor", **record(value)}
+            return {"kind": "tensor", **{key: item for key, item in record(value).items() if key != "elements"}}
 
 
 def host(found: Host) -> dict[str, object]:

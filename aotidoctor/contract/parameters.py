@@ -1,0 +1,54 @@
+"""Signatures of generated kernels: what each parameter is, so that a call's arguments can be matched with them."""
+
+from __future__ import annotations
+
+import re
+
+from aotidoctor.contract.launches import Launch
+from aotidoctor.contract.text import split_list
+from aotidoctor.model.contract import KernelBody, Parameter
+
+_PARAMETER = re.compile(r"(const )?([\w:<>, ]+?)\s*(\*?)\s*(?:__restrict__ )?(\w+)$")
+_DEFINITION = re.compile(r"^\s*def \w+\(([^()]*)\)", re.MULTILINE)
+_SIGNATURE = re.compile(r"'signature': \{([^{}]*)\}")
+_TYPE = re.compile(r"'(\w+)': '(\*?)(\w+)'")
+_LONGEST = 20_000
+
+
+def cpp_body(name: str, text: str, line: int, member: str) -> KernelBody:
+    """The function that begins with ``text``, which is all of it; no parameters where one was not understood."""
+    opened = text.find("(")
+    closed = text.find(")", opened, opened + _LONGEST)
+    found = [_PARAMETER.fullmatch(part) for part in split_list(text[opened + 1 : closed])] if closed > 0 else []
+    parameters = tuple(
+        Parameter(name=one[4], type=one[2].strip(), pointer=one[3] == "*", const=one[1] is not None)
+        for one in found
+        if one is not None
+    )
+    return KernelBody(
+        name=name,
+        kind="cpp",
+        member=member,
+        line=line,
+        lines=text.count("\n") + 1,
+        parameters=parameters if len(parameters) == len(found) else (),
+    )
+
+
+def triton_body(launch: Launch, member: str) -> KernelBody:
+    """The Triton kernel of ``launch``. Its parameters are those that the launch passes: no compile-time constants."""
+    definition, signature = _DEFINITION.search(launch.source), _SIGNATURE.search(launch.source)
+    types = {one[1]: one for one in _TYPE.finditer(signature[1])} if signature is not None else {}
+    names = [part.partition(":")[0].strip() for part in split_list(definition[1])] if definition is not None else []
+    return KernelBody(
+        name=launch.name,
+        kind="triton",
+        member=member,
+        line=launch.line,
+        lines=launch.source.count("\n") + 1,
+        parameters=tuple(
+            Parameter(name=name, type=types[name][3], pointer=bool(types[name][2]), const=name.startswith("in_ptr"))
+            for name in names
+            if name in types and types[name][3] != "constexpr"
+        ),
+    )

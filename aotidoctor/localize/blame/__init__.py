@@ -1,0 +1,10 @@
+"""Who is to blame for a failed check, in one line: kernel, index and bound, input element, operator, source line.
+
+The texts of kernels are followed statement by statement (``cpp_flow``, ``triton_flow``) to small trees of values; a
+check is then computed for every iteration of its loops (``columns``) from the integers that the caller passed.
+"""
+
+from aotidoctor.localize.blame.chain import chain_of
+from aotidoctor.localize.blame.failure import Failure, failure_of
+
+__all__ = ["Failure", "chain_of", "failure_of"]

@@ -1,0 +1,202 @@
+"""The blame chain: from the check that failed, through the kernel's own text, back to an element of an input.
+
+Everything is read from the package and the inputs; nothing is run. What cannot be followed is left out, not guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aotidoctor.localize.blame.assertion import assertion_chain
+from aotidoctor.localize.blame.bounds import number, origin
+from aotidoctor.localize.blame.computed import Computed, Number, Value, reads
+from aotidoctor.localize.blame.failure import ASSERTION, DIVISION, INDEX, Failure
+from aotidoctor.localize.blame.flow import Check, Division
+from aotidoctor.localize.blame.guilt import Guilt, Question, guilt, is_zero, out_of_range
+from aotidoctor.localize.blame.memory import CallMemories
+from aotidoctor.localize.blame.program import Program, program_of
+from aotidoctor.localize.blame.sources import Sources, sources_of
+from aotidoctor.localize.blame.words import NEVER_WRAP, NOT_BY, information_of, operators, source_lines
+from aotidoctor.model.case import Case
+from aotidoctor.model.localization import Chain
+
+# Functions that count a division by zero; the operators of C++ end in a signal instead.
+_COUNTED = frozenset(("remainder_integral", "mod", "floor_divide_integral"))
+_SUFFIX = re.compile(r"\b(\d+)[Ll]+\b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Suspect:
+    """A check or division of one call that may have failed."""
+
+    at: int
+    question: Question
+    check: Check | None = None
+    function: str = ""
+
+
+def chain_of(case: Case, failure: Failure) -> Chain | None:
+    """The chain of ``failure``; None without a contract, or when there is nothing to say of it."""
+    program = program_of(case)
+    if program is None:
+        return None
+    if failure.kind == ASSERTION:
+        return assertion_chain(program, failure)
+    if failure.kind not in (INDEX, DIVISION):
+        return _place(program, failure)
+    suspects = _suspects(program, failure)
+    for suspect in suspects:
+        found = guilt(suspect.question, CallMemories(program, suspect.at))
+        if found is not None:
+            return _chain(program, failure, suspect, found)
+    return _without_element(program, failure, suspects)
+
+
+def _suspects(program: Program, failure: Failure) -> list[_Suspect]:
+    """In the order of execution: the first that fails is the one that ended the run."""
+    kernels = _kernels(program, failure)
+    calls = [at for at, call in enumerate(program.contract.kernels) if call.name in kernels]
+    return [one for at in calls for one in _of_call(program, failure, at)]
+
+
+def _kernels(program: Program, failure: Failure) -> frozenset[str]:
+    """The kernel that is named; else those whose text has the check."""
+    if failure.kernel is not None:
+        return frozenset((failure.kernel,))
+    if failure.kind == DIVISION:
+        return frozenset(program.bodies)
+    said = f" {failure.variable} < {failure.bound}"
+    return frozenset(one.kernel for one in program.contract.bound_checks if one.text.endswith(said))
+
+
+def _of_call(program: Program, failure: Failure, at: int) -> list[_Suspect]:
+    flow = program.flow(program.call(at).name)
+    if flow is None:
+        return []
+    if failure.kind == DIVISION:
+        return [
+            _Suspect(at=at, question=_zero(one), function=one.function)
+            for one in flow.divisions
+            if one.function in _COUNTED
+        ]
+    checks = [one for one in flow.checks if one.variable == failure.variable and _same(one.bound, failure.bound)]
+    exact = [one for one in checks if one.line == failure.line]
+    return [_Suspect(at=at, question=_outside(one), check=one) for one in exact or checks]
+
+
+def _same(left: str, right: str | None) -> bool:
+    """``100L`` and ``100`` are the same bound."""
+    return right is not None and _SUFFIX.sub(r"\1", left) == _SUFFIX.sub(r"\1", right)
+
+
+def _outside(check: Check) -> Question:
+    return Question(value=check.value, limit=check.limit, mask=check.mask, loops=check.loops, bad=out_of_range)
+
+
+def _zero(division: Division) -> Question:
+    return Question(value=division.divisor, limit=Number(0), mask=None, loops=division.loops, bad=is_zero)
+
+
+def _chain(program: Program, failure: Failure, suspect: _Suspect, found: Guilt) -> Chain:
+    index = failure.kind == INDEX
+    empty = _empty(program, failure, suspect)
+    return Chain(
+        kernel=empty.kernel,
+        what=f"index {found.value} of {found.limit}" if index else "division by zero",
+        elements=found.elements,
+        count=found.count,
+        through=found.through,
+        direct=_direct(found),
+        index=found.value if index else None,
+        bound=found.limit if index else None,
+        origin=empty.origin,
+        operators=empty.operators,
+        where=empty.where,
+    )
+
+
+def _direct(found: Guilt) -> bool:
+    """One element, and the kernel did nothing to it but count a negative one from the end."""
+    if len(found.elements) != 1 or found.through:
+        return False
+    return found.elements[0].value in (found.value, found.value - found.limit)
+
+
+def _empty(program: Program, failure: Failure, suspect: _Suspect) -> Chain:
+    """The chain without the element: kernel, bound, operators and source lines."""
+    call = program.call(suspect.at)
+    memories = CallMemories(program, suspect.at)
+    flow = program.flow(call.name)
+    check = suspect.check
+    information = information_of(program.case.model, call)
+    names = operators(call, failure.kind, information, _unlikely(suspect))
+    bound = number(check.limit, memories) if check is not None else None
+    return Chain(
+        kernel=call.name,
+        what=f"index out of 0..{bound - 1}" if bound else _plainly(failure),
+        bound=bound,
+        origin=origin(program, suspect.at, flow, check, memories) if check is not None and flow is not None else None,
+        operators=names,
+        where=source_lines(information, names),
+    )
+
+
+def _unlikely(suspect: _Suspect) -> tuple[str, ...]:
+    if suspect.check is not None:
+        return NEVER_WRAP if _wraps(suspect.check) else ()
+    return NOT_BY.get(suspect.function, ())
+
+
+def _wraps(check: Check) -> bool:
+    """Whether a negative index is counted from the end: ``index < 0 ? index + bound : index``."""
+    match check.value:
+        case Computed(operation="where", operands=(_, Computed(operation="+", operands=(inner, added)), plain)):
+            return inner == plain and added == check.limit
+        case _:
+            return False
+
+
+def _plainly(failure: Failure) -> str:
+    return "division by zero" if failure.kind == DIVISION else f"index not below {failure.bound or 'its bound'}"
+
+
+def _without_element(program: Program, failure: Failure, suspects: Sequence[_Suspect]) -> Chain | None:
+    """What is left to say when no element was found guilty: only of a single suspect, or of alike ones."""
+    chains = {
+        _with_sources(_empty(program, failure, one), sources_of(program, one.at, _parameters(one.question.value))): None
+        for one in suspects
+    }
+    if len(chains) == 1:
+        return next(iter(chains))
+    return _place(program, failure) if failure.kernel is not None else None
+
+
+def _parameters(value: Value) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.parameter for one in reads(value)))
+
+
+def _with_sources(chain: Chain, sources: Sources) -> Chain:
+    return Chain(
+        kernel=chain.kernel,
+        what=chain.what,
+        sources=sources.paths,
+        through=sources.through,
+        bound=chain.bound,
+        origin=chain.origin,
+        operators=chain.operators,
+        where=chain.where,
+    )
+
+
+def _place(program: Program, failure: Failure) -> Chain | None:
+    """Operators and source lines of the kernel that is named."""
+    calls = program.calls(failure.kernel) if failure.kernel is not None else ()
+    if not calls:
+        return None
+    call = program.call(calls[0])
+    information = information_of(program.case.model, call)
+    names = operators(call, failure.kind, information)
+    what = failure.said or _plainly(failure)
+    return Chain(kernel=call.name, what=what, operators=names, where=source_lines(information, names))

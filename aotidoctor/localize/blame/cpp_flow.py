@@ -1,0 +1,216 @@
+"""Follows the statements of a generated C++ kernel, which the generator writes one to a line.
+
+Names live in scopes, as in C++: ``tmp4`` of the first loop is not that of the second. A statement that is not
+understood makes the name it defines unknown; it never leaves an older meaning behind.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from aotidoctor.localize.blame.computed import Loop, Value, Variable, reads, untold
+from aotidoctor.localize.blame.expressions import ExpressionReader
+from aotidoctor.localize.blame.flow import Check, Division, Flow, Store
+from aotidoctor.localize.blame.tokens import argument
+
+_FOR = re.compile(
+    r"for\s*\((?:int64_t|long|int|auto) (\w+)\s*=\s*(.+?); *\1 *<([^;]+); *(?:\1 *\+=|\1\+\+|\+\+\1)[^;]*\) *\{?$"
+)
+_DEFINE = re.compile(r"(?:const )?(?:auto|int64_t|int32_t|long|int|bool|float|double)&? (\w+) *=(?!=) *(.*)$")
+_ASSIGN = re.compile(r"(\w+) *([-+*/|&^]?)= *(.+);$")
+_PUT = re.compile(r"(\w+)\[(.+)\] *([-+*]?)= *(.+);$")
+_STORE = re.compile(r"(.+)\.store\((.+)\);$")
+_RETURN = re.compile(r"return (.+);$")
+_MESSAGE = re.compile(r'"index out of bounds: (?:(?P<low>\w+) <= )?(?P<variable>\w+)(?: < (?P<bound>[^"]+))?"')
+_MASKED = "| ~("
+_LONGEST_LINE = 4000
+_INNER = "_inner"
+
+
+@dataclass(slots=True)
+class _Scope:
+    """``into`` is the name that the value of a lambda goes to, ``""`` for a block that is no lambda."""
+
+    names: dict[str, Value] = field(default_factory=dict)
+    loops: tuple[Loop, ...] = ()
+    into: str = ""
+    result: Value | None = None
+
+
+def follow(text: str, first_line: int, parameters: frozenset[str]) -> Flow:
+    """The flow of the function ``text``, whose first line has the number ``first_line``."""
+    walker = _Walker(parameters)
+    for offset, raw in enumerate(text.split("\n")):
+        line = raw.strip()
+        if line and len(line) < _LONGEST_LINE:
+            walker.line(line, first_line + offset)
+    return walker.flow
+
+
+class _Walker:
+    def __init__(self, parameters: frozenset[str]) -> None:
+        self.flow = Flow()
+        self._parameters = parameters
+        self._scopes = [_Scope()]
+        self._loops: list[Loop] = []
+        self._lambda = ""
+        self._number = 0
+        self._reader = ExpressionReader(self._resolve, parameters, self._divided)
+
+    def line(self, line: str, number: int) -> None:
+        """Follow one line that is not blank."""
+        self._number = number
+        if "index out of bounds: " in line:
+            self._check(line)
+            return
+        loop = _FOR.match(line)
+        if loop is not None:
+            self._loop(loop)
+            if line.endswith("{"):
+                self._open()
+        elif line.startswith("for"):
+            # A loop that is not understood: its variable is unknown inside.
+            if line.endswith("{"):
+                self._open()
+        elif line[0] in "{}":
+            self._braces(line)
+        elif line.startswith("[&]"):
+            self._lambda = self._lambda or "?"
+        else:
+            self._statement(line)
+
+    def _resolve(self, name: str) -> Value:
+        for scope in reversed(self._scopes):
+            if name in scope.names:
+                return scope.names[name]
+        return Variable(name)
+
+    def _divided(self, function: str, divisor: Value) -> None:
+        loops = self._scopes[-1].loops
+        self.flow.divisions.append(Division(function=function, divisor=divisor, line=self._number, loops=loops))
+
+    def _value(self, text: str) -> Value:
+        value = self._reader.value(text)
+        self.flow.accesses += [(one.parameter, one.at) for one in reads(value)]
+        return value
+
+    def _quiet(self, text: str) -> Value:
+        """The value of an expression that is no statement of its own: bounds of loops, masks."""
+        return ExpressionReader(self._resolve, self._parameters).value(text)
+
+    def _loop(self, found: re.Match[str]) -> None:
+        name = found[1]
+        if not name.endswith(_INNER):
+            self._loops.append(Loop(name=name, start=self._quiet(found[2]), end=self._quiet(found[3])))
+
+    def _braces(self, line: str) -> None:
+        for sign in line:
+            if sign == "{":
+                self._open()
+            elif sign == "}":
+                self._close()
+
+    def _open(self) -> None:
+        loops = (*self._scopes[-1].loops, *self._loops)
+        names: dict[str, Value] = {loop.name: Variable(loop.name) for loop in self._loops}
+        self._scopes.append(_Scope(names=names, loops=loops, into=self._lambda))
+        self._loops, self._lambda = [], ""
+
+    def _close(self) -> None:
+        if len(self._scopes) == 1:
+            return
+        scope = self._scopes.pop()
+        outer = self._scopes[-1]
+        if scope.into:
+            outer.names[scope.into] = scope.result if scope.result is not None else untold()
+        elif scope.result is not None:
+            # The branches of an ``if`` inside a lambda: they agree, or nothing is known.
+            same = outer.result is None or outer.result == scope.result
+            outer.result = scope.result if same else untold(scope.result)
+
+    def _statement(self, line: str) -> None:
+        defined = _DEFINE.match(line)
+        if defined is not None:
+            self._define(defined[1], defined[2].strip())
+            return
+        returned = _RETURN.match(line)
+        if returned is not None:
+            self._scopes[-1].result = self._value(returned[1])
+            return
+        stored = _STORE.match(line)
+        if stored is not None:
+            self._stored(stored[1], stored[2])
+            return
+        put = _PUT.match(line)
+        if put is not None:
+            self._put(put)
+            return
+        assigned = _ASSIGN.match(line)
+        if assigned is not None:
+            self._assign(assigned[1], untold(self._value(assigned[3]), self._resolve(assigned[1])))
+
+    def _define(self, name: str, text: str) -> None:
+        if text in ("", "[&]", "[&]()"):
+            self._lambda = name
+            self._scopes[-1].names[name] = Variable("unread")
+        elif text.endswith(";"):
+            self._scopes[-1].names[name] = self._value(text[:-1])
+        else:
+            self._scopes[-1].names[name] = Variable("unread")
+
+    def _assign(self, name: str, value: Value) -> None:
+        """A name that changes its value: the scope that defines it hears of it."""
+        for scope in reversed(self._scopes):
+            if name in scope.names:
+                scope.names[name] = value
+                return
+
+    def _stored(self, source: str, arguments: str) -> None:
+        """``tmp7.store(out_ptr0 + ..., 16)``, or into a temporary array."""
+        value = self._value(source)
+        pointer = self._reader.pointer(self._quiet(argument(arguments)))
+        if pointer is not None:
+            self._keep(pointer[0], pointer[1], value)
+        elif arguments.startswith("tmpbuf"):
+            self._scopes[-1].names["tmpbuf"] = value
+
+    def _put(self, found: re.Match[str]) -> None:
+        name, value = found[1], self._value(found[4])
+        if name in self._parameters:
+            at = self._value(found[2])
+            self._keep(name, at, value if not found[3] else untold(value))
+        else:
+            self._temporary(name, value if not found[3] else untold(value))
+
+    def _temporary(self, name: str, value: Value) -> None:
+        """``tmpbuf[x1_inner] = ...`` inside a loop over lanes belongs to the lambda around it."""
+        for scope in reversed(self._scopes[1:]):
+            if scope.into:
+                scope.names[name] = value
+                return
+        self._scopes[-1].names[name] = value
+
+    def _keep(self, parameter: str, at: Value, value: Value) -> None:
+        self.flow.accesses.append((parameter, at))
+        loops = self._scopes[-1].loops
+        self.flow.stores.append(Store(parameter=parameter, at=at, value=value, loops=loops))
+
+    def _check(self, line: str) -> None:
+        message = _MESSAGE.search(line)
+        if message is None:
+            return
+        condition = line[: message.start()]
+        masked = condition.find(_MASKED)
+        bound = message["bound"] or ""
+        self.flow.checks.append(
+            Check(
+                variable=message["variable"],
+                bound=bound,
+                line=self._number,
+                value=self._resolve(message["variable"]),
+                limit=self._quiet(bound) if bound else untold(),
+                mask=self._quiet(argument(condition[masked + len(_MASKED) :])) if masked >= 0 else None,
+                loops=self._scopes[-1].loops,
+            )
+        )

@@ -1,0 +1,60 @@
+"""What failed, in the words of the run, as far as the static facts of the package can be asked about it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from aotidoctor.model.evidence import Evidence, FactValue
+
+INDEX, DIVISION, ASSERTION, PLACE = "index", "division", "assertion", "place"
+_KINDS = {"index-out-of-bounds": INDEX, "integer-division": DIVISION, "runtime-assert": ASSERTION}
+_NUMBER = re.compile(r"-?\d{1,19}$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """One failure. ``kind`` is ``index``, ``division``, ``assertion``, or ``place`` (a crash or a NaN in ``kernel``).
+
+    ``variable`` and ``bound`` are the words of a bounds error, ``line`` the line of the kernel's source that raised
+    it; ``condition`` and ``value`` those of an assertion. ``said`` is what to say of a ``place``: ``SIGSEGV``.
+    """
+
+    kind: str
+    kernel: str | None = None
+    variable: str | None = None
+    bound: str | None = None
+    line: int | None = None
+    condition: str | None = None
+    value: int | None = None
+    said: str = ""
+
+
+def failure_of(item: Evidence) -> Failure | None:
+    """The failure that a run's evidence tells of; None for one that static facts have no more to say about."""
+    facts = item.facts
+    kind = _KINDS.get(str(facts.get("symptom")))
+    kernel = _text(facts.get("kernel"))
+    if kind is None or (kind == INDEX and "variable" not in facts):
+        # An operator of ATen that checks its own index says nothing of a kernel.
+        return None
+    line = facts.get("file_line")
+    return Failure(
+        kind=kind,
+        kernel=kernel,
+        variable=_text(facts.get("variable")),
+        bound=_text(facts.get("bound")),
+        line=line if isinstance(line, int) and kernel is not None else None,
+        condition=_text(facts.get("condition")),
+        value=_number(facts.get("value")),
+    )
+
+
+def _text(value: FactValue) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _number(value: FactValue) -> int | None:
+    if isinstance(value, str) and _NUMBER.match(value):
+        return int(value)
+    return value if isinstance(value, int) else None

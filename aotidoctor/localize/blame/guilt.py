@@ -1,0 +1,123 @@
+"""Which input element makes a check fail: the check is computed for every iteration of its kernel's loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from aotidoctor.localize.blame.columns import Column, Grid, UnknownError
+from aotidoctor.localize.blame.computed import Computed, Loop, Number, Read, Value, Variable, parts, read, reads
+from aotidoctor.localize.blame.memory import CallMemories, InputMemory, Origins, origins_at
+from aotidoctor.model.localization import Element
+
+_ANY = "any element"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guilt:
+    """The first iteration that fails: the value in question, its limit, the elements behind it, how many are like it.
+
+    ``through`` are the calls between the inputs and this kernel.
+    """
+
+    value: int
+    limit: int
+    elements: tuple[Element, ...]
+    count: int
+    through: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """``value`` fails where ``bad(value, limit)``, unless ``mask`` is false there."""
+
+    value: Value
+    limit: Value
+    mask: Value | None
+    loops: Sequence[Loop]
+    bad: Callable[[int, int], bool]
+
+
+def out_of_range(value: int, limit: int) -> bool:
+    """An index that is no index."""
+    return not 0 <= value < limit
+
+
+def is_zero(value: int, _limit: int) -> bool:
+    """A divisor that is none."""
+    return value == 0
+
+
+def guilt(question: Question, memories: CallMemories) -> Guilt | None:
+    """The first guilty iteration; None when there is none, or when something that matters is not known."""
+    try:
+        return _ask(question, memories)
+    except UnknownError:
+        pass
+    try:
+        whole = _over_all_elements(question, memories)
+        return None if whole is None else _ask(whole, memories)
+    except UnknownError:
+        return None
+
+
+def _ask(question: Question, memories: CallMemories) -> Guilt | None:
+    sources = reads(question.value)
+    mask = question.mask or Number(1)
+    grid = Grid(question.loops, (question.value, question.limit, mask), memories.given, memories)
+    columns = [grid.column(one) for one in (question.value, question.limit, mask)]
+    rows = [
+        row
+        for row, (value, limit, counts) in enumerate(zip(*columns, strict=True))
+        if value is not None and limit is not None and counts and question.bad(value, limit)
+    ]
+    if not rows:
+        return None
+    offsets = tuple((one, grid.column(one.at)) for one in sources)
+    behind: dict[str, Origins] = {
+        one.parameter: found for one in sources if (found := memories(one.parameter)) is not None
+    }
+    first = rows[0]
+    return Guilt(
+        value=columns[0][first] or 0,
+        limit=columns[1][first] or 0,
+        elements=origins_at(offsets, behind, first),
+        count=_different(offsets, rows),
+        through=tuple(dict.fromkeys(name for memory in behind.values() for name in memory.calls)),
+    )
+
+
+def _different(offsets: Sequence[tuple[Read, Column]], rows: Sequence[int]) -> int:
+    """How many different elements fail: one element may be read by many iterations."""
+    return len({tuple(column[row] for _, column in offsets) for row in rows})
+
+
+def _over_all_elements(question: Question, memories: CallMemories) -> Question | None:
+    """The question for each element of the one input that matters, where the loops are not known or too long."""
+    sources = reads(question.value)
+    if len(sources) != 1 or question.mask is not None:
+        return None
+    memory = memories(sources[0].parameter)
+    if not isinstance(memory, InputMemory) or memory.places is not None:
+        return None
+    value = _replaced(question.value, sources[0], read(sources[0].parameter, Variable(_ANY)))
+    names = {part.name for part in parts(value) if isinstance(part, Variable)} - memories.given.keys() - {_ANY}
+    if names:
+        return None
+    return Question(
+        value=value,
+        limit=question.limit,
+        mask=None,
+        loops=(Loop(name=_ANY, start=Number(0), end=Number(len(memory.values))),),
+        bad=question.bad,
+    )
+
+
+def _replaced(value: Value, old: Value, new: Value) -> Value:
+    if value == old:
+        return new
+    match value:
+        case Computed(operation=operation, operands=operands, size=size):
+            return Computed(operation, tuple(_replaced(one, old, new) for one in operands), size)
+        case _:
+            return value

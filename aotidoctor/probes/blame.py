@@ -1,0 +1,108 @@
+"""Who is to blame for a failed check: which element of which input, and where the bound comes from.
+
+What it does
+    Follows the check that ended the plain run through the text of its kernel, back to what the caller passed: the
+    index or divisor as the kernel computes it, for every iteration of its loops, from the integers in the inputs file.
+    Adds the dim that the bound comes from, the ATen operator, and the source line where the package tells it.
+
+Why it matters
+    "index out of bounds: 0 <= tmp4 < 100L" names a temporary of generated code. The element to correct is in the data.
+
+Example:
+    cpp_fused_embedding_0: index 100 of 100 ← kwargs['ids'][3] = 100; bound from e.weight.shape[0]; from aten.embedding
+
+When it is wrong
+    It needs the sources inside the package and integers that the inputs file holds. Behind a sort, a cumulative sum or
+    an operator of others only the inputs are named, not the element. What cannot be followed is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.localize.blame import Failure, chain_of, failure_of
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.localization import Chain
+from aotidoctor.model.run import Outcome
+from aotidoctor.probes.probe import History, Probe, Reuse, evidence, unasked
+
+CODE, NAME = "AD-RUN-022", "blame"
+_EXPECTED = {"index": "an index inside the bound", "division": "no zero", "assertion": "what the model asserts"}
+
+
+def plan(case: Case, history: History) -> Reuse | NotChecked:
+    """Answered by the plain run, where it ended in a check whose text is in the package."""
+    if _failure(history) is None:
+        return unasked(CODE, NAME, "the plain run did not end in a bounds check, an integer division or an assertion")
+    if case.contract is None or not case.contract.kernels:
+        return unasked(CODE, NAME, "the package holds no sources to follow")
+    return Reuse(probe="plain_run")
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """One finding: the chain, as far as it could be followed."""
+    failure = _failure(history)
+    chain = chain_of(case, failure) if failure is not None else None
+    return [] if failure is None or chain is None else [_finding(failure, chain, outcome)]
+
+
+def _failure(history: History) -> Failure | None:
+    found = (failure_of(item) for item in history.errors("AD-RUN-001"))
+    return next((one for one in found if one is not None), None)
+
+
+def _finding(failure: Failure, chain: Chain, outcome: Outcome) -> Evidence:
+    paths = tuple(dict.fromkeys(element.path for element in chain.elements)) or chain.sources
+    facts: dict[str, FactValue] = {
+        "chain": chain.text,
+        "kernel": chain.kernel,
+        "paths": paths,
+        "path": paths[0] if len(paths) == 1 else None,
+        "element": chain.elements[0].place if len(chain.elements) == 1 else None,
+        "index": chain.elements[0].index if len(chain.elements) == 1 else None,
+        "value": chain.elements[0].value if len(chain.elements) == 1 else None,
+        "count": chain.count,
+        "direct": chain.direct,
+        "bound": chain.bound,
+        "origin": chain.origin,
+        "through": chain.through,
+        "operators": chain.operators,
+        "where": chain.where,
+        "found": _found(failure, chain),
+    }
+    return evidence(
+        CODE,
+        failure.kind,
+        Severity.INFO,
+        outcome,
+        subject=paths[0] if len(paths) == 1 else chain.kernel,
+        observed=chain.text,
+        expected=_EXPECTED.get(failure.kind, "no failure"),
+        facts=facts,
+    )
+
+
+def _found(failure: Failure, chain: Chain) -> str | None:
+    """What a title says of it; None where no element is named."""
+    if not chain.elements:
+        return None
+    named = " and ".join(map(str, chain.elements)) + (f", the first of {chain.count}," if chain.count > 1 else "")
+    if failure.kind == "assertion":
+        return f"{named}, expected {failure.condition}"
+    if failure.kind == "division":
+        return f"{named} in {chain.kernel}" if chain.direct else f"{named} gives a zero in {chain.kernel}"
+    origin = f" ({chain.origin})" if chain.origin is not None else ""
+    same = [element.value for element in chain.elements] == [chain.index]
+    wrong = f"is not in 0..{chain.bound - 1}" if same and chain.bound else f"gives {chain.what}"
+    return f"{named} {wrong}{origin}"
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="which element of which input made the check fail?",
+    asked_when="when the plain run ended in a bounds check, an integer division or an assertion (no further run)",
+    plan=plan,
+    read=read,
+)

@@ -1,0 +1,238 @@
+// (beginning cut)
+class AOTInductorModelKernels : public AOTInductorModelKernelsBase {
+  public:
+    void* cpp_fused_add_mul_0{nullptr};
+    void* cpp_fused_embedding_1{nullptr};
+};
+}  // namespace
+
+
+
+AOTInductorModel::AOTInductorModel(std::shared_ptr<ConstantMap> constants_map,
+                                   std::shared_ptr<std::vector<ConstantHandle>> constants_array,
+                                   const std::string& device_str,
+                                   std::optional<std::string> cubin_dir)
+    : AOTInductorModelBase(2,
+                           3,
+                           1,
+                           device_str,
+                           std::move(cubin_dir),
+                           true) {
+    inputs_info_[0].name = "arg1_1";
+    inputs_info_[1].name = "arg2_1";
+    constants_info_[0].name = "e_weight";
+    constants_info_[0].dtype = cached_torch_dtype_float32;
+    constants_info_[0].device_type = cached_torch_device_type_cpu;
+    constants_info_[0].offset = 0;
+    constants_info_[0].data_size = 6400;
+    constants_info_[0].from_folded = false;
+    constants_info_[0].type = static_cast<int32_t>(torch::aot_inductor::ConstantType::Parameter);
+    constants_info_[0].shape = {100, 16};
+    constants_info_[0].stride = {16, 1};
+    constants_info_[0].layout = static_cast<int32_t>(cached_torch_layout_strided);
+    constants_info_[0].original_fqn = "e.weight";
+    update_constants_map(std::move(constants_map));
+    update_constants_array(std::move(constants_array));
+    in_spec_ = R"([1, {"type": "builtins.tuple", "context": "null", "children_spec": [{"type": "builtins.tuple", "context": "null", "children_spec": [{"type": null, "context": null, "children_spec": []}, {"type": null, "context": null, "children_spec": []}]}, {"type": "builtins.dict", "context": "[]", "children_spec": []}]}])";
+    out_spec_ = R"([1, {"type": "builtins.tuple", "context": "null", "children_spec": [{"type": null, "context": null, "children_spec": []}, {"type": null, "context": null, "children_spec": []}, {"type": null, "context": null, "children_spec": []}]}])";
+    outputs_info_[0].name = "output0";
+    outputs_info_[1].name = "output1";
+    outputs_info_[2].name = "output2";
+    this->kernels_ = std::make_unique<AOTInductorModelKernels>();
+}
+
+std::unordered_map<std::string, AtenTensorHandle> AOTInductorModel::const_run_impl(
+    DeviceStreamType stream,
+    AOTIProxyExecutorHandle proxy_executor,
+    bool initialization
+) {
+
+    if (!initialization) {
+        std::cerr << "[WARNING] Calling constant_folding in model, but compiled with config: "
+                  << "aot_inductor.use_runtime_constant_folding=False\n";
+    }
+    return {};
+}
+} // namespace torch::aot_inductor
+using namespace torch::aot_inductor;
+namespace torch::aot_inductor {
+
+void AOTInductorModel::_const_run_impl(
+    std::vector<AtenTensorHandle>& output_handles,
+    DeviceStreamType stream,
+    AOTIProxyExecutorHandle proxy_executor
+) {}
+
+AOTI_NOINLINE static void check_input_0(
+    AtenTensorHandle* input_handles
+) {
+    ConstantHandle arg1_1 = ConstantHandle(input_handles[0]);
+    int32_t arg1_1_dtype;
+    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_get_dtype(arg1_1, &arg1_1_dtype));
+
+    int32_t arg1_1_expected_dtype = aoti_torch_dtype_int64();
+    if (arg1_1_expected_dtype != arg1_1_dtype) {
+        std::stringstream ss;
+        ss << "input_handles[0]: unmatched dtype, "
+           << "expected: " << arg1_1_expected_dtype << "(at::kLong), "
+           << "but got: " << arg1_1_dtype << "\n";
+        throw std::runtime_error(std::move(ss).str());
+    }
+    auto arg1_1_size = arg1_1.sizes();
+
+    if (8 != arg1_1_size[0]) {
+        std::stringstream ss;
+        ss << "input_handles[0]: unmatched dim value at 0, "
+           << "expected: 8, " << "but got: " << arg1_1_size[0]
+           << "\n";
+        throw std::runtime_error(std::move(ss).str());
+    }
+    auto arg1_1_stride = arg1_1.strides();
+
+    if (1 != arg1_1_stride[0]) {
+        std::stringstream ss;
+        ss << "input_handles[0]: unmatched stride value at 0, "
+           << "expected: 1, " << "but got: " << arg1_1_stride[0]
+           << "\n";
+        throw std::runtime_error(std::move(ss).str());
+    }
+    int32_t arg1_1_device_type;
+    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(arg1_1, &arg1_1_device_type));
+
+    int32_t arg1_1_expected_device_type = 0;
+    if (arg1_1_expected_device_type != arg1_1_device_type) {
+        std::stringstream ss;
+        ss << "input_handles[0]: unmatched device type, "
+        << "expected: " << arg1_1_expected_device_type << "0(cpu), "
+        << "but got: " << arg1_1_device_type << "\n";
+        throw std::runtime_error(std::move(ss).str());
+    }
+}
+
+AOTI_NOINLINE static void check_input_1(
+    AtenTensorHandle* input_handles
+) {
+    ConstantHandle arg2_1 = ConstantHandle(input_handles[1]);
+    int32_t arg2_1_dtype;
+    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_get_dtype(arg2_1, &arg2_1_dtype));
+
+    int32_t arg2_1_expected_dtype = aoti_torch_dtype_int64();
+    if (arg2_1_expected_dtype != arg2_1_dtype) {
+        std::stringstream ss;
+        ss << "input_handles[1]: unmatched dtype, "
+           << "expected: " << arg2_1_expected_dtype << "(at::kLong), "
+           << "but got: " << arg2_1_dtype << "\n";
+        throw std::runtime_error(std::move(ss).str());
+    }
+    auto arg2_1_size = arg2_1.sizes();
+
+    if (8 != arg2_1_size[0]) {
+        std::stringstream ss;
+        ss << "input_handles[1]: unmatched dim value at 0, "
+           << "expected: 8, " << "but got: " << arg2_1_size[0]
+           << "\n";
+        throw std::runtime_error(std::move(ss).str());
+    }
+    auto arg2_1_stride = arg2_1.strides();
+
+    if (1 != arg2_1_stride[0]) {
+        std::stringstream ss;
+        ss << "input_handles[1]: unmatched stride value at 0, "
+           << "expected: 1, " << "but got: " << arg2_1_stride[0]
+           << "\n";
+        throw std::runtime_error(std::move(ss).str());
+    }
+    int32_t arg2_1_device_type;
+    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(arg2_1, &arg2_1_device_type));
+
+    int32_t arg2_1_expected_device_type = 0;
+    if (arg2_1_expected_device_type != arg2_1_device_type) {
+        std::stringstream ss;
+        ss << "input_handles[1]: unmatched device type, "
+        << "expected: " << arg2_1_expected_device_type << "0(cpu), "
+        << "but got: " << arg2_1_device_type << "\n";
+        throw std::runtime_error(std::move(ss).str());
+    }
+}
+
+static bool _check_aoti_runtime_check_inputs_env() {
+    const static char* env_var_value = getenv("AOTI_RUNTIME_CHECK_INPUTS");
+    const static bool result = env_var_value != nullptr && env_var_value[0] != '0';
+    return result;
+}
+
+AOTI_NOINLINE static void __check_inputs_outputs(
+    AtenTensorHandle* input_handles,
+    AtenTensorHandle* output_handles) {
+    if (!_check_aoti_runtime_check_inputs_env()){
+        return;
+    }
+    check_input_0(input_handles);
+    check_input_1(input_handles);
+}
+
+void AOTInductorModel::run_impl(
+    AtenTensorHandle*
+        input_handles, // array of input AtenTensorHandle; handles
+                        // are stolen; the array itself is borrowed
+    AtenTensorHandle*
+        output_handles, // array for writing output AtenTensorHandle; handles
+                        // will be stolen by the caller; the array itself is
+                        // borrowed
+    DeviceStreamType stream,
+    AOTIProxyExecutorHandle proxy_executor
+) {
+    __check_inputs_outputs(input_handles, output_handles);
+    auto inputs = steal_from_raw_handles_to_raii_handles(input_handles, 2);
+    auto arg1_1 = std::move(inputs[0]);
+    auto arg2_1 = std::move(inputs[1]);
+    [[maybe_unused]] auto& e_weight = constants_->at(0);
+    inputs.clear();
+    [[maybe_unused]] auto& kernels = static_cast<AOTInductorModelKernels&>(*this->kernels_.get());
+    if (_check_aoti_runtime_check_inputs_env()) { assert_size_stride(arg2_1, {8L, }, {1L, }, "input"); }
+    static constexpr int64_t int_array_0[] = {8L, };
+    static constexpr int64_t int_array_1[] = {1L, };
+    AtenTensorHandle buf0_handle;
+    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(1, int_array_0, int_array_1, cached_torch_dtype_int64, cached_torch_device_type_cpu, this->device_idx_, &buf0_handle));
+    RAIIAtenTensorHandle buf0(buf0_handle);
+    cpp_fused_add_mul_0((const int64_t*)(arg2_1.data_ptr()), (int64_t*)(buf0.data_ptr()));
+    arg2_1.reset();
+    // Topologically Sorted Source Nodes: [mul, add, sort], Original ATen: [aten.mul, aten.add, aten.sort]
+    int32_t var_0 = 0;
+    AtenTensorHandle buf2_handle;
+    AtenTensorHandle buf3_handle;
+    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_sort_stable(buf0, &var_0, 0L, 0, &buf2_handle, &buf3_handle));
+    RAIIAtenTensorHandle buf2(buf2_handle);
+    RAIIAtenTensorHandle buf3(buf3_handle);
+    if (_check_aoti_runtime_check_inputs_env()) { assert_size_stride(buf2, {8L, }, {1L, }, "torch.ops.aten.sort.default"); }
+
+    if (_check_aoti_runtime_check_inputs_env()) { assert_size_stride(arg1_1, {8L, }, {1L, }, "input"); }
+    // Topologically Sorted Source Nodes: [cumsum], Original ATen: [aten.cumsum]
+    int32_t var_1 = cached_torch_dtype_int64;
+    AtenTensorHandle buf5_handle;
+    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_cumsum(arg1_1, 0L, &var_1, &buf5_handle));
+    RAIIAtenTensorHandle buf5(buf5_handle);
+    arg1_1.reset();
+    if (_check_aoti_runtime_check_inputs_env()) { assert_size_stride(buf5, {8L, }, {1L, }, "torch.ops.aten.cumsum.default"); }
+
+    static constexpr int64_t int_array_2[] = {8L, 16L};
+    static constexpr int64_t int_array_3[] = {16L, 1L};
+    AtenTensorHandle buf6_handle;
+    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(2, int_array_2, int_array_3, cached_torch_dtype_float32, cached_torch_device_type_cpu, this->device_idx_, &buf6_handle));
+    RAIIAtenTensorHandle buf6(buf6_handle);
+    AtenTensorHandle buf7_handle;
+    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(2, int_array_2, int_array_3, cached_torch_dtype_float32, cached_torch_device_type_cpu, this->device_idx_, &buf7_handle));
+    RAIIAtenTensorHandle buf7(buf7_handle);
+    AtenTensorHandle buf8_handle;
+    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(2, int_array_2, int_array_3, cached_torch_dtype_float32, cached_torch_device_type_cpu, this->device_idx_, &buf8_handle));
+    RAIIAtenTensorHandle buf8(buf8_handle);
+    cpp_fused_embedding_1((const int64_t*)(buf5.data_ptr()), (const float*)(e_weight.data_ptr()), (const int64_t*)(buf2.data_ptr()), (const int64_t*)(buf0.data_ptr()), (float*)(buf6.data_ptr()), (float*)(buf7.data_ptr()), (float*)(buf8.data_ptr()));
+    output_handles[0] = buf6.release();
+    output_handles[1] = buf7.release();
+    output_handles[2] = buf8.release();
+} // AOTInductorModel::run_impl
+} // namespace torch::aot_inductor
+
+
+
+
