@@ -1,0 +1,189 @@
+"""Which kernel makes the bad values: on recorded runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from aotidoctor.model.contract import KernelCall
+from aotidoctor.model.evidence import NotChecked, Severity
+from aotidoctor.model.run import Request, Signalled
+from aotidoctor.probes import kernel_values
+from tests.unit.probes.outcomes import case, history, node, outcome
+from tests.unit.probes.test_probes import finding
+
+PROXY = "aoti_torch_proxy_executor_call_function"
+
+
+def buffer(name="p", *, nan=0, inf=0, low=0.5, dtype="float32", source=None, **more):
+    return {
+        "name": name, "position": more.pop("position", 0), "dtype": dtype, "shape": [4], "numel": 4, "nan": nan,
+        "inf": inf, "min": low, "max": 2.0, "mean": 1.0, "from": source, **more,
+    }  # fmt: skip
+
+
+def call(symbol, reads=(), writes=(), argument=None):
+    return {"symbol": symbol, "argument": argument, "in": list(reads), "out": list(writes)}
+
+
+def watched(*calls, outputs=(("result", 0),), **more):
+    facts = {
+        "problem": None, "calls": list(calls), "left_out": 0, "notes": [], "compared": False,
+        "decomposition_differs": False, "outputs": [{"path": path, "from": number} for path, number in outputs], **more,
+    }  # fmt: skip
+    return outcome("kernel_values", result={"watch": facts})
+
+
+def one(done, about=None):
+    found = kernel_values.read(about or case(), history(), done)
+    assert len(found) == 1
+    return found[0]
+
+
+def test_the_first_kernel_that_makes_nan_is_named_not_the_one_that_passes_it_on():
+    item = one(
+        watched(
+            call("cpp_fused_mul_0", [buffer()], [buffer("a")]),
+            call("cpp_fused_add_log_1", [buffer(low=-3.0, source=0)], [buffer("b", nan=3)]),
+            call("cpp_fused_sum_2", [buffer(nan=3, source=1)], [buffer("c", nan=1)]),
+        )
+    )
+    assert (item.kind, item.severity, item.subject) == ("nan", Severity.ERROR, "cpp_fused_add_log_1 (aten.log)")
+    assert item.facts["kernel"] == "cpp_fused_add_log_1"
+    assert item.facts["operators"] == ("aten.log",)
+    assert item.facts["lowest"] == -3.0
+    assert item.facts["domain"] == "x <= 0"
+
+
+def test_nan_of_an_input_is_nobody_s_fault():
+    item = one(watched(call("cpp_fused_add_log_0", [buffer("x", nan=1)], [buffer("b", nan=3)])))
+    assert (item.kind, item.severity) == ("propagated", Severity.INFO)
+    assert item.facts["source"] == "x"
+
+
+def test_an_operator_that_makes_nan_is_the_subject():
+    item = one(
+        watched(call(PROXY, [buffer()], [buffer("b", nan=3)], argument=0)), case(nodes=(node("zoo::misbehave"),))
+    )
+    assert (item.subject, item.facts["custom"]) == ("zoo::misbehave", True)
+
+
+def test_overflow_comes_before_the_nan_that_it_makes():
+    item = one(
+        watched(
+            call("aoti_torch_cpu_mm_out", [buffer(dtype="float16")], [buffer("a", inf=2, dtype="float16")]),
+            call("cpp_fused_sub_1", [buffer(inf=2, dtype="float16", source=0)], [buffer("b", nan=2)]),
+        )
+    )
+    assert (item.kind, item.facts["kernel"], item.facts["half"]) == ("inf", "aoti_torch_cpu_mm_out", True)
+
+
+def test_a_mask_of_minus_infinity_is_not_blamed_for_the_nan_of_a_softmax():
+    item = one(
+        watched(
+            call("cpp_fused_masked_fill_0", [buffer()], [buffer("a", inf=4)]),
+            call("cpp_fused__softmax_1", [buffer(inf=4, source=0)], [buffer("b", nan=4)]),
+        )
+    )
+    assert (item.kind, item.facts["kernel"]) == ("nan", "cpp_fused__softmax_1")
+    assert item.facts["domain"] == "a row of -Inf"
+
+
+def test_infinity_in_full_precision_is_a_warning():
+    item = one(watched(call("cpp_fused_exp_0", [buffer()], [buffer("a", inf=4)])))
+    assert (item.kind, item.severity, item.facts["half"]) == ("inf", Severity.WARN, False)
+
+
+def test_finite_values_are_a_note():
+    assert one(watched(call("cpp_fused_exp_0", [buffer()], [buffer("a")]))).kind == "clean"
+
+
+def written(name, agrees, **more):
+    return buffer(name, agrees=agrees, matches="node", target="aten.x", where="model.py:3", error=0.7, **more)
+
+
+def test_the_first_diverging_call_is_followed_up_from_the_wrong_output():
+    item = one(
+        watched(
+            call("cpp_fused_mul_0", [buffer()], [written("a", True)]),
+            call("cpp_fused_silu_1", [buffer(source=0, agrees=True)], [written("b", False)]),
+            call("aoti_torch_cpu_mm_out", [buffer(source=1, agrees=False)], [written("c", False)]),
+            outputs=(("result", 2),),
+            compared=True,
+        )
+    )
+    assert (item.kind, item.severity, item.subject) == ("diverges", Severity.ERROR, "cpp_fused_silu_1 (aten.silu)")
+    assert item.facts["error"] == 0.7
+
+
+def test_an_intermediate_without_a_counterpart_is_harmless():
+    item = one(
+        watched(
+            call("cpp_fused_sum_0", [buffer()], [written("partial", False)]),
+            call("cpp_fused_div_1", [buffer(source=0, agrees=False)], [written("mean", True)]),
+            outputs=(("result", 1),),
+            compared=True,
+        )
+    )
+    assert (item.kind, item.severity) == ("agrees", Severity.INFO)
+
+
+def test_the_other_result_of_a_call_is_not_followed():
+    """A call with a partial sum that nobody misses, and a good result that a wrong call reads."""
+    item = one(
+        watched(
+            call("cpp_fused_sum_0", [buffer()], [written("partial", False), written("good", True)]),
+            call("cpp_fused_silu_1", [buffer(source=0, agrees=True)], [written("b", False)]),
+            outputs=(("result", 1),),
+            compared=True,
+        )
+    )
+    assert item.facts["kernel"] == "cpp_fused_silu_1"
+
+
+@pytest.mark.parametrize(
+    "done",
+    [
+        outcome("kernel_values", result={"watch": {"problem": "no slots"}}),
+        outcome("kernel_values"),
+        outcome("kernel_values", result={"watch": {"calls": 3, "outputs": "x"}}),
+    ],
+)
+def test_odd_results_read_as_nothing(done):
+    assert one(done).kind in ("unavailable", "clean")
+
+
+def test_buffers_get_the_user_s_names_where_the_calls_are_those_of_the_source():
+    about = case()
+    kernels = (KernelCall(name="cpp_fused_log_0", kind="cpp", arguments=("arg0_1", "buf0")),)
+    leaf = replace(about.contract.leaves[0], generated_name="arg0_1")
+    about = replace(about, contract=replace(about.contract, kernels=kernels, leaves=(leaf,)))
+    done = watched(call("cpp_fused_log_0", [buffer(nan=1)], [buffer("out_ptr0", nan=1, position=1)]))
+    assert one(done, about).facts["source"] == "args[0]"
+
+
+NAN = finding("AD-RUN-005", "nan-output", clean=True)
+
+
+@pytest.mark.parametrize(
+    ("findings", "asked"),
+    [
+        ((), False),
+        ((NAN,), True),
+        ((finding("AD-RUN-005", "nan-output", clean=False),), False),
+        ((finding("AD-RUN-011", "differs"),), True),
+        ((finding("AD-RUN-011", "weights"),), False),
+    ],
+)
+def test_asked_only_when_something_is_wrong(findings, asked):
+    result = kernel_values.plan(case(reference="e.pt2"), history(*findings, plain_run=outcome()))
+    assert isinstance(result, Request if asked else NotChecked)
+    if asked:
+        compares = any(item.code == "AD-RUN-011" for item in findings)
+        assert result.payload["watch"] == {"reference": "e.pt2" if compares else None}
+
+
+def test_not_asked_when_the_call_failed():
+    died = outcome(stage="run1", ending=Signalled(signal=11, name="SIGSEGV"))
+    assert isinstance(kernel_values.plan(case(), history(NAN, plain_run=died)), NotChecked)
