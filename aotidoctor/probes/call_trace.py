@@ -29,7 +29,7 @@ from aotidoctor.model.trace import CallKind
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 
-CODE, NAME = "AD-RUN-012", "call_trace"
+CODE, NAME = "AD-RUN-024", "call_trace"
 _FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
 _IN_CALL = ("run", "scan", "unload", "done")
 

@@ -33,7 +33,7 @@ from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 
-CODE, NAME = "AD-RUN-014", "malloc_checks"
+CODE, NAME = "AD-RUN-025", "malloc_checks"
 LIBRARY = "libc_malloc_debug.so.0"
 # New memory holds 0x5a, freed memory 0xa5.
 PERTURB = "165"

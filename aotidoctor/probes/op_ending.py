@@ -70,7 +70,7 @@ def late_damage(history: History) -> bool:
 
 def doubtful(history: History) -> bool:
     """Whether calls alone that went well do not clear an operator: a damaged heap, or the package died inside one."""
-    return history.has("AD-RUN-012", "custom") or any(_is_late(item) for item in history.findings)
+    return history.has("AD-RUN-024", "custom") or any(_is_late(item) for item in history.findings)
 
 
 def _is_late(item: Evidence) -> bool:

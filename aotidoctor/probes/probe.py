@@ -38,7 +38,7 @@ class History:
     def hangs_in_operator(self) -> bool:
         """True when the call trace saw the call hang in a custom operator: to wait for it again tells nothing new."""
         return any(
-            item.code == "AD-RUN-012" and item.kind == "custom" and item.facts.get("ending") == "timed-out"
+            item.code == "AD-RUN-024" and item.kind == "custom" and item.facts.get("ending") == "timed-out"
             for item in self.findings
         )
 

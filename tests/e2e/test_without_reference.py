@@ -54,7 +54,7 @@ def test_heap_checks_move_the_abort_to_the_guilty_call(packages: Kit, case_dir: 
     case = called("late", "scale", "custom-op-crash", setup=python_op(body=GROWING_OVERRUN))
     report = examine(case, packages, case_dir)
     assert found(report, "AD-RUN-001")["facts"]["stage"] == "run2", report["findings"]
-    item = found(report, "AD-RUN-014")
+    item = found(report, "AD-RUN-025")
     assert (item["kind"], item["subject"]) == ("moved", "zoopy::scale"), item
     assert (item["facts"]["stage"], item["facts"]["call_kind"], item["facts"]["inside"]) == ("run1", "custom", True)
     first = report["diagnoses"][0]
