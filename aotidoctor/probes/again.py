@@ -16,6 +16,7 @@ When it is wrong
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from aotidoctor.model.case import Case
@@ -27,6 +28,12 @@ from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 from aotidoctor.probes.results import calls_made, inputs, outputs, same_outputs
 
 CODE, NAME = "AD-RUN-002", "again"
+IN_KERNEL = re.compile(r" in (\w+)$")
+SEEDS = re.compile(r"randint_low_out$")
+RANDOM_NAME = re.compile(
+    r"_(native_dropout|dropout|bernoulli|multinomial|normal_functional|rand(?:n|int)?(?:_like)?|uniform|exponential)"
+    r"(?=_)"
+)
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
@@ -95,7 +102,7 @@ def _compare(case: Case, plain: Outcome, outcome: Outcome) -> Evidence:
         "differs",
         severity,
         outcome,
-        subject=", ".join(random_ops) or None,
+        subject=", ".join(_operators(random_ops)) or None,
         observed=f"other values in {'another process' if within else 'the second call'}",
         expected="the same bits for the same inputs",
         facts={
@@ -105,6 +112,21 @@ def _compare(case: Case, plain: Outcome, outcome: Outcome) -> Evidence:
             "inputs_changed": changed,
         },
     )
+
+
+def _operators(random_ops: Sequence[str]) -> list[str]:
+    """The random operators by name, ``aten.native_dropout (cpp_fused_mul_native_dropout_0)`` where a kernel holds one.
+
+    The seeds that such a kernel is given are drawn by a call of their own, which is no operator of the model.
+    """
+    kernels = [found[1] for text in random_ops if (found := IN_KERNEL.search(text)) is not None]
+    names = [
+        f"aten.{found[1]} ({kernel})"
+        for kernel in kernels
+        for found in RANDOM_NAME.finditer(kernel.removeprefix("cpp_fused").removeprefix("triton_"))
+    ]
+    plain = [text for text in random_ops if IN_KERNEL.search(text) is None and not (kernels and SEEDS.search(text))]
+    return list(dict.fromkeys([*names, *plain])) or list(random_ops)
 
 
 PROBE = Probe(

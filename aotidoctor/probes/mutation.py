@@ -36,15 +36,21 @@ def plan(case: Case, history: History) -> Reuse | NotChecked:
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-    """One finding per changed input and one per aliasing output."""
-    given = inputs(outcome)
+    """One finding per changed input, and one per piece of memory that outputs share."""
+    given, results = inputs(outcome), outputs(outcome, 0)
     changed = [value for value in given if value.changed]
     found = [_changed(value, history, outcome) for value in changed]
-    return [*found, *(_alias(value, given, outcome) for value in outputs(outcome, 0) if _shares(value))]
+    return [*found, *(_alias(group, given, outcome) for group in _sharing(results))]
 
 
-def _shares(value: Value) -> bool:
-    return bool(value.aliases_inputs or value.aliases_outputs)
+def _sharing(results: list[Value]) -> list[list[Value]]:
+    """Outputs that share memory, those with the same memory together."""
+    groups: dict[tuple[tuple[int, ...], tuple[int, ...]], list[Value]] = {}
+    for index, value in enumerate(results):
+        if value.aliases_inputs or value.aliases_outputs:
+            same = tuple(sorted({index, *value.aliases_outputs}))
+            groups.setdefault((value.aliases_inputs, same), []).append(value)
+    return list(groups.values())
 
 
 def _changed(value: Value, history: History, outcome: Outcome) -> Evidence:
@@ -61,18 +67,20 @@ def _changed(value: Value, history: History, outcome: Outcome) -> Evidence:
     )
 
 
-def _alias(value: Value, given: list[Value], outcome: Outcome) -> Evidence:
-    partners = [given[index].path for index in value.aliases_inputs if index < len(given)]
-    others = [f"result[{index}]" for index in value.aliases_outputs]
+def _alias(group: list[Value], given: list[Value], outcome: Outcome) -> Evidence:
+    """Outputs that have one piece of memory, and the inputs whose it is."""
+    paths = [value.path for value in group]
+    partners = [given[index].path for index in group[0].aliases_inputs if index < len(given)]
+    among = ["one another"] if len(group) > 1 else []
     return evidence(
         CODE,
         "output-alias",
         Severity.WARN,
         outcome,
-        subject=value.path,
-        observed=f"shares memory with {', '.join(partners + others)}",
+        subject=", ".join(paths),
+        observed=f"share{'' if among else 's'} memory with {' and '.join([*partners, *among])}",
         expected="memory of its own",
-        facts={"partners": tuple(partners + others)},
+        facts={"outputs": tuple(paths), "partners": tuple(partners)},
     )
 
 

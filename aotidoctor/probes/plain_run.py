@@ -25,6 +25,7 @@ from aotidoctor.model.artifact import RUNNABLE_KINDS, ArtifactKind
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Request, Signalled, TimedOut
+from aotidoctor.probes.allocation import sizes_behind
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 from aotidoctor.probes.symptoms import Symptom, recognise
@@ -32,6 +33,8 @@ from aotidoctor.probes.symptoms import Symptom, recognise
 CODE, NAME = "AD-RUN-001", "plain_run"
 # No tensor has a dim of this many elements.
 LARGEST_SIZE = 1 << 40
+# Symptoms of memory that could not be had.
+ALLOCATIONS = ("storage-overflow", "alloc-failed", "cuda-oom")
 # With one of these the package cannot be run, or must not be: its static finding is the answer.
 FORBIDDING = ("AD-ART-001", "AD-ART-002", "AD-ART-003", "AD-ART-004", "AD-ART-005")
 
@@ -147,6 +150,8 @@ def custom_ops(case: Case) -> dict[str, FactValue]:
 
 
 def _subject(case: Case, facts: dict[str, FactValue]) -> str | None:
+    if facts.get("symptom") in ALLOCATIONS and (sizes := sizes_behind(case, facts)):
+        return ", ".join(sizes)
     for key in ("op", "kernel", "custom_op"):
         value = facts.get(key)
         if isinstance(value, str):

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.model.case import Case
+from aotidoctor.model.contract import HostNeeds
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
@@ -40,11 +41,19 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     bad = [value for value in results if value.nan or value.inf]
     if not bad:
         return [evidence(CODE, "clean", Severity.INFO, outcome, observed="finite outputs", expected="finite outputs")]
-    constant = bool(case.contract.needs.nan_constants) if case.contract is not None else False
-    return [_finding(bad[0], outcome, nan_constant=constant)]
+    return [_finding(bad[0], outcome, _unwritten(case))]
 
 
-def _finding(bad: Value, outcome: Outcome, *, nan_constant: bool) -> Evidence:
+def _unwritten(case: Case) -> tuple[str, ...]:
+    """What the contract takes for memory that nobody wrote, of the kernels that hold a NaN as a constant.
+
+    A NaN that the model writes on purpose is not among them.
+    """
+    needs = case.contract.needs if case.contract is not None else HostNeeds()
+    return tuple(text for text in needs.uninitialized_ops if any(kernel in text for kernel in needs.nan_constants))
+
+
+def _finding(bad: Value, outcome: Outcome, unwritten: tuple[str, ...]) -> Evidence:
     dirty_inputs = [value.path for value in inputs(outcome) if value.nan or (bad.nan == 0 and value.inf)]
     dirty_constants = [value.path for value in constants(outcome) if value.nan or value.inf]
     half = bad.dtype in HALF or any(value.dtype in HALF for value in [*inputs(outcome), *constants(outcome)])
@@ -52,7 +61,7 @@ def _finding(bad: Value, outcome: Outcome, *, nan_constant: bool) -> Evidence:
         "input_nan": bool(dirty_inputs),
         "constant_nan": bool(dirty_constants),
         "clean": not dirty_inputs and not dirty_constants,
-        "nan_constant": nan_constant,
+        "nan_constant": bool(unwritten),
         "half": half,
         "dtype": bad.dtype,
         "output": bad.path,
@@ -64,7 +73,7 @@ def _finding(bad: Value, outcome: Outcome, *, nan_constant: bool) -> Evidence:
         "nan-output" if bad.nan else "inf-output",
         Severity.ERROR if bad.nan or dirty_constants or half else Severity.WARN,
         outcome,
-        subject=", ".join(dirty_inputs or dirty_constants) or bad.path,
+        subject=", ".join(dirty_inputs or dirty_constants or unwritten) or bad.path,
         observed=f"{bad.nan} NaN and {bad.inf} Inf in {bad.path}{_origin(dirty_inputs, dirty_constants)}",
         expected="finite values",
         facts=facts,

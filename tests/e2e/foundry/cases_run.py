@@ -73,19 +73,21 @@ DATA_CASES: tuple[Case, ...] = (
     given("nan_from_log_all", "numeric", lambda x, h: (-x, h), "nan-produced"),
     given("inf_from_log", "numeric", lambda x, h: (_with(x, 9, 0.0), h), "nan-produced", also=("overflow",)),
     given("overflow_half", "numeric", lambda x, h: (x, (h.float() * 2000).half()), "overflow"),
-    given("memory_overflow", "cube", lambda x: (_torch().randn(3_000_000),), "out-of-memory"),
-    given("memory_too_much", "cube", lambda x: (_torch().randn(20_000),), "out-of-memory"),
+    given("memory_overflow", "cube", lambda x: (_torch().randn(3_000_000),), "out-of-memory", "args[0].shape[0]"),
+    given("memory_too_much", "cube", lambda x: (_torch().randn(20_000),), "out-of-memory", "args[0].shape[0]"),
 )  # fmt: skip
 
 MODEL_CASES: tuple[Case, ...] = (
-    called("random_dropout", "dropout", "nondeterministic", exits=EITHER, also=("train-mode",)),
-    called("random_dropout_reference", "dropout", "nondeterministic", options=("--reference", "{exported:dropout}"),
-           exits=EITHER, also=("train-mode",)),
-    called("uninitialized", "empty", "uninitialized-read", exits=EITHER, also=("nondeterministic",)),
-    called("uninitialized_folded", "emptyfolded", "uninitialized-read", exits=EITHER, also=("nan-produced",)),
-    called("train_batch_norm", "batchnorm", "train-mode", exits=EITHER, options=("--reference", "{exported:batchnorm}")),
-    called("output_alias", "alias", "output-alias", exits=EITHER),
-    called("input_mutation", "inplace", "input-mutation", exits=EITHER),
+    called("random_dropout", "dropout", "nondeterministic", "aten.native_dropout", exits=EITHER, also=("train-mode",)),
+    called("random_dropout_reference", "dropout", "nondeterministic", "aten.native_dropout",
+           options=("--reference", "{exported:dropout}"), exits=EITHER, also=("train-mode",)),
+    called("random_rand", "rand", "nondeterministic", "aten.rand", exits=EITHER),
+    called("uninitialized", "empty", "uninitialized-read", "aten.empty", exits=EITHER, also=("nondeterministic",)),
+    called("uninitialized_folded", "emptyfolded", "uninitialized-read", "aten.empty", exits=EITHER),
+    called("train_batch_norm", "batchnorm", "train-mode", "batch_norm", exits=EITHER,
+           options=("--reference", "{exported:batchnorm}")),
+    called("output_alias", "alias", "output-alias", "result[0], result[1]", exits=EITHER),
+    called("input_mutation", "inplace", "input-mutation", "args[0]", exits=EITHER),
 )  # fmt: skip
 
 OP_CASES: tuple[Case, ...] = (

@@ -255,6 +255,17 @@ def dropout() -> Built:
     return Dropout().train(), (torch.randn(64, 64),), {}, None
 
 
+def rand() -> Built:
+    """Adds noise, by an operator of PyTorch's own and not by a kernel."""
+    import torch
+
+    class Rand(torch.nn.Module):
+        def forward(self, x):
+            return x + torch.rand(64, 64)
+
+    return Rand(), (torch.randn(64, 64),), {}, None
+
+
 def batchnorm() -> Built:
     """Exported in training mode: batch statistics, and buffers updated at each call."""
     import torch
@@ -368,6 +379,7 @@ MODELS: tuple[BaseModel, ...] = (
     BaseModel(name="alias", build=alias),
     BaseModel(name="inplace", build=inplace),
     BaseModel(name="dropout", build=dropout),
+    BaseModel(name="rand", build=rand, config={"fallback_random": True}),
     BaseModel(name="batchnorm", build=batchnorm),
     BaseModel(name="empty", build=empty),
     BaseModel(name="emptyfolded", build=empty_folded),

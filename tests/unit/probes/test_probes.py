@@ -163,6 +163,64 @@ def test_mutation_and_alias():
     ]
 
 
+def test_outputs_that_share_one_memory_are_one_finding():
+    result = outcome(
+        outputs=[
+            [
+                {"path": "result['a']", "aliases_inputs": [0], "aliases_outputs": [1]},
+                {"path": "result['b']", "aliases_inputs": [0], "aliases_outputs": [0]},
+                {"path": "result['c']"},
+                {"path": "result['d']", "aliases_outputs": [4]},
+                {"path": "result['e']", "aliases_outputs": [3]},
+            ]
+        ],
+        result={"inputs": [value(path="args[0]")]},
+    )
+    first, second = mutation.read(case(), history(), result)
+    assert (first.subject, first.observed) == (
+        "result['a'], result['b']",
+        "share memory with args[0] and one another",
+    )
+    assert (second.subject, second.observed) == ("result['d'], result['e']", "share memory with one another")
+
+
+@pytest.mark.parametrize(
+    ("random_ops", "subject"),
+    [
+        (
+            ["normalized_rand_cpu in cpp_fused_mul_native_dropout_0", "aoti_torch_cpu_randint_low_out"],
+            "aten.native_dropout (cpp_fused_mul_native_dropout_0)",
+        ),
+        (
+            ["normalized_rand_cpu in cpp_fused_add_native_dropout_rand_like_0"],
+            (
+                "aten.native_dropout (cpp_fused_add_native_dropout_rand_like_0), "
+                "aten.rand_like (cpp_fused_add_native_dropout_rand_like_0)"
+            ),
+        ),
+        (["aten.rand"], "aten.rand"),
+        (["aoti_torch_cpu_randint_low_out"], "aoti_torch_cpu_randint_low_out"),
+        (["randn_cpu in cpp_fused_0"], "randn_cpu in cpp_fused_0"),
+        ([], None),
+    ],
+)
+def test_what_is_random_is_named_by_its_operator(random_ops, subject):
+    other = outcome(outputs=[[{"digest": "bb"}]])
+    assert one(again.read(case(random_ops=random_ops), history(plain_run=OK), other)).subject == subject
+
+
+def test_nan_of_memory_that_nobody_wrote_names_it():
+    package = case(uninitialized_ops=["aten.empty? (NaN constant in cpp_fused_add_0)"])
+    needs = replace(package.contract.needs, nan_constants=("cpp_fused_add_0",))
+    result = outcome(outputs=[[{"nan": 3}]])
+    item = one(values.read(replace(package, contract=replace(package.contract, needs=needs)), history(), result))
+    assert (item.facts["nan_constant"], item.subject) == (True, "aten.empty? (NaN constant in cpp_fused_add_0)")
+    # A NaN that the model writes on purpose.
+    meant = replace(package.contract, needs=replace(needs, uninitialized_ops=()))
+    item = one(values.read(replace(package, contract=meant), history(), result))
+    assert (item.facts["nan_constant"], item.subject) == (False, "result")
+
+
 @pytest.mark.parametrize(
     ("output", "given", "constant", "kind", "severity", "facts"),
     [
