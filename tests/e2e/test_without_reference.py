@@ -73,6 +73,14 @@ def test_rows_that_do_not(packages: Kit, case_dir: Path) -> None:
     assert report["verdict"] == "healthy"
 
 
+def test_more_threads_than_a_reduction_was_compiled_for(packages: Kit, case_dir: Path) -> None:
+    report = examine(called("threads", "total"), packages, case_dir, "--threads", str(8 * (os.cpu_count() or 1)))
+    first = report["diagnoses"][0]
+    told = (first["cause"], first["subject"], first["status"])
+    assert told == ("threads-exceed-build", "cpp_fused_mul_sum_0", "confirmed"), report["findings"]
+    assert found(report, "AD-TREAT-001")["facts"]["treatment"] == "threads"
+
+
 RACE = "return x * factor + (torch.rand_like(x) if torch.get_num_threads() > 1 else 0)"
 
 

@@ -67,8 +67,8 @@ CASES: tuple[Case, ...] = (
     packaged("host_no_constructor", "linear", _so(lambda so: edit.rename_dynamic_string(
         so, "AOTInductorModelContainerCreateWithDevice", "AOTInductorModelContainerCreateWithDevixx")), "abi-mismatch",
         "AOTInductorModelContainerCreateWithDevice", also=("artifact-corrupt", "artifact-incomplete")),
-    called("host_threads_8", "total", "threads-exceed-build", setup=THREADS.format(8)),
-    called("host_threads_32", "total", "threads-exceed-build", options=("--threads", "32")),
+    called("host_threads_8", "total", "threads-exceed-build", "cpp_fused_mul_sum_0", setup=THREADS.format(8)),
+    called("host_threads_32", "total", "threads-exceed-build", "cpp_fused_mul_sum_0", options=("--threads", "32")),
     called("host_tmpdir_missing", "linear", "tmpdir", "gone", env={"TMPDIR": "{where}/gone"}),
     called("host_tmpdir_is_file", "linear", "tmpdir", "sample.pt", env={"TMPDIR": "{where}/sample.pt"}),
     called("host_tmpdir_readonly", "linear", "tmpdir", "/proc/self", env={"TMPDIR": "/proc/self"}),
