@@ -10,7 +10,7 @@ _LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \d+ *(.*)")
 # A null pointer with an offset: the first page, and some more that Linux never maps.
 _NULL_PAGE = 1 << 16
 _NEAR_STACK = 1 << 20
-_NEAR = 1 << 36
+_NEAR = 1 << 28
 # Linux says so (SI_KERNEL) for addresses that the processor cannot even form, and gives none.
 _NO_ADDRESS = 128
 
@@ -81,7 +81,8 @@ def _beside(address: int, regions: Sequence[Region]) -> str:
     past = address - before.high if before is not None else _NEAR
     short = after.low - address if after is not None else _NEAR
     if before is not None and past < _NEAR and past <= short:
-        return f"unmapped, {past} bytes beyond the end of {before.name}"
+        how_far = f"{past} bytes" if past else "right"
+        return f"unmapped, {how_far} beyond the end of {before.name}"
     if after is not None and short < _NEAR:
         return f"unmapped, {short} bytes before the start of {after.name}"
     return "unmapped, with nothing near"

@@ -145,7 +145,7 @@ def _python_hang(hang: Hang, outcome: Outcome) -> Hang:
 
 
 def _facts(case: Case, outcome: Outcome, found: Culprit, frames: Sequence[Frame]) -> dict[str, FactValue]:
-    frame = found.frame
+    frame = with_sources((found.frame,), case.model)[0] if found.frame is not None else None
     if frame is not None and frame.member is None and found.where not in (KERNEL, RUNTIME):
         frame = next((one for one in frames if one.member is not None), None)
     ops = custom_ops(case)
@@ -154,7 +154,7 @@ def _facts(case: Case, outcome: Outcome, found: Culprit, frames: Sequence[Frame]
         "where": found.where,
         "function": found.frame.function if found.frame is not None else None,
         "library": found.library,
-        "file": _file(found.frame),
+        "file": _file(found.frame, frame),
         "member": frame.member if frame is not None else None,
         "line": frame.line if frame is not None and frame.member is not None else None,
         "source": _marked(frame),
@@ -167,8 +167,11 @@ def _facts(case: Case, outcome: Outcome, found: Culprit, frames: Sequence[Frame]
     }
 
 
-def _file(frame: Frame | None) -> str | None:
-    if frame is None or frame.file is None or frame.member is not None or frame.line is None:
+def _file(frame: Frame | None, shown: Frame | None) -> str | None:
+    """A source file that is not in the package: of an operator, when it was compiled with debug information."""
+    if frame is None or frame.file is None or frame.line is None:
+        return None
+    if shown is not None and shown.member is not None and shown.file == frame.file:
         return None
     return f"{frame.file}:{frame.line}"
 
