@@ -24,6 +24,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 from foundry import build, ops
 from foundry.cases import Call, Case, Kit
+from foundry.models import BY_NAME as MODELS
 from foundry.place import cache_dir
 from foundry.registry import BY_NAME, CASES
 
@@ -106,10 +107,12 @@ def _observe(call: Call, say: Callable[[str], None]) -> None:
 def _good_operators(kit: Kit, case: Case) -> None:
     import torch
 
-    if case.base == "misbehave":
+    needs = MODELS[case.base].needs
+    if needs == "cpp":
         torch.ops.load_library(str(kit.library))
-    elif case.base == "scale":
-        exec(compile(ops.python_op(), "zoopy", "exec"), {"__name__": "zoopy"})
+    elif needs is not None:
+        source = ops.FINE if needs == "fine" else ops.python_op()
+        exec(compile(source, needs, "exec"), {"__name__": needs})
 
 
 def _refer(kit: Kit, case: Case, call: Call, say: Callable[[str], None]) -> None:

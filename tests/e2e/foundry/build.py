@@ -44,7 +44,7 @@ def _key(*parts: str) -> str:
 
 def folder(cache_dir: Path, model: BaseModel) -> Path:
     """Where the compiled model lies, or will."""
-    library = ops.CPP if model.needs == "cpp" else ops.PYTHON if model.needs == "python" else ""
+    library = {"cpp": ops.CPP, "python": ops.PYTHON, "fine": ops.FINE}.get(model.needs or "", "")
     key = _key(inspect.getsource(model.build), repr(sorted(model.config.items())), library)
     return cache_dir / f"{model.name}-{key}"
 
@@ -79,7 +79,8 @@ def _register(model: BaseModel, cache_dir: Path, registered: set[str]) -> None:
     if model.needs == "cpp":
         torch.ops.load_library(str(_build_library(cache_dir)))
     else:
-        exec(compile(ops.python_op(), "zoopy", "exec"), {"__name__": "zoopy"})
+        source = ops.FINE if model.needs == "fine" else ops.python_op()
+        exec(compile(source, model.needs, "exec"), {"__name__": model.needs})
 
 
 def _build(model: BaseModel, target: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from foundry import edit
 from foundry.cases import Case, Kit, called, filed, given, made, packaged
 from foundry.cases_load import weights
-from foundry.ops import python_op
+from foundry.ops import FINE, python_op
 
 CPP = "import torch\n\ntorch.ops.load_library('{library}')\n"
 
@@ -150,6 +150,12 @@ CASES: tuple[Case, ...] = (
     called("ok_python_op", "scale", setup=python_op()),
     called("ok_op_default_added", "scale",
            setup=python_op(schema="scale(Tensor x, float factor, int mode=0) -> Tensor")),
+    called("ok_two_ops", "twoops", setup=CPP),
+    called("ok_two_ops_reference", "twoops", setup=CPP, options=("--reference", "{exported:twoops}")),
+    called("ok_odd_ops", "fineops", setup=FINE),
+    called("ok_odd_ops_reference", "fineops", setup=FINE, options=("--reference", "{exported:fineops}")),
+    given("ok_odd_ops_batch_7", "fineops", lambda x: (_torch().randn(7, 16),), setup=FINE),
+    given("ok_odd_ops_zeros", "fineops", lambda x: (_torch().zeros(4, 16),), setup=FINE),
     called("ok_op_composite_kernel", "scale", setup=python_op(key="CompositeExplicitAutograd")),
     called("ok_weights_loaded", "external", setup=weights()),
     called("ok_weights_loaded_again", "linear", setup=weights()),

@@ -43,6 +43,11 @@ def _op(mode: str, cause: str, **more) -> Case:
     return called(f"op_{mode}", "misbehave", cause, "zoo::misbehave", setup=MODE.replace("{mode}", mode), **more)
 
 
+def _second(mode: str, cause: str, **more) -> Case:
+    """The same in a package with two operators."""
+    return called(f"op_two_{mode}", "twoops", cause, "zoo::misbehave", setup=MODE.replace("{mode}", mode), **more)
+
+
 def _py(name: str, cause: str, body: str, **more) -> Case:
     return called(f"op_py_{name}", "scale", cause, "zoopy::scale", setup=python_op(body=body), **more)
 
@@ -61,6 +66,11 @@ DATA_CASES: tuple[Case, ...] = (
     given("index_gather_16", "gather", lambda x, index: (x, _with(index, 5, 16)), "index-out-of-range", "args[1]"),
     given("index_put_5000", "integers", _put(rows=lambda rows: _with(rows, 2, 5000)), "index-out-of-range", "args[1]"),
     given("index_put_100", "integers", _put(rows=lambda rows: _with(rows, 7, 100)), "index-out-of-range", "args[1]"),
+    given("index_keyword_100", "sentence", lambda x, *, ids: {"args": (x,), "kwargs": {"ids": _with(ids, 3, 100)}},
+          "index-out-of-range", "kwargs['ids']"),
+    given("index_through_buffer", "buffered", lambda ids, lengths: (_with(ids, 4, 60), lengths), "index-out-of-range",
+          "args[0]"),
+    given("index_through_sum", "buffered", lambda ids, lengths: (ids, lengths * 5), "index-out-of-range", "args[1]"),
     given("divide_by_zero", "integers", _put(divisor=lambda divisor: _with(divisor, 4, 0)), "integer-division",
           "args[3]"),
     given("divide_by_zeros", "integers", _put(divisor=lambda divisor: divisor * 0), "integer-division", "args[3]"),
@@ -103,37 +113,49 @@ OP_CASES: tuple[Case, ...] = (
     _op("throw_int", "custom-op-exception"),
     _op("throw_std", "custom-op-exception"),
     _op("torch_check", "custom-op-exception"),
-    _op("bad_alloc", "out-of-memory", also=("custom-op-exception",)),
+    _op("bad_alloc", "out-of-memory"),
     _op("spin", "custom-op-hang", options=("--timeout", "5"), exits=(1, 6), slow=True),
     _op("sleep", "custom-op-hang", options=("--timeout", "5"), exits=(1, 6), slow=True),
     _op("exit0", "custom-op-exits"),
     _op("exit3", "custom-op-exits"),
     _op("exit0_raw", "custom-op-exits"),
     called("op_sigkill", "misbehave", "killed", setup=MODE.replace("{mode}", "sigkill")),
-    called("op_sigterm", "misbehave", "killed", setup=MODE.replace("{mode}", "sigterm"), also=("custom-op-exits",)),
-    _op("leak", "custom-op-leak", exits=EITHER, also=("memory-leak",)),
+    called("op_sigterm", "misbehave", "killed", setup=MODE.replace("{mode}", "sigterm")),
+    _op("leak", "custom-op-leak", exits=EITHER),
     _op("undefined", "custom-op-bad-return"),
     _op("wrong_shape", "custom-op-fake-kernel"),
     # A dtype is nothing that the input checks look at; against the export it shows in the values only.
-    called("op_wrong_dtype", "misbehave", "custom-op-fake-kernel", setup=MODE.replace("{mode}", "wrong_dtype"),
-           options=REFERENCE_CPP, also=("custom-op-contract", "output-spec", "numeric-difference")),
+    _op("wrong_dtype", "custom-op-fake-kernel"),
+    called("op_wrong_dtype_reference", "misbehave", "custom-op-fake-kernel", "zoo::misbehave", options=REFERENCE_CPP,
+           setup=MODE.replace("{mode}", "wrong_dtype")),
     _op("wrong_stride", "custom-op-fake-kernel"),
-    called("op_nan", "misbehave", "nan-produced", setup=MODE.replace("{mode}", "nan"), also=("custom-op-contract",)),
-    called("op_rand", "misbehave", "nondeterministic", setup=MODE.replace("{mode}", "rand"), exits=EITHER),
+    _op("nan", "nan-produced"),
+    _op("rand", "nondeterministic"),
+    _op("mutates", "custom-op-contract"),
     _py("raises", "custom-op-exception", 'raise KeyError("vocab")'),
-    _py("sys_exit", "custom-op-exception", "raise SystemExit(0)", also=("custom-op-exits",)),
+    _py("sys_exit", "custom-op-exception", "raise SystemExit(0)"),
     _py("os_exit", "custom-op-exits", "import os; os._exit(0)"),
     _py("hangs", "custom-op-hang", "import time; time.sleep(10000)", options=("--timeout", "5"), exits=(1, 6),
         slow=True),
     _py("returns_none", "custom-op-bad-return", "return None"),
-    _py("returns_number", "custom-op-bad-return", "return 3.0", also=("custom-op-exception",)),
+    _py("returns_number", "custom-op-bad-return", "return 3.0"),
     _py("column_major", "custom-op-fake-kernel", "return (x * factor).t().contiguous().t()"),
     _py("smaller", "custom-op-fake-kernel", "return (x * factor)[:4].clone()"),
-    called("op_py_float64", "scale", "custom-op-fake-kernel", options=REFERENCE_PYTHON,
-           setup=python_op(body="return (x * factor).double()"),
-           also=("custom-op-contract", "output-spec", "numeric-difference")),
-    _py("half", "custom-op-fake-kernel", "return (x * factor).half()", also=("custom-op-contract", "custom-op-crash")),
-    called("op_py_random", "scale", "nondeterministic", setup=python_op(body="return torch.rand_like(x)"), exits=EITHER),
+    _py("float64", "custom-op-fake-kernel", "return (x * factor).double()"),
+    called("op_py_float64_reference", "scale", "custom-op-fake-kernel", "zoopy::scale", options=REFERENCE_PYTHON,
+           setup=python_op(body="return (x * factor).double()")),
+    _py("half", "custom-op-fake-kernel", "return (x * factor).half()"),
+    _py("random", "nondeterministic", "return torch.rand_like(x)"),
+    # The other operator of the package is called before and after, and returns what it should.
+    _second("segv", "custom-op-crash"),
+    _second("throw_std", "custom-op-exception"),
+    _second("exit3", "custom-op-exits"),
+    _second("undefined", "custom-op-bad-return"),
+    _second("wrong_dtype", "custom-op-fake-kernel"),
+    _second("nan", "nan-produced"),
+    _second("rand", "nondeterministic"),
+    _second("leak", "custom-op-leak", exits=EITHER),
+    _second("mutates", "custom-op-contract"),
 )  # fmt: skip
 
 CASES: tuple[Case, ...] = (*DATA_CASES, *MODEL_CASES, *OP_CASES)

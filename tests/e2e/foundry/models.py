@@ -217,6 +217,39 @@ def scale() -> Built:
     return Scale(), (torch.randn(16, 16),), {}, None
 
 
+def two_ops() -> Built:
+    """x: float32 [4, 16] through two C++ operators, one of which is called twice."""
+    import torch
+
+    class TwoOps(torch.nn.Module):
+        def forward(self, x):
+            y = torch.ops.zoo.misbehave(torch.ops.zoo.behave(x) + 1)
+            return torch.ops.zoo.behave(y * 2) - x
+
+    return TwoOps(), (torch.randn(4, 16),), {}, None
+
+
+def fine_ops() -> Built:
+    """x: float32 [B, 16], 2 <= B <= 64, through operators with all kinds of arguments and results."""
+    import torch
+
+    class FineOps(torch.nn.Module):
+        def forward(self, x):
+            fine = torch.ops.zoofine
+            rows = x.shape[0]
+            y = fine.mix(x, [x + 1, x * 2], [None, x * 3], None, rows, 0.5, "sum", torch.float16, [rows, 4], True, 2)
+            left, right = fine.halves(y)
+            first, second = fine.rows(right)
+            right = right + 2
+            fine.add_one_(right)
+            chosen = fine.positive(right.flatten()).sum()
+            empty = fine.say(x[:0] * 2, "nothing").sum()
+            return left @ right, first - second, chosen + empty, fine.say(x, "all") + fine.noise(x) * 0
+
+    batch = torch.export.Dim("batch", min=2, max=64)
+    return FineOps(), (torch.randn(4, 16),), {}, ({0: batch},)
+
+
 def alias() -> Built:
     """Returns views of its input."""
     import torch
@@ -356,6 +389,46 @@ def linear() -> Built:
     return Linear(), (torch.randn(4, 16),), {}, None
 
 
+def sentence() -> Built:
+    """x: float32 [8, 16]; ids: int64 [8], by keyword, into a table of 100 rows inside a module inside a module."""
+    import torch
+
+    class Words(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.e = torch.nn.Embedding(100, 16)
+
+        def forward(self, ids):
+            return self.e(ids)
+
+    class Sentence(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words = Words()
+
+        def forward(self, x, *, ids):
+            rows = self.words(ids)
+            return torch.softmax(rows * x, -1)
+
+    return Sentence(), (torch.randn(8, 16),), {"ids": torch.tensor([1, 5, 9, 99, 0, 42, 17, 3])}, None
+
+
+def buffered() -> Built:
+    """ids, lengths: int64 [8]; rows of a table of 100 by numbers that other kernels compute from them."""
+    import torch
+
+    class Buffered(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.e = torch.nn.Embedding(100, 16)
+
+        def forward(self, ids, lengths):
+            doubled = ids * 2 + 1
+            return self.e(torch.sort(doubled)[0]), self.e(torch.cumsum(lengths, 0)), self.e(doubled)
+
+    return Buffered(), (torch.arange(8), torch.arange(8)), {}, None
+
+
 _OUTSIDE = "aot_inductor.package_constants_on_disk_format"
 
 MODELS: tuple[BaseModel, ...] = (
@@ -369,6 +442,8 @@ MODELS: tuple[BaseModel, ...] = (
     BaseModel(name="masked", build=masked),
     BaseModel(name="misbehave", build=misbehave, needs="cpp"),
     BaseModel(name="scale", build=scale, needs="python"),
+    BaseModel(name="twoops", build=two_ops, needs="cpp"),
+    BaseModel(name="fineops", build=fine_ops, needs="fine"),
     BaseModel(name="constants", build=constants),
     BaseModel(name="gather", build=gather),
     BaseModel(name="integers", build=integers),
@@ -385,6 +460,8 @@ MODELS: tuple[BaseModel, ...] = (
     BaseModel(name="emptyfolded", build=empty_folded),
     BaseModel(name="item", build=item),
     BaseModel(name="cube", build=cube),
+    BaseModel(name="sentence", build=sentence, config={"trace.provenance_tracking_level": 1}),
+    BaseModel(name="buffered", build=buffered),
     BaseModel(name="total", build=total),
     BaseModel(name="external", build=linear, config={"aot_inductor.package_constants_in_so": False}),
     BaseModel(

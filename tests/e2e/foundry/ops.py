@@ -1,4 +1,8 @@
-"""The two operator libraries: one in C++ with a switch, read from ZOO_MODE at each call, and one in Python."""
+"""The operator libraries.
+
+One in C++, whose ``zoo::misbehave`` has a switch that is read from ZOO_MODE at each call (``zoo::behave`` has none); one
+in Python, ``zoopy``, whose operator is given as text; and ``zoofine``, in Python, whose operators look odd and are not.
+"""
 
 from __future__ import annotations
 
@@ -61,10 +65,87 @@ at::Tensor misbehave(const at::Tensor& x) {
 }
 
 at::Tensor misbehave_meta(const at::Tensor& x) { return at::empty_like(x); }
+at::Tensor behave(const at::Tensor& x) { return at::sigmoid(x); }
 
-TORCH_LIBRARY(zoo, m) { m.def("misbehave(Tensor x) -> Tensor"); }
-TORCH_LIBRARY_IMPL(zoo, CPU, m) { m.impl("misbehave", &misbehave); }
-TORCH_LIBRARY_IMPL(zoo, Meta, m) { m.impl("misbehave", &misbehave_meta); }
+TORCH_LIBRARY(zoo, m) {
+  m.def("misbehave(Tensor x) -> Tensor");
+  m.def("behave(Tensor x) -> Tensor");
+}
+TORCH_LIBRARY_IMPL(zoo, CPU, m) {
+  m.impl("misbehave", &misbehave);
+  m.impl("behave", &behave);
+}
+TORCH_LIBRARY_IMPL(zoo, Meta, m) {
+  m.impl("misbehave", &misbehave_meta);
+  m.impl("behave", &misbehave_meta);
+}
+"""
+
+FINE = """
+import torch
+
+LIB = torch.library.Library("zoofine", "DEF")
+COUNTS = []
+
+
+def op(schema, fake, tags=()):
+    def register(real):
+        name = schema.partition("(")[0]
+        LIB.define(schema, tags=tags)
+        LIB.impl(name, real, "CPU")
+        torch.library.register_fake("zoofine::" + name, fake, lib=LIB)
+        return real
+
+    return register
+
+
+def like(x, *_):
+    return torch.empty_like(x)
+
+
+@op(
+    "mix(Tensor x, Tensor[] parts, Tensor?[] more, Tensor? bias, SymInt rows, float factor, str mode, ScalarType dtype, "
+    "SymInt[] sizes, bool flag, Scalar alpha=1, *, Device? device=None, MemoryFormat? layout=None) -> Tensor",
+    like,
+)
+def mix(x, parts, more, bias, rows, factor, mode, dtype, sizes, flag, alpha=1, device=None, layout=None):
+    assert (mode, dtype, flag, bias, list(sizes)) == ("sum", torch.float16, True, None, [x.shape[0], 4]), sizes
+    return x * factor * alpha + rows + sum(parts) + sum(one for one in more if one is not None)
+
+
+@op("halves(Tensor x) -> (Tensor, Tensor)", lambda x: (x.new_empty(8, x.shape[0]), torch.empty_like(x)))
+def halves(x):
+    return x[:, :8].t().contiguous(), x + 1
+
+
+@op("rows(Tensor x) -> Tensor[]", lambda x: [x.new_empty(16) for _ in range(2)])
+def rows(x):
+    return [x[at].clone() for at in range(2)]
+
+
+@op("add_one_(Tensor(a!) x) -> ()", lambda x: None)
+def add_one_(x):
+    x.add_(1)
+
+
+@op(
+    "positive(Tensor x) -> Tensor",
+    lambda x: x.new_empty(torch.library.get_ctx().new_dynamic_size()),
+)
+def positive(x):
+    return x[x > 0]
+
+
+@op("noise(Tensor x) -> Tensor", like, tags=(torch.Tag.nondeterministic_seeded,))
+def noise(x):
+    return torch.rand_like(x)
+
+
+@op("say(Tensor x, str text) -> Tensor", like)
+def say(x, text):
+    COUNTS.append(text)
+    print(text, len(COUNTS), flush=True)
+    return x + 1
 """
 
 PYTHON = """
