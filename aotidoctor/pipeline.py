@@ -23,6 +23,7 @@ from aotidoctor.model.case import Case, Options
 from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import NotChecked, Severity
+from aotidoctor.model.localization import Localization
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import NotStarted
 from aotidoctor.version import __version__
@@ -130,7 +131,18 @@ def _report(climb: Climb, diagnoses: tuple[Diagnosis, ...], watch: _Watch, *, in
         interrupted=interrupted,
         out_of_time=climb.out_of_time,
         cannot_examine=cannot_examine,
+        localization=_localization(climb, failed=bool(diagnoses)),
     )
+
+
+def _localization(climb: Climb, *, failed: bool) -> Localization | None:
+    """The place of the failure, as far as the runs showed it."""
+    if not climb.outcomes:
+        return None
+    # Not needed, and not worth its import, where nothing was executed.
+    from aotidoctor.localize.assemble import localization  # noqa: PLC0415
+
+    return localization(climb.case, climb.findings, climb.outcomes, failed=failed)
 
 
 def _cannot_examine(climb: Climb, diagnoses: tuple[Diagnosis, ...]) -> str | None:

@@ -45,8 +45,15 @@ def origin_of(case: Case, kernel: str) -> Origin:
     origins = next((call.origins for call in calls if call.name == kernel and call.origins), ())
     if origins:
         return Origin(operators=tuple(dict.fromkeys(origins)), where=where)
-    words = words_of(kernel)
-    return Origin(operators=tuple(f"aten.{word}" for word in words), where=where, from_name=bool(words))
+    custom = _custom_words(case)
+    words = [custom.get(word, f"aten.{word}") for word in words_of(kernel)]
+    return Origin(operators=tuple(words), where=where, from_name=bool(words))
+
+
+def _custom_words(case: Case) -> dict[str, str]:
+    """``scale`` -> ``zoo::scale`` for the custom operators of the package."""
+    targets = case.contract.custom_ops if case.contract is not None else ()
+    return {target.partition("::")[2].partition(".")[0]: target for target in targets if "::" in target}
 
 
 def words_of(kernel: str) -> tuple[str, ...]:

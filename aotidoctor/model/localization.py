@@ -114,7 +114,8 @@ class Chain:
     computed from and ``count`` how many places of the call fail alike; ``sources`` are the inputs or constants where
     no element could be named, ``through`` the calls in between. ``direct`` tells that the element is the index or
     divisor itself, perhaps counted from the end. ``index`` is the index that is not below ``bound``, and ``origin``
-    where that bound comes from (``table.weight.shape[0]``). ``operators`` are the ATen names that can be meant, ``where`` the user's source lines.
+    where that bound comes from (``table.weight.shape[0]``). ``operators`` are the ATen names that can be meant,
+    ``where`` the user's source lines.
     """
 
     kernel: str | None
@@ -155,7 +156,7 @@ class Localization:
 
     ``culprit`` is the kernel, operator or node; ``how`` says which method named it; ``chain`` is the blame chain in one
     line (kernel ← input element; bound; origin). ``fault_address`` and ``fault_target`` are the address of a memory
-    fault and what lies there. ``comparison`` are the facts of the comparison with the reference, by output path.
+    fault and what lies there. ``notes`` say what the watched run left out. ``comparison`` are the facts of the comparison with the reference, by output path.
     """
 
     culprit: str | None = None
@@ -167,6 +168,7 @@ class Localization:
     fault_address: str | None = None
     fault_target: str | None = None
     values: tuple[KernelValues, ...] = ()
+    notes: tuple[str, ...] = ()
     first_bad: str | None = None
     bisected: str | None = None
     comparison: Mapping[str, Mapping[str, str | int | float | bool | None]] = field(default_factory=dict)

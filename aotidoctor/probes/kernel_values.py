@@ -61,6 +61,11 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     watched = read_watched(case, outcome)
     if watched.problem is not None:
         return [_note("unavailable", outcome, f"values were not followed: {watched.problem}")]
+    return read_values(case, watched, outcome)
+
+
+def read_values(case: Case, watched: Watched, outcome: Outcome) -> list[Evidence]:
+    """The same of values that were followed, by whatever means."""
     found = [*_nonfinite_findings(case, watched, outcome), *_divergence(case, watched, outcome)]
     return found or [_note("clean", outcome, f"{len(watched.calls)} calls, all of them wrote finite values")]
 
@@ -95,7 +100,7 @@ def _written(bad: FirstBad, outcome: Outcome, *, nan: bool) -> Evidence:
         "lowest": bad.lowest,
         "domain": bad.domain,
     }
-    reads = f", its inputs finite (from {bad.lowest:.4g})" if bad.lowest is not None else ", its inputs finite"
+    reads = f", its inputs finite (lowest {bad.lowest:.4g})" if bad.lowest is not None else ", its inputs finite"
     return evidence(
         CODE,
         what.lower(),

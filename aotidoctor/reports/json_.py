@@ -49,6 +49,7 @@ def document(report: Report) -> dict[str, object]:
         "not_checked": [{"code": item.code, "name": item.name, "reason": item.reason} for item in report.not_checked],
         "runs": [_run(outcome) for outcome in report.runs],
         "plan": report.plan,
+        "localization": report.localization,
         "artifact": json_case.artifact(case) if case.artifact.path else None,
         "contract": json_case.contract(case.contract, whole=report.command == "inspect"),
         "inputs": json_case.inputs(case),

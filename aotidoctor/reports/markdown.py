@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from aotidoctor.model.localization import Localization
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome
-from aotidoctor.reports import contract_view, host_view, view
+from aotidoctor.reports import contract_view, host_view, place_view, view
 from aotidoctor.reports.debug_settings import SETTINGS
 from aotidoctor.reports.markdown_text import cell, code, details, fence, prose, table
 from aotidoctor.reports.text import plural, seconds
@@ -51,7 +52,8 @@ def render(report: Report) -> str:
 
 
 def _parts(report: Report, room: _Room) -> list[str]:
-    parts = [_first(report), _plan(report, room), _evidence(report, room), _runs(report, room), _contract(report, room)]
+    parts = [_first(report), _plan(report, room), *_place(report, room)]
+    parts += [_evidence(report, room), _runs(report, room), _contract(report, room)]
     if report.command == "inspect":
         parts.append(_package(report, room))
     if report.command == "env":
@@ -107,6 +109,39 @@ def _evidence(report: Report, room: _Room) -> str:
         for item in report.findings
     ]
     return _section("Evidence", ("", "", "Code", "Subject", "Observed", "Expected", "Source"), rows, room)
+
+
+def _place(report: Report, room: _Room) -> list[str]:
+    """Where it is: culprit and chain, the calls that led to it, the native stack, the values of kernels."""
+    place = report.localization
+    if place is None:
+        return []
+    known = "\n".join(f"- **{label}:** {code(text, 600)}" for label, text in place_view.place_rows(place))
+    entries, _ = place_view.timeline_rows(place, whole=True)
+    calls = [tuple(cell(text, room.cell) for text in row) for row in entries[-room.rows :]]
+    frames = [tuple(cell(text, room.cell) for text in row) for row in place_view.frame_rows(place, whole=True)]
+    shown = place_view.excerpt(place)
+    sections = [
+        f"### Where\n\n{known}" if known else "",
+        _section("Calls", ("", "Call", "Kind", "Took", "Made of"), calls, room),
+        _section("Native stack", ("", "Function", "Place"), frames, room),
+        f"{code(shown.title)}\n\n{fence(shown.text, language='cpp', room=room.printed)}" if shown is not None else "",
+        _values(place, room),
+    ]
+    return [section for section in sections if section]
+
+
+def _values(place: Localization, room: _Room) -> str:
+    if not place.values:
+        return ""
+    # pandas takes its time, and most reports have no such table.
+    from aotidoctor.reports.value_table import value_rows  # noqa: PLC0415
+
+    rows = value_rows(place.values, place.first_bad)
+    if not rows:
+        return ""
+    shown = [tuple(cell(text, room.cell) for text in row) for row in rows[1:]]
+    return _section("Values of kernels", tuple(rows[0]), shown, room)
 
 
 def _section(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], room: _Room) -> str:

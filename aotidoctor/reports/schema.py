@@ -110,6 +110,23 @@ _RUN = _record(
     },
 )
 
+_LOCALIZATION = _nullable(
+    _record(
+        {"culprit": _TEXT_OR_NULL, "how": _TEXT, "chain": _TEXT_OR_NULL},
+        optional={
+            "timeline": _array(_record({"name": _TEXT, "kind": _TEXT, "call": _COUNT, "state": _TEXT})),
+            "calls_total": _COUNT,
+            "frames": _array(_record({"index": _COUNT, "function": _TEXT_OR_NULL})),
+            "fault_address": _TEXT_OR_NULL,
+            "fault_target": _TEXT_OR_NULL,
+            "values": _array(_record({"index": _COUNT, "name": _TEXT, "kind": _TEXT, "buffers": _array(_OPEN)})),
+            "notes": _TEXTS,
+            "first_bad": _TEXT_OR_NULL,
+            "bisected": _TEXT_OR_NULL,
+        },
+    )
+)
+
 _ARTIFACT = _nullable(
     _record(
         {"path": _TEXT, "kind": _TEXT, "size": _COUNT, "models": _array(_record({"name": _TEXT, "layout": _TEXT}))},
@@ -214,6 +231,7 @@ def schema() -> JsonObject:
             "started": {"type": "string", "format": "date-time", "pattern": "^[0-9T:.-]+Z$"},
             "duration_s": _SECONDS,
             "plan": _TEXTS,
+            "localization": _LOCALIZATION,
             "interrupted": _FLAG,
             "out_of_time": _FLAG,
             "cannot_examine": _TEXT_OR_NULL,

@@ -55,8 +55,11 @@ def test_an_unknown_node_is_not_made_up():
 def test_an_exception_gives_tensors_back_on_its_way_out():
     item = read(
         traced(
-            (PROXY, 0), "aoti_torch_delete_tensor_object", "aoti_torch_delete_tensor_object",
-            ending=Exited(code=1, done=True), error=ChildError(type="RuntimeError", message="UNKNOWN"),
+            (PROXY, 0),
+            "aoti_torch_delete_tensor_object",
+            "aoti_torch_delete_tensor_object",
+            ending=Exited(code=1, done=True),
+            error=ChildError(type="RuntimeError", message="UNKNOWN"),
         )  # fmt: skip
     )
     assert (item.kind, item.subject, item.facts["ending"]) == ("custom", "zoo::first", "raised")

@@ -1,0 +1,106 @@
+"""All that points at the place of a failure, in one record: for people the culprit, for programs every trail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from aotidoctor.localize.backtrace import read_backtrace
+from aotidoctor.localize.frame_sources import with_sources
+from aotidoctor.localize.kernel_values import Watched, read_watched
+from aotidoctor.localize.timeline import timeline
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, Severity
+from aotidoctor.model.localization import Frame, Localization, TimelineEntry
+from aotidoctor.model.run import Exited, Outcome
+
+# Which trail names the culprit, the surest first: code, kinds (empty: all), and what it did.
+_TRAILS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("AD-RUN-018", ("found",), "the result is right without this step of the compiler"),
+    ("AD-RUN-015", (), "it fails alone, on the arguments of the failing call"),
+    ("AD-RUN-016", ("nan", "inf", "diverges"), "the first call that wrote bad values, from good ones"),
+    ("AD-RUN-023", ("crash", "hang"), "where the debugger saw it stand"),
+    ("AD-RUN-025", (), "where the checked heap stopped it"),
+    ("AD-RUN-024", ("kernel", "extern", "custom"), "the call that was entered last"),
+)
+_MOST_FRAMES = 64
+
+
+def localization(
+    case: Case, findings: Sequence[Evidence], outcomes: Mapping[str, Outcome], *, failed: bool
+) -> Localization | None:
+    """Everything known of the place; None when no run looked for it. ``failed``: something is wrong with the case."""
+    watched = _watched(case, outcomes)
+    chain = next((item.facts.get("chain") for item in findings if isinstance(item.facts.get("chain"), str)), None)
+    culprit, how = _culprit(findings) if failed else (None, "")
+    entries, total = _timeline(case, outcomes)
+    stack = outcomes.get("backtrace") or outcomes.get("plain_run")
+    found = Localization(
+        culprit=culprit or (_kernel_of_chain(findings) if failed else None),
+        how=how or ("the check that failed names it" if chain and failed else ""),
+        chain=str(chain) if chain is not None else _chain_of_values(findings),
+        timeline=entries,
+        calls_total=total,
+        frames=_frames(case, stack),
+        fault_address=_fact(findings, "AD-RUN-023", "fault_address"),
+        fault_target=_fact(findings, "AD-RUN-023", "fault_target"),
+        values=watched.calls if watched is not None else (),
+        notes=watched.notes if watched is not None else (),
+        first_bad=_fact(findings, "AD-RUN-016", "kernel"),
+        bisected=_fact(findings, "AD-RUN-018", "name"),
+    )
+    return None if found == Localization() else found
+
+
+def _culprit(findings: Sequence[Evidence]) -> tuple[str | None, str]:
+    for code, kinds, how in _TRAILS:
+        for item in findings:
+            if item.code == code and item.severity is not Severity.INFO and (not kinds or item.kind in kinds):
+                return item.subject, how
+    return None, ""
+
+
+def _kernel_of_chain(findings: Sequence[Evidence]) -> str | None:
+    kernel = next((item.facts.get("kernel") for item in findings if item.facts.get("chain")), None)
+    return kernel if isinstance(kernel, str) else None
+
+
+def _chain_of_values(findings: Sequence[Evidence]) -> str | None:
+    """The blame chain of bad values: kernel, what it wrote, the operator and its domain, the source line."""
+    item = next((f for f in findings if f.code == "AD-RUN-016" and f.kind in ("nan", "inf", "diverges")), None)
+    if item is None:
+        return None
+    parts = [f"{item.facts.get('kernel')}: {item.observed}"]
+    operators, domain, where = (item.facts.get(name) for name in ("operators", "domain", "where"))
+    if isinstance(operators, tuple) and operators:
+        named = " or ".join(str(one) for one in operators[:4])
+        parts.append(f"from {named}" + (f" of {domain}" if domain else "") + (f" at {where}" if where else ""))
+    return "; ".join(parts)
+
+
+def _watched(case: Case, outcomes: Mapping[str, Outcome]) -> Watched | None:
+    outcome = outcomes.get("kernel_values")
+    return read_watched(case, outcome) if outcome is not None else None
+
+
+def _timeline(case: Case, outcomes: Mapping[str, Outcome]) -> tuple[tuple[TimelineEntry, ...], int]:
+    outcome = outcomes.get("call_trace")
+    if outcome is None or outcome.trace is None or outcome.trace.problem is not None:
+        return (), 0
+    # An exception leaves its call as well: only what neither returned nor raised was still inside.
+    ended = isinstance(outcome.ending, Exited) and outcome.ending.done and outcome.error is None
+    return timeline(case, outcome.trace, ended=ended), outcome.trace.total
+
+
+def _frames(case: Case, outcome: Outcome | None) -> tuple[Frame, ...]:
+    if outcome is None or not outcome.debugger_output:
+        return ()
+    trace = read_backtrace(outcome.debugger_output)
+    frames = trace.stop.frames if trace.stop is not None else ()
+    if not frames and trace.threads:
+        frames = trace.threads[0].frames
+    return with_sources(frames[:_MOST_FRAMES], case.model)
+
+
+def _fact(findings: Sequence[Evidence], code: str, name: str) -> str | None:
+    found = next((item.facts.get(name) for item in findings if item.code == code and item.facts.get(name)), None)
+    return str(found) if found is not None else None

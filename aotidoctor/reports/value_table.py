@@ -1,0 +1,71 @@
+"""The statistics of kernels as one table: a row per tensor that a call read or wrote. The only place that knows pandas.
+
+Of a long run the rows around the call in question are shown: what it read, what it wrote, and its neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from aotidoctor.model.localization import BufferValues, KernelValues
+
+_NEIGHBOURS = 2
+_MARK = "►"
+_ALWAYS = ("", "Call", "Min", "Max")
+
+
+def value_rows(calls: Sequence[KernelValues], culprit: str | None, *, whole: bool = False) -> list[list[str]]:
+    """Headings first, then rows of text. Columns in which nothing is told are left out."""
+    shown = calls if whole else _around(calls, culprit)
+    frame = pd.DataFrame(
+        [_row(call, buffer, marked=call.name == culprit) for call in shown for buffer in call.buffers if buffer.seen]
+    )
+    if frame.empty:
+        return []
+    told = [column for column in frame.columns if column in _ALWAYS or frame[column].any()]
+    texts = frame[told].map(_text)
+    return [told, *texts.to_numpy().tolist()]
+
+
+def _row(call: KernelValues, buffer: BufferValues, *, marked: bool) -> dict[str, str | float | int | None]:
+    return {
+        "": _MARK if marked else "",
+        "Call": call.name,
+        "Tensor": f"{buffer.role} {buffer.name}",
+        "Min": buffer.low,
+        "Max": buffer.high,
+        "Mean": buffer.mean,
+        "NaN": buffer.nan or None,
+        "Inf": buffer.inf or None,
+        "Off by": buffer.error if buffer.role == "out" else None,
+        "From": _closest(buffer) if buffer.role == "out" else "",
+    }
+
+
+def _closest(buffer: BufferValues) -> str:
+    """The node whose values it has (``= relu``), or that is closest without having them (``not add``)."""
+    if buffer.matches is None or buffer.agrees is None:
+        return ""
+    where = f" at {buffer.where}" if buffer.where else ""
+    return f"{'=' if buffer.agrees else 'not'} {buffer.matches}{where}"
+
+
+def _around(calls: Sequence[KernelValues], culprit: str | None) -> Sequence[KernelValues]:
+    """The call in question and its neighbours; the first calls where none is."""
+    center = next((at for at, call in enumerate(calls) if call.name == culprit), 0)
+    return calls[max(0, center - _NEIGHBOURS) : center + _NEIGHBOURS + 1]
+
+
+def _text(value: str | float | None) -> str:
+    match value:
+        case str():
+            return value
+        case None:
+            return ""
+        # pandas keeps a missing number as NaN.
+        case _ if value != value:  # noqa: PLR0124
+            return ""
+        case _:
+            return f"{value:.4g}"
