@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from aotidoctor import bisection, confirmation, recompilation
+from aotidoctor import bisection, confirmation, printing, recompilation
 from aotidoctor.climb import Climb, name_causes, run_checks
 from aotidoctor.ladder import check_rung_names, run_probes
 from aotidoctor.model.diagnosis import Diagnosis
@@ -33,9 +33,17 @@ def _treated(climb: Climb) -> tuple[Diagnosis, ...]:
         climb.findings = confirmation.demote(climb.findings, verdicts.harmless)
     if verdicts.harmless or verdicts.refuted:
         diagnoses = name_causes(climb, refuted=verdicts.refuted)
-    made = recompilation.recompile(climb)
-    if made is not None:
-        bisection.bisect(climb, made)
+    if _compile_again(climb):
         diagnoses = name_causes(climb, refuted=verdicts.refuted)
         verdicts = replace(verdicts, confirmed={**verdicts.confirmed, **bisection.proof(climb)})
     return confirmation.apply(diagnoses, verdicts)
+
+
+def _compile_again(climb: Climb) -> bool:
+    """What packages tell that are made of the exported program here; whether that found anything."""
+    known = len(climb.findings)
+    printing.print_values(climb)
+    made = recompilation.recompile(climb)
+    if made is not None:
+        bisection.bisect(climb, made)
+    return len(climb.findings) > known

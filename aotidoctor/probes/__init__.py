@@ -22,6 +22,7 @@ from aotidoctor.probes import (
     op_alone,
     op_inputs,
     plain_run,
+    printed_values,
     recompiled,
     reference,
     sub_batch,
@@ -56,6 +57,6 @@ PROBES: tuple[Probe, ...] = (
 )
 
 # Asked after the ladder, each by a part of the pipeline of its own: an answer takes a chain of runs.
-LATER: tuple[Probe, ...] = (recompiled.PROBE, compiler_bisect.PROBE)
+LATER: tuple[Probe, ...] = (printed_values.PROBE, recompiled.PROBE, compiler_bisect.PROBE)
 
 __all__ = ["LATER", "PROBES", "History", "Plan", "Probe", "Reuse", "succeeded"]

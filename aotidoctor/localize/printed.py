@@ -1,0 +1,220 @@
+"""What a package compiled with the value printer printed (level 2) or saved (level 1), as values of its calls.
+
+The printer's ways, as measured: *before* a launch it shows output buffers too, with whatever their memory holds; the
+output of a convolution, and whatever a custom operator reads and writes, is shown by the next kernel that reads it,
+not before; constants are not shown; values are shown for up to 64 elements, else smallest, largest and mean alone; the
+line break after a scalar is a backslash and an n, so that the next header is on the same line.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from aotidoctor.model.contract import KernelCall
+from aotidoctor.model.localization import BufferValues, KernelValues
+from aotidoctor.model.run import JsonObject, JsonValue
+
+_HEADER = re.compile(
+    r"\[  (?:(?P<when>before|after)_launch - (?P<kernel>.+?) - (?P<buffer>[^\s:]+)|aoti_model_inputs - (?P<input>\S+))"
+    r"(?P<scalar>: [^\]\n]*)?  \]:?"
+)
+_FACT = re.compile(r"^(Number of elements|Dtype|Size|Mean value|Min value|Max value): (.*)$", re.MULTILINE)
+_LAUNCH = re.compile(r"\[ (before|after)_launch: (.+?) \]")
+_NAN, _INF = re.compile(r"(?<!\w)-?nan\b"), re.compile(r"(?<!\w)-?inf\b")
+_HANDLE = re.compile(r"\w+")
+
+
+@dataclass(slots=True)
+class _Call:
+    """One launch while it is read: what each buffer held before and after."""
+
+    name: str
+    before: dict[str, BufferValues] = field(default_factory=dict)
+    after: dict[str, BufferValues] = field(default_factory=dict)
+    marks: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+
+def launches(text: str) -> tuple[tuple[str, bool], ...]:
+    """Level 3: kernels in the order in which they were launched, and whether each returned."""
+    found: list[tuple[str, bool]] = []
+    for when, kernel in _LAUNCH.findall(text):
+        if when == "before":
+            found.append((kernel, False))
+        elif found and found[-1] == (kernel, False):
+            found[-1] = (kernel, True)
+    return tuple(found)
+
+
+def read_printed(text: str, order: Sequence[KernelCall] = ()) -> tuple[KernelValues, ...]:
+    """Level 2: all calls of ``order`` (the package's), with what was printed; without it those that printed something.
+
+    What no call was seen writing is given to the last call of ``order`` before that had it as an argument.
+    """
+    calls: list[_Call] = []
+    headers = list(_HEADER.finditer(text))
+    for at, header in enumerate(headers):
+        if header["when"] is None or header["scalar"] is not None:
+            continue
+        end = headers[at + 1].start() if at + 1 < len(headers) else len(text)
+        body = text[header.end() : end]
+        _take(calls, header["when"], header["kernel"], _values(header["buffer"], body), body.strip())
+    return _described(calls, order)
+
+
+def read_saved(records: JsonValue, order: Sequence[KernelCall]) -> tuple[KernelValues, ...]:
+    """Level 1: the same from files. Of a kernel that is called more than once only the last call left any: left out."""
+    once = [call for call in order if sum(other.name == call.name for other in order) == 1]
+    found: dict[str, list[JsonObject]] = {}
+    for record in records if isinstance(records, list) else []:
+        if isinstance(record, dict):
+            found.setdefault(str(record.get("kernel")), []).append(record)
+    calls: list[_Call] = []
+    for call in once:
+        for when in ("before", "after"):
+            for record in found.get(call.name, []):
+                if record.get("when") == when:
+                    _take(calls, when, call.name, _saved(record), str(record.get("sha256")))
+    return _described(calls, order)
+
+
+def _take(calls: list[_Call], when: str, kernel: str, values: BufferValues, mark: str) -> None:
+    """Add what one buffer held. A new launch begins with a *before* that follows an *after*, or repeats a buffer."""
+    last = calls[-1] if calls else None
+    again = last is not None and when == "before" and (bool(last.after) or values.name in last.before)
+    if last is None or last.name != kernel or again:
+        last = _Call(kernel)
+        calls.append(last)
+    (last.before if when == "before" else last.after)[values.name] = values
+    first = last.marks.get(values.name, ("", ""))[0]
+    last.marks[values.name] = (mark, first) if when == "before" else (first, mark)
+
+
+def _described(calls: Sequence[_Call], order: Sequence[KernelCall]) -> tuple[KernelValues, ...]:
+    places = _places(calls, order)
+    written: dict[str, int] = {}
+    shown: set[str] = set()
+    made: dict[int, KernelValues] = {}
+    for number, call in enumerate(calls):
+        at = places[number]
+        known = shown | {name for earlier in order[:at] for name in _names(earlier)} if order else shown
+        buffers = tuple(_buffer(call, name, known, written) for name in call.marks)
+        kind = order[at].kind if at < len(order) else "extern"
+        made[at] = KernelValues(index=at, name=call.name, kind=kind, buffers=buffers)
+        for read in buffers:
+            if read.role == "in" and read.written_by is None and read.name.startswith("buf"):
+                _blame(made, order, at, read, written)
+        written |= {buffer.name: at for buffer in buffers if buffer.role == "out"}
+        shown |= set(call.marks)
+    # As many as the package has calls, so that a call is found under its number.
+    for at, static in enumerate(order):
+        made.setdefault(at, KernelValues(index=at, name=static.name, kind=static.kind))
+    return tuple(made[at] for at in sorted(made))
+
+
+def _places(calls: Sequence[_Call], order: Sequence[KernelCall]) -> list[int]:
+    """The place of each launch in the package's order of calls; where names do not fit, its own number."""
+    places, start = [], 0
+    for call in calls:
+        at = next((at for at in range(start, len(order)) if order[at].name == call.name), None)
+        if at is None:
+            return list(range(len(calls)))
+        places.append(at)
+        start = at + 1
+    return places
+
+
+def _buffer(call: _Call, name: str, known: set[str], written: Mapping[str, int]) -> BufferValues:
+    """An output is what the launch changed, or what nobody before it has had to do with."""
+    values = call.after.get(name) or call.before[name]
+    before, after = call.marks[name]
+    changed = bool(before and after) and before != after
+    out = changed or (not name.startswith("arg") and name not in known)
+    return replace(values, role="out" if out else "in", written_by=None if out else written.get(name))
+
+
+def _blame(
+    made: dict[int, KernelValues], order: Sequence[KernelCall], at: int, read: BufferValues, written: dict[str, int]
+) -> None:
+    """Give what a call read, and no call was seen writing, to the last one before it that had it as an argument."""
+    writer = next((n for n in range(min(at, len(order)) - 1, -1, -1) if read.name in _names(order[n])), None)
+    if writer is None:
+        return
+    call = made.get(writer) or KernelValues(index=writer, name=order[writer].name, kind=order[writer].kind)
+    made[writer] = replace(call, buffers=(*call.buffers, replace(read, role="out")))
+    written[read.name] = writer
+    buffers = tuple(replace(b, written_by=writer) if b is read else b for b in made[at].buffers)
+    made[at] = replace(made[at], buffers=buffers)
+
+
+def _names(call: KernelCall) -> set[str]:
+    """Buffers among the arguments: ``&buf3_handle`` is ``buf3``."""
+    return {word.removesuffix("_handle") for argument in call.arguments for word in _HANDLE.findall(argument)}
+
+
+def _values(name: str, body: str) -> BufferValues:
+    """Statistics of one block. Without the values themselves a count of NaN or Inf is 1: there are some."""
+    facts = dict(_FACT.findall(body))
+    low, high = _number(facts.get("Min value")), _number(facts.get("Max value"))
+    shown, shape = body.partition("\n[ ")[0], facts.get("Size", "")
+    listed = "\n[ " in body
+    bounds = [value for value in (low, high) if value is not None]
+    return BufferValues(
+        name=name,
+        role="in",
+        dtype=facts.get("Dtype", ""),
+        shape=tuple(int(size) for size in re.findall(r"\d+", shape)),
+        nan=len(_NAN.findall(shown)) if listed else int(any(math.isnan(value) for value in bounds)),
+        inf=len(_INF.findall(shown)) if listed else int(any(math.isinf(value) for value in bounds)),
+        low=_finite(low),
+        high=_finite(high),
+        mean=_finite(_number(facts.get("Mean value"))),
+    )
+
+
+def _saved(record: JsonObject) -> BufferValues:
+    near = record.get("near")
+    found = near if isinstance(near, dict) else {}
+    shape = record.get("shape")
+    agrees = found.get("agrees")
+    return BufferValues(
+        name=str(record.get("buffer")),
+        role="in",
+        dtype=str(record.get("dtype")),
+        shape=tuple(size for size in shape if isinstance(size, int)) if isinstance(shape, list) else (),
+        nan=_count(record.get("nan")),
+        inf=_count(record.get("inf")),
+        low=_float(record.get("min")),
+        high=_float(record.get("max")),
+        mean=_float(record.get("mean")),
+        error=_float(found.get("error")),
+        matches=_text(found.get("matches")),
+        target=_text(found.get("target")),
+        where=_text(found.get("where")),
+        agrees=agrees if isinstance(agrees, bool) else None,
+    )
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return None
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _count(value: JsonValue) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _float(value: JsonValue) -> float | None:
+    return _finite(float(value)) if isinstance(value, int | float) else None
+
+
+def _text(value: JsonValue) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,138 @@
+"""Which kernel makes the bad values, where they cannot be followed in the package itself?
+
+What it does
+    Compiles the exported program given with --reference again with PyTorch's value printer
+    (AOT_INDUCTOR_DEBUG_INTERMEDIATE_VALUE_PRINTER: level 2 for NaN and Inf, level 1 for wrong numbers), makes the same
+    call, and reads what every kernel read and wrote. It speaks of this package only if both have the same kernels and
+    give the same outputs.
+
+Why it matters
+    The values are usually followed in the package as it is; on other systems and processors that is not possible.
+
+Example
+    cpp_fused_add_log_0 (aten.log): observed 5 NaN written to buf0, its inputs finite (from -1), expected finite values
+
+When it is wrong
+    The printer shows no constants, and of more than 64 elements only smallest, largest and mean value, so that a count
+    of NaN is a lower bound. Level 1 keeps the last call only of a kernel that is called several times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from aotidoctor.localize.kernel_values import Watched
+from aotidoctor.localize.printed import read_printed, read_saved
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.run import JsonValue, Outcome, Request
+from aotidoctor.probes.kernel_values import WRONG, read_values
+from aotidoctor.probes.payload import device_of, run_request
+from aotidoctor.probes.plain_run import read_ending
+from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.recompiled import compile_request
+from aotidoctor.probes.results import objects, outputs, same_outputs
+
+CODE, NAME = "AD-RUN-016", "printed_values"
+FOLLOWED = ("nan", "inf", "propagated", "diverges", "agrees", "clean")
+SAVE, PRINT = 1, 2
+
+
+def plan(case: Case, history: History) -> Request | NotChecked:
+    """The compile with the printer, where kernel_values was asked and could not tell."""
+    reason = _why_not(case, history)
+    if reason is not None:
+        return unasked(CODE, NAME, reason)
+    return compile_request(case, NAME, "the same program with the value printer", printer=level_of(history))
+
+
+def level_of(history: History) -> int:
+    """Level 2 for NaN and Inf; level 1 for numbers that have to be compared."""
+    return PRINT if _nonfinite(history) else SAVE
+
+
+def _why_not(case: Case, history: History) -> str | None:
+    if history.has(CODE, *FOLLOWED):
+        return "the values were followed in the package itself"
+    if not _nonfinite(history) and not history.has("AD-RUN-011", *WRONG):
+        return "the outputs are finite, and nothing says that they are wrong"
+    if case.reference is None:
+        return "there is no exported program to compile with the value printer: --reference exported.pt2"
+    if device_of(case) != "cpu":
+        return "packages for a GPU are not compiled again"
+    static = history.errors("AD-IN", "AD-ART", "AD-HOST", "AD-LOAD")
+    return f"{static[0].code} explains it already" if static else None
+
+
+def _nonfinite(history: History) -> bool:
+    return any(
+        item.code == "AD-RUN-005" and item.kind.endswith("-output") and item.facts.get("clean") is True
+        for item in history.findings
+    )
+
+
+def call_request(case: Case, package: str, level: JsonValue) -> Request:
+    """One call of the package that prints."""
+    request = run_request(case, NAME, "what every kernel read and wrote", calls=1, observe=["outputs", "values"])
+    changes = {"package": package, "kind": "aoti-package", "model_name": "model", "level": level}
+    reference = case.options.reference if level == SAVE else None
+    return replace(request, job="printed", payload={**request.payload, **changes, "reference": reference})
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """What kernel_values finds: nan, inf or propagated; diverges or agrees; clean or unavailable."""
+    if not succeeded(outcome):
+        return [_unavailable(outcome, f"the printing run failed: {read_ending(CODE, case, outcome).observed}")]
+    if not _alike(history, outcome):
+        return [
+            _unavailable(outcome, "compiled here, the program gives other outputs: its values are not this package's")
+        ]
+    watched = _watched(case, outcome)
+    if not watched.calls:
+        return [_unavailable(outcome, "the printer told nothing")]
+    found = read_values(case, watched, outcome)
+    return [replace(item, facts={**item.facts, "method": "value printer"}) for item in found]
+
+
+def _alike(history: History, outcome: Outcome) -> bool:
+    """Whether the package that printed does what this one does: the same bits, or NaN and Inf in the same number."""
+    plain = history.outcomes.get("plain_run")
+    if plain is None:
+        return False
+    ours, theirs = outputs(plain, 0), outputs(outcome, 0)
+    counts = [[(value.path, value.nan, value.inf) for value in values] for values in (ours, theirs)]
+    return same_outputs(ours, theirs) or (counts[0] == counts[1] and any(value.nan or value.inf for value in ours))
+
+
+def _watched(case: Case, outcome: Outcome) -> Watched:
+    order = case.contract.kernels if case.contract is not None else ()
+    text = outcome.result.get("printed")
+    if isinstance(text, str):
+        return Watched(calls=read_printed(text, order))
+    saved = outcome.result.get("saved")
+    return Watched(calls=read_saved(saved, order), written_by=_writers(case, outcome), compared=True)
+
+
+def _writers(case: Case, outcome: Outcome) -> tuple[tuple[str, int | None], ...]:
+    """Which call wrote each output: the last one that left the same bits in a buffer."""
+    names = [call.name for call in case.contract.kernels] if case.contract is not None else []
+    after = [item for item in objects(outcome.result.get("saved")) if item.get("when") == "after"]
+    places = {item.get("sha256"): names.index(str(item["kernel"])) for item in after if item.get("kernel") in names}
+    return tuple((value.path, places.get(value.digest)) for value in outputs(outcome, 0))
+
+
+def _unavailable(outcome: Outcome, observed: str) -> Evidence:
+    return evidence(
+        CODE, "unavailable", Severity.INFO, outcome, observed=observed, expected="the first call with bad values"
+    )
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="which kernel makes the bad values, seen by a recompiled package with the value printer?",
+    asked_when="when kernel_values could not tell and an exported program is at hand",
+    plan=plan,
+    read=read,
+)
