@@ -27,6 +27,7 @@ from aotidoctor.worker.load import LoadedModel, load_model
 from aotidoctor.worker.op_arguments import ArgumentError, Described
 from aotidoctor.worker.op_arguments import read_call as read_arguments
 from aotidoctor.worker.setup_module import after_load, load_setup
+from aotidoctor.worker.values.handles import handles_at, tensor_of
 
 MOST_BYTES = 512 * 1024 * 1024
 """Larger arguments are not kept: an operator that is called with them can be called by hand."""
@@ -147,24 +148,7 @@ def _integers(call: HookedCall) -> list[int]:
 
 def _tensors(call: HookedCall) -> list[Any]:
     """The tensors behind the handles; None for the results, which are not there yet."""
-    count = call.integer(4)
-    handles = list((ctypes.c_void_p * count).from_address(call.word(5))) if count else []
-    return [_tensor(handle) for handle in handles]
-
-
-def _tensor(handle: int | None) -> Any:
-    """A Python tensor of the ``at::Tensor`` at ``handle``, sharing its memory."""
-    import torch
-
-    library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
-    defined, copy = ctypes.c_bool(False), ctypes.c_void_p()
-    if library.aoti_torch_is_defined(ctypes.c_void_p(handle), ctypes.byref(defined)) != 0 or not defined.value:
-        return None
-    if library.aoti_torch_new_tensor_handle(ctypes.c_void_p(handle), ctypes.byref(copy)) != 0:
-        raise ArgumentError("a tensor that cannot be copied")
-    make = ctypes.pythonapi.PyCapsule_New
-    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    return torch._C._aoti.alloc_tensor_by_stealing_from_void_ptr(make(copy, None, None))
+    return [tensor_of(handle) for handle in handles_at(call.word(5), call.integer(4))]
 
 
 def _from_reference(payload: dict[str, Any], call: Call, keeper: Keeper, *, why: str) -> dict[str, Any]:
