@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,12 +150,51 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OutputComparison:
+    """One output of the package against the reference's.
+
+    ``verdict`` is ``agrees``, ``package-wrong``, ``reference-imprecise``, ``both-within`` or ``unknown``; where the two
+    cannot be held against each other ``missing``, ``extra``, ``structure``, ``type``, ``shape`` or ``dtype``. Errors are
+    the largest difference from a float64 run of the reference, in eps of the dtype: ``error`` of the package,
+    ``reference_error`` of the reference, ``noise`` of float64 runs with the rounding of this program, and ``allowed``
+    what rounding explains (None where there was no such run). ``rtol`` and ``atol`` are what was asked for, ``far``
+    counts the elements beyond; ``needed`` holds pairs of rtol and the smallest atol with which all elements agree.
+    ``nan_differs`` is True where NaN or Inf stand at other places. ``reason`` says why the verdict is unknown.
+    """
+
+    path: str
+    verdict: str
+    dtype: str = ""
+    reference_dtype: str = ""
+    shape: tuple[int, ...] = ()
+    reference_shape: tuple[int, ...] = ()
+    max_abs: float | None = None
+    max_rel: float | None = None
+    error: float | None = None
+    reference_error: float | None = None
+    noise: float | None = None
+    allowed: float | None = None
+    nan: int = 0
+    reference_nan: int = 0
+    inf: int = 0
+    reference_inf: int = 0
+    nan_differs: bool = False
+    numel: int = 0
+    far: int = 0
+    rtol: float | None = None
+    atol: float | None = None
+    needed: tuple[tuple[float, float], ...] = ()
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Localization:
     """The place of a failure.
 
     ``culprit`` is the kernel, operator or node; ``how`` says which method named it; ``chain`` is the blame chain in one
     line (kernel ← input element; bound; origin). ``fault_address`` and ``fault_target`` are the address of a memory
-    fault and what lies there. ``notes`` say what the watched run left out. ``comparison`` are the facts of the comparison with the reference, by output path.
+    fault and what lies there. ``notes`` say what the watched run left out.
+    ``comparison`` is the comparison with the reference, output by output.
     """
 
     culprit: str | None = None
@@ -171,4 +209,4 @@ class Localization:
     notes: tuple[str, ...] = ()
     first_bad: str | None = None
     bisected: str | None = None
-    comparison: Mapping[str, Mapping[str, str | int | float | bool | None]] = field(default_factory=dict)
+    comparison: tuple[OutputComparison, ...] = ()

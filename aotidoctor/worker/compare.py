@@ -10,6 +10,8 @@ from aotidoctor.worker.leaves import walk
 # Relative to the value, and to the largest value of the tensor. They allow for another order of summation, which moves
 # results of a long reduction by far more than one rounding.
 _TOLERANCE = {"float64": 1e-7, "float32": 1e-4, "float16": 4e-3, "bfloat16": 3e-2}
+# A value larger than this many times the median does not count for that: it is a mask (-1e9), and would hide the rest.
+_OUTLIER = 1000.0
 
 
 def compare(ours: Any, theirs: Any, *, rtol: float | None = None, atol: float | None = None) -> dict[str, Any]:
@@ -59,9 +61,7 @@ def _values(ours: Any, theirs: Any, rtol: float | None, atol: float | None) -> d
     nan_left, nan_right = torch.isnan(left), torch.isnan(right)
     plain = ~(nan_left | nan_right) & (left != right)
     difference = torch.where(plain, (left - right).abs(), torch.zeros_like(left)).nan_to_num(nan=torch.inf)
-    finite = right[torch.isfinite(right)]
-    scale = float(finite.abs().max()) if finite.numel() else 0.0
-    absolute = relative * scale if atol is None else atol
+    absolute = relative * _scale(right) if atol is None else atol
     bound = (
         torch.zeros_like(left) if exact else absolute + relative * torch.where(torch.isfinite(right), right, 0).abs()
     )
@@ -80,6 +80,14 @@ def _values(ours: Any, theirs: Any, rtol: float | None, atol: float | None) -> d
         "inf": [int(torch.isinf(left).sum()), int(torch.isinf(right).sum())],
         "first_far": int(far.flatten().nonzero()[0]) if bool(far.any()) else None,
     }
+
+
+def _scale(values: Any) -> float:
+    """The largest magnitude, outliers left out."""
+    import torch
+
+    sizes = values[torch.isfinite(values) & (values != 0)].abs()
+    return min(float(sizes.max()), _OUTLIER * float(sizes.median())) if sizes.numel() else 0.0
 
 
 def _max_rel(difference: Any, right: Any) -> float:

@@ -6,17 +6,22 @@ inputs than one might think (no dtype, no strides), but treats dict order, strid
 
 from __future__ import annotations
 
+import copy
 import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
+from aotidoctor.model.tolerance import Tolerance, Tolerances
 from aotidoctor.worker import treat
+from aotidoctor.worker.against import compare_outputs, settle
 from aotidoctor.worker.call import Call, read_call
 from aotidoctor.worker.channel import Channel
-from aotidoctor.worker.compare import compare
 from aotidoctor.worker.describe import describe
-from aotidoctor.worker.leaves import tensors, walk
+from aotidoctor.worker.leaves import rebuild, tensors, walk
 from aotidoctor.worker.load import LoadedModel
 from aotidoctor.worker.setup_module import load_setup
+from aotidoctor.worker.side_effects import compare_aliases, compare_mutation
 
 
 def reference(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
@@ -27,7 +32,7 @@ def reference(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     call, _ = read_call(payload["inputs"], channel)
     call = treat.apply(payload.get("treatment") or [], call, applied)
     channel.enter("reference")
-    program, _ = _load(payload["reference"], channel)
+    program = load_reference(payload["reference"], channel)
     return {"applied": applied, "reference": _attempt(program, call)[0]}
 
 
@@ -37,53 +42,130 @@ def check_reference(
     """Parts of the result: ``reference`` and, of a program, ``weights`` (or ``weights_unread``).
 
     ``reference`` holds ``error`` (text) when the reference raised, ``unavailable`` (text) when there is none to run,
-    else what ``compare`` gives; ``reference_outputs`` what it returned.
+    else what ``against.compare_outputs`` gives, ``mutation`` and ``alias`` (``side_effects``), and ``float64`` where
+    the outputs differ (``judge``); ``reference_outputs`` is what it returned.
 
     ``outputs`` is what ``make_calls`` gave: the inputs as they were before, and the package's first result.
     """
     try:
-        program, state = _load(payload["reference"], channel)
+        reference = load_reference(payload["reference"], channel)
     except Exception as error:
         return {"reference": {"unavailable": _error(error)}}
-    result = _weights(payload, model, state) if state else {}
+    result = _weights(payload, model, reference.tensors) if reference.tensors else {}
     if call is None or outputs is None:
         return result
+    channel.put(**result)
     saved, ours = outputs
-    seen, theirs = _attempt(program, saved or call)
+    given = saved or call
+    again, before, state = given.copy(), given.digests(), _buffers(reference)
+    seen, theirs = _attempt(reference, given)
     if theirs is None:
         return result | {"reference": seen}
-    facts = compare(ours, theirs, rtol=payload.get("rtol"), atol=payload.get("atol"))
+    facts = compare_outputs(ours, theirs, _tolerances(payload))
+    if saved is not None:
+        facts["mutation"] = compare_mutation(before, call, saved)
+        facts["alias"] = compare_aliases(ours, call, theirs, saved)
+    problem = _why_unjudged(facts, again, result)
+    if problem is None and again is not None:
+        # A copy first: an output may be one of the buffers.
+        results = (ours, rebuild(theirs, "result", _copied))
+        _restore(state)
+        facts["float64"] = _judged(facts, reference, again, results, channel)
+    elif problem:
+        facts["float64"] = {"problem": problem}
+    settle(facts)
     return result | {"reference": facts, "reference_outputs": seen["outputs"]}
 
 
-def _load(spec: str, channel: Channel) -> tuple[Any, dict[str, Any]]:
-    """The callable, and its tensors by name (empty for a function)."""
+def _why_unjudged(facts: dict[str, Any], again: Call | None, weights: dict[str, Any]) -> str | None:
+    """Why the float64 run is not asked; empty where there is nothing to ask it."""
+    if all(leaf["agrees"] or leaf["what"] not in ("values", "nan") for leaf in facts["outputs"]):
+        return ""
+    if any(item.get("equal") is False for item in weights.get("weights", [])):
+        return "not asked: other weights explain the difference"
+    return "the inputs are too big to be copied" if again is None else None
+
+
+def _judged(
+    facts: dict[str, Any], reference: Reference, again: Call, results: tuple[Any, Any], channel: Channel
+) -> dict[str, Any]:
+    """What the float64 run says of the outputs that differ."""
+    from aotidoctor.worker.judge import judge
+
+    # It may be too slow or too big: what is known goes first.
+    settled = {**copy.deepcopy(facts), "float64": {"problem": "it did not come to its end"}}
+    settle(settled)
+    channel.put(reference=settled)
+    channel.enter("float64")
+    return judge(reference, again, results, facts["outputs"])
+
+
+def _tolerances(payload: dict[str, Any]) -> Tolerances:
+    """``rtol`` and ``atol`` of the payload are lists of ``[output or None, value]``."""
+    rtol, atol = (
+        tuple(Tolerance(output=output, value=float(value)) for output, value in payload.get(name) or ())
+        for name in ("rtol", "atol")
+    )
+    return Tolerances(rtol=rtol, atol=atol)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """``call`` runs it; ``program`` is the exported program (None for a function), ``tensors`` its tensors by name."""
+
+    call: Callable[..., Any]
+    program: Any = None
+    tensors: dict[str, Any] = field(default_factory=dict)
+
+
+def load_reference(spec: str, channel: Channel) -> Reference:
+    """An exported program, or the function in ``module.py:function``."""
     import torch
 
     path, colon, function = spec.rpartition(":")
     if colon and path.endswith(".py"):
         module = load_setup({"setup": path}, channel)
-        return getattr(module, function), {}
+        return Reference(call=getattr(module, function))
     if not (channel.user_cwd / spec).is_file():
         # A named pipe would be waited for until the time is up.
         raise FileNotFoundError(f"no such file: {spec}")
     program = torch.export.load(str(channel.user_cwd / spec))
     from aotidoctor.worker.weights import tensors_of
 
-    return program.module(), tensors_of(program)
+    return Reference(call=program.module(), program=program, tensors=tensors_of(program))
 
 
-def _attempt(program: Any, call: Call) -> tuple[dict[str, Any], Any]:
+def _attempt(reference: Reference, call: Call) -> tuple[dict[str, Any], Any]:
     """What the reference gives on ``call``: its facts, and its outputs (None when it raised)."""
     import torch
 
     try:
         with torch.no_grad():
-            theirs = program(*call.args, **call.kwargs)
+            theirs = reference.call(*call.args, **call.kwargs)
     except Exception as error:
         return {"error": _error(error)}, None
     leaves = tensors(list(walk(theirs, "result")))
     return {"outputs": [describe(path, leaf, values=True) for path, leaf in leaves]}, theirs
+
+
+def _copied(_: str, leaf: Any) -> Any:
+    import torch
+
+    return leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf
+
+
+def _buffers(reference: Reference) -> list[tuple[Any, Any]]:
+    if reference.program is None:
+        return []
+    from aotidoctor.worker.double import snapshot
+
+    return snapshot(reference.call)
+
+
+def _restore(state: list[tuple[Any, Any]]) -> None:
+    from aotidoctor.worker.double import restore
+
+    restore(state)
 
 
 def _weights(payload: dict[str, Any], model: LoadedModel, state: dict[str, Any]) -> dict[str, Any]:

@@ -12,10 +12,10 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from aotidoctor.worker.describe import describe, digest
+from aotidoctor.worker.describe import describe
 from aotidoctor.worker.load import LoadedModel, load_library
+from aotidoctor.worker.weight_differences import difference
 
-_MEASURES = ("max_abs_diff", "far", "numel")
 MAX_LIBRARY_BYTES = 2 * 1024 * 1024 * 1024
 
 
@@ -94,24 +94,13 @@ def tensors_of(program: Any) -> dict[str, Any]:
 
 
 def compare_weights(ours: dict[str, Any], theirs: dict[str, Any]) -> list[dict[str, Any]]:
-    """One object per constant of either side: ``name``, ``equal`` (None if only one side has it), ``what`` differs."""
+    """One object per constant of either side: ``name``, ``equal`` (None if only one side has it), ``what`` differs.
+
+    The kinds of ``what`` are those of ``weight_differences``, and "not in the reference", "not in the package".
+    """
     only = [{"name": name, "equal": None, "what": "not in the reference"} for name in ours if name not in theirs]
     only += [{"name": name, "equal": None, "what": "not in the package"} for name in theirs if name not in ours]
-    return [*(_pair(name, ours[name], theirs[name]) for name in ours if name in theirs), *only]
-
-
-def _pair(name: str, ours: Any, theirs: Any) -> dict[str, Any]:
-    mine, other = describe(name, ours, values=False), describe(name, theirs, values=False)
-    for what in ("dtype", "shape"):
-        if mine[what] != other[what]:
-            return {"name": name, "equal": False, "what": what, "observed": mine[what], "expected": other[what]}
-    if digest(ours) == digest(theirs):
-        return {"name": name, "equal": True, "what": None}
-    from aotidoctor.worker.compare import compare_leaf
-
-    facts = compare_leaf(name, ours, theirs, rtol=0.0, atol=None)
-    # Bits may differ where values do not: -0.0, or another NaN.
-    return {"equal": facts["agrees"], "what": "values", **{key: facts[key] for key in _MEASURES}, "name": name}
+    return [*(difference(name, ours[name], theirs[name]) for name in ours if name in theirs), *only]
 
 
 def _constant(name: str, tensor: Any) -> dict[str, Any]:

@@ -1,0 +1,162 @@
+"""Which of two results is off, measured against a float64 run of the same program.
+
+Definitions, for one output with the package's values P, the reference's E, and those of the float64 run R:
+
+- *unit*: an element counts in units of ``eps(dtype) * max(|R_i|, m, tiny)``, where eps and tiny are those of E's dtype
+  and m is the median of the nonzero ``|R|``. So an element that cancels to almost nothing is measured by the size that
+  elements of this tensor have, and one huge element (a mask of -1e9) does not hide the others.
+- *error*: ``|X_i - R_i|`` in that unit; for the tensor, the largest (``error``) and the median (``typical``). An
+  element that is NaN or Inf where R, as E's dtype can hold it, is not (or the other way round) has an infinite error.
+- *noise*: the same two numbers for float64 runs in which each result was moved at random by the size of its rounding
+  (``rounding_noise``): what this dtype can do for this program and these inputs, cancellation and long sums included.
+- *allowed*: ``max(floor, 4 * noise)``, floor being 32 eps for the largest error (8 in half precision) and 8 for the
+  median (4). Without a measured noise (a function as reference) eight times the floor.
+
+P is *wrong* when its error, the largest or the typical one, is more than allowed and more than 4 times E's; so is E,
+the other way round. From this the verdict: ``package-wrong``, ``reference-imprecise`` (E is the wrong one), or
+``both-within`` (at least one error is allowed, and neither is wrong). ``unknown`` remains when both are far off alike.
+
+Integers and booleans have no eps. Where P and E differ and noise changes the element, too, it hangs on rounding;
+of the others, R decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from aotidoctor.worker.describe import dense
+
+FACTOR = 4.0
+UNMEASURED = 8.0
+_FLOORS = {torch.float16: (8.0, 4.0), torch.bfloat16: (8.0, 4.0)}
+_FLOOR = (32.0, 8.0)
+PACKAGE_WRONG, REFERENCE_IMPRECISE, BOTH_WITHIN, UNKNOWN = (
+    "package-wrong",
+    "reference-imprecise",
+    "both-within",
+    "unknown",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Error:
+    """Errors of one tensor in units: the largest, and the median."""
+
+    largest: float
+    typical: float
+
+
+def judge_leaf(ours: Any, theirs: Any, exact: Any, moved: list[Any]) -> dict[str, Any]:
+    """``verdict`` and its numbers for one output; ``moved`` are the results of the float64 runs with noise.
+
+    ``error``, ``reference_error``, ``noise`` in eps (None for integers), the same with ``typical_``; ``reason`` for
+    ``unknown``.
+    """
+    if exact.shape != theirs.shape:
+        return {"verdict": UNKNOWN, "reason": f"the float64 run gives shape {tuple(exact.shape)}"}
+    ours, theirs, exact, moved = _plain(ours), _plain(theirs), _plain(exact), [_plain(one) for one in moved]
+    if not theirs.dtype.is_floating_point:
+        return _judge_whole(ours, theirs, exact, moved)
+    if exact.dtype != torch.float64:
+        return {"verdict": UNKNOWN, "reason": "the float64 run gives no floating values"}
+    usable = [one for one in moved if one.shape == exact.shape]
+    fragile = torch.zeros(exact.shape, dtype=torch.bool)
+    for one in usable:
+        fragile |= torch.isfinite(one) != torch.isfinite(exact)
+    unit = unit_of(exact, theirs.dtype)
+    held = exact.to(theirs.dtype).double()
+    package = _error(ours, exact, held, unit, fragile)
+    reference = _error(theirs, exact, held, unit, fragile)
+    noises = [_error(one, exact, held, unit, fragile) for one in usable]
+    noise = _most(noises) if noises else None
+    numbers = {
+        "error": package.largest,
+        "reference_error": reference.largest,
+        "noise": noise.largest if noise is not None else None,
+        "typical_error": package.typical,
+        "typical_reference_error": reference.typical,
+        "typical_noise": noise.typical if noise is not None else None,
+    }
+    allowed = allowed_of(noise, theirs.dtype)
+    verdict = verdict_of(package, reference, allowed)
+    reason = "both are further from float64 than rounding explains" if verdict == UNKNOWN else None
+    return {"verdict": verdict, "reason": reason, "allowed": allowed.largest, **numbers}
+
+
+def unit_of(exact: Any, dtype: Any) -> Any:
+    """One unit of error for each element of ``exact``, as defined above."""
+    about = torch.finfo(dtype)
+    size = torch.where(torch.isfinite(exact), exact.abs(), 0.0)
+    nonzero = size[size > 0]
+    middle = float(nonzero.median()) if nonzero.numel() else 0.0
+    return size.clamp(min=max(middle, about.tiny), max=about.max) * about.eps
+
+
+def allowed_of(noise: Error | None, dtype: Any) -> Error:
+    """What rounding may cost; of a dtype, when no noise was measured."""
+    largest, typical = _FLOORS.get(dtype, _FLOOR)
+    if noise is None:
+        return Error(largest=UNMEASURED * largest, typical=UNMEASURED * typical)
+    return Error(largest=max(largest, FACTOR * noise.largest), typical=max(typical, FACTOR * noise.typical))
+
+
+def verdict_of(package: Error, reference: Error, allowed: Error) -> str:
+    """The verdict from the numbers alone."""
+    if _is_wrong(package, reference, allowed):
+        # One may be off in its largest error and the other in its typical one: then nobody is the closer one.
+        return UNKNOWN if _is_wrong(reference, package, allowed) else PACKAGE_WRONG
+    if _is_wrong(reference, package, allowed):
+        return REFERENCE_IMPRECISE
+    within = min(package.largest, reference.largest) <= allowed.largest
+    return BOTH_WITHIN if within and min(package.typical, reference.typical) <= allowed.typical else UNKNOWN
+
+
+def _is_wrong(one: Error, other: Error, allowed: Error) -> bool:
+    return (one.largest > allowed.largest and one.largest > FACTOR * other.largest) or (
+        one.typical > allowed.typical and one.typical > FACTOR * other.typical
+    )
+
+
+def _judge_whole(ours: Any, theirs: Any, exact: Any, moved: list[Any]) -> dict[str, Any]:
+    """Of integers and booleans: who has the float64 run's value where it does not hang on rounding."""
+    differs = ours != theirs
+    hangs = torch.zeros_like(differs)
+    for one in moved:
+        if one.shape == exact.shape:
+            hangs |= one != exact
+    firm = differs & ~hangs
+    numbers = {"hanging": int((differs & hangs).sum()), "firm": int(firm.sum())}
+    off, their_off = bool((ours != exact)[firm].any()), bool((theirs != exact)[firm].any())
+    if not numbers["firm"]:
+        verdict = BOTH_WITHIN
+    elif off and their_off:
+        return {"verdict": UNKNOWN, "reason": "neither has the values of the float64 run", **numbers}
+    else:
+        verdict = PACKAGE_WRONG if off else REFERENCE_IMPRECISE
+    return {"verdict": verdict, "reason": None, **numbers}
+
+
+def _error(values: Any, exact: Any, held: Any, unit: Any, fragile: Any) -> Error:
+    """``fragile`` are elements where noise decides whether they are finite at all: they are left out."""
+    values = values.double()
+    finite = torch.isfinite(values) & torch.isfinite(held)
+    same = (values == held) | (torch.isnan(values) & torch.isnan(held))
+    off = torch.where(finite, (values - exact).abs() / unit, torch.where(same, 0.0, torch.inf))
+    off = torch.where(same & ~finite, 0.0, off)[~fragile]
+    if not off.numel():
+        return Error(largest=0.0, typical=0.0)
+    return Error(largest=float(off.max()), typical=float(off.median()))
+
+
+def _most(errors: list[Error]) -> Error:
+    finite = [one for one in errors if one.largest != float("inf")] or [Error(largest=0.0, typical=0.0)]
+    return Error(largest=max(one.largest for one in finite), typical=max(one.typical for one in finite))
+
+
+def _plain(tensor: Any) -> Any:
+    """On the CPU, complex numbers as pairs."""
+    tensor = dense(tensor).cpu()
+    return torch.view_as_real(tensor) if tensor.is_complex() else tensor
