@@ -13,6 +13,7 @@ from aotidoctor.checks import CHECKS, Check
 from aotidoctor.climb import Climb, run_checks
 from aotidoctor.ladder import run_probes
 from aotidoctor.model.errors import UsageError
+from aotidoctor.model.run import Signalled, TimedOut
 from aotidoctor.probes import PROBES
 from tests.unit.checks.input_builders import Spec, call, case_of, contract_of, tensor
 from tests.unit.pipeline.test_confirmation import FINE, Replies
@@ -72,6 +73,15 @@ def test_skipped_rungs_are_told():
     run_probes(climb)
     assert [request.probe for request in climb.runner.requests] == ["plain_run"]
     assert {"again", "memory_fill"} <= {item.name for item in climb.not_checked if item.reason == "--skip-rungs"}
+
+
+@pytest.mark.parametrize("ending", [Signalled(signal=11, name="SIGSEGV"), TimedOut(limit=5)])
+def test_a_debugger_that_could_not_look_was_not_looked_with(ending):
+    problem = "ptrace is forbidden here"
+    failed = outcome(ending=ending, stage="run1", debugger_problem=problem)
+    climb = Climb(case=case(rungs=("backtrace",)), runner=Replies(*[failed] * 2))
+    run_probes(climb)
+    assert [item.reason for item in climb.not_checked if item.name == "backtrace"] == [problem]
 
 
 def test_unknown_rungs_are_a_usage_error():

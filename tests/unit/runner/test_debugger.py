@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -46,6 +49,15 @@ def _command_in(process: Path, folder: Path) -> str | None:
         return (process / "cmdline").read_bytes().replace(b"\0", b" ").decode() if inside else None
     except OSError:
         return None
+
+
+def soon(holds: Callable[[], bool]) -> bool:
+    """Whether it holds within some seconds."""
+    for _ in range(200):
+        if holds():
+            return True
+        time.sleep(0.05)
+    return False
 
 
 @pytest.fixture
@@ -205,11 +217,25 @@ def test_an_interrupt_ends_child_and_debugger(runner: Runner, tmp_base: Path) ->
     with pytest.raises(KeyboardInterrupt):
         runner.run(request("hang_native"))
     assert any("gdb -nx" in line for line in seen), seen
-    deadline = time.monotonic() + 5
-    while processes_in(tmp_base) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert processes_in(tmp_base) == []
+    assert soon(lambda: processes_in(tmp_base) == [])
     assert isinstance(runner.run(request("exit_zero", debugger=False)).ending, Exited)
+
+
+@needs_gdb
+def test_the_debugger_ends_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    program = (
+        "import os\nfrom aotidoctor.runner import Runner\nfrom aotidoctor.model.run import Request\n"
+        f"Runner(environ=os.environ).run(Request(probe='x', job='script', payload={{'path': {str(FAULTS / 'hang_native.py')!r}}},"
+        " fresh=True, debugger=True))"
+    )
+    environ = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(FAULTS.parents[1])}
+    parent = subprocess.Popen([sys.executable, "-c", program], env=environ)
+    try:
+        assert soon(lambda: any("gdb -nx" in line for line in processes_in(tmp_path)))
+    finally:
+        parent.kill()
+        parent.wait()
+    assert soon(lambda: processes_in(tmp_path) == [])
 
 
 @needs_gdb
