@@ -46,15 +46,16 @@ def diagnose(
     argv: tuple[str, ...] = (),
     environ: Mapping[str, str],
     static_only: bool = False,
+    command: str = "run",
     on_event: OnEvent | None = None,
     runner: Runner | None = None,
 ) -> Report:
     """Examine a package with its inputs.
 
-    ``static_only``: no child process, no torch, nothing executed. ``runner`` may be given to examine several packages
-    with one warm worker; the caller then closes it.
+    ``static_only``: no child process, no torch, nothing executed. ``command`` is the name that the report gets.
+    ``runner`` may be given to examine several packages with one warm worker; the caller then closes it.
     """
-    watch = _Watch("check" if static_only else "run", argv)
+    watch = _Watch("check" if static_only else command, argv)
     tell = on_event or (lambda _event: None)
     with _runner(options, environ, runner, static_only=static_only) as runs:
         tell(Event(kind=EventKind.STAGE, name="read"))

@@ -14,12 +14,13 @@ from aotidoctor.cli.demo import demo
 from aotidoctor.cli.env import env
 from aotidoctor.cli.explain import explain
 from aotidoctor.cli.inspect import inspect
+from aotidoctor.cli.localize import localize
 from aotidoctor.cli.run import run
 from aotidoctor.cli.schema import schema
 from aotidoctor.version import __version__
 
 # In the order in which a newcomer needs them.
-COMMANDS = (run, check, inspect, env, explain, schema, demo)
+COMMANDS = (run, check, localize, inspect, env, explain, schema, demo)
 
 _STATUS = """\b
 Exit status: 0 nothing found, 1 problem found and named, 2 usage error,
@@ -72,6 +73,10 @@ _EXAMPLES = {
     "check": (
         "aotidoctor check model.pt2 --inputs sample.pt",
         "aotidoctor check model.pt2 -i sample.npz --fail-on warn -q",
+    ),
+    "localize": (
+        "aotidoctor localize model.pt2 --inputs sample.pt",
+        "aotidoctor localize model.pt2 -i sample.pt --reference exported.pt2 --report md:place.md",
     ),
     "inspect": ("aotidoctor inspect model.pt2", "aotidoctor inspect model.pt2 --json"),
     "env": ("aotidoctor env", "aotidoctor env --format md"),

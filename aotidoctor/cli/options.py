@@ -45,6 +45,10 @@ Inputs = Annotated[
     str | None,
     typer.Option("--inputs", "-i", metavar="FILE", help="Inputs: .pt, .npz, .npy, .safetensors or .json."),
 ]
+RequiredInputs = Annotated[
+    str,
+    typer.Option("--inputs", "-i", metavar="FILE", help="Inputs: .pt, .npz, .npy, .safetensors or .json."),
+]
 ModelName = Annotated[str | None, typer.Option(metavar="NAME", help="Model inside the package.")]
 Device = Annotated[str | None, typer.Option(metavar="DEVICE", help="Device to load on: cpu, cuda or cuda:1.")]
 Reference = Annotated[

@@ -23,6 +23,7 @@ _TRAILS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("AD-RUN-024", ("kernel", "extern", "custom"), "the call that was entered last"),
 )
 _MOST_FRAMES = 64
+_MOST_CALLS = 4096
 
 
 def localization(
@@ -88,7 +89,7 @@ def _timeline(case: Case, outcomes: Mapping[str, Outcome]) -> tuple[tuple[Timeli
         return (), 0
     # An exception leaves its call as well: only what neither returned nor raised was still inside.
     ended = isinstance(outcome.ending, Exited) and outcome.ending.done and outcome.error is None
-    return timeline(case, outcome.trace, ended=ended), outcome.trace.total
+    return timeline(case, outcome.trace, ended=ended)[-_MOST_CALLS:], outcome.trace.total
 
 
 def _frames(case: Case, outcome: Outcome | None) -> tuple[Frame, ...]:

@@ -105,6 +105,8 @@ def _name(case: Case, item: JsonObject, static: KernelCall | None) -> str:
 
 def user_name(case: Case, generated: str) -> str:
     """The user's name of a tensor of wrapper.cpp: path of an input, original name of a constant; else as it is."""
+    # What an operator gives back is handed over by the address of its handle.
+    generated = generated.removeprefix("&").removesuffix("_handle")
     if case.contract is None:
         return generated
     leaf = next((leaf.path for leaf in case.contract.leaves if leaf.generated_name == generated), None)

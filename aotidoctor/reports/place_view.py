@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from aotidoctor.model.localization import Frame, Localization, TimelineEntry
 from aotidoctor.reports.text import one_line
 
-_BEFORE = 6
+_SHOWN = 12
 _FRAMES = 10
 # Below this frame are only the callers of the model: the loader, Python, the program.
 _MODEL = "::run_impl"
@@ -38,8 +38,11 @@ def place_rows(place: Localization) -> list[tuple[str, str]]:
 
 
 def timeline_rows(place: Localization, *, whole: bool = False) -> tuple[list[tuple[str, ...]], int]:
-    """Rows (mark, call, name, took, made of) of the end of the timeline, and how many came before them."""
-    entries: Sequence[TimelineEntry] = place.timeline if whole else place.timeline[-_BEFORE:]
+    """Rows (mark, name, kind, took, made of) of the last call of the model, and how many calls came before them."""
+    last = max((entry.call for entry in place.timeline), default=0)
+    entries: Sequence[TimelineEntry] = place.timeline
+    if not whole:
+        entries = [entry for entry in entries if entry.call == last][-_SHOWN:]
     rows: list[tuple[str, ...]] = [
         (
             _MARK if entry.state == "entered" or (entry.name == place.culprit and entry is entries[-1]) else "",

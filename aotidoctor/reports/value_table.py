@@ -19,9 +19,7 @@ _ALWAYS = ("", "Call", "Min", "Max")
 def value_rows(calls: Sequence[KernelValues], culprit: str | None, *, whole: bool = False) -> list[list[str]]:
     """Headings first, then rows of text. Columns in which nothing is told are left out."""
     shown = calls if whole else _around(calls, culprit)
-    frame = pd.DataFrame(
-        [_row(call, buffer, marked=call.name == culprit) for call in shown for buffer in call.buffers if buffer.seen]
-    )
+    frame = pd.DataFrame([row for call in shown for row in _rows(call, marked=call.name == culprit)])
     if frame.empty:
         return []
     told = [column for column in frame.columns if column in _ALWAYS or frame[column].any()]
@@ -29,10 +27,16 @@ def value_rows(calls: Sequence[KernelValues], culprit: str | None, *, whole: boo
     return [told, *texts.to_numpy().tolist()]
 
 
-def _row(call: KernelValues, buffer: BufferValues, *, marked: bool) -> dict[str, str | float | int | None]:
+def _rows(call: KernelValues, *, marked: bool) -> list[dict[str, str | float | None]]:
+    """The tensors of one call; its name stands before the first."""
+    seen = [buffer for buffer in call.buffers if buffer.seen]
+    return [_row(call.name if at == 0 else "", buffer, marked=marked) for at, buffer in enumerate(seen)]
+
+
+def _row(name: str, buffer: BufferValues, *, marked: bool) -> dict[str, str | float | None]:
     return {
         "": _MARK if marked else "",
-        "Call": call.name,
+        "Call": name,
         "Tensor": f"{buffer.role} {buffer.name}",
         "Min": buffer.low,
         "Max": buffer.high,

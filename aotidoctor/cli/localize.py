@@ -1,0 +1,75 @@
+"""``aotidoctor localize``: where it is - the call, the kernel, the operator, the line."""
+
+from __future__ import annotations
+
+import os
+
+from aotidoctor.cli import options as opt
+from aotidoctor.cli.execute import execute
+from aotidoctor.cli.run import argv
+from aotidoctor.cli.show import FailOn, make_show
+from aotidoctor.model.case import Options
+
+
+def localize(
+    package: opt.Package,
+    inputs: opt.RequiredInputs,
+    *,
+    model_name: opt.ModelName = None,
+    device: opt.Device = None,
+    setup: opt.Setup = None,
+    custom_op_library: opt.CustomOpLibrary = None,
+    reference: opt.Reference = None,
+    trust_pickle: opt.TrustPickle = False,
+    timeout: opt.Timeout = 60.0,
+    budget: opt.Budget = None,
+    threads: opt.Threads = None,
+    memory_limit: opt.MemoryLimit = None,
+    format_: opt.FormatOption = None,
+    json: opt.Json = False,
+    report: opt.ReportTo = None,
+    output_dir: opt.OutputDir = None,
+    quiet: opt.Quiet = False,
+    verbose: opt.Verbose = 0,
+    fail_on: opt.FailOnOption = FailOn.ERROR,
+    redact: opt.Redact = True,
+) -> None:
+    """Find the place of a failure: kernel, operator, value, line of the source.
+
+    Does all that run does, and asks for the place also where the diagnosis does not need it: the timeline of a healthy
+    model, the values of every kernel, and, with --reference, which step of the compiler makes the numbers wrong.
+    """
+    show = make_show(
+        format_=format_,
+        json=json,
+        report=report,
+        output_dir=output_dir,
+        quiet=quiet,
+        verbose=verbose,
+        fail_on=fail_on,
+        redact=redact,
+        protected=(package, inputs, reference, setup, *(custom_op_library or ())),
+    )
+    wanted = Options(
+        model_name=model_name,
+        device=device,
+        setup=setup,
+        custom_op_libraries=tuple(custom_op_library or ()),
+        reference=reference,
+        timeout=timeout,
+        budget=budget,
+        threads=threads,
+        trust_pickle=trust_pickle,
+        memory_limit=memory_limit,
+        localize=True,
+    )
+    from aotidoctor import pipeline  # noqa: PLC0415 - `--help` does not need the stages
+
+    execute(
+        "localize",
+        package,
+        show,
+        lambda on_event: pipeline.diagnose(
+            package, inputs, wanted, command="localize", argv=argv(), environ=os.environ, on_event=on_event
+        ),
+    )
