@@ -101,7 +101,7 @@ def read_values(
     big_endian: bool,
     limit: int = 16 * MAX_BYTES,
 ) -> Sequence[int] | Sequence[float] | None:
-    """The values row-major; None for a dtype that is not read, or where they are strewn over more than ``limit`` bytes."""
+    """The values row-major; None for a dtype that is not read, or for values strewn over more than ``limit`` bytes."""
     size = ITEMSIZE[dtype]
     span = 1 + sum((length - 1) * step for length, step in zip(shape, stride, strict=True))
     if span * size > limit:

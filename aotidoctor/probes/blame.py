@@ -84,15 +84,16 @@ def _finding(failure: Failure, chain: Chain, outcome: Outcome) -> Evidence:
 
 
 def _found(failure: Failure, chain: Chain) -> str | None:
-    """What a title says of it; None where no element is named."""
+    """What a title says of it; None where no input is named."""
+    origin = f" ({chain.origin})" if chain.origin is not None else ""
     if not chain.elements:
-        return None
+        via = f" through {', '.join(chain.through)}" if chain.through else ""
+        return f"{chain.what}{origin}, computed from {', '.join(chain.sources)}{via}" if chain.sources else None
     named = " and ".join(map(str, chain.elements)) + (f", the first of {chain.count}," if chain.count > 1 else "")
     if failure.kind == "assertion":
         return f"{named}, expected {failure.condition}"
     if failure.kind == "division":
         return f"{named} in {chain.kernel}" if chain.direct else f"{named} gives a zero in {chain.kernel}"
-    origin = f" ({chain.origin})" if chain.origin is not None else ""
     same = [element.value for element in chain.elements] == [chain.index]
     wrong = f"is not in 0..{chain.bound - 1}" if same and chain.bound else f"gives {chain.what}"
     return f"{named} {wrong}{origin}"

@@ -19,6 +19,7 @@ from aotidoctor.localize.blame.memory import CallMemories
 from aotidoctor.localize.blame.program import Program, program_of
 from aotidoctor.localize.blame.sources import Sources, sources_of
 from aotidoctor.localize.blame.words import NEVER_WRAP, NOT_BY, information_of, operators, source_lines
+from aotidoctor.localize.origins import origin_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.localization import Chain
 
@@ -195,8 +196,10 @@ def _place(program: Program, failure: Failure) -> Chain | None:
     calls = program.calls(failure.kernel) if failure.kernel is not None else ()
     if not calls:
         return None
-    call = program.call(calls[0])
-    information = information_of(program.case.model, call)
-    names = operators(call, failure.kind, information)
-    what = failure.said or _plainly(failure)
-    return Chain(kernel=call.name, what=what, operators=names, where=source_lines(information, names))
+    made_of = origin_of(program.case, program.call(calls[0]).name)
+    return Chain(
+        kernel=failure.kernel,
+        what=failure.said or _plainly(failure),
+        operators=made_of.operators,
+        where=() if made_of.where is None else (made_of.where,),
+    )

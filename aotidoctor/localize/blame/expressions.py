@@ -7,9 +7,10 @@ gives a value that depends on its arguments and cannot be computed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from aotidoctor.localize.blame.computed import Computed, Number, Value, Variable, computed, read, untold
+from aotidoctor.localize.blame.functions import KNOWN, LOADS, divisor_of, is_type, meaning, temporary
 from aotidoctor.localize.blame.tokens import Token, Unreadable, tokenize
 
 _DEEPEST = 60
@@ -25,38 +26,6 @@ _LEVELS: tuple[tuple[str, ...], ...] = (
     ("*", "/", "//", "%"),
 )
 _SPELLING = {"||": "or", "&&": "and", "//": "floordiv"}
-_INTEGERS = frozenset(("int64_t", "int32_t", "long", "int", "tl.int64", "tl.int32", "int64", "int32"))
-# Functions that hand on an argument, by its position.
-_SAME: Mapping[str, int] = {
-    "Vectorized": 0,
-    "VectorizedN": 0,
-    "VecMask": 0,
-    "from": 0,
-    "cast": -1,
-    "data": -1,
-    "arange": 0,
-    "broadcast_to": 0,
-    "full": 1,
-    "set": 1,
-    "blend": 1,
-    "to_int": -1,
-}
-_OPERATIONS: Mapping[str, tuple[str, int]] = {
-    "remainder_integral": ("remainder", 2),
-    "remainder_integer": ("remainder", 2),
-    "mod": ("%", 2),
-    "floor_divide_integral": ("floor_divide", 2),
-    "div_floor_integer": ("floordiv", 2),
-    "min_propagate_nan": ("min", 2),
-    "max_propagate_nan": ("max", 2),
-    "minimum": ("min", 2),
-    "maximum": ("max", 2),
-    "min": ("min", 2),
-    "max": ("max", 2),
-    "where": ("where", 3),
-}
-_KNOWN = frozenset((*_OPERATIONS, *_SAME))
-_LOADS = frozenset(("loadu", "load"))
 
 
 class ExpressionReader:
@@ -199,12 +168,12 @@ class ExpressionReader:
         if last.text == "decltype":
             self._arguments()
             return Variable("decltype")
-        if len(names) == 1 and last.types is None and last.text not in _KNOWN and not _is_type(last.text):
+        if len(names) == 1 and last.types is None and last.text not in KNOWN and not is_type(last.text):
             known = self._resolve(last.text)
             if known != Variable(last.text):
                 self._arguments()
                 return known
-        return self._apply(last, None, self._arguments())
+        return self._apply(last, None)
 
     def _member(self, receiver: Value) -> Value:
         name = self._take()
@@ -214,7 +183,7 @@ class ExpressionReader:
             raise Unreadable
         if self._peek() != "(":
             return untold(receiver)
-        return self._apply(name, receiver, self._arguments())
+        return self._apply(name, receiver)
 
     def _subscript(self, base: Value) -> Value:
         """``in_ptr0[...]``; a lane of a temporary array (``tmp1[x1_inner]``) is the array."""
@@ -224,6 +193,16 @@ class ExpressionReader:
             offset = at[0] if pointer[1] == Number(0) else computed("+", pointer[1], at[0])
             return read(pointer[0], offset)
         return base
+
+    def _apply(self, name: Token, receiver: Value | None) -> Value:
+        arguments = self._arguments()
+        if name.text in LOADS and arguments:
+            pointer = self.pointer(arguments[0])
+            return read(*pointer) if pointer is not None else temporary(arguments[0])
+        divisor = divisor_of(name.text, arguments)
+        if divisor is not None:
+            self._on_division(name.text, divisor)
+        return meaning(name, receiver, arguments)
 
     def _called(self, function: Value, arguments: list[Value]) -> Value:
         if function == Variable("decltype"):
@@ -249,46 +228,6 @@ class ExpressionReader:
                 raise Unreadable
         return found
 
-    def _apply(self, name: Token, receiver: Value | None, arguments: list[Value]) -> Value:
-        function = name.text
-        if function in _LOADS and arguments:
-            pointer = self.pointer(arguments[0])
-            return read(*pointer) if pointer is not None else _temporary(arguments[0])
-        if function == "blendv" and len(arguments) == 3:
-            return computed("where", arguments[2], arguments[1], arguments[0])
-        if function in ("neg", "abs") and (receiver is not None or arguments):
-            return computed(function, receiver if receiver is not None and not arguments else arguments[0])
-        if function in ("static_cast", "convert", "to") or _is_type(function):
-            return _cast(name, receiver, arguments)
-        operation = _OPERATIONS.get(function)
-        if operation is not None and len(arguments) == operation[1]:
-            if operation[0] in ("remainder", "%", "floor_divide"):
-                self._on_division(function, arguments[1])
-            return computed(operation[0], *arguments)
-        position = _SAME.get(function)
-        if position == -1 and receiver is not None:
-            return receiver
-        if position is not None and 0 <= position < len(arguments):
-            return arguments[position]
-        return untold(*([] if receiver is None else [receiver]), *arguments)
-
-
-def _is_type(name: str) -> bool:
-    return name in _INTEGERS
-
-
-def _cast(name: Token, receiver: Value | None, arguments: list[Value]) -> Value:
-    """Casts between integers of 32 and 64 bits keep what an index can be; others are not followed."""
-    inner = receiver if receiver is not None else arguments[0] if arguments else untold()
-    if _is_type(name.text):
-        return inner
-    types = (name.types or "").split(",")
-    if name.text == "to" and name.types is None:
-        types = [one.name for one in arguments if isinstance(one, Variable)]
-    # ``convert<int64_t,2,int32_t,1>`` names the target first, and the source behind it.
-    named = [word.strip() for word in types if not word.strip().isdecimal()]
-    return inner if named and all(map(_is_type, named)) else untold(inner)
-
 
 def _signed(sign: str, inner: Value) -> Value:
     match sign, inner:
@@ -300,8 +239,3 @@ def _signed(sign: str, inner: Value) -> Value:
             return computed("~", inner)
         case _:
             return inner
-
-
-def _temporary(value: Value) -> Value:
-    """What is loaded from a temporary array: whatever was put there."""
-    return value.operands[0] if isinstance(value, Computed) and value.operation == "+" else value

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from aotidoctor.localize.blame.computed import Loop, Number, Value, Variable, reads, untold
+from aotidoctor.localize.blame.computed import Loop, Number, Read, Value, Variable, parts, reads, untold
 from aotidoctor.localize.blame.expressions import ExpressionReader
 from aotidoctor.localize.blame.flow import Check, Flow, Store
 from aotidoctor.localize.blame.tokens import argument
@@ -97,7 +97,9 @@ class _Walker:
                 line=number,
                 value=self._resolve(found["variable"]),
                 limit=self._reader.value(bound) if bound else untold(),
-                mask=None if mask == Number(1) else mask,
+                mask=mask
+                if mask is not None and any(isinstance(one, Variable | Read) for one in parts(mask))
+                else None,
                 loops=self._around(),
             )
         )
