@@ -19,6 +19,7 @@ from typing import IO
 from aotidoctor.runner.process import MARKER
 
 ATTACH_S = 15.0
+LAST_WORDS_S = 1.0
 MAX_ANSWER = 512 * 1024
 # No start-up files, no symbols before they are asked for, nothing fetched from a network, frames in one form.
 _SETTINGS = (
@@ -83,8 +84,9 @@ class Gdb:
         deadline = None if seconds is None else time.monotonic() + seconds
         try:
             _pipe(self._process.stdin).write(f"{command}\necho \\n{end}\\n\n".encode())
-        except (OSError, ValueError) as error:
-            raise GdbError(f"gdb ended: {last_line(self._text())}") from error
+        except (OSError, ValueError):
+            # It has ended; what it said before that tells why.
+            deadline = time.monotonic() + LAST_WORDS_S
         return self._until(f"\n{end}\n".encode(), deadline, command, meanwhile)
 
     def close(self) -> None:
