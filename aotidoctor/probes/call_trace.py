@@ -28,6 +28,7 @@ from aotidoctor.model.run import Exited, Outcome, Request, Signalled, TimedOut
 from aotidoctor.model.trace import CallKind
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.symptoms import recognise
 
 CODE, NAME = "AD-RUN-024", "call_trace"
 _FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
@@ -81,6 +82,9 @@ def _located(outcome: Outcome, last: LastCall) -> Evidence:
         "stage": outcome.stage,
     }
     kind = "kernel" if last.call.kind is CallKind.LAUNCH else last.call.kind.value
+    if kind in ("kernel", "extern") and recognise(outcome.stderr_tail).name == "heap-corruption":
+        # It asked for memory, or gave some back, and the allocator found what another call had done.
+        kind = "runtime"
     after = f" after {last.after}" if last.after is not None else ""
     return evidence(
         CODE,

@@ -53,8 +53,10 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     base = _base(history)
     if base is None:
         return unasked(CODE, NAME, "no run ended as one with a damaged heap would")
-    if history.errors("AD-IN", "AD-HOST", "AD-ART", "AD-LOAD") or history.has("AD-RUN-006", "heals"):
-        return unasked(CODE, NAME, "another finding already explains the crash")
+    if history.errors("AD-IN", "AD-HOST", "AD-ART", "AD-LOAD"):
+        return unasked(CODE, NAME, "a static finding already explains the crash")
+    if history.has("AD-RUN-015", "signalled"):
+        return unasked(CODE, NAME, "an operator dies when it is called alone")
     missing = _unavailable(case)
     if missing is not None:
         return unasked(CODE, NAME, missing)
@@ -130,7 +132,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
             observed=f"{ending.observed} in {outcome.stage}{place.words}",
             expected=f"the end in {base.stage} as without the checks",
             stream="stderr",
-            facts={**ending.facts, **place.facts, "plain_stage": base.stage, **_loaded(base)},
+            facts={**ending.facts, **place.facts, **_more(base, ending, known=known)},
         )
     ]
 
@@ -190,8 +192,13 @@ def _position(outcome: Outcome) -> tuple[int, ...]:
     return (2, calls, 0) if calls else (0, 0, EARLY.index(outcome.stage) if outcome.stage in EARLY else 0)
 
 
-def _loaded(base: Outcome) -> dict[str, FactValue]:
-    return {"loaded_constants": bool(base.result.get("loaded_constants"))}
+def _more(base: Outcome, ending: Evidence, *, known: bool) -> dict[str, FactValue]:
+    """``damage``: the C library says that the heap is damaged, and the call it says so in is known."""
+    return {
+        "plain_stage": base.stage,
+        "damage": known and ending.facts.get("symptom") == "heap-corruption",
+        "loaded_constants": bool(base.result.get("loaded_constants")),
+    }
 
 
 def _healed(base: Outcome, outcome: Outcome) -> Evidence:

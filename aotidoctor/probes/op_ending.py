@@ -48,7 +48,11 @@ def read(code: str, case: Case, history: History, outcome: Outcome) -> list[Evid
 
 
 def _kind(ending: Evidence, outcome: Outcome) -> str:
-    if outcome.stage == "look" or (outcome.error is not None and NO_TENSOR.search(outcome.error.message)):
+    # A damaged heap may break while results are looked at; the results are not what is wrong then.
+    damaged = ending.facts.get("symptom") == "heap-corruption"
+    if (outcome.stage == "look" and not damaged) or (
+        outcome.error is not None and NO_TENSOR.search(outcome.error.message)
+    ):
         return "bad-return"
     if ending.facts.get("signal") in KILLS:
         return "killed"

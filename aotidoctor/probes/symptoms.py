@@ -13,8 +13,16 @@ from aotidoctor.model.evidence import FactValue
 
 # Each named group of a pattern becomes a fact.
 PATTERNS: tuple[tuple[str, str], ...] = (
-    ("heap-corruption", r"double free or corruption|free\(\): invalid|malloc\(\): |corrupted (?:size|double-linked)"),
-    ("heap-corruption", r"munmap_chunk\(\): invalid|malloc_consolidate\(\)|stack smashing detected"),
+    (
+        "heap-corruption",
+        r"double free or corruption|corrupted (?:size vs|double-linked|unsorted)|stack smashing detected",
+    ),
+    (
+        "heap-corruption",
+        r"(?:free|malloc|calloc|realloc|munmap_chunk|mremap_chunk|malloc_consolidate|memalign)\(\): \w",
+    ),
+    ("heap-corruption", r"invalid fastbin entry \(free\)|malloc_check_get_size: memory corruption"),
+    ("heap-corruption", r"malloc\.c:\d+: \w+: Assertion"),
     (
         "check-dtype",
         r"input_handles\[(?P<index>\d+)\]: unmatched dtype, expected: \d+\((?P<wanted>[^)]*)\), but got: (?P<got>\d+)",

@@ -60,7 +60,7 @@ def test_an_exception_gives_tensors_back_on_its_way_out():
             "aoti_torch_delete_tensor_object",
             ending=Exited(code=1, done=True),
             error=ChildError(type="RuntimeError", message="UNKNOWN"),
-        )  # fmt: skip
+        )
     )
     assert (item.kind, item.subject, item.facts["ending"]) == ("custom", "zoo::first", "raised")
 
@@ -69,6 +69,13 @@ def test_a_crash_while_a_tensor_is_given_back_blames_nobody():
     item = read(traced("cpp_fused_add_0", "aoti_torch_delete_tensor_object"))
     assert (item.kind, item.severity) == ("runtime", Severity.INFO)
     assert item.facts["after"] == "cpp_fused_add_0"
+
+
+def test_who_finds_a_damaged_heap_has_not_damaged_it():
+    said = {"ending": Signalled(signal=6, name="SIGABRT"), "stderr_tail": "free(): invalid next size (normal)\n"}
+    item = read(traced((PROXY, 0), "aoti_torch_cpu_mm_out", **said))
+    assert (item.kind, item.severity) == ("runtime", Severity.INFO)
+    assert read(traced("aoti_torch_cpu_mm_out", (PROXY, 1), **said)).kind == "custom"
 
 
 def test_the_call_of_the_model_is_counted():

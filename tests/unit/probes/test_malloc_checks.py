@@ -134,11 +134,19 @@ def test_not_asked_when_a_static_finding_explains_it(code):
     assert isinstance(malloc_checks.plan(package, after(package, PLAIN, extra=(known,))), NotChecked)
 
 
+def test_not_asked_when_an_operator_dies_alone():
+    package = glibc()
+    alone = Evidence(
+        code="AD-RUN-015", kind="signalled", severity=Severity.ERROR, subject=None, observed="", expected=""
+    )
+    assert isinstance(malloc_checks.plan(package, after(package, PLAIN, extra=(alone,))), NotChecked)
+
+
 def test_moved_into_the_operator():
     package = glibc(nodes=[node("a::first"), node("zoo::scale")], custom_ops=["a::first", "zoo::scale"])
     item = one(package, PLAIN, checks(trace=traced("cpp_fused_add_0", OP, argument=1)))
     assert (item.kind, item.subject, item.severity) == ("moved", "zoo::scale", Severity.ERROR)
-    expected = {"stage": "run1", "plain_stage": "run2", "call_kind": "custom", "inside": True}
+    expected = {"stage": "run1", "plain_stage": "run2", "call_kind": "custom", "inside": True, "damage": True}
     assert expected.items() <= item.facts.items()
 
 
@@ -168,6 +176,7 @@ def test_death_while_weights_are_loaded():
     plain = died("run1", result={"loaded_constants": [{"name": "l.weight"}]})
     item = one(glibc(), plain, checks("after_load"))
     assert (item.kind, item.facts["stage"], item.facts["loaded_constants"]) == ("moved", "after_load", True)
+    assert item.facts["damage"] is False
     assert one(glibc(), died("constants"), checks("after_load")).kind == "moved"
     assert one(glibc(), died("after_load"), checks("constants")).kind == "later"
 
