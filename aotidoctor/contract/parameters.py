@@ -9,7 +9,7 @@ from aotidoctor.contract.text import split_list
 from aotidoctor.model.contract import KernelBody, Parameter
 
 _PARAMETER = re.compile(r"(const )?([\w:<>, ]+?)\s*(\*?)\s*(?:__restrict__ )?(\w+)$")
-_DEFINITION = re.compile(r"^\s*def \w+\(([^()]*)\)", re.MULTILINE)
+_DEFINITION = re.compile(r"^\s*def (\w+)\(([^()]*)\)", re.MULTILINE)
 _SIGNATURE = re.compile(r"'signature': \{([^{}]*)\}")
 _TYPE = re.compile(r"'(\w+)': '(\*?)(\w+)'")
 _LONGEST = 20_000
@@ -37,9 +37,11 @@ def cpp_body(name: str, text: str, line: int, member: str) -> KernelBody:
 
 def triton_body(launch: Launch, member: str) -> KernelBody:
     """The Triton kernel of ``launch``. Its parameters are those that the launch passes: no compile-time constants."""
-    definition, signature = _DEFINITION.search(launch.source), _SIGNATURE.search(launch.source)
+    signature = _SIGNATURE.search(launch.source)
+    # Helper functions of scans stand before the kernel.
+    listed = next((one[2] for one in _DEFINITION.finditer(launch.source) if one[1] == launch.name), "")
     types = {one[1]: one for one in _TYPE.finditer(signature[1])} if signature is not None else {}
-    names = [part.partition(":")[0].strip() for part in split_list(definition[1])] if definition is not None else []
+    names = [part.partition(":")[0].strip() for part in split_list(listed)]
     return KernelBody(
         name=launch.name,
         kind="triton",

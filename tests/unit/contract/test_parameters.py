@@ -46,6 +46,11 @@ def test_parameters_of_triton_kernels(contract_of, recorded_text):
     assert "loadKernel" not in text
 
 
+def test_a_triton_kernel_with_a_helper_function_before_it(contract_of):
+    (body,) = (body for body in contract_of("cuda_sort").bodies if "sort" in body.name)
+    assert [one.name for one in body.parameters if one.pointer] == ["in_out_ptr0", "in_ptr0", "in_ptr1"]
+
+
 def test_a_signature_that_is_not_understood_has_no_parameters(contract_from, recorded_text):
     kernel = recorded_text("dynamic_index", "kernel").replace("const float* in_ptr1", "const float (*in_ptr1)[4]")
     contract = contract_from(recorded_text("dynamic_index"), kernel)
