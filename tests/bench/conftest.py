@@ -29,6 +29,8 @@ RATIOS = (
     ("run, failing, all rungs", "plain load+run", 1.2),
     ("run, crash", "plain load+run", 1.2),
     ("inspect 2 GB", "inspect", 1.3),
+    ("calls, traced", "calls, untraced", 1.1),
+    ("load and call, traced", "load and call", 1.1),
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.conftest import MEMORY
+from tests.bench.conftest import MEDIANS, MEMORY
 
 pytestmark = [pytest.mark.bench, pytest.mark.torch]
 
@@ -24,6 +25,39 @@ import sys, torch
 loader = torch._C._aoti.AOTIModelPackageLoader(sys.argv[1], "model", False, 1, -1)
 loader.run(list(torch.load(sys.argv[2])))
 """
+CALLS = """
+import statistics, sys, time, torch
+from pathlib import Path
+from aotidoctor.worker.hooks import start_trace
+from aotidoctor.worker.load import load_model
+
+class Channel:
+    run_dir = Path(sys.argv[3])
+    def put(self, **_):
+        pass
+
+def loop(model, sample):
+    began = time.perf_counter()
+    for _ in range(5000):
+        model.loader.run(list(sample))
+    return time.perf_counter() - began
+
+model, sample = load_model({}, Path(sys.argv[1])), torch.load(sys.argv[2])
+loop(model, sample)
+plain = [loop(model, sample) for _ in range(7)]
+start_trace(model.directory, Channel())
+traced = [loop(model, sample) for _ in range(7)]
+print(statistics.median(plain), statistics.median(traced))
+"""
+TRACED = (
+    CALLS.partition("def loop")[0]
+    + """
+model = load_model({}, Path(sys.argv[1]))
+start_trace(model.directory, Channel())
+model(*torch.load(sys.argv[2]))
+"""
+)
+UNTRACED = TRACED.replace("start_trace(model.directory, Channel())", "")
 DOCTOR = (sys.executable, "-m", "aotidoctor")
 
 
@@ -75,6 +109,24 @@ def test_run_failing(stopwatch, model, narrow):
 def test_run_crash(stopwatch, kit):
     command = ("run", str(kit.package("external")), "--inputs", str(kit.sample_path("external")), "--format", "json")
     stopwatch("run, crash", *DOCTOR, *command, statuses=(1,))
+
+
+def test_traced_calls(benchmark, kit, tmp_path):
+    """The smallest model there is, three calls of some microseconds: nothing could make the stubs weigh more."""
+    command = [sys.executable, "-c", CALLS, str(kit.package("linear")), str(kit.sample_path("linear")), str(tmp_path)]
+    environ = {**os.environ, "TMPDIR": str(tmp_path)}
+
+    def once():
+        return subprocess.run(command, capture_output=True, text=True, check=True, env=environ).stdout
+
+    MEDIANS["calls, untraced"], MEDIANS["calls, traced"] = map(float, benchmark.pedantic(once, rounds=1).split())
+
+
+@pytest.mark.parametrize(("name", "script"), [("load and call", UNTRACED), ("load and call, traced", TRACED)])
+def test_traced_load(stopwatch, kit, tmp_path, monkeypatch, name, script):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    package, sample = str(kit.package("linear")), str(kit.sample_path("linear"))
+    stopwatch(name, sys.executable, "-c", script, package, sample, str(tmp_path))
 
 
 @pytest.fixture(scope="module")
