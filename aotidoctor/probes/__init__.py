@@ -51,8 +51,8 @@ PROBES: tuple[Probe, ...] = (
     growth.PROBE,
     op_inputs.PROBE,
     op_alone.PROBE,
-    malloc_checks.PROBE,
     backtrace.PROBE,
+    malloc_checks.PROBE,
     cpp_stack.PROBE,
 )
 

@@ -44,6 +44,12 @@ SIGNALS = ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGTRAP")
 EARLY = ("start", "import", "setup", "inputs", "load", "trace", "after_load", "constants")
 # Runs that may have died of it, the first of the ladder first.
 SUSPECTS = ("plain_run", "again", "memory_fill", "growth")
+# The innermost native frames of a crash inside malloc or free, as gdb prints them.
+IN_ALLOCATOR = re.compile(
+    r"^#[0-4]\s+(?:0x[0-9a-f]+ in )?(?:__GI_|__libc_|__)*"
+    r"(?:_int_\w+|malloc\w*|calloc|realloc|free|unlink_chunk|tcache_\w+|posix_memalign|_mid_memalign|aligned_alloc) \(",
+    re.MULTILINE,
+)
 # An allocator that replaces the C library's takes the blocks out of sight.
 OTHER_ALLOCATORS = re.compile(r"jemalloc|tcmalloc|mimalloc|hoard|scudo")
 
@@ -84,7 +90,8 @@ def _suspicious(history: History, outcome: Outcome) -> bool:
         return False
     late = outcome.stage not in (*EARLY, "run1") or outcome.stage in ("after_load", "constants")
     words = facts.get("symptom") == "heap-corruption"
-    in_allocator = any(item.facts.get("in_allocator") is True for item in history.findings)
+    stack = history.outcomes.get("backtrace")
+    in_allocator = stack is not None and IN_ALLOCATOR.search(stack.debugger_output) is not None
     return late or words or in_allocator or history.has("AD-RUN-002", "flaky")
 
 

@@ -87,6 +87,25 @@ def test_asked_when_the_crash_comes_and_goes():
     assert isinstance(malloc_checks.plan(package, before), Request)
 
 
+@pytest.mark.parametrize(
+    ("frame", "asked"),
+    [
+        ("#0  0x00007f12 in _int_malloc (av=0x7f, bytes=64) at ./malloc/malloc.c:4060", True),
+        ("#0  unlink_chunk (p=0x41, av=0x7f) at ./malloc/malloc.c:1628", True),
+        ("#1  0x00007f12 in __GI___libc_free (mem=0x41) at ./malloc/malloc.c:3391", True),
+        ("#0  cpp_fused_add_0 (in_ptr0=0x0) at kernel.cpp:48", False),
+        ("#9  0x00007f12 in malloc (bytes=64)", False),
+    ],
+)
+def test_asked_when_it_died_inside_the_allocator(frame, asked):
+    package = glibc()
+    plain = died("run1", SEGV, "")
+    before = after(package, plain)
+    stack = outcome("backtrace", ending=SEGV, stage="run1", debugger_output=f"Thread 1\n{frame}\n")
+    answer = malloc_checks.plan(package, replace(before, outcomes={**before.outcomes, "backtrace": stack}))
+    assert isinstance(answer, Request if asked else NotChecked)
+
+
 def test_repeats_as_many_calls_as_it_took():
     package = glibc()
     request = Request(probe="growth", job="run", payload={"calls": 40, "observe": ["rss"]})
