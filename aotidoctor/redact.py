@@ -2,8 +2,9 @@
 
 Hidden: the home folder, user and host names, other people's names under ``/home``, secrets (by their form, by the key
 before them, and the values of environment variables that are named like secrets), and elements of tensors that a child
-printed. Kept: sizes, dtypes, and counts, minima and maxima of tensors, because diagnoses rest on them; values that were
-baked in at export; fields that no format shows (sources, symbol lists).
+printed. Kept: sizes, dtypes, and counts, minima and maxima of tensors, because diagnoses rest on them; the one element
+of an integer input that broke a check, with its place, for the same reason; values that were baked in at export; fields
+that no format shows (sources, symbol lists).
 
 Placeholders are consistent: the same secret is ``<secret-1>`` everywhere in a report. A text is redacted until nothing
 changes any more, and placeholders are never looked into, so redacting twice is the same as once.

@@ -62,7 +62,7 @@ def test_the_diagnosis_names_the_element():
     case = by_keyword(1, 5, 9, 100, 0, 42, 17, 3)
     found = first_of(case, bounds(EMBEDDING))
     assert (found.cause, found.subject, found.confidence) == ("index-out-of-range", "kwargs['ids']", 0.95)
-    assert found.title.endswith("kwargs['ids'][3] = 100 is not in 0..99 (inner.e.weight.shape[0])")
+    assert "out of range: kwargs['ids'][3] = 100 is not in 0..99 (inner.e.weight.shape[0]) in cpp_fused" in found.title
     assert found.remedy.text == "Correct kwargs['ids'][3], or make inner.e.weight.shape[0] larger."
     assert found.evidence == ("E0", "E1")
     assert "index out of bounds" in found.looked_like
@@ -102,8 +102,8 @@ def test_without_an_element_the_input_is_named():
     case = case_of("buffered", integers(*range(8)), integers(*range(8)))
     found = first_of(case, bounds(BUFFERED))
     assert (found.subject, found.confidence) == ("args[0]", 0.85)
-    assert found.title.endswith(
-        "index out of 0..99 (e.weight.shape[0]), computed from args[0] through aoti_torch_cpu_cumsum"
+    assert (
+        "index out of 0..99 (e.weight.shape[0]), computed from args[0] through aoti_torch_cpu_cumsum in" in found.title
     )
 
 

@@ -48,6 +48,7 @@ def test_hides(text, expected):
     "text",
     [
         "index out of bounds: 0 <= tmp2 < 100L",
+        "cpp_fused_embedding_0: index 100 of 100 ← kwargs['ids'][3] = 100; bound from e.weight.shape[0]",
         "kwargs['token']: observed int32, expected int64",
         "num_tokens=512 max_token: 4096",
         "float32[s77:2..64, 16] (16, 1) cpu",
