@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from aotidoctor.artifact import read_artifact
+from aotidoctor.artifact.metadata import parse_extern_nodes
 from aotidoctor.model.artifact import ArtifactKind
 from tests.artifacts.elfs import EM_AMDGPU, build_cubin, build_fatbin
 from tests.artifacts.packages import (
@@ -51,7 +52,23 @@ def test_extern_nodes(tmp_path):
     assert (node.name, node.target) == ("buf1", "lab::scale")
     assert (node.argument_names, node.argument_kinds) == (("x", "factor"), ("tensor", "float"))
     assert node.output_kinds == ("tensor",)
+    assert node.output_names == ("buf2",)
     assert model.extern_member.endswith(f"{HASH}.wrapper.json")
+
+
+@pytest.mark.parametrize(
+    ("outputs", "names"),
+    [
+        ([], ()),
+        ([{"as_tensors": [{"name": "a"}, {"name": "b"}]}, {"as_tensor": {"name": "c"}}], ("a", "b", "c")),
+        ([{"as_optional_tensor": {"as_tensor": {"name": "a"}}}], ("a",)),
+        ([{"as_optional_tensor": {"as_none": True}}, {"as_int": 3}, {"as_tensor": {"name": "a"}}, 7], ("a",)),
+    ],
+)
+def test_names_of_the_tensors_that_come_back(outputs, names):
+    data = json.dumps({"nodes": [{"name": "n", "node": {"target": "a::b", "outputs": outputs}}]}).encode()
+    ((node,), _) = parse_extern_nodes(data)
+    assert node.output_names == names
 
 
 @pytest.mark.parametrize(

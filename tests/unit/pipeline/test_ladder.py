@@ -13,7 +13,8 @@ from aotidoctor.checks import CHECKS, Check
 from aotidoctor.climb import Climb, run_checks
 from aotidoctor.ladder import run_probes
 from aotidoctor.model.errors import UsageError
-from aotidoctor.model.run import Signalled, TimedOut
+from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.run import Request, Signalled, TimedOut
 from aotidoctor.probes import PROBES
 from tests.unit.checks.input_builders import Spec, call, case_of, contract_of, tensor
 from tests.unit.pipeline.test_confirmation import FINE, Replies
@@ -40,6 +41,25 @@ def test_a_probe_that_raises_costs_only_itself(monkeypatch):
     run_probes(climb)
     assert [item.code for item in climb.not_checked] == ["AD-X-002"]
     assert [item.kind for item in climb.findings] == ["ok"]
+
+
+def test_a_question_about_several_things_has_a_run_for_each(monkeypatch):
+    def plan(_case, _history):
+        asked = [Request(probe=f"several:{name}", job="script", payload={}) for name in "ab"]
+        return (*asked, NotChecked(code="AD-X-003", name="several:c", reason="too many"))
+
+    def read(_case, known, result):
+        note = {"subject": result.request.probe, "observed": str(len(known.outcomes)), "expected": ""}
+        return [Evidence(code="AD-X-003", kind="k", severity=Severity.INFO, **note)]
+
+    probe = replace(PROBES[0], code="AD-X-003", name="several", plan=plan, read=read)
+    monkeypatch.setattr(ladder, "PROBES", (probe,))
+    replies = Replies(outcome("several:a"), outcome("several:b"))
+    climb = Climb(case=case(), runner=replies)
+    run_probes(climb)
+    assert list(climb.outcomes) == ["several:a", "several:b"]
+    assert [(item.subject, item.observed) for item in climb.findings] == [("several:a", "1"), ("several:b", "2")]
+    assert [(item.name, item.reason) for item in climb.not_checked] == [("several:c", "too many")]
 
 
 def test_what_depends_on_a_failed_check_is_not_checked():
