@@ -28,6 +28,9 @@ _THREAD = re.compile(r"^Thread \d+ ", re.MULTILINE)
 _PC = re.compile(r"^#\d+ +(0x[0-9a-f]+) ", re.MULTILINE)
 _VALUE = re.compile(r"\b(addr|pc|sp)=0x([0-9a-f]+)")
 _SPECIAL = re.compile(r"([.\[\]*^$\\])")
+_MANGLED = re.compile(r"(?<= in )_Z\w+(?:\.\w+)*")
+# libtorch has half a million names: to demangle them all takes most of the time of reading it.
+BIG = 16 * 1024 * 1024
 
 
 def one_stack(gdb: Gdb, pid: int, stop: str) -> str:
@@ -74,9 +77,29 @@ def _with_libraries(gdb: Gdb, command: str, deadline: float) -> tuple[str, str]:
         if not missing:
             break
         for library in sorted(missing):
-            gdb.ask("sharedlibrary " + _SPECIAL.sub(r"\\\1", library), deadline - time.monotonic())
+            _read(gdb, library, deadline)
         read |= missing
-    return stack, "\n".join(sorted(read))
+    return _demangled(gdb, stack, deadline), "\n".join(sorted(read))
+
+
+def _read(gdb: Gdb, library: str, deadline: float) -> None:
+    """Read the tables of a library; those of a big one without the names in C++, of which few will be shown."""
+    path = Path(library)
+    big = path.is_file() and path.stat().st_size > BIG
+    if big:
+        gdb.ask("set demangle-style none", deadline - time.monotonic())
+    gdb.ask("sharedlibrary " + _SPECIAL.sub(r"\\\1", library), deadline - time.monotonic())
+    if big:
+        gdb.ask("set demangle-style auto", deadline - time.monotonic())
+
+
+def _demangled(gdb: Gdb, stack: str, deadline: float) -> str:
+    """The stack with the names that ``_read`` left as they are in the tables."""
+    for name in sorted(set(_MANGLED.findall(stack)), key=len, reverse=True):
+        said = gdb.ask(f"demangle -l c++ -- {name}", deadline - time.monotonic()).strip()
+        if said and "\n" not in said and not said.startswith(("Can't demangle", "Undefined")):
+            stack = re.sub(re.escape(name) + r"(?![\w.])", said.replace("\\", r"\\"), stack)
+    return stack
 
 
 def _missing(stack: str, read: Collection[str]) -> str | None:

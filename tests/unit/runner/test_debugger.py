@@ -11,13 +11,14 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from aotidoctor.model.run import Exited, Outcome, Request, Signalled, TimedOut
 from aotidoctor.runner import Runner, gdb
 from aotidoctor.runner.gdb import Gdb, GdbError
-from aotidoctor.runner.stacks import _missing
+from aotidoctor.runner.stacks import _demangled, _missing
 
 FAULTS = Path(__file__).parents[2] / "faults"
 SEGV = Signalled(signal=int(signal.SIGSEGV), name="SIGSEGV")
@@ -268,3 +269,25 @@ def test_a_gdb_that_cannot_be_started(tmp_path: Path) -> None:
 )
 def test_which_library_is_read_next(stack: str, read: tuple[str, ...], missing: str | None) -> None:
     assert _missing(stack, read) == missing
+
+
+class Names:
+    """A gdb that knows some names."""
+
+    KNOWN: ClassVar = {"_Z1fi": "f(int)", "_Z1fi.cold": "f(int) [clone .cold]", "_Z1gv": "g() const\\1"}
+
+    def ask(self, command: str, seconds: float | None) -> str:
+        name = command.rpartition(" ")[2]
+        return self.KNOWN.get(name, "Can't demangle") + "\n"
+
+
+def test_names_that_were_read_as_they_are_in_the_tables() -> None:
+    stack = "".join(
+        f"#{n}  0x1 in {name} () from /_Z1fi.so\n" for n, name in enumerate(["_Z1fi", "_Z1fi.cold", "_Z1gv", "_Zx"])
+    )
+    assert [line.split(" in ")[1] for line in _demangled(Names(), stack, time.monotonic() + 9).splitlines()] == [
+        "f(int) () from /_Z1fi.so",
+        "f(int) [clone .cold] () from /_Z1fi.so",
+        "g() const\\1 () from /_Z1fi.so",
+        "_Zx () from /_Z1fi.so",
+    ]
