@@ -28,11 +28,12 @@ _TESTS = ("test_schema", "test_faketensor")
 
 def op_alone(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     """Do it. ``files`` are the saved calls; ``loop`` is a number of calls, ``fake`` and ``opcheck`` say yes or no."""
+    import torch
+
     load_setup(payload, channel)
     if payload.get("threads") is not None:
-        import torch
-
         torch.set_num_threads(int(payload["threads"]))
+    channel.put(threads=torch.get_num_threads())
     op = find(payload["target"])
     channel.put(tags=sorted(str(tag).removeprefix("Tag.") for tag in op.tags))
     calls: list[dict[str, Any]] = []
@@ -80,12 +81,10 @@ def _call(op: Any, arguments: dict[str, Any], payload: dict[str, Any]) -> Any:
 
 def _first(op: Any, path: str, payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     """The first call, and all that can be seen of it."""
-    import torch
-
     arguments = _load(path)
     given = [describe(name, tensor, values=False) for name, tensor in tensors_in(arguments)]
     before, finite = storages(arguments), clean(arguments)
-    state = torch.random.get_rng_state()
+    state = _generators(payload)
     channel.enter("run1")
     result = _call(op, arguments, payload)
     channel.enter("look")
@@ -100,8 +99,18 @@ def _first(op: Any, path: str, payload: dict[str, Any], channel: Channel) -> dic
         "writes": writes(op, arguments, before),
         "aliases": [] if bad else aliases(op, arguments, result),
         "clean": finite,
-        "generator": not torch.equal(state, torch.random.get_rng_state()),
+        "generator": state != _generators(payload),
     }
+
+
+def _generators(payload: dict[str, Any]) -> list[bytes]:
+    """State of PyTorch's random generators that the operator may draw from."""
+    import torch
+
+    states = [torch.random.get_rng_state()]
+    if str(payload.get("device") or "cpu").startswith("cuda"):
+        states.append(torch.cuda.get_rng_state())
+    return [bytes(state.tolist()) for state in states]
 
 
 def _again(op: Any, path: str, payload: dict[str, Any], channel: Channel) -> dict[str, Any]:

@@ -42,6 +42,7 @@ def op_inputs(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     module = load_setup(payload, channel)
     if payload.get("threads") is not None:
         torch.set_num_threads(int(payload["threads"]))
+    channel.put(threads=torch.get_num_threads())
     channel.enter("inputs")
     call, _ = read_call(payload["inputs"], channel)
     channel.enter("load")

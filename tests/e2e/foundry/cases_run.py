@@ -135,6 +135,8 @@ OP_CASES: tuple[Case, ...] = (
     _op("nan", "nan-produced"),
     _op("rand", "nondeterministic"),
     _op("mutates", "custom-op-contract"),
+    called("op_returns_input_reference", "misbehave", "custom-op-contract", "zoo::misbehave", options=REFERENCE_CPP,
+           setup=MODE.replace("{mode}", "returns_input")),
     _py("raises", "custom-op-exception", 'raise KeyError("vocab")'),
     _py("sys_exit", "custom-op-exception", "raise SystemExit(0)"),
     _py("os_exit", "custom-op-exits", "import os; os._exit(0)"),
