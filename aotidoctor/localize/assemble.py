@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from aotidoctor.localize.backtrace import read_backtrace
+from aotidoctor.localize.comparison import read_comparison
 from aotidoctor.localize.frame_sources import with_sources
 from aotidoctor.localize.kernel_values import Watched, read_watched
 from aotidoctor.localize.timeline import timeline
@@ -48,6 +49,7 @@ def localization(
         notes=watched.notes if watched is not None else (),
         first_bad=_fact(findings, "AD-RUN-016", "kernel"),
         bisected=_fact(findings, "AD-RUN-018", "name"),
+        comparison=read_comparison(compared) if (compared := outcomes.get("reference")) is not None else (),
     )
     return None if found == Localization() else found
 

@@ -10,6 +10,7 @@ from aotidoctor.model.errors import InputsError
 from aotidoctor.model.host import Host
 from aotidoctor.model.inputs import InputSet
 from aotidoctor.model.run import JsonObject
+from aotidoctor.model.tolerance import Tolerances
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,7 @@ class Options:
     skip_rungs: tuple[str, ...] = ()
     memory_limit: int | None = None
     localize: bool = False
+    tolerances: Tolerances = field(default_factory=Tolerances)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

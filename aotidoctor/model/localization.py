@@ -153,13 +153,13 @@ class Chain:
 class OutputComparison:
     """One output of the package against the reference's.
 
-    ``verdict`` is ``agrees``, ``package-wrong``, ``reference-imprecise``, ``both-within`` or ``unknown``; where the two
-    cannot be held against each other ``missing``, ``extra``, ``structure``, ``type``, ``shape`` or ``dtype``. Errors are
-    the largest difference from a float64 run of the reference, in eps of the dtype: ``error`` of the package,
-    ``reference_error`` of the reference, ``noise`` of float64 runs with the rounding of this program, and ``allowed``
-    what rounding explains (None where there was no such run). ``rtol`` and ``atol`` are what was asked for, ``far``
-    counts the elements beyond; ``needed`` holds pairs of rtol and the smallest atol with which all elements agree.
-    ``nan_differs`` is True where NaN or Inf stand at other places. ``reason`` says why the verdict is unknown.
+    ``verdict`` is ``agrees``, ``package-wrong``, ``reference-imprecise``, ``both-within`` or ``unknown`` (``reason``
+    says why); where the two cannot be held against each other ``missing``, ``extra``, ``structure``, ``type``,
+    ``shape`` or ``dtype``. Errors are the largest difference from a float64 run of the reference, in eps of the dtype:
+    ``error`` of the package, ``reference_error`` of the reference, ``noise`` of float64 runs with the rounding of this
+    program, and ``allowed`` what rounding explains; None where there was no such run. ``nan_differs`` is True where NaN
+    or Inf stand at other places. ``rtol`` and ``atol`` are the tolerance (``asked``: the user's), ``far`` counts the
+    elements beyond it; ``needed`` holds pairs of rtol and the smallest atol with which all elements agree.
     """
 
     path: str
@@ -183,6 +183,7 @@ class OutputComparison:
     far: int = 0
     rtol: float | None = None
     atol: float | None = None
+    asked: bool = False
     needed: tuple[tuple[float, float], ...] = ()
     reason: str | None = None
 

@@ -1,32 +1,44 @@
-"""Do the outputs agree with the exported program?
+"""Does the package do what the exported program does?
 
 What it does
-    Runs the exported program given with --reference on the same inputs in the child and compares output by output,
-    within tolerances of the dtype.
+    Runs the reference given with --reference (an exported program, or module.py:function) on the same inputs in the
+    child and compares output by output: structure, dtype, shape, where NaN and Inf stand, values. It also compares the
+    weights, what the two write to their inputs, and what their outputs share memory with. Outputs that differ by more
+    than a few roundings are held against a float64 run of the exported program, which tells who is off.
 
 Why it matters
-    It is the only judge of silent wrong numbers, and it tells whether a treatment gives the right ones.
+    It is the only judge of silent wrong numbers. With float64 it tells a wrong package from a dtype that cannot do
+    better; a weight that differs is named before any code is blamed.
 
 Example:
-    result: observed max |difference| 4.46, expected within rtol 1.3e-06, atol 1e-05
+    result: observed max |difference| 0.00047; off by 3.9e+03 eps from float64, the reference by 0.8 (rounding in
+    float32 explains 32), expected the reference's outputs
 
 When it is wrong
-    Reduced precision and reassociation give small differences; those within tolerance agree.
+    Without a float64 run (random numbers, a function that refuses float64, operators of others that round in between)
+    a difference stays unjudged. A fault smaller than what the dtype's rounding explains cannot be seen in the outputs.
+    Constants that were folded, or written into the code (up to 8 elements), cannot be compared.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from aotidoctor.localize.comparison import read_comparison
+from aotidoctor.localize.weights import WeightsCompared, read_weights
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.run import JsonObject, Outcome, Request
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, RunSource, Severity
+from aotidoctor.model.run import JsonObject, JsonValue, Outcome, Request
+from aotidoctor.model.tolerance import Tolerance
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.reference_findings import CODE, output_finding, weights_finding
 from aotidoctor.probes.results import objects, reference
 
-CODE, NAME = "AD-RUN-011", "reference"
+NAME = "reference"
+# The worker is there once the outputs were compared and only the float64 run is missing.
+FLOAT64 = "float64"
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
@@ -35,70 +47,126 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "no --reference was given")
     if case.inputs is None or not succeeded(history.outcomes.get("plain_run")):
         return unasked(CODE, NAME, "the plain run gave no outputs to compare")
-    return run_request(case, NAME, "against the exported program", calls=1, reference=case.options.reference)
+    return run_request(
+        case,
+        NAME,
+        "against the exported program",
+        calls=1,
+        reference=case.options.reference,
+        rtol=_spelt(case.options.tolerances.rtol),
+        atol=_spelt(case.options.tolerances.atol),
+    )
+
+
+def _spelt(given: Sequence[Tolerance]) -> list[JsonValue]:
+    return [[one.output, one.value] for one in given]
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-    """One finding: agrees, differs, weights, structure, raises or unavailable."""
-    if not succeeded(outcome):
-        return [read_ending(CODE, case, outcome)]
+    """Of the outputs: agrees, precision, differs, nan, dtype or structure; else raises or unavailable.
+
+    Also weights (instead of the outputs that they explain), mutation and alias, where there is something to say.
+    """
     result = reference(outcome)
+    if not succeeded(outcome) and not (outcome.stage == FLOAT64 and result):
+        return [read_ending(CODE, case, outcome)]
     if result.get("unavailable") or not result:
         why = str(result.get("unavailable") or "no comparison was made").strip().splitlines()[0][:300]
         return [
             evidence(CODE, "unavailable", Severity.WARN, outcome, observed=why, expected="a reference that can run")
         ]
     if result.get("error"):
-        return [
-            evidence(
-                CODE,
-                "raises",
-                Severity.WARN,
-                outcome,
-                observed=f"the exported program raises: {str(result['error'])[:300]}",
-                expected="outputs",
-                facts={"error": str(result["error"])[:300]},
-            )
-        ]
-    if result.get("agrees") is True:
-        return [evidence(CODE, "agrees", Severity.INFO, outcome, observed="within tolerance", expected="agreement")]
-    return [_difference(result, outcome)]
+        return [_raises(str(result["error"])[:300], outcome)]
+    return [*_numbers(case, outcome), *_mutations(result, outcome), *_aliases(result, outcome)]
 
 
-def _difference(result: JsonObject, outcome: Outcome) -> Evidence:
-    weights = differing_weights(outcome)
-    worst = max(objects(result.get("outputs")), key=_size, default={})
-    structural = result.get("same_structure") is False
-    kind = "weights" if weights else "structure" if structural else "differs"
+def _raises(error: str, outcome: Outcome) -> Evidence:
     return evidence(
         CODE,
-        kind,
-        Severity.ERROR,
+        "raises",
+        Severity.WARN,
         outcome,
-        subject=", ".join(weights[:4]) if weights else str(worst.get("path") or "result"),
-        observed=f"max |difference| {_size(worst):.3g}" if not structural else "another structure",
-        expected="the reference's outputs",
-        facts={"max_abs_diff": _size(worst), "weights": tuple(weights), "output": str(worst.get("path") or "")},
+        observed=f"the exported program raises: {error}",
+        expected="outputs",
+        facts={"error": error},
     )
 
 
-def differing_weights(outcome: Outcome) -> list[str]:
-    """Names of constants whose values differ from the reference's state dict."""
-    found = outcome.result.get("weights")
-    return [str(item["name"]) for item in objects(found) if item.get("equal") is False and "name" in item]
+def _numbers(case: Case, outcome: Outcome) -> list[Evidence]:
+    """Weights and outputs; wrong outputs need no finding of their own where other weights explain them."""
+    source = RunSource(run=outcome.id, stream="result")
+    weights, outputs = read_weights(outcome), read_comparison(outcome)
+    found = output_finding(outputs, source, note=_note(weights, outcome))
+    if not weights.names:
+        return [found]
+    named = weights_finding(weights, outputs, source)
+    return [named] if found.severity is Severity.ERROR else [found, named]
 
 
-def _size(item: JsonObject) -> float:
-    value = item.get("max_abs_diff")
-    if isinstance(value, str):
-        return float("inf")
-    return float(value) if isinstance(value, int | float) else 0.0
+def _note(weights: WeightsCompared, outcome: Outcome) -> str:
+    """What else was compared, and what was not."""
+    told = []
+    if weights.equal and not weights.names:
+        told.append(f"{weights.equal} weights equal")
+    if weights.alone:
+        told.append(f"{len(weights.alone)} not compared (folded, written into the code, or not used)")
+    if weights.unread:
+        told.append(f"weights not compared: {weights.unread}")
+    judge = reference(outcome).get(FLOAT64)
+    kept = judge.get("kept") if isinstance(judge, dict) else None
+    if isinstance(kept, list) and kept:
+        told.append(f"not in float64: {', '.join(map(str, kept[:4]))}")
+    return "".join(f"; {item}" for item in told)
+
+
+def _mutations(result: JsonObject, outcome: Outcome) -> list[Evidence]:
+    return [_mutation(item, outcome) for item in objects(result.get("mutation")) if item.get("agrees") is False]
+
+
+def _mutation(item: JsonObject, outcome: Outcome) -> Evidence:
+    ours, theirs = item.get("package") is True, item.get("reference") is True
+    if ours and theirs:
+        observed, expected = f"other values written, off by {item.get('max_abs_diff')}", "what the reference writes"
+    elif ours:
+        observed, expected = "changed by the package", "unchanged, as by the reference"
+    else:
+        observed, expected = "unchanged by the package", "changed, as by the reference"
+    path = str(item.get("path"))
+    facts: dict[str, FactValue] = {"path": path, "package": ours, "reference": theirs, "aliased": False}
+    return evidence(
+        CODE, "mutation", Severity.ERROR, outcome, subject=path, observed=observed, expected=expected, facts=facts
+    )
+
+
+def _aliases(result: JsonObject, outcome: Outcome) -> list[Evidence]:
+    """A package that shares less than its reference harms nobody who does not write to the outputs."""
+    found = []
+    for item in objects(result.get("alias")):
+        ours, theirs = (_names(item.get(side)) for side in ("package", "reference"))
+        more = set(ours) - set(theirs)
+        found.append(
+            evidence(
+                CODE,
+                "alias",
+                Severity.WARN if more else Severity.INFO,
+                outcome,
+                subject=str(item.get("path")),
+                observed=f"shares memory with {', '.join(ours) or 'nothing'}",
+                expected=f"with {', '.join(theirs) or 'nothing'}, as of the reference",
+                facts={"partners": ours, "reference_partners": theirs},
+            )
+        )
+    return found
+
+
+def _names(value: JsonValue) -> tuple[str, ...]:
+    return tuple(str(item) for item in value) if isinstance(value, list) else ()
 
 
 PROBE = Probe(
     code=CODE,
     name=NAME,
-    asks="do the outputs agree with the exported program?",
+    asks="do outputs, weights and side effects agree with the exported program?",
     asked_when="when --reference was given and the plain run returned",
     plan=plan,
     read=read,

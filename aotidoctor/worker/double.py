@@ -8,8 +8,8 @@ What cannot be done in float64 is done in its own dtype, its result widened agai
 without a float64 kernel, bit casts, and operators that are not PyTorch's own, which may take the bytes for something
 else than they are. A program with random numbers has no float64 run (``NoDoubleRunError``).
 
-With ``noise`` every result is moved by up to one eps of the dtype that the program has there (sums also by what their
-order may cost). The spread over some such runs is what this dtype can do for this program and these inputs.
+With ``noise`` every result is moved by up to half an eps of the dtype that the program has there (sums also by what
+their order may cost). The spread over some such runs is what this dtype can do for this program and these inputs.
 """
 
 from __future__ import annotations

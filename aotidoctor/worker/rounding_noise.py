@@ -1,6 +1,6 @@
 """Random movements of the size of rounding errors, for a float64 run that shows what rounding can do.
 
-A result moves by up to one eps of the dtype that the program has at that node, relative to the element: twice the worst
+A result moves by up to half an eps of the dtype that the program has at that node, relative to the element: the worst
 of one rounding. Operators that only move, choose or negate elements round nothing. The order of a sum is the
 compiler's to choose, so summing operators also get inputs, and a result, moved by what n additions in float32 cost at
 random (``sqrt(n) / 4`` eps, the measured order of magnitude for vectorised loops).
@@ -70,9 +70,9 @@ class Noise:
             or not meta.dtype.is_floating_point | meta.is_complex()
         ):
             return leaf
-        size = float(torch.finfo(meta.dtype).eps)
+        size = float(torch.finfo(meta.dtype).eps) / 2
         if _name(n) in _SUMMING:
-            size = max(size, _FLOAT32_EPS * math.sqrt(_additions(n)) / 4) if size >= _FLOAT32_EPS else size
+            size = max(size, _FLOAT32_EPS * math.sqrt(_additions(n)) / 4) if size >= _FLOAT32_EPS / 2 else size
         return leaf.mul_(self._factor(leaf, size)) if in_place else self._moved(leaf, size)
 
     def _moved(self, tensor: Any, size: float) -> Any:

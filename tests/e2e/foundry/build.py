@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 
@@ -45,7 +46,8 @@ def _key(*parts: str) -> str:
 def folder(cache_dir: Path, model: BaseModel) -> Path:
     """Where the compiled model lies, or will."""
     library = {"cpp": ops.CPP, "python": ops.PYTHON, "fine": ops.FINE}.get(model.needs or "", "")
-    key = _key(inspect.getsource(model.build), repr(sorted(model.config.items())), library)
+    around = inspect.getsource(model.around) if model.around is not None else ""
+    key = _key(inspect.getsource(model.build), repr(sorted(model.config.items())), library + around)
     return cache_dir / f"{model.name}-{key}"
 
 
@@ -95,9 +97,10 @@ def _build(model: BaseModel, target: Path) -> None:
         room.mkdir()
         torch.save({"args": args, "kwargs": kwargs} if kwargs else args, room / "sample.pt")
         torch.export.save(program, room / "exported.pt2")
-        made = torch._inductor.aoti_compile_and_package(
-            program, package_path=str(room / "model.pt2"), inductor_configs=dict(model.config)
-        )
+        with model.around() if model.around is not None else nullcontext():
+            made = torch._inductor.aoti_compile_and_package(
+                program, package_path=str(room / "model.pt2"), inductor_configs=dict(model.config)
+            )
         assert Path(made) == room / "model.pt2"
         room.rename(target)
 

@@ -6,7 +6,8 @@ It returns ``(module, args, kwargs, dynamic_shapes)``. torch is imported inside 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,12 +16,16 @@ Built = tuple[Any, tuple[Any, ...], dict[str, Any], Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseModel:
-    """A model to compile. ``config`` holds Inductor options beyond the defaults; ``needs`` names the op library."""
+    """A model to compile. ``config`` holds Inductor options beyond the defaults; ``needs`` names the op library.
+
+    ``around`` is in force while it is compiled: a compiler with a fault.
+    """
 
     name: str
     build: Callable[[], Built]
     config: Mapping[str, object] = field(default_factory=dict)
     needs: str | None = None
+    around: Callable[[], AbstractContextManager[None]] | None = None
 
 
 def pointwise() -> Built:
@@ -429,6 +434,55 @@ def buffered() -> Built:
     return Buffered(), (torch.arange(8), torch.arange(8)), {}, None
 
 
+def activation() -> Built:
+    """x: float32 [16, 64] through gelu, whose exact form the faulty compiler below takes for the one with tanh."""
+    import torch
+
+    class Activation(torch.nn.Module):
+        def forward(self, x):
+            y = torch.nn.functional.gelu(x * 1.5) + 1
+            return y, y.mean(dim=1)
+
+    return Activation(), (torch.randn(16, 64),), {}, None
+
+
+def rounded() -> Built:
+    """x: bfloat16 [16, 64] through a chain that is fused, and so rounds once where eager rounds ten times."""
+    import torch
+
+    class Rounded(torch.nn.Module):
+        def forward(self, x):
+            y = x
+            for _ in range(5):
+                y = torch.sin(y * 1.7 + 0.3) * 1.3
+            return y, (y * x).sum(dim=1)
+
+    return Rounded(), (torch.randn(16, 64).bfloat16(),), {}, None
+
+
+@contextmanager
+def approximate_gelu() -> Iterator[None]:
+    """The decomposition of gelu does not look at ``approximate``: an error of 5e-4 at most."""
+    import torch
+    from torch._inductor import decomposition
+
+    gelu = torch.ops.aten.gelu.default
+    before = decomposition.decompositions.get(gelu)
+
+    def with_tanh(x, approximate="none"):
+        return x * 0.5 * (1 + torch.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
+
+    decomposition.fast_random_decomps.cache_clear()
+    decomposition.decompositions[gelu] = with_tanh
+    try:
+        yield
+    finally:
+        decomposition.decompositions.pop(gelu)
+        if before is not None:
+            decomposition.decompositions[gelu] = before
+        decomposition.fast_random_decomps.cache_clear()
+
+
 _OUTSIDE = "aot_inductor.package_constants_on_disk_format"
 
 MODELS: tuple[BaseModel, ...] = (
@@ -463,6 +517,8 @@ MODELS: tuple[BaseModel, ...] = (
     BaseModel(name="sentence", build=sentence, config={"trace.provenance_tracking_level": 1}),
     BaseModel(name="buffered", build=buffered),
     BaseModel(name="total", build=total),
+    BaseModel(name="wronggelu", build=activation, around=approximate_gelu),
+    BaseModel(name="bfloat16", build=rounded),
     BaseModel(name="external", build=linear, config={"aot_inductor.package_constants_in_so": False}),
     BaseModel(
         name="blob", build=linear, config={"aot_inductor.package_constants_in_so": False, _OUTSIDE: "binary_blob"}

@@ -331,7 +331,10 @@ def test_custom_operator_registry():
         ({}, "unavailable"),
         ({"reference": {"agrees": False, "outputs": [{"path": "result", "max_abs_diff": 4.4}]}}, "differs"),
         (
-            {"reference": {"agrees": False, "outputs": []}, "weights": [{"name": "l.weight", "equal": False}]},
+            {
+                "reference": {"agrees": False, "outputs": [{"path": "result", "max_abs_diff": 4.4}]},
+                "weights": [{"name": "l.weight", "equal": False, "what": "values", "share": 1.0}],
+            },
             "weights",
         ),
     ],

@@ -1,0 +1,192 @@
+"""Findings of the comparison with the reference, from its records; also used to judge a saved report anew."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from aotidoctor.localize.comparison import FINE, STRUCTURAL
+from aotidoctor.localize.weights import WeightsCompared
+from aotidoctor.model.evidence import Evidence, FactValue, Severity, Source
+from aotidoctor.model.localization import OutputComparison
+
+CODE = "AD-RUN-011"
+EXPECTED = "the reference's outputs"
+_REMEDIES = {
+    "flipped-bit": "The file is damaged: get the package again, and compare checksums after the copy.",
+    "cast": "Cast the model before the export, and compile from that export.",
+    "stale-one": "Export and compile again, after the last change to the weights.",
+}
+# Kinds that are made of the outputs; the others are kept when tolerances change.
+OUTPUT_KINDS = ("agrees", "precision", "differs", "nan", "dtype", "structure")
+
+
+def output_finding(found: Sequence[OutputComparison], source: Source | None, *, note: str = "") -> Evidence:
+    """One finding for all outputs: agrees, precision, structure, dtype, nan or differs, the worst there is.
+
+    ``note`` is added to what was observed.
+    """
+    wrong = [item for item in found if item.verdict not in FINE]
+    imprecise = [item for item in found if item.verdict in FINE[1:]]
+    if not wrong and not imprecise:
+        facts: dict[str, FactValue] = {"outputs": len(found), "max_abs_diff": max(map(_size, found), default=0.0)}
+        return _finding(
+            "agrees",
+            Severity.INFO,
+            None,
+            observed=f"within tolerance{note}",
+            expected="agreement",
+            source=source,
+            facts=facts,
+        )
+    worst = max(wrong or imprecise, key=_rank)
+    kind, severity = (_kind(worst), Severity.ERROR) if wrong else ("precision", _loudness(imprecise))
+    observed = _measured(worst) + note
+    return _finding(kind, severity, worst.path, observed=observed, source=source, facts=facts_of(worst))
+
+
+def _loudness(imprecise: Sequence[OutputComparison]) -> Severity:
+    """Rounding is no fault; a reference that is off, or a tolerance of the user's that is not met, is a warning."""
+    loud = any(item.asked or item.verdict == "reference-imprecise" for item in imprecise)
+    return Severity.WARN if loud else Severity.INFO
+
+
+def weights_finding(weights: WeightsCompared, found: Sequence[OutputComparison], source: Source | None) -> Evidence:
+    """Weights that differ. They explain outputs that differ; where the outputs agree, they are only a warning."""
+    wrong = any(item.verdict not in FINE for item in found)
+    worst = max(found, key=_rank, default=None)
+    facts: dict[str, FactValue] = {
+        "weights": weights.names,
+        "what": weights.kind,
+        "sentence": weights.sentence,
+        "remedy": _REMEDIES.get(weights.kind),
+        "equal": weights.equal,
+        "max_abs_diff": _size(worst) if worst is not None else None,
+        "output": worst.path if worst is not None else None,
+    }
+    subject = ", ".join(weights.names[:4])
+    severity = Severity.ERROR if wrong else Severity.WARN
+    return _finding(
+        "weights",
+        severity,
+        subject,
+        observed=weights.sentence,
+        expected="the reference's weights",
+        source=source,
+        facts=facts,
+    )
+
+
+def facts_of(item: OutputComparison) -> dict[str, FactValue]:
+    """What playbooks and reports may need of one output."""
+    return {
+        "output": item.path,
+        "verdict": item.verdict,
+        "max_abs_diff": item.max_abs,
+        "dtype": item.reference_dtype,
+        "error": item.error,
+        "reference_error": item.reference_error,
+        "noise": item.noise,
+        "allowed": item.allowed,
+        "nan": item.nan,
+        "reference_nan": item.reference_nan,
+        "reason": item.reason,
+        "judged": item.verdict in ("package-wrong", "reference-imprecise", "both-within"),
+    }
+
+
+def _kind(item: OutputComparison) -> str:
+    if item.verdict in STRUCTURAL:
+        return "structure"
+    if item.verdict == "dtype":
+        return "dtype"
+    return "nan" if item.nan_differs else "differs"
+
+
+def _measured(item: OutputComparison) -> str:
+    """What was measured of one output, in words."""
+    match item.verdict:
+        case "missing":
+            return f"no {item.path}"
+        case "extra":
+            return f"{item.path}, which the reference does not have"
+        case "structure":
+            return f"another structure: {item.reason}"
+        case "type":
+            return "another type"
+        case "shape":
+            return f"shape {_shape(item.shape)}, the reference's is {_shape(item.reference_shape)}"
+        case "dtype":
+            return f"{item.dtype}, the reference's is {item.reference_dtype}"
+    return f"{_difference(item)}; {_judged(item)}"
+
+
+def _difference(item: OutputComparison) -> str:
+    if item.nan != item.reference_nan or item.inf != item.reference_inf:
+        ours, theirs = f"{item.nan} NaN and {item.inf} Inf", f"{item.reference_nan} and {item.reference_inf}"
+        return f"{ours}, the reference has {theirs}"
+    if item.nan_differs:
+        return "NaN or Inf at other places"
+    return f"max |difference| {_size(item):.3g}"
+
+
+def _judged(item: OutputComparison) -> str:
+    if item.error is None or item.reference_error is None:
+        hang = "which hang on rounding" if item.verdict == "both-within" else item.reason
+        if item.verdict in ("package-wrong", "reference-imprecise"):
+            hang = f"a float64 run has the {'reference' if item.verdict == 'package-wrong' else 'package'}'s values"
+        return hang or "no float64 run tells who is off"
+    errors = f"off by {_eps(item.error)} eps from float64, the reference by {_eps(item.reference_error)}"
+    explains = f"rounding in {item.reference_dtype} explains {_eps(item.allowed)}"
+    match item.verdict:
+        case "both-within":
+            return f"{errors}: both within what {item.reference_dtype} can do here ({_eps(item.allowed)})"
+        case "reference-imprecise":
+            return f"{errors}: the package is the closer one ({explains})"
+        case "package-wrong":
+            return f"{errors} ({explains})"
+    return f"{errors}: {item.reason} ({_eps(item.allowed)})"
+
+
+def _eps(value: float | None) -> str:
+    return "?" if value is None else f"{value:.2g}" if value < 100 else f"{value:.3g}"
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return f"[{', '.join(map(str, shape))}]"
+
+
+def _rank(item: OutputComparison) -> tuple[int, float]:
+    """Structure first, then the package's faults, then by size."""
+    order = ("agrees", "both-within", "reference-imprecise", "unknown", "package-wrong", "dtype")
+    return order.index(item.verdict) if item.verdict in order else len(order), _size(item)
+
+
+def _size(item: OutputComparison) -> float:
+    if item.nan_differs:
+        return math.inf
+    return item.max_abs if item.max_abs is not None else 0.0
+
+
+def _finding(
+    kind: str,
+    severity: Severity,
+    subject: str | None,
+    *,
+    observed: str,
+    source: Source | None,
+    facts: dict[str, FactValue],
+    expected: str = EXPECTED,
+) -> Evidence:
+    where = f"{subject}: " if subject else ""
+    return Evidence(
+        code=CODE,
+        kind=kind,
+        severity=severity,
+        subject=subject,
+        observed=observed,
+        expected=expected,
+        message=f"{where}observed {observed}, expected {expected}",
+        source=source,
+        facts=facts,
+    )
