@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from aotidoctor.climb import Climb
 from aotidoctor.compile_cache import CompileCache, key_of, open_cache
-from aotidoctor.ladder import plan_of, succeeded
+from aotidoctor.ladder import history_of, plan_of, succeeded
 from aotidoctor.localize.compiler_steps import (
     BAD,
     FAILED,
@@ -147,7 +147,7 @@ def _answer(climb: Climb, cache: CompileCache, search: Search, question: Questio
 
 
 def _call(climb: Climb, search: Search, package: str, purpose: str) -> str:
-    ran = climb.run(recompiled.comparison_request(climb.case, compiler_bisect.NAME, package, purpose))
+    ran = climb.run(recompiled.comparison_request(history_of(climb), compiler_bisect.NAME, package, purpose))
     if ran is None:
         return climb.refusal()
     search.last = ran

@@ -69,7 +69,7 @@ def _recompile(climb: Climb, cache: CompileCache) -> Recompiled | None:
     kept = obtain(climb, cache, plan)
     if kept is None:
         return None
-    ran = climb.run(recompiled.comparison_request(climb.case, probe.name, str(kept.package), plan.purpose))
+    ran = climb.run(recompiled.comparison_request(history_of(climb), probe.name, str(kept.package), plan.purpose))
     if ran is None:
         climb.not_checked.append(NotChecked(code=probe.code, name=probe.name, reason=climb.refusal()))
         return None

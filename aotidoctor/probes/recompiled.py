@@ -23,13 +23,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from aotidoctor.localize.comparison import FINE, read_comparison
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import JsonObject, JsonValue, Outcome, Request
-from aotidoctor.probes.payload import device_of, run_request
+from aotidoctor.probes.payload import device_of
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
-from aotidoctor.probes.results import objects, outputs, reference, same_outputs
+from aotidoctor.probes.results import outputs, same_outputs
 
 CODE, NAME = "AD-RUN-017", "recompiled"
 COMPARISON = "AD-RUN-011"
@@ -95,20 +96,17 @@ def settings_of(case: Case) -> JsonObject:
     return settings
 
 
-def comparison_request(case: Case, probe: str, package: str, purpose: str) -> Request:
-    """One call of a package that was compiled here, compared with the reference."""
-    request = run_request(
-        case, probe, purpose, calls=1, reference=case.options.reference, observe=["outputs", "values"]
-    )
-    return replace(
-        request, payload={**request.payload, "package": package, "kind": "aoti-package", "model_name": "model"}
-    )
+def comparison_request(history: History, probe: str, package: str, purpose: str) -> Request:
+    """The comparison of this package with the reference, of another package that was compiled here."""
+    asked = history.outcomes["reference"].request
+    changes: JsonObject = {"package": package, "kind": "aoti-package", "model_name": "model"}
+    return replace(asked, probe=probe, payload={**asked.payload, **changes}, purpose=purpose)
 
 
 def verdict_of(outcome: Outcome) -> bool | None:
-    """Whether a run agreed with its reference; None when it did not get so far."""
-    agrees = reference(outcome).get("agrees") if succeeded(outcome) else None
-    return agrees if isinstance(agrees, bool) else None
+    """Whether a run did what its reference does, as far as the dtype can; None when it did not get so far."""
+    compared = read_comparison(outcome) if succeeded(outcome) else ()
+    return all(item.verdict in FINE for item in compared) if compared else None
 
 
 def read_compile(case: Case, outcome: Outcome) -> Evidence:
@@ -147,7 +145,7 @@ def read_with(history: History, outcome: Outcome, facts: Mapping[str, FactValue]
             expected="the same numbers as this package",
             facts=facts,
         )
-    worst = max((_distance(item) for item in objects(reference(outcome).get("outputs"))), default=0.0)
+    worst = max((item.max_abs or 0.0 for item in read_comparison(outcome)), default=0.0)
     plain = history.outcomes.get("plain_run")
     same = plain is not None and same_outputs(outputs(plain, 0), outputs(outcome, 0))
     return evidence(
@@ -167,13 +165,6 @@ def _difference_of_code(facts: Mapping[str, FactValue]) -> str:
     if facts.get("same_kernels") is False:
         return f", with other kernels: {facts.get('first_difference')}"
     return f", with other code: {facts.get('first_difference')}" if facts.get("first_difference") else ""
-
-
-def _distance(item: JsonObject) -> float:
-    value = item.get("max_abs_diff")
-    if isinstance(value, str):
-        return float("inf")
-    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def _last_line(message: str) -> str:

@@ -70,6 +70,7 @@ def climbing(tmp_path, compiler, *, tools=True, deadline=None, **options):
     events = []
     climb = Climb(case=made, runner=compiler, on_event=events.append, deadline=deadline)
     climb.outcomes["plain_run"] = outcome(outputs=[[{"digest": "wrong"}]])
+    climb.outcomes["reference"] = outcome("reference")
     climb.add(
         [
             Evidence(
