@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from aotidoctor.localize.backtrace import read_backtrace
 from aotidoctor.localize.comparison import read_comparison
-from aotidoctor.localize.frame_sources import with_sources
+from aotidoctor.localize.frame_sources import package_files, with_sources
+from aotidoctor.localize.hang import classify
 from aotidoctor.localize.kernel_values import Watched, read_watched
 from aotidoctor.localize.timeline import timeline
 from aotidoctor.model.case import Case
@@ -98,9 +99,7 @@ def _frames(case: Case, outcome: Outcome | None) -> tuple[Frame, ...]:
     if outcome is None or not outcome.debugger_output:
         return ()
     trace = read_backtrace(outcome.debugger_output)
-    frames = trace.stop.frames if trace.stop is not None else ()
-    if not frames and trace.threads:
-        frames = trace.threads[0].frames
+    frames = trace.stop.frames if trace.stop is not None else classify(trace, package_files(case.model)).frames
     return with_sources(frames[:_MOST_FRAMES], case.model)
 
 

@@ -6,6 +6,7 @@ which call had written what it read; so a bad value is followed up to where it c
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from aotidoctor.localize.kernel_values import Watched
@@ -24,6 +25,7 @@ _DOMAIN = {
     "tan": "a pole", "exp": "x > 88", "expm1": "x > 88", "sinh": "|x| > 88", "cosh": "|x| > 88",
 }  # fmt: skip
 # Left out of the guess where the bad values are NaN: they overflow to Inf only.
+_NAMED = 3
 _ONLY_INF = frozenset({"exp", "expm1", "sinh", "cosh"})
 
 
@@ -45,10 +47,10 @@ class FirstBad:
 
     @property
     def name(self) -> str:
-        """``cpp_fused_add_log_0 (aten.log)``; an operator of its own by its name alone."""
-        if not self.operators or self.call.kind == "custom":
+        """``cpp_fused_add_log_0 (aten.log)``; by its name alone an operator, and a kernel of many operators."""
+        if not 0 < len(self.operators) <= _NAMED or self.call.kind == "custom":
             return self.call.name
-        return f"{self.call.name} ({', '.join(self.operators[:4])})"
+        return f"{self.call.name} ({', '.join(self.operators)})"
 
     @property
     def lowest(self) -> float | None:
@@ -57,18 +59,24 @@ class FirstBad:
 
 
 def first_nonfinite(case: Case, watched: Watched, *, nan: bool) -> FirstBad | None:
-    """The first call that wrote NaN (``nan``) or Inf; Inf of reduced precision comes before the NaN made from it."""
-    for call in watched.calls:
-        bad = next((b for b in call.buffers if b.role == "out" and _holds(b, nan=nan)), None)
-        if bad is None:
-            continue
-        dirty = next((b for b in call.buffers if b.role == "in" and _holds(b, nan=nan)), None)
-        if dirty is not None:
-            # Of what calls wrote the first bad one would have been met before: this is an input, or a constant.
-            return FirstBad(call=call, buffer=bad, source=dirty)
-        overflowed = _overflow_behind(case, watched, call) if nan else None
-        return overflowed or _made(case, call, bad, nan=nan)
-    return None
+    """The call in which the NaN (``nan``) or Inf of an output began; None where no output has any.
+
+    Inf inside a model is common and meant (a mask of -Inf before a softmax): only what reaches an output counts, and
+    for NaN the call that made it of finite or infinite numbers. Inf of reduced precision is no mask: it overflowed, and
+    comes before the NaN made from it.
+    """
+    begin = _begin(watched, lambda buffer: _holds(buffer, nan=nan))
+    if begin is None:
+        return None
+    bad = next(b for b in begin.buffers if b.role == "out" and _holds(b, nan=nan))
+    dirty = next((b for b in begin.buffers if b.role == "in" and _holds(b, nan=nan)), None)
+    if dirty is not None:
+        return FirstBad(call=begin, buffer=bad, source=dirty)
+    overflowed = _overflow_behind(watched, begin) if nan else None
+    if overflowed is not None:
+        full = next(b for b in overflowed.buffers if b.role == "out" and b.inf)
+        return _made(case, overflowed, full, nan=False)
+    return _made(case, begin, bad, nan=nan)
 
 
 def first_diverging(case: Case, watched: Watched) -> FirstBad | None:
@@ -77,45 +85,46 @@ def first_diverging(case: Case, watched: Watched) -> FirstBad | None:
     Intermediate results without a counterpart are common and harmless (partial sums): only what a wrong output was
     computed from counts.
     """
-    pending = [number for _, number in watched.written_by if number is not None]
-    seen: set[int] = set()
-    begins: list[int] = []
-    while pending:
-        number = pending.pop()
-        if number in seen or not _diverges(watched.calls[number]):
-            continue
-        seen.add(number)
-        before = [
-            b.written_by
-            for b in watched.calls[number].buffers
-            if b.role == "in" and b.written_by is not None and b.agrees is False and b.written_by < number
-        ]
-        if before:
-            pending += before
-        else:
-            begins.append(number)
-    if not begins:
+    call = _begin(watched, lambda buffer: buffer.agrees is False)
+    if call is None:
         return None
-    call = watched.calls[min(begins)]
     bad = next(b for b in call.buffers if b.role == "out" and b.agrees is False)
     origin = origin_of(case, call.name)
     return FirstBad(call=call, buffer=bad, operators=origin.operators, where=origin.where)
 
 
-def _diverges(call: KernelValues) -> bool:
-    return any(b.role == "out" and b.agrees is False for b in call.buffers)
+def _begin(watched: Watched, is_bad: Callable[[BufferValues], bool]) -> KernelValues | None:
+    """The earliest call, going back from the outputs through bad tensors, that read none which a call had written."""
+    pending = [number for _, number in watched.written_by if number is not None]
+    return _back(watched, pending, is_bad)
+
+
+def _back(watched: Watched, pending: list[int], is_bad: Callable[[BufferValues], bool]) -> KernelValues | None:
+    seen: set[int] = set()
+    begins: list[int] = []
+    while pending:
+        number = pending.pop()
+        if number in seen or not any(b.role == "out" and is_bad(b) for b in watched.calls[number].buffers):
+            continue
+        seen.add(number)
+        before = [b.written_by for b in watched.calls[number].buffers if b.role == "in" and is_bad(b)]
+        earlier = [one for one in before if one is not None and one < number]
+        if earlier:
+            pending += earlier
+        else:
+            begins.append(number)
+    return watched.calls[min(begins)] if begins else None
 
 
 def _holds(buffer: BufferValues, *, nan: bool) -> bool:
     return bool(buffer.nan if nan else buffer.inf)
 
 
-def _overflow_behind(case: Case, watched: Watched, call: KernelValues) -> FirstBad | None:
+def _overflow_behind(watched: Watched, call: KernelValues) -> KernelValues | None:
     """The call that overflowed in reduced precision and so made the Inf that this call read."""
-    for read in call.buffers:
-        if read.role == "in" and read.inf and read.dtype in HALF and read.written_by is not None:
-            return first_nonfinite(case, watched, nan=False)
-    return None
+    read = [b for b in call.buffers if b.role == "in" and b.inf and b.dtype in HALF and b.written_by is not None]
+    writers = [b.written_by for b in read if b.written_by is not None]
+    return _back(watched, writers, lambda buffer: bool(buffer.inf))
 
 
 def _made(case: Case, call: KernelValues, bad: BufferValues, *, nan: bool) -> FirstBad:

@@ -95,7 +95,7 @@ def _entry(case: Case, call: TracedCall, following: TracedCall | None, run: int,
         call=run,
         state=state,
         seconds=None if following is None else max(0.0, following.at - call.at),
-        # The comment above an operator's call names the nodes fused around it as well.
-        origins=() if call.kind is CallKind.CUSTOM else origin.operators,
+        # The comment above an operator's call names the nodes fused around it as well; a name need not be said twice.
+        origins=() if call.kind is CallKind.CUSTOM or origin.from_name else origin.operators,
         where=origin.where,
     )

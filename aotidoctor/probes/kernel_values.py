@@ -67,7 +67,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 def read_values(case: Case, watched: Watched, outcome: Outcome) -> list[Evidence]:
     """The same of values that were followed, by whatever means."""
     found = [*_nonfinite_findings(case, watched, outcome), *_divergence(case, watched, outcome)]
-    return found or [_note("clean", outcome, f"{len(watched.calls)} calls, all of them wrote finite values")]
+    return found or [_note("clean", outcome, f"{len(watched.calls)} calls; no NaN or Inf reaches an output")]
 
 
 def _note(kind: str, outcome: Outcome, observed: str, **facts: FactValue) -> Evidence:

@@ -13,6 +13,7 @@ from aotidoctor.model.localization import Localization
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome
 from aotidoctor.reports import contract_view, host_view, place_view, view
+from aotidoctor.reports.comparison_view import HEADINGS, comparison_rows
 from aotidoctor.reports.debug_settings import SETTINGS
 from aotidoctor.reports.markdown_text import cell, code, details, fence, prose, table
 from aotidoctor.reports.text import plural, seconds
@@ -52,7 +53,7 @@ def render(report: Report) -> str:
 
 
 def _parts(report: Report, room: _Room) -> list[str]:
-    parts = [_first(report), _plan(report, room), *_place(report, room)]
+    parts = [_first(report), _plan(report, room), _comparison(report, room), *_place(report, room)]
     parts += [_evidence(report, room), _runs(report, room), _contract(report, room)]
     if report.command == "inspect":
         parts.append(_package(report, room))
@@ -109,6 +110,11 @@ def _evidence(report: Report, room: _Room) -> str:
         for item in report.findings
     ]
     return _section("Evidence", ("", "", "Code", "Subject", "Observed", "Expected", "Source"), rows, room)
+
+
+def _comparison(report: Report, room: _Room) -> str:
+    rows = [tuple(cell(text, room.cell) for text in row) for row in comparison_rows(report)]
+    return _section("Against the reference", HEADINGS, rows, room)
 
 
 def _place(report: Report, room: _Room) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aotidoctor.model.localization import Frame, Localization, TimelineEntry
-from aotidoctor.reports.text import one_line
+from aotidoctor.reports.text import one_line, short_name
 
 _SHOWN = 12
 _FRAMES = 10
@@ -46,7 +46,7 @@ def timeline_rows(place: Localization, *, whole: bool = False) -> tuple[list[tup
     rows: list[tuple[str, ...]] = [
         (
             _MARK if entry.state == "entered" or (entry.name == place.culprit and entry is entries[-1]) else "",
-            entry.name,
+            short_name(entry.name),
             entry.kind,
             _took(entry.seconds),
             " ".join(part for part in (", ".join(entry.origins), f"at {entry.where}" if entry.where else "") if part),

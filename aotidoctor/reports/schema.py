@@ -110,6 +110,38 @@ _RUN = _record(
     },
 )
 
+_MEASURE: JsonObject = {"anyOf": [{"type": ["number", "null"]}, {"enum": ["NaN", "Infinity", "-Infinity"]}]}
+_COMPARISON = _record(
+    {
+        "path": _TEXT,
+        "verdict": _TEXT,
+        "dtype": _TEXT,
+        "reference_dtype": _TEXT,
+        "shape": _array(_COUNT),
+        "reference_shape": _array(_COUNT),
+        "max_abs": _MEASURE,
+        "max_rel": _MEASURE,
+        "error": _MEASURE,
+        "reference_error": _MEASURE,
+        "needed": _array({"type": "array", "items": _MEASURE, "minItems": 2, "maxItems": 2}),
+    },
+    optional={
+        "noise": _MEASURE,
+        "allowed": _MEASURE,
+        "nan": _COUNT,
+        "reference_nan": _COUNT,
+        "inf": _COUNT,
+        "reference_inf": _COUNT,
+        "nan_differs": _FLAG,
+        "numel": _COUNT,
+        "far": _COUNT,
+        "rtol": _MEASURE,
+        "atol": _MEASURE,
+        "asked": _FLAG,
+        "reason": _TEXT_OR_NULL,
+    },
+)
+
 _LOCALIZATION = _nullable(
     _record(
         {"culprit": _TEXT_OR_NULL, "how": _TEXT, "chain": _TEXT_OR_NULL},
@@ -123,6 +155,7 @@ _LOCALIZATION = _nullable(
             "notes": _TEXTS,
             "first_bad": _TEXT_OR_NULL,
             "bisected": _TEXT_OR_NULL,
+            "comparison": _array(_COMPARISON),
         },
     )
 )

@@ -19,6 +19,7 @@ from aotidoctor.model.run import Outcome
 from aotidoctor.reports import terminal_facts as facts
 from aotidoctor.reports import view
 from aotidoctor.reports.contract_view import LeafRow, leaf_rows
+from aotidoctor.reports.terminal_comparison import show_comparison
 from aotidoctor.reports.terminal_layout import Layout
 from aotidoctor.reports.terminal_place import show_place
 from aotidoctor.reports.terminal_stream import looks_of
@@ -103,6 +104,7 @@ def _first_screen(report: Report, out: Layout) -> None:
 def _case(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
     _others(report, out)
     _plan(report, out)
+    show_comparison(report, out)
     if report.localization is not None and (not calm or report.command == "localize"):
         show_place(report.localization, out, detail=detail)
     _evidence(report, out, calm=calm, detail=detail)

@@ -61,6 +61,11 @@ def seconds(value: float) -> str:
     return f"{value:.2f} s" if value < 10 else f"{value:.1f} s"
 
 
+def short_name(name: str, limit: int = 56) -> str:
+    """A kernel's name in a table: of a long one the beginning and the number at its end."""
+    return name if len(name) <= limit else f"{name[: limit - 9]}…{name[-8:]}"
+
+
 def plural(count: int, noun: str, many: str | None = None) -> str:
     """``1 run``, ``2 runs``, ``2 leaves``."""
     return f"{count} {noun if count == 1 else many or noun + 's'}"

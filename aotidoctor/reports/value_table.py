@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from aotidoctor.model.localization import BufferValues, KernelValues
+from aotidoctor.reports.text import short_name
 
 _NEIGHBOURS = 2
 _MARK = "►"
@@ -36,7 +37,7 @@ def _rows(call: KernelValues, *, marked: bool) -> list[dict[str, str | float | N
 def _row(name: str, buffer: BufferValues, *, marked: bool) -> dict[str, str | float | None]:
     return {
         "": _MARK if marked else "",
-        "Call": name,
+        "Call": short_name(name),
         "Tensor": f"{buffer.role} {buffer.name}",
         "Min": buffer.low,
         "Max": buffer.high,

@@ -33,6 +33,7 @@ class Row:
     is_code: bool = False
 
 
+_AGREEING = ("agrees", "precision")
 # Two lines of a terminal: the whole message stands below.
 _HEADLINE = 110
 
@@ -69,14 +70,33 @@ def _calm(report: Report) -> Headline:
         return Headline(word="UNFINISHED", text="nothing wrong found before it ended", tone="partial")
     if report.plan:
         return Headline(word="PLAN", text=f"{plural(len(report.plan), 'rung')}; nothing was run", tone="good")
+    if report.command == "compare" and (found := _compared(report)) is not None:
+        return Headline(word="HEALTHY", text=f"{_also_said(found)}{_warnings(report)}", tone="good")
     if not report.runs:
         return Headline(word="HEALTHY", text="nothing wrong found; nothing was run", tone="good")
     calls = sum(1 for outcome in report.runs if not outcome_failed(outcome))
     if report.case.inputs is None:
         return Headline(word="HEALTHY", text="it loads; nothing was called without --inputs or --generate", tone="good")
+    return Headline(
+        word="HEALTHY", text=f"nothing wrong found in {plural(calls, 'run')}{_warnings(report)}", tone="good"
+    )
+
+
+def _warnings(report: Report) -> str:
     warnings = sum(1 for finding in report.findings if finding.severity is Severity.WARN)
-    also = f"; {plural(warnings, 'warning')}" if warnings else ""
-    return Headline(word="HEALTHY", text=f"nothing wrong found in {plural(calls, 'run')}{also}", tone="good")
+    return f"; {plural(warnings, 'warning')}" if warnings else ""
+
+
+def _compared(report: Report) -> Evidence | None:
+    """What the comparison of the outputs found."""
+    return next((item for item in report.findings if item.code == "AD-RUN-011" and item.kind in _AGREEING), None)
+
+
+def _also_said(found: Evidence) -> str:
+    """Agreement needs no numbers; where rounding makes a difference, they are what was asked for."""
+    if found.kind == "agrees":
+        return f"the package agrees with the reference: {_cut(one_line(found.observed, 4 * _HEADLINE))}"
+    return f"rounding only: {found.subject}: {_cut(one_line(found.observed, 4 * _HEADLINE))}"
 
 
 def _cut(line: str) -> str:

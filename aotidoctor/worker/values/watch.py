@@ -30,7 +30,10 @@ PROXY = "aoti_torch_proxy_executor_call_function"
 _COMPUTING = re.compile(
     r"cpp_\w+|aoti_torch_(?:cpu|cuda|mps|xpu)_\w+|aoti_torch_\w+_out|aoti_torch_copy_|aoti_torch_tensor_copy_"
 )
-_HOOKED = re.compile(rf"{_COMPUTING.pattern}|{ASKED}|{PROXY}")
+ALLOCATES = "aoti_torch_empty_strided"
+# Of its seven arguments the last is where the new handle will be.
+_NEW_HANDLE = 6
+_HOOKED = re.compile(rf"{_COMPUTING.pattern}|{ASKED}|{PROXY}|{ALLOCATES}")
 MAX_CALLS = 4096
 MAX_BYTES = 64 * 1024 * 1024 * 1024
 
@@ -59,6 +62,9 @@ class ValueWatch:
         self._pointers: dict[int, Any] = {}
         self._writers: dict[int, tuple[int, bool | None]] = {}
         self._open: _Open | None = None
+        self._allocating: int | None = None
+        # Memory that nobody has written to yet.
+        self._fresh: set[int] = set()
         self._bytes = 0
         self.calls: list[dict[str, Any]] = []
         self.left_out = 0
@@ -87,16 +93,28 @@ class ValueWatch:
 
     def _before(self, call: Call) -> None:
         try:
+            self._allocated()
             if call.symbol == ASKED:
                 self._asked(call)
                 return
             self._close()
+            if call.symbol == ALLOCATES:
+                self._allocating = call.word(_NEW_HANDLE)
+                return
             if len(self.calls) >= MAX_CALLS or self._bytes > MAX_BYTES:
                 self.left_out += 1
                 return
             self._begin(call)
         except Exception as error:
             self.problems.append(f"{call.symbol}: {type(error).__name__}: {error}")
+
+    def _allocated(self) -> None:
+        """The allocation before this call: its memory may be that of a tensor which is gone."""
+        address, self._allocating = self._allocating, None
+        tensor = tensor_of(handle_at(address)) if address is not None else None
+        if tensor is not None:
+            self._writers.pop(storage(tensor), None)
+            self._fresh.add(storage(tensor))
 
     def _asked(self, call: Call) -> None:
         tensor = tensor_of(call.word(0))
@@ -148,7 +166,8 @@ class ValueWatch:
         if tensor is None:
             begun.record["in"].append({**place, "constant": True})
             return
-        if not parameter.written or parameter.name.startswith("in_out"):
+        # A buffer that is reused in place is named as if it were read, also where it is new.
+        if not parameter.written or (parameter.name.startswith("in_out") and storage(tensor) not in self._fresh):
             self._read(begun, place, tensor)
         if parameter.written:
             begun.tensors.append((place, tensor))
@@ -175,6 +194,7 @@ class ValueWatch:
             self._bytes += nbytes(tensor)
             facts |= self._on_written(tensor)
             self._writers[storage(tensor)] = (number, facts.get("agrees"))
+            self._fresh.discard(storage(tensor))
             done.record["out"].append(facts)
 
 

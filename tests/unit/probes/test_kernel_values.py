@@ -47,6 +47,7 @@ def test_the_first_kernel_that_makes_nan_is_named_not_the_one_that_passes_it_on(
             call("cpp_fused_mul_0", [buffer()], [buffer("a")]),
             call("cpp_fused_add_log_1", [buffer(low=-3.0, source=0)], [buffer("b", nan=3)]),
             call("cpp_fused_sum_2", [buffer(nan=3, source=1)], [buffer("c", nan=1)]),
+            outputs=(("result", 2),),
         )
     )
     assert (item.kind, item.severity, item.subject) == ("nan", Severity.ERROR, "cpp_fused_add_log_1 (aten.log)")
@@ -74,6 +75,7 @@ def test_overflow_comes_before_the_nan_that_it_makes():
         watched(
             call("aoti_torch_cpu_mm_out", [buffer(dtype="float16")], [buffer("a", inf=2, dtype="float16")]),
             call("cpp_fused_sub_1", [buffer(inf=2, dtype="float16", source=0)], [buffer("b", nan=2)]),
+            outputs=(("result", 1),),
         )
     )
     assert (item.kind, item.facts["kernel"], item.facts["half"]) == ("inf", "aoti_torch_cpu_mm_out", True)
@@ -84,10 +86,22 @@ def test_a_mask_of_minus_infinity_is_not_blamed_for_the_nan_of_a_softmax():
         watched(
             call("cpp_fused_masked_fill_0", [buffer()], [buffer("a", inf=4)]),
             call("cpp_fused__softmax_1", [buffer(inf=4, source=0)], [buffer("b", nan=4)]),
+            outputs=(("result", 1),),
         )
     )
     assert (item.kind, item.facts["kernel"]) == ("nan", "cpp_fused__softmax_1")
     assert item.facts["domain"] == "a row of -Inf"
+
+
+def test_infinity_that_reaches_no_output_is_meant():
+    item = one(
+        watched(
+            call("cpp_fused_masked_fill_0", [buffer()], [buffer("mask", inf=4)]),
+            call("cpp_fused__softmax_1", [buffer(inf=4, source=0)], [buffer("b")]),
+            outputs=(("result", 1),),
+        )
+    )
+    assert (item.kind, item.severity) == ("clean", Severity.INFO)
 
 
 def test_infinity_in_full_precision_is_a_warning():
