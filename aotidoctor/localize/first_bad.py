@@ -6,7 +6,7 @@ which call had written what it read; so a bad value is followed up to where it c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from aotidoctor.localize.kernel_values import Watched
@@ -75,8 +75,8 @@ def first_nonfinite(case: Case, watched: Watched, *, nan: bool) -> FirstBad | No
     overflowed = _overflow_behind(watched, begin) if nan else None
     if overflowed is not None:
         full = next(b for b in overflowed.buffers if b.role == "out" and b.inf)
-        return _made(case, overflowed, full, nan=False)
-    return _made(case, begin, bad, nan=nan)
+        return _made(case, watched, overflowed, full, nan=False)
+    return _made(case, watched, begin, bad, nan=nan)
 
 
 def first_diverging(case: Case, watched: Watched) -> FirstBad | None:
@@ -90,7 +90,8 @@ def first_diverging(case: Case, watched: Watched) -> FirstBad | None:
         return None
     bad = next(b for b in call.buffers if b.role == "out" and b.agrees is False)
     origin = origin_of(case, call.name)
-    return FirstBad(call=call, buffer=bad, operators=origin.operators, where=origin.where)
+    where = origin.where or _place_of(origin.operators, watched)
+    return FirstBad(call=call, buffer=bad, operators=origin.operators, where=where)
 
 
 def _begin(watched: Watched, is_bad: Callable[[BufferValues], bool]) -> KernelValues | None:
@@ -127,13 +128,20 @@ def _overflow_behind(watched: Watched, call: KernelValues) -> KernelValues | Non
     return _back(watched, writers, lambda buffer: bool(buffer.inf))
 
 
-def _made(case: Case, call: KernelValues, bad: BufferValues, *, nan: bool) -> FirstBad:
+def _place_of(operators: Sequence[str], watched: Watched) -> str | None:
+    """The line of the only such operators in the reference; None where several lines have them."""
+    lines = {where for target, where in watched.places if target in operators}
+    return lines.pop() if len(lines) == 1 else None
+
+
+def _made(case: Case, watched: Watched, call: KernelValues, bad: BufferValues, *, nan: bool) -> FirstBad:
     origin = origin_of(case, call.name)
     can = [name for name in origin.operators if _word(name) in _DOMAIN and not (nan and _word(name) in _ONLY_INF)]
     # A matrix product or a sum can overflow, whatever else is fused with it.
     narrowed = tuple(can) if can and origin.from_name else origin.operators
     domain = _DOMAIN.get(_word(narrowed[0])) if len(narrowed) == 1 else None
-    return FirstBad(call=call, buffer=bad, operators=narrowed, domain=domain, where=origin.where)
+    where = origin.where or _place_of(narrowed, watched)
+    return FirstBad(call=call, buffer=bad, operators=narrowed, domain=domain, where=where)
 
 
 def _word(operator: str) -> str:

@@ -19,13 +19,18 @@ from aotidoctor.model.trace import TracedCall
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """A watched run. ``written_by`` maps each output path to the number of the call that wrote it (None: an input)."""
+    """A watched run.
+
+    ``written_by`` maps each output path to the number of the call that wrote it (None: an input). ``places`` are the
+    operators of the reference with their source lines.
+    """
 
     calls: tuple[KernelValues, ...] = ()
     written_by: tuple[tuple[str, int | None], ...] = ()
     compared: bool = False
     decomposition_differs: bool = False
     left_out: int = 0
+    places: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
     problem: str | None = None
 
@@ -49,6 +54,7 @@ def read_watched(case: Case, outcome: Outcome) -> Watched:
         compared=found.get("compared") is True,
         decomposition_differs=found.get("decomposition_differs") is True,
         left_out=_number(found.get("left_out")) or 0,
+        places=tuple((str(item.get("target")), str(item.get("where"))) for item in _objects(found.get("places"))),
         notes=tuple(str(note) for note in _list(found.get("notes"))),
     )
 

@@ -39,9 +39,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "the plain run gave no outputs")
     if not case.options.localize and not _nonfinite(history) and not history.has("AD-RUN-011", *WRONG):
         return unasked(CODE, NAME, "the outputs are finite, and nothing says that they are wrong")
-    settings: JsonObject = {"reference": case.options.reference if history.has("AD-RUN-011", *WRONG) else None}
-    if case.options.localize:
-        settings = {"reference": case.options.reference}
+    settings: JsonObject = {"reference": case.options.reference}
     return run_request(case, NAME, "with the values of every kernel", watch=settings, observe=[], calls=1)
 
 

@@ -13,7 +13,7 @@ from aotidoctor.model.localization import Localization
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome
 from aotidoctor.reports import contract_view, host_view, place_view, view
-from aotidoctor.reports.comparison_view import HEADINGS, comparison_rows
+from aotidoctor.reports.comparison_view import HEADINGS, comparison_rows, reasons
 from aotidoctor.reports.debug_settings import SETTINGS
 from aotidoctor.reports.markdown_text import cell, code, details, fence, prose, table
 from aotidoctor.reports.text import plural, seconds
@@ -114,7 +114,8 @@ def _evidence(report: Report, room: _Room) -> str:
 
 def _comparison(report: Report, room: _Room) -> str:
     rows = [tuple(cell(text, room.cell) for text in row) for row in comparison_rows(report)]
-    return _section("Against the reference", HEADINGS, rows, room)
+    shown = _section("Against the reference", HEADINGS, rows, room)
+    return "\n\n".join(part for part in (shown, *(prose(text) for text in reasons(report) if shown)) if part)
 
 
 def _place(report: Report, room: _Room) -> list[str]:

@@ -19,6 +19,11 @@ class Layout:
     def __init__(self, console: Console) -> None:
         self._console = console
 
+    @property
+    def width(self) -> int:
+        """Columns of the terminal."""
+        return self._console.width
+
     def blank(self) -> None:
         """An empty line."""
         self._console.print()

@@ -35,6 +35,8 @@ def _rows(call: KernelValues, *, marked: bool) -> list[dict[str, str | float | N
 
 
 def _row(name: str, buffer: BufferValues, *, marked: bool) -> dict[str, str | float | None]:
+    # An intermediate that no node has is common; it matters in the call in question only.
+    told = buffer.role == "out" and (marked or buffer.agrees is True)
     return {
         "": _MARK if marked else "",
         "Call": short_name(name),
@@ -44,8 +46,8 @@ def _row(name: str, buffer: BufferValues, *, marked: bool) -> dict[str, str | fl
         "Mean": buffer.mean,
         "NaN": buffer.nan or None,
         "Inf": buffer.inf or None,
-        "Off by": buffer.error if buffer.role == "out" else None,
-        "From": _closest(buffer) if buffer.role == "out" else "",
+        "Off by": buffer.error if told else None,
+        "From": _closest(buffer) if told else "",
     }
 
 

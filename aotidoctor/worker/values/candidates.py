@@ -21,6 +21,7 @@ from aotidoctor.worker.describe import dense, dtype_name, nbytes
 MAX_BYTES = 4 * 1024 * 1024 * 1024
 # A buffer is compared in full with this many nodes whose minimum, maximum and mean are closest to its own.
 _TRIES = 6
+_PLACES = 2000
 # Relative to the largest value: what another order of summation may cost.
 _TOLERANCE = {"float64": 1e-9, "float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}
 
@@ -53,6 +54,11 @@ class Candidates:
                 self.notes.append("the values of the program are too big to be kept: some were not compared")
                 return
             self.by_size[int(node.value.numel())].append(node)
+
+    def places(self) -> list[dict[str, Any]]:
+        """``target`` and ``where`` of the nodes whose source line is known, each pair once."""
+        known = {(node.target, node.where) for nodes in self.by_size.values() for node in nodes if node.where}
+        return [{"target": target, "where": where} for target, where in sorted(known)][:_PLACES]
 
     def closest(self, tensor: Any) -> dict[str, Any]:
         """``matches`` (a node), ``target``, ``where``, ``error`` (how far off), ``agrees``; empty without nodes."""

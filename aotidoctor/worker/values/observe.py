@@ -2,7 +2,7 @@
 
 Part of the result, ``watch``: ``calls`` (see ``watch.ValueWatch``), ``outputs`` (``path`` and ``from``, the number of
 the call that wrote it), ``notes``, ``problem`` (why there is nothing, else None), ``compared`` (with a reference?),
-``decomposition_differs``.
+``places`` (source lines of the reference's operators), ``decomposition_differs``.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ def watch_call(model: LoadedModel, call: Call, payload: dict[str, Any], channel:
             "outputs": [{"path": path, "from": watch.writer(leaf)} for path, leaf in leaves],
             "notes": [*notes, *watch.problems[:10]],
             "compared": candidates is not None,
+            "places": candidates.places() if candidates is not None else [],
             "decomposition_differs": candidates is not None and candidates.decomposition_differs,
         }
     )

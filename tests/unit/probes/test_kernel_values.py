@@ -113,6 +113,13 @@ def test_finite_values_are_a_note():
     assert one(watched(call("cpp_fused_exp_0", [buffer()], [buffer("a")]))).kind == "clean"
 
 
+def test_the_reference_tells_the_line_of_the_only_such_operator():
+    run = call("cpp_fused_add_log_0", [buffer()], [buffer("b", nan=3)])
+    places = [{"target": "aten.log", "where": "model.py:12"}, {"target": "aten.add", "where": "model.py:13"}]
+    assert one(watched(run, places=places)).facts["where"] == "model.py:12"
+    assert one(watched(run, places=[*places, {"target": "aten.log", "where": "model.py:40"}])).facts["where"] is None
+
+
 def written(name, agrees, **more):
     return buffer(name, agrees=agrees, matches="node", target="aten.x", where="model.py:3", error=0.7, **more)
 
@@ -194,8 +201,7 @@ def test_asked_only_when_something_is_wrong(findings, asked):
     result = kernel_values.plan(case(reference="e.pt2"), history(*findings, plain_run=outcome()))
     assert isinstance(result, Request if asked else NotChecked)
     if asked:
-        compares = any(item.code == "AD-RUN-011" for item in findings)
-        assert result.payload["watch"] == {"reference": "e.pt2" if compares else None}
+        assert result.payload["watch"] == {"reference": "e.pt2"}
 
 
 def test_not_asked_when_the_call_failed():
