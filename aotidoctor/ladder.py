@@ -6,6 +6,7 @@ The same guard as for checks: a probe that raises becomes ``NotChecked`` with it
 from __future__ import annotations
 
 import traceback
+from collections.abc import Collection
 from dataclasses import replace
 
 from aotidoctor.checks import CHECKS
@@ -28,9 +29,12 @@ def history_of(climb: Climb) -> History:
     return History(outcomes=dict(climb.outcomes), findings=tuple(climb.findings))
 
 
-def run_probes(climb: Climb) -> None:
-    """All probes in order, each only if its answer can change the diagnosis. Raises KeyboardInterrupt, once told."""
-    left = list(PROBES)
+def run_probes(climb: Climb, *, only: Collection[str] | None = None) -> None:
+    """All probes in order, each only if its answer can change the diagnosis. Raises KeyboardInterrupt, once told.
+
+    ``only`` are the names of those that the command is about; the others are not even mentioned.
+    """
+    left = [probe for probe in PROBES if only is None or probe.name in only]
     try:
         while left:
             _guard_probe(left[0], climb)

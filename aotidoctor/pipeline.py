@@ -52,7 +52,8 @@ def diagnose(
 ) -> Report:
     """Examine a package with its inputs.
 
-    ``static_only``: no child process, no torch, nothing executed. ``command`` is the name that the report gets.
+    ``static_only``: no child process, no torch, nothing executed. ``command`` is the name that the report gets;
+    ``compare`` runs only what the comparison with the reference needs.
     ``runner`` may be given to examine several packages with one warm worker; the caller then closes it.
     """
     watch = _Watch("check" if static_only else command, argv)
@@ -63,7 +64,7 @@ def diagnose(
         case, unread = casebook.open_case(path, inputs_path, options, environ, on_artifact=start)
         deadline = None if options.budget is None else time.monotonic() + options.budget
         climb = Climb(case=case, runner=runs, on_event=tell, deadline=deadline, not_checked=unread)
-        diagnoses, interrupted = _examine(climb)
+        diagnoses, interrupted = _examine(climb, command)
     return _report(climb, diagnoses, watch, interrupted=interrupted)
 
 
@@ -88,13 +89,13 @@ def _prewarm(runner: Runner) -> Callable[[Artifact], None]:
     return start
 
 
-def _examine(climb: Climb) -> tuple[tuple[Diagnosis, ...], bool]:
+def _examine(climb: Climb, command: str) -> tuple[tuple[Diagnosis, ...], bool]:
     """The causes, and whether the climb was interrupted."""
     if climb.runner is not None:
         # Not needed, and not worth its import, where nothing is executed.
         from aotidoctor import triage  # noqa: PLC0415
 
-        return triage.examine(climb)
+        return triage.compare(climb) if command == "compare" else triage.examine(climb)
     run_checks(climb)
     climb.not_checked.append(NotChecked(code="AD-RUN", name="runs", reason="check executes nothing: use run"))
     return name_causes(climb), False

@@ -11,6 +11,9 @@ from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.probes.effects import with_effect
 from aotidoctor.recovery import recover_contract
 
+# Is it an answer at all, and the same one each time? Then it can be held against the reference's.
+COMPARING = ("plain_run", "loaded_weights", "mutation", "values", "again", "reference")
+
 
 def examine(climb: Climb) -> tuple[tuple[Diagnosis, ...], bool]:
     """Checks, probes, causes, treatment, and whether it was interrupted: then with what was found until then."""
@@ -22,6 +25,19 @@ def examine(climb: Climb) -> tuple[tuple[Diagnosis, ...], bool]:
         run_checks(climb)
         run_probes(climb)
         return _treated(climb), False
+    except KeyboardInterrupt:
+        return name_causes(climb), True
+
+
+def compare(climb: Climb) -> tuple[tuple[Diagnosis, ...], bool]:
+    """What a comparison with the reference needs, and no treatment."""
+    climb.judge_effect = with_effect
+    try:
+        if climb.case.contract is None:
+            recover_contract(climb)
+        run_checks(climb)
+        run_probes(climb, only=COMPARING)
+        return name_causes(climb), False
     except KeyboardInterrupt:
         return name_causes(climb), True
 

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from aotidoctor.cli.check import check
+from aotidoctor.cli.compare import compare
 from aotidoctor.cli.demo import demo
 from aotidoctor.cli.env import env
 from aotidoctor.cli.explain import explain
@@ -20,7 +21,7 @@ from aotidoctor.cli.schema import schema
 from aotidoctor.version import __version__
 
 # In the order in which a newcomer needs them.
-COMMANDS = (run, check, localize, inspect, env, explain, schema, demo)
+COMMANDS = (run, check, localize, compare, inspect, env, explain, schema, demo)
 
 _STATUS = """\b
 Exit status: 0 nothing found, 1 problem found and named, 2 usage error,
@@ -77,6 +78,10 @@ _EXAMPLES = {
     "localize": (
         "aotidoctor localize model.pt2 --inputs sample.pt",
         "aotidoctor localize model.pt2 -i sample.pt --reference exported.pt2 --report md:place.md",
+    ),
+    "compare": (
+        "aotidoctor compare model.pt2 --inputs sample.pt --reference exported.pt2 --report json:report.json",
+        "aotidoctor compare --from report.json --rtol 1e-3 --atol result[1]:1e-5",
     ),
     "inspect": ("aotidoctor inspect model.pt2", "aotidoctor inspect model.pt2 --json"),
     "env": ("aotidoctor env", "aotidoctor env --format md"),

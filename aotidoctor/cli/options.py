@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from aotidoctor.cli.show import FailOn, Format
+from aotidoctor.model.tolerance import Tolerance, Tolerances, parse_tolerance
 
 _UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _SIZES = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
@@ -35,6 +37,19 @@ def one_source(inputs: str | None, *, generate: bool) -> None:
         raise typer.BadParameter("--inputs and --generate contradict each other", param_hint="--generate")
 
 
+def tolerances(rtol: Sequence[str] | None, atol: Sequence[str] | None) -> Tolerances:
+    """``--rtol`` and ``--atol`` as one value."""
+    return Tolerances(rtol=_parsed("--rtol", rtol), atol=_parsed("--atol", atol))
+
+
+def _parsed(option: str, texts: Sequence[str] | None) -> tuple[Tolerance, ...]:
+    try:
+        return tuple(parse_tolerance(text) for text in texts or ())
+    except ValueError as error:
+        hint = f"{error}; write 1e-3, result[0]:1e-3 or 0:1e-3"
+        raise typer.BadParameter(hint, param_hint=option) from error
+
+
 def names(text: str | None) -> tuple[str, ...] | None:
     """``a,b`` as a tuple; None stays None."""
     return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
@@ -54,6 +69,14 @@ Device = Annotated[str | None, typer.Option(metavar="DEVICE", help="Device to lo
 Reference = Annotated[
     str | None,
     typer.Option(metavar="FILE", help="exported.pt2 or module.py:function to compare with."),
+]
+Rtol = Annotated[
+    list[str] | None,
+    typer.Option(metavar="[OUT:]VALUE", help="Relative tolerance, for output OUT (result[0] or 0) or all; repeatable."),
+]
+Atol = Annotated[
+    list[str] | None,
+    typer.Option(metavar="[OUT:]VALUE", help="Absolute tolerance, likewise. Without both: a few roundings."),
 ]
 Setup = Annotated[
     str | None,

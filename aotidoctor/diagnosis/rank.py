@@ -78,7 +78,9 @@ def with_paths(diagnosis: Diagnosis, case: Case) -> Diagnosis:
     A path that a shell or Python would not take as it stands is left out: the command then stays an example.
     """
     command = diagnosis.remedy.command
-    for stand_in, path in (("model.pt2", case.artifact.path), ("sample.pt", case.inputs_path)):
+    reference = case.options.reference if case.reference is not None else None
+    files = (("model.pt2", case.artifact.path), ("sample.pt", case.inputs_path), ("exported.pt2", reference))
+    for stand_in, path in files:
         if path is not None and PLAIN_PATH.fullmatch(path):
             # Such a path holds nothing that a replacement text would interpret.
             command = re.sub(rf"(?<![\w./-]){re.escape(stand_in)}\b", path, command)

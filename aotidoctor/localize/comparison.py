@@ -14,7 +14,7 @@ FINE = ("agrees", "both-within", "reference-imprecise")
 STRUCTURAL = ("missing", "extra", "structure", "type", "shape")
 # What a tolerance cannot change.
 _FIXED = (*STRUCTURAL, "dtype")
-_UNASKED = "it agreed, so there was no float64 run: compare again for a verdict"
+_UNASKED = "it agreed, so it was held against no float64 run: compare again for a verdict"
 
 
 def read_comparison(outcome: Outcome) -> tuple[OutputComparison, ...]:
@@ -54,9 +54,9 @@ def _anew(item: OutputComparison, asked: tuple[float, float] | None) -> OutputCo
     beyond = item.far if (rtol, atol) == (item.rtol, item.atol) else 0
     if agrees_within(item.needed, rtol, atol):
         return replace(item, verdict="agrees", rtol=rtol, atol=atol, asked=True, far=0, reason=None)
-    if item.verdict == "agrees":
-        return replace(item, verdict="unknown", rtol=rtol, atol=atol, asked=True, far=beyond, reason=_UNASKED)
-    return replace(item, rtol=rtol, atol=atol, asked=True, far=beyond)
+    reason = item.reason if item.judged is not None or item.verdict != "agrees" else _UNASKED
+    verdict = item.judged or "unknown"
+    return replace(item, verdict=verdict, rtol=rtol, atol=atol, asked=True, far=beyond, reason=reason)
 
 
 def _leaf(item: JsonObject) -> OutputComparison:
@@ -100,6 +100,7 @@ def _saved(item: JsonObject) -> OutputComparison:
         inf=_int(item.get("inf")),
         reference_inf=_int(item.get("reference_inf")),
         nan_differs=item.get("nan_differs") is True,
+        judged=str(item["judged"]) if item.get("judged") else None,
         numel=_int(item.get("numel")),
         far=_int(item.get("far")),
         rtol=number(item.get("rtol")),

@@ -157,9 +157,10 @@ class OutputComparison:
     says why); where the two cannot be held against each other ``missing``, ``extra``, ``structure``, ``type``,
     ``shape`` or ``dtype``. Errors are the largest difference from a float64 run of the reference, in eps of the dtype:
     ``error`` of the package, ``reference_error`` of the reference, ``noise`` of float64 runs with the rounding of this
-    program, and ``allowed`` what rounding explains; None where there was no such run. ``nan_differs`` is True where NaN
-    or Inf stand at other places. ``rtol`` and ``atol`` are the tolerance (``asked``: the user's), ``far`` counts the
-    elements beyond it; ``needed`` holds pairs of rtol and the smallest atol with which all elements agree.
+    program, and ``allowed`` what rounding explains; None where there was no such run. ``judged`` is the verdict of that
+    run, whatever the tolerance. ``nan_differs`` is True where NaN or Inf stand at other places. ``rtol`` and ``atol``
+    are the tolerance (``asked``: the user's), ``far`` counts the elements beyond it; ``needed`` holds pairs of rtol and
+    the smallest atol with which all elements agree.
     """
 
     path: str
@@ -179,6 +180,7 @@ class OutputComparison:
     inf: int = 0
     reference_inf: int = 0
     nan_differs: bool = False
+    judged: str | None = None
     numel: int = 0
     far: int = 0
     rtol: float | None = None

@@ -53,6 +53,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         "against the exported program",
         calls=1,
         reference=case.options.reference,
+        measure=case.options.measure,
         rtol=_spelt(case.options.tolerances.rtol),
         atol=_spelt(case.options.tolerances.atol),
     )
@@ -77,7 +78,12 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         ]
     if result.get("error"):
         return [_raises(str(result["error"])[:300], outcome)]
-    return [*_numbers(case, outcome), *_mutations(result, outcome), *_aliases(result, outcome)]
+    return [
+        *_numbers(case, outcome),
+        *_mutations(result, outcome),
+        *_aliases(result, outcome),
+        *_unused(result, outcome),
+    ]
 
 
 def _raises(error: str, outcome: Outcome) -> Evidence:
@@ -157,6 +163,15 @@ def _aliases(result: JsonObject, outcome: Outcome) -> list[Evidence]:
             )
         )
     return found
+
+
+def _unused(result: JsonObject, outcome: Outcome) -> list[Evidence]:
+    named = _names(result.get("unused_tolerances"))
+    if not named:
+        return []
+    there = tuple(str(item.get("path")) for item in objects(result.get("outputs")))
+    observed, expected = f"a tolerance for {', '.join(named)}", f"one of {', '.join(there)}"
+    return [evidence(CODE, "tolerance", Severity.WARN, outcome, observed=observed, expected=expected)]
 
 
 def _names(value: JsonValue) -> tuple[str, ...]:

@@ -133,6 +133,7 @@ _COMPARISON = _record(
         "inf": _COUNT,
         "reference_inf": _COUNT,
         "nan_differs": _FLAG,
+        "judged": _TEXT_OR_NULL,
         "numel": _COUNT,
         "far": _COUNT,
         "rtol": _MEASURE,

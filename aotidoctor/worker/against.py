@@ -46,16 +46,16 @@ def compare_outputs(ours: Any, theirs: Any, tolerances: Tolerances) -> dict[str,
 
 
 def settle(facts: dict[str, Any]) -> None:
-    """Give each leaf its ``verdict`` where the float64 run gave none, and the whole its ``agrees``."""
+    """Give each leaf its ``verdict``, from what the float64 run ``judged``, and the whole its ``agrees``."""
     for leaf in facts["outputs"]:
         if leaf["agrees"]:
             leaf["verdict"] = "agrees"
         elif leaf["what"] not in ("values", "nan"):
             leaf["verdict"] = leaf["what"]
-        elif leaf.get("verdict") in (None, "unknown") and leaf["loosely"] and not leaf["asked"]:
+        elif leaf.get("judged") in (None, "unknown") and leaf["loosely"] and not leaf["asked"]:
             leaf["verdict"] = "agrees"
         else:
-            leaf.setdefault("verdict", "unknown")
+            leaf["verdict"] = leaf.get("judged") or "unknown"
         leaf["agrees"] = leaf["verdict"] in ("agrees", "both-within", "reference-imprecise")
     facts["agrees"] = facts["same_structure"] and all(leaf["agrees"] for leaf in facts["outputs"])
 

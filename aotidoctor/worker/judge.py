@@ -21,7 +21,7 @@ NOISES = 3
 
 
 def judge(reference: Reference, call: Call, results: tuple[Any, Any], leaves: list[dict[str, Any]]) -> dict[str, Any]:
-    """Add a verdict to each leaf that differs in its values; what was run for it. Never raises."""
+    """Add the verdict to each of ``leaves``; returns what was run for it. Never raises."""
     try:
         exact, kept, moved = _runs(reference, call)
     except NoDoubleRunError as error:
@@ -30,11 +30,9 @@ def judge(reference: Reference, call: Call, results: tuple[Any, Any], leaves: li
         return _no_judge(leaves, f"{type(error).__name__}: {error}"[:300])
     sides = [dict(walk(result, "result")) for result in (*results, exact, *moved)]
     for leaf in leaves:
-        if leaf["agrees"] or leaf["what"] not in ("values", "nan"):
-            continue
         path = leaf["path"]
         if path not in sides[2]:
-            leaf.update(verdict="unknown", reason="the float64 run has no such output")
+            leaf.update(judged="unknown", reason="the float64 run has no such output")
             continue
         ours, theirs, best, *noisy = (side[path] for side in sides if path in side)
         leaf.update(judge_leaf(ours, theirs, best, noisy))
@@ -43,8 +41,8 @@ def judge(reference: Reference, call: Call, results: tuple[Any, Any], leaves: li
 
 def _no_judge(leaves: list[dict[str, Any]], problem: str) -> dict[str, Any]:
     for leaf in leaves:
-        if not leaf["agrees"] and leaf["what"] in ("values", "nan"):
-            leaf.update(verdict="unknown", reason=f"there is no float64 run: {problem}")
+        if not leaf["agrees"]:
+            leaf.update(judged="unknown", reason=f"there is no float64 run: {problem}")
     return {"problem": problem}
 
 

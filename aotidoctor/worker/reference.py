@@ -65,39 +65,49 @@ def check_reference(
     if saved is not None:
         facts["mutation"] = compare_mutation(before, call, saved)
         facts["alias"] = compare_aliases(ours, call, theirs, saved)
-    problem = _why_unjudged(facts, again, result)
+    leaves = _to_judge(facts, measure=bool(payload.get("measure")))
+    problem = _why_unjudged(leaves, again, result)
     if problem is None and again is not None:
+        _announced(facts, channel)
         # A copy first: an output may be one of the buffers.
         results = (ours, rebuild(theirs, "result", _copied))
         _restore(state)
-        facts["float64"] = _judged(facts, reference, again, results, channel)
+        facts["float64"] = _judge(reference, again, results, leaves)
     elif problem:
         facts["float64"] = {"problem": problem}
     settle(facts)
     return result | {"reference": facts, "reference_outputs": seen["outputs"]}
 
 
-def _why_unjudged(facts: dict[str, Any], again: Call | None, weights: dict[str, Any]) -> str | None:
-    """Why the float64 run is not asked; empty where there is nothing to ask it."""
-    if all(leaf["agrees"] or leaf["what"] not in ("values", "nan") for leaf in facts["outputs"]):
+def _why_unjudged(leaves: list[dict[str, Any]], again: Call | None, weights: dict[str, Any]) -> str | None:
+    """Why the float64 run is not asked about ``leaves``; empty where there is nothing to ask it."""
+    if not leaves:
         return ""
     if any(item.get("equal") is False for item in weights.get("weights", [])):
         return "not asked: other weights explain the difference"
     return "the inputs are too big to be copied" if again is None else None
 
 
-def _judged(
-    facts: dict[str, Any], reference: Reference, again: Call, results: tuple[Any, Any], channel: Channel
-) -> dict[str, Any]:
-    """What the float64 run says of the outputs that differ."""
+def _to_judge(facts: dict[str, Any], *, measure: bool) -> list[dict[str, Any]]:
+    """Leaves whose values can be judged, if one of them differs (or, to ``measure``, has other bits)."""
+    leaves = [leaf for leaf in facts["outputs"] if leaf["what"] in (None, "values", "nan") and "needed" in leaf]
+    differs = any(not leaf["agrees"] or (measure and leaf["max_abs_diff"] != 0.0) for leaf in leaves)
+    return leaves if differs else []
+
+
+def _judge(reference: Reference, call: Call, results: tuple[Any, Any], leaves: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the float64 run says of ``leaves``."""
     from aotidoctor.worker.judge import judge
 
-    # It may be too slow or too big: what is known goes first.
+    return judge(reference, call, results, leaves)
+
+
+def _announced(facts: dict[str, Any], channel: Channel) -> None:
+    """The float64 run may be too slow or too big: what is known goes first."""
     settled = {**copy.deepcopy(facts), "float64": {"problem": "it did not come to its end"}}
     settle(settled)
     channel.put(reference=settled)
     channel.enter("float64")
-    return judge(reference, again, results, facts["outputs"])
 
 
 def _tolerances(payload: dict[str, Any]) -> Tolerances:

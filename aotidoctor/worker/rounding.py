@@ -50,18 +50,18 @@ class Error:
 
 
 def judge_leaf(ours: Any, theirs: Any, exact: Any, moved: list[Any]) -> dict[str, Any]:
-    """``verdict`` and its numbers for one output; ``moved`` are the results of the float64 runs with noise.
+    """``judged`` (the verdict) and its numbers for one output; ``moved`` are the results of float64 runs with noise.
 
     ``error``, ``reference_error``, ``noise`` in eps (None for integers), the same with ``typical_``; ``reason`` for
     ``unknown``.
     """
     if exact.shape != theirs.shape:
-        return {"verdict": UNKNOWN, "reason": f"the float64 run gives shape {tuple(exact.shape)}"}
+        return {"judged": UNKNOWN, "reason": f"the float64 run gives shape {tuple(exact.shape)}"}
     ours, theirs, exact, moved = _plain(ours), _plain(theirs), _plain(exact), [_plain(one) for one in moved]
     if not theirs.dtype.is_floating_point:
         return _judge_whole(ours, theirs, exact, moved)
     if exact.dtype != torch.float64:
-        return {"verdict": UNKNOWN, "reason": "the float64 run gives no floating values"}
+        return {"judged": UNKNOWN, "reason": "the float64 run gives no floating values"}
     usable = [one for one in moved if one.shape == exact.shape]
     fragile = torch.zeros(exact.shape, dtype=torch.bool)
     for one in usable:
@@ -83,7 +83,7 @@ def judge_leaf(ours: Any, theirs: Any, exact: Any, moved: list[Any]) -> dict[str
     allowed = allowed_of(noise, theirs.dtype)
     verdict = verdict_of(package, reference, allowed)
     reason = "both are further from float64 than rounding explains" if verdict == UNKNOWN else None
-    return {"verdict": verdict, "reason": reason, "allowed": allowed.largest, **numbers}
+    return {"judged": verdict, "reason": reason, "allowed": allowed.largest, **numbers}
 
 
 def unit_of(exact: Any, dtype: Any) -> Any:
@@ -133,10 +133,10 @@ def _judge_whole(ours: Any, theirs: Any, exact: Any, moved: list[Any]) -> dict[s
     if not numbers["firm"]:
         verdict = BOTH_WITHIN
     elif off and their_off:
-        return {"verdict": UNKNOWN, "reason": "neither has the values of the float64 run", **numbers}
+        return {"judged": UNKNOWN, "reason": "neither has the values of the float64 run", **numbers}
     else:
         verdict = PACKAGE_WRONG if off else REFERENCE_IMPRECISE
-    return {"verdict": verdict, "reason": None, **numbers}
+    return {"judged": verdict, "reason": None, **numbers}
 
 
 def _error(values: Any, exact: Any, held: Any, unit: Any, fragile: Any) -> Error:

@@ -1,0 +1,114 @@
+"""``aotidoctor compare``: the package against what it was made from, output by output."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from aotidoctor.cli import options as opt
+from aotidoctor.cli.execute import execute
+from aotidoctor.cli.run import argv
+from aotidoctor.cli.show import FailOn, make_show
+from aotidoctor.model.case import Options
+
+Package = Annotated[str | None, typer.Argument(metavar="[PACKAGE]", help="The .pt2 file; not with --from.")]
+From = Annotated[
+    str | None,
+    typer.Option("--from", metavar="REPORT", help="Judge a saved JSON report anew; runs nothing."),
+]
+
+
+def compare(
+    package: Package = None,
+    inputs: opt.Inputs = None,
+    *,
+    from_: From = None,
+    reference: opt.Reference = None,
+    rtol: opt.Rtol = None,
+    atol: opt.Atol = None,
+    generate: opt.Generate = False,
+    model_name: opt.ModelName = None,
+    device: opt.Device = None,
+    setup: opt.Setup = None,
+    custom_op_library: opt.CustomOpLibrary = None,
+    trust_pickle: opt.TrustPickle = False,
+    seed: opt.Seed = 0,
+    timeout: opt.Timeout = 60.0,
+    budget: opt.Budget = None,
+    threads: opt.Threads = None,
+    memory_limit: opt.MemoryLimit = None,
+    format_: opt.FormatOption = None,
+    json: opt.Json = False,
+    report: opt.ReportTo = None,
+    output_dir: opt.OutputDir = None,
+    quiet: opt.Quiet = False,
+    verbose: opt.Verbose = 0,
+    fail_on: opt.FailOnOption = FailOn.ERROR,
+    redact: opt.Redact = True,
+) -> None:
+    """Compare outputs, weights and side effects with the reference.
+
+    Outputs that differ are held against a float64 run of the reference: what rounding explains is no problem (exit 0;
+    beyond --rtol/--atol a warning). A JSON report keeps enough to judge again with --from and other tolerances: exact
+    for an rtol of 0 or a power of ten from 1e-8 to 1, on the strict side between.
+    """
+    show = make_show(
+        format_=format_,
+        json=json,
+        report=report,
+        output_dir=output_dir,
+        quiet=quiet,
+        verbose=verbose,
+        fail_on=fail_on,
+        redact=redact,
+        protected=(package, inputs, reference, setup, from_, *(custom_op_library or ())),
+    )
+    opt.one_source(inputs, generate=generate)
+    wanted = Options(
+        model_name=model_name,
+        device=device,
+        setup=setup,
+        custom_op_libraries=tuple(custom_op_library or ()),
+        reference=reference,
+        tolerances=opt.tolerances(rtol, atol),
+        measure=True,
+        generate=generate,
+        seed=seed,
+        timeout=timeout,
+        budget=budget,
+        threads=threads,
+        trust_pickle=trust_pickle,
+        memory_limit=memory_limit,
+    )
+    _one_question(package, from_, reference, has_inputs=inputs is not None or generate)
+    # `--help` does not need the stages.
+    if from_ is not None:
+        from aotidoctor import rejudgement  # noqa: PLC0415
+
+        execute("compare", from_, show, lambda _: rejudgement.judge_report(from_, wanted, argv=argv()))
+    from aotidoctor import pipeline  # noqa: PLC0415
+
+    execute(
+        "compare",
+        package or "",
+        show,
+        lambda on_event: pipeline.diagnose(
+            package or "", inputs, wanted, command="compare", argv=argv(), environ=os.environ, on_event=on_event
+        ),
+    )
+
+
+def _one_question(package: str | None, saved: str | None, reference: str | None, *, has_inputs: bool) -> None:
+    """Either a package with inputs and reference, or a saved report."""
+    if saved is not None:
+        if package is not None or reference is not None or has_inputs:
+            raise typer.BadParameter("it takes a report only: nothing is run", param_hint="--from")
+        return
+    if package is None:
+        raise typer.BadParameter("missing; or --from REPORT", param_hint="PACKAGE")
+    if reference is None:
+        raise typer.BadParameter("missing: what to compare with", param_hint="--reference")
+    if not has_inputs:
+        raise typer.BadParameter("missing: --inputs or --generate", param_hint="--inputs")
