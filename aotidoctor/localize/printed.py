@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from aotidoctor.model.contract import KernelCall
+from aotidoctor.model.contract import KernelBody, KernelCall, Parameter
 from aotidoctor.model.localization import BufferValues, KernelValues
 from aotidoctor.model.run import JsonObject, JsonValue
 
@@ -37,6 +37,21 @@ class _Call:
     marks: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class _Book:
+    """Who wrote what so far: by buffer, and by what a buffer then held. ``shown`` are all buffers met."""
+
+    written: dict[str, int] = field(default_factory=dict)
+    contents: dict[str, int] = field(default_factory=dict)
+    shown: set[str] = field(default_factory=set)
+
+    def note(self, call: _Call, at: int, outs: Sequence[str]) -> None:
+        """After call ``at``, which wrote ``outs``."""
+        self.written |= dict.fromkeys(outs, at)
+        self.contents |= {call.marks[name][1]: at for name in outs if name in call.marks}
+        self.shown |= set(call.marks)
+
+
 def launches(text: str) -> tuple[tuple[str, bool], ...]:
     """Level 3: kernels in the order in which they were launched, and whether each returned."""
     found: list[tuple[str, bool]] = []
@@ -48,7 +63,9 @@ def launches(text: str) -> tuple[tuple[str, bool], ...]:
     return tuple(found)
 
 
-def read_printed(text: str, order: Sequence[KernelCall] = ()) -> tuple[KernelValues, ...]:
+def read_printed(
+    text: str, order: Sequence[KernelCall] = (), bodies: Sequence[KernelBody] = ()
+) -> tuple[KernelValues, ...]:
     """Level 2: all calls of ``order`` (the package's), with what was printed; without it those that printed something.
 
     What no call was seen writing is given to the last call of ``order`` before that had it as an argument.
@@ -61,10 +78,12 @@ def read_printed(text: str, order: Sequence[KernelCall] = ()) -> tuple[KernelVal
         end = headers[at + 1].start() if at + 1 < len(headers) else len(text)
         body = text[header.end() : end]
         _take(calls, header["when"], header["kernel"], _values(header["buffer"], body), body.strip())
-    return _described(calls, order)
+    return _described(calls, order, bodies)
 
 
-def read_saved(records: JsonValue, order: Sequence[KernelCall]) -> tuple[KernelValues, ...]:
+def read_saved(
+    records: JsonValue, order: Sequence[KernelCall], bodies: Sequence[KernelBody] = ()
+) -> tuple[KernelValues, ...]:
     """Level 1: the same from files. Of a kernel that is called more than once only the last call left any: left out."""
     once = [call for call in order if sum(other.name == call.name for other in order) == 1]
     found: dict[str, list[JsonObject]] = {}
@@ -77,7 +96,7 @@ def read_saved(records: JsonValue, order: Sequence[KernelCall]) -> tuple[KernelV
             for record in found.get(call.name, []):
                 if record.get("when") == when:
                     _take(calls, when, call.name, _saved(record), str(record.get("sha256")))
-    return _described(calls, order)
+    return _described(calls, order, bodies)
 
 
 def _take(calls: list[_Call], when: str, kernel: str, values: BufferValues, mark: str) -> None:
@@ -92,22 +111,23 @@ def _take(calls: list[_Call], when: str, kernel: str, values: BufferValues, mark
     last.marks[values.name] = (mark, first) if when == "before" else (first, mark)
 
 
-def _described(calls: Sequence[_Call], order: Sequence[KernelCall]) -> tuple[KernelValues, ...]:
+def _described(
+    calls: Sequence[_Call], order: Sequence[KernelCall], bodies: Sequence[KernelBody]
+) -> tuple[KernelValues, ...]:
     places = _places(calls, order)
-    written: dict[str, int] = {}
-    shown: set[str] = set()
+    book = _Book()
     made: dict[int, KernelValues] = {}
     for number, call in enumerate(calls):
         at = places[number]
-        known = shown | {name for earlier in order[:at] for name in _names(earlier)} if order else shown
-        buffers = tuple(_buffer(call, name, known, written) for name in call.marks)
-        kind = order[at].kind if at < len(order) else "extern"
-        made[at] = KernelValues(index=at, name=call.name, kind=kind, buffers=buffers)
+        static = order[at] if at < len(order) else None
+        known = book.shown | {name for earlier in order[:at] for name in _names(earlier)} if order else book.shown
+        parts = _parts(static, bodies)
+        buffers = tuple(one for name in call.marks for one in _buffers(call, name, parts.get(name), known, book))
+        made[at] = KernelValues(index=at, name=call.name, kind=static.kind if static else "extern", buffers=buffers)
         for read in buffers:
             if read.role == "in" and read.written_by is None and read.name.startswith("buf"):
-                _blame(made, order, at, read, written)
-        written |= {buffer.name: at for buffer in buffers if buffer.role == "out"}
-        shown |= set(call.marks)
+                _blame(made, order, at, read, book)
+        book.note(call, at, [buffer.name for buffer in buffers if buffer.role == "out"])
     # As many as the package has calls, so that a call is found under its number.
     for at, static in enumerate(order):
         made.setdefault(at, KernelValues(index=at, name=static.name, kind=static.kind))
@@ -126,17 +146,38 @@ def _places(calls: Sequence[_Call], order: Sequence[KernelCall]) -> list[int]:
     return places
 
 
-def _buffer(call: _Call, name: str, known: set[str], written: Mapping[str, int]) -> BufferValues:
-    """An output is what the launch changed, or what nobody before it has had to do with."""
-    values = call.after.get(name) or call.before[name]
+def _parts(call: KernelCall | None, bodies: Sequence[KernelBody]) -> dict[str, Parameter]:
+    """Which parameter of a generated kernel each buffer is; empty where its source does not tell."""
+    body = next((body for body in bodies if call is not None and body.name == call.name), None)
+    if call is None or body is None or len(body.parameters) != len(call.arguments):
+        return {}
+    return dict(zip(call.arguments, body.parameters, strict=True))
+
+
+def _buffers(call: _Call, name: str, part: Parameter | None, known: set[str], book: _Book) -> tuple[BufferValues, ...]:
+    """What the launch read and wrote of one buffer: by the kernel's signature, else by what changed.
+
+    Without a signature an output is what the launch changed, or what nobody before it has had to do with.
+    """
     before, after = call.marks[name]
-    changed = bool(before and after) and before != after
-    out = changed or (not name.startswith("arg") and name not in known)
-    return replace(values, role="out" if out else "in", written_by=None if out else written.get(name))
+    values = call.after.get(name) or call.before[name]
+    if part is None:
+        changed = bool(before and after) and before != after
+        out, read = changed or (not name.startswith("arg") and name not in known), False
+    else:
+        out, read = not part.const, part.name.startswith("in_out")
+    if not out:
+        return (replace(values, role="in", written_by=book.written.get(name)),)
+    written = replace(values, role="out")
+    if not read or name not in call.before:
+        return (written,)
+    # Its memory may have had another name: then its content tells who wrote it.
+    writer = book.written.get(name, book.contents.get(before))
+    return (replace(call.before[name], role="in", written_by=writer), written)
 
 
 def _blame(
-    made: dict[int, KernelValues], order: Sequence[KernelCall], at: int, read: BufferValues, written: dict[str, int]
+    made: dict[int, KernelValues], order: Sequence[KernelCall], at: int, read: BufferValues, book: _Book
 ) -> None:
     """Give what a call read, and no call was seen writing, to the last one before it that had it as an argument."""
     writer = next((n for n in range(min(at, len(order)) - 1, -1, -1) if read.name in _names(order[n])), None)
@@ -144,7 +185,7 @@ def _blame(
         return
     call = made.get(writer) or KernelValues(index=writer, name=order[writer].name, kind=order[writer].kind)
     made[writer] = replace(call, buffers=(*call.buffers, replace(read, role="out")))
-    written[read.name] = writer
+    book.written[read.name] = writer
     buffers = tuple(replace(b, written_by=writer) if b is read else b for b in made[at].buffers)
     made[at] = replace(made[at], buffers=buffers)
 

@@ -19,6 +19,7 @@ When it is wrong
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -26,13 +27,14 @@ from aotidoctor.localize.kernel_values import Watched
 from aotidoctor.localize.printed import read_printed, read_saved
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.localization import BufferValues, KernelValues
 from aotidoctor.model.run import JsonValue, Outcome, Request
 from aotidoctor.probes.kernel_values import WRONG, read_values
 from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 from aotidoctor.probes.recompiled import compile_request
-from aotidoctor.probes.results import objects, outputs, same_outputs
+from aotidoctor.probes.results import Value, outputs, same_outputs
 
 CODE, NAME = "AD-RUN-016", "printed_values"
 FOLLOWED = ("nan", "inf", "propagated", "diverges", "agrees", "clean")
@@ -106,20 +108,37 @@ def _alike(history: History, outcome: Outcome) -> bool:
 
 
 def _watched(case: Case, outcome: Outcome) -> Watched:
-    order = case.contract.kernels if case.contract is not None else ()
-    text = outcome.result.get("printed")
-    if isinstance(text, str):
-        return Watched(calls=read_printed(text, order))
-    saved = outcome.result.get("saved")
-    return Watched(calls=read_saved(saved, order), written_by=_writers(case, outcome), compared=True)
+    order, bodies = (case.contract.kernels, case.contract.bodies) if case.contract is not None else ((), ())
+    text, saved = outcome.result.get("printed"), outcome.result.get("saved")
+    printed = isinstance(text, str)
+    calls = read_printed(str(text), order, bodies) if printed else read_saved(saved, order, bodies)
+    return Watched(calls=calls, written_by=_writers(calls, outcome), compared=not printed)
 
 
-def _writers(case: Case, outcome: Outcome) -> tuple[tuple[str, int | None], ...]:
-    """Which call wrote each output: the last one that left the same bits in a buffer."""
-    names = [call.name for call in case.contract.kernels] if case.contract is not None else []
-    after = [item for item in objects(outcome.result.get("saved")) if item.get("when") == "after"]
-    places = {item.get("sha256"): names.index(str(item["kernel"])) for item in after if item.get("kernel") in names}
-    return tuple((value.path, places.get(value.digest)) for value in outputs(outcome, 0))
+def _writers(calls: Sequence[KernelValues], outcome: Outcome) -> tuple[tuple[str, int | None], ...]:
+    """Which call wrote each output: the last one with a result of the same size and the same statistics."""
+    return tuple((value.path, _writer(calls, value)) for value in outputs(outcome, 0))
+
+
+def _writer(calls: Sequence[KernelValues], value: Value) -> int | None:
+    return next(
+        (
+            number
+            for number in range(len(calls) - 1, -1, -1)
+            if any(buffer.role == "out" and _may_be(buffer, value) for buffer in calls[number].buffers)
+        ),
+        None,
+    )
+
+
+def _may_be(buffer: BufferValues, value: Value) -> bool:
+    """The same tensor, perhaps of another shape. The printer rounds, and tells no bounds where there is NaN."""
+    if buffer.dtype != value.dtype or math.prod(buffer.shape) != math.prod(value.shape):
+        return False
+    if bool(buffer.nan) != bool(value.nan):
+        return False
+    pairs = [(buffer.low, value.low), (buffer.high, value.high)]
+    return all(a is None or b is None or math.isclose(a, b, rel_tol=1e-4, abs_tol=1e-30) for a, b in pairs)
 
 
 def _unavailable(outcome: Outcome, observed: str) -> Evidence:

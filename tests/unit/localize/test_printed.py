@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aotidoctor.localize.printed import launches, read_printed, read_saved
-from aotidoctor.model.contract import KernelCall
+from aotidoctor.model.contract import KernelBody, KernelCall, Parameter
 
 RECORDED = Path(__file__).parents[2] / "data" / "printer"
 NUMERIC = (
@@ -88,6 +88,32 @@ def test_the_same_text_in_a_buffer_that_a_custom_operator_wrote_is_an_input():
     custom, kernel = read_printed(text, order)
     assert (custom.name, buffers(custom, "out")["buf0"].nan) == ("zoo::custom", 1)
     assert buffers(kernel, "in")["buf0"].written_by == 0
+
+
+def test_a_kernel_that_works_in_place_reads_what_another_call_wrote_under_another_name():
+    """``buf1`` is the memory of ``buf0``: NaN came in, the kernel did not make it."""
+    dirty = {"low": "nan", "high": "nan", "mean": "nan"}
+    order = (
+        KernelCall(name="aoti_torch_cpu_mm_out", kind="extern", arguments=("buf0", "arg0_1")),
+        KernelCall(name="relu", kind="cpp", arguments=("buf1",)),
+    )
+    in_place = KernelBody(
+        name="relu",
+        kind="cpp",
+        member="k.cpp",
+        line=1,
+        lines=2,
+        parameters=(Parameter(name="in_out_ptr0", type="float", pointer=True, const=False),),
+    )
+    text = (
+        block("before_launch - aoti_torch_cpu_mm_out - buf0")
+        + block("after_launch - aoti_torch_cpu_mm_out - buf0", **dirty)
+        + block("before_launch - relu - buf1", **dirty)
+        + block("after_launch - relu - buf1", **{**dirty, "mean": "-nan"})
+    )
+    _, relu = read_printed(text, order, (in_place,))
+    assert (buffers(relu, "in")["buf1"].nan, buffers(relu, "in")["buf1"].written_by) == (1, 0)
+    assert buffers(relu, "out")["buf1"].nan == 1
 
 
 def test_infinite_bounds_are_no_numbers():

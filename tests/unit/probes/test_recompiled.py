@@ -165,9 +165,8 @@ def test_values_that_were_followed_are_not_printed(kind):
 
 
 def test_values_of_a_package_that_does_something_else_tell_nothing():
-    text = (
-        "[  before_launch - k - buf0  ]:\nMin value: 1\nMax value: 1\n[  after_launch - k - buf0  ]:\nMin value: nan\n"
-    )
+    held = "Dtype: float32\nSize: [2]\nMin value: {0}\nMax value: {0}\n"
+    text = f"[  before_launch - k - buf0  ]:\n{held.format(1)}[  after_launch - k - buf0  ]:\n{held.format('nan')}"
     plain = outcome(outputs=[[{"nan": 3}]])
     same = outcome("printed_values", outputs=[[{"nan": 3, "digest": "else"}]], result={"printed": text})
     other = outcome("printed_values", outputs=[[{"nan": 2, "digest": "else"}]], result={"printed": text})
@@ -184,10 +183,11 @@ def test_saved_values_show_the_call_that_diverges():
     from aotidoctor.model.contract import KernelCall
 
     contract = replace(made.contract, kernels=(KernelCall(name=kernel, kind="cpp", arguments=("arg0_1", "buf0")),))
+    held = {"kernel": kernel, "buffer": "buf0", "dtype": "float32", "shape": [1, 2]}
     near = {"matches": "exp", "target": "aten.exp", "error": 0.1, "agrees": False}
     records = [
-        {"when": "before", "kernel": kernel, "buffer": "buf0", "sha256": "garbage"},
-        {"when": "after", "kernel": kernel, "buffer": "buf0", "sha256": "wrong", "near": near},
+        {**held, "when": "before", "sha256": "garbage"},
+        {**held, "when": "after", "sha256": "wrong", "near": near},
     ]
     ran = outcome("printed_values", outputs=[[{"digest": "wrong"}]], result={"saved": records})
     found = printed_values.read(replace(made, contract=contract), history(plain_run=PLAIN), ran)[0]

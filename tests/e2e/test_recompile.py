@@ -1,0 +1,127 @@
+"""Compile the exported program again: a package of another compiler, a compiler that is wrong, values from the printer."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from foundry.cases import Case, Kit, called, given
+from foundry.place import cache_dir
+
+from aotidoctor.model.run import Request
+from aotidoctor.runner import Runner
+
+pytestmark = pytest.mark.torch
+
+SECONDS = 590
+# The operator itself stays as it is: only what the compiler makes of it is wrong.
+WRONG_LOWERING = """
+import torch
+from torch._inductor import lowering
+
+erf = torch.ops.aten.erf.default
+right = lowering.lowerings[erf]
+lowering.lowerings[erf] = lambda x: lowering.lowerings[torch.ops.aten.mul.Tensor](right(x), 1.02)
+"""
+WRONG_DECOMPOSITION = """
+import torch
+from torch._inductor import decomposition
+
+def wrong(x, approximate="none"):
+    return x * torch.sigmoid(1.702 * x)
+
+decomposition.decompositions[torch.ops.aten.gelu.default] = wrong
+decomposition.fast_random_decomps.cache_clear()
+"""
+
+
+GELU = called("gelu", "wronggelu", options=("--reference", "{exported:wronggelu}"))
+
+
+@pytest.fixture
+def home() -> Path:
+    """A cache that outlives the tests: precompiled headers take half a minute. What a search answered does not."""
+    where = cache_dir() / "xdg"
+    shutil.rmtree(where / "aotidoctor" / "bisect", ignore_errors=True)
+    return where
+
+
+def examine(case: Case, kit: Kit, where: Path, home: Path, *options: str) -> dict:
+    """The report of ``aotidoctor run``."""
+    call = case.make(kit, where)
+    command = [sys.executable, "-m", "aotidoctor", "run", *call.arguments(), "--format", "json", *options]
+    environment = {**os.environ, **call.env, "XDG_CACHE_HOME": str(home)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment, check=False)
+    return json.loads(done.stdout)
+
+
+def found(report: dict, code: str) -> dict:
+    items = [item for item in report["findings"] if item["code"] == code]
+    assert items, report["not_checked"]
+    return items[-1]
+
+
+def test_the_compiler_of_this_host_is_right(packages: Kit, case_dir: Path, home: Path) -> None:
+    report = examine(GELU, packages, case_dir, home)
+    item = found(report, "AD-RUN-017")
+    assert (item["kind"], item["facts"]["same_sources"]) == ("agrees", False), item
+    assert item["facts"]["first_difference"]
+    assert report["diagnoses"][0]["cause"] == "numeric-difference"
+    assert not any(one["code"] == "AD-RUN-018" for one in report["findings"])
+    again = examine(GELU, packages, case_dir, home)
+    assert [run["id"] for run in again["runs"] if run["probe"] == "recompiled"] != []
+    assert len([run for run in again["runs"] if run["probe"] == "recompiled"]) == 1  # kept: called, not compiled
+
+
+def test_the_lowering_that_is_wrong_here(packages: Kit, case_dir: Path, home: Path) -> None:
+    setup = case_dir / "wrong_lowering.py"
+    setup.write_text(WRONG_LOWERING)
+    report = examine(GELU, packages, case_dir, home, "--setup", str(setup), "--budget", "500s")
+    assert found(report, "AD-RUN-017")["kind"] == "differs"
+    item = found(report, "AD-RUN-018")
+    assert (item["kind"], item["subject"]) == ("found", "aten.erf.default"), item
+    assert item["facts"]["subsystem"] == "lowerings"
+    first = report["diagnoses"][0]
+    told = (first["cause"], first["subject"], first["status"])
+    assert told == ("codegen-bug", "aten.erf.default", "confirmed"), report["diagnoses"]
+
+
+def test_values_from_the_printer(packages: Kit, case_dir: Path, home: Path) -> None:
+    case = given("printed", "numeric", lambda x, h: (-x, h), options=("--reference", "{exported:numeric}"))
+    report = examine(case, packages, case_dir, home, "--skip-rungs", "kernel_values")
+    item = found(report, "AD-RUN-016")
+    assert (item["kind"], item["facts"]["kernel"]) == ("nan", "cpp_fused_add_log_0"), item
+    assert (item["facts"]["nan"], item["facts"]["method"]) == (64, "value printer")
+
+
+def test_a_decomposition_is_turned_off(packages: Kit, case_dir: Path, home: Path) -> None:
+    setup, target = case_dir / "wrong_decomposition.py", case_dir / "made.pt2"
+    setup.write_text(WRONG_DECOMPOSITION)
+    folder = packages.package("wronggelu").parent
+    switch = {"backend": "aot_eager_decomp_partition", "subsystem": "decomposition", "max": -1}
+    compile_ = {
+        "reference": str(folder / "exported.pt2"),
+        "target": str(target),
+        "cache": str(home / "aotidoctor" / "compiler"),
+        "bisect": switch,
+        "setup": str(setup),
+    }
+    call = {
+        "package": str(target),
+        "kind": "aoti-package",
+        "inputs": {"path": str(folder / "sample.pt"), "format": "pt", "form": "args"},
+        "reference": str(folder / "exported.pt2"),
+        "calls": 1,
+    }
+    with Runner(environ=os.environ) as runner:
+        made = runner.run(Request(probe="test", job="recompile", payload=compile_, timeout=SECONDS))
+        assert made.error is None, made.error
+        names = [step["name"] for step in made.result["switchable"]["decomposition"]]
+        assert any("aten.gelu" in name for name in names)
+        ran = runner.run(Request(probe="test", job="run", payload=call))
+    assert ran.result["reference"]["agrees"] is True
