@@ -1,0 +1,194 @@
+"""A model as Triton Inference Server would serve it: its config, its directory, its packages, and a release.
+
+What the text of config.pbtxt says is in ``model.serving_config``; ``Settled`` is what the server makes of it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from aotidoctor.model.artifact import Artifact, ModelEntry
+from aotidoctor.model.contract import Contract
+from aotidoctor.model.evidence import FactValue
+from aotidoctor.model.host import Host
+from aotidoctor.model.serving_config import ModelConfig, Position
+
+PLATFORM = "torch_aoti"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A release of Triton: ``name`` like ``26.05``, ``server`` like ``2.69`` (None when not known).
+
+    ``known`` is False for one that is newer than everything the rules were made from.
+    """
+
+    name: str
+    server: str | None = None
+    known: bool = True
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Year and month; orders releases."""
+        year, _, month = self.name.partition(".")
+        return int(year), int(month)
+
+    def since(self, name: str) -> bool:
+        """Whether this is release ``name`` or a later one."""
+        return self.key >= Release(name=name).key
+
+    def before(self, name: str) -> bool:
+        """Whether this is older than release ``name``."""
+        return not self.since(name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """What the server makes of the config before the backend sees it.
+
+    ``platform_from`` and ``filename_from`` tell where the value comes from: ``config``, ``detected`` (from the files of
+    the first version directory), ``core`` (its default for the backend) or ``backend`` (the backend's own default).
+    ``kinds`` are the kinds of the instance groups after ``KIND_AUTO`` is resolved on this host, one per group (one
+    where no group is written). ``policy`` is ``latest:1``, ``all`` or ``specific:1,3``.
+    """
+
+    backend: str
+    platform: str
+    filename: str
+    platform_from: str = "config"
+    filename_from: str = "config"
+    kinds: tuple[str, ...] = ()
+    policy: str = "latest:1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedVersion:
+    """A version directory. ``served`` tells whether the version policy picks it.
+
+    ``files`` are the paths in it, relative. ``package`` is the path that the backend opens, whether it is there or not.
+    ``artifact`` is None where there is no such file, ``entry`` where the package has no model called ``model``,
+    ``contract`` where it could not be read: ``problem`` then says why.
+    """
+
+    number: int
+    directory: str
+    package: str
+    served: bool
+    files: tuple[str, ...] = ()
+    artifact: Artifact | None = None
+    entry: ModelEntry | None = None
+    contract: Contract | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedModel:
+    """Everything that a rule may see of one model.
+
+    ``name`` is that of the directory ``path``. ``config`` is None where the text is no config at all (``parse_problem``
+    says why, at ``parse_at``); a model without config.pbtxt has an empty one and ``config_path`` None.
+    ``ignored`` are entries of the directory that look like versions and are not. ``siblings`` are the configs of the
+    other models of the repository, by name.
+    """
+
+    name: str
+    path: str
+    release: Release
+    host: Host
+    text: str = ""
+    config_path: str | None = None
+    config: ModelConfig | None = None
+    parse_problem: str | None = None
+    parse_at: Position | None = None
+    settled: Settled | None = None
+    versions: tuple[ServedVersion, ...] = ()
+    ignored: tuple[str, ...] = ()
+    siblings: Mapping[str, ModelConfig] = field(default_factory=dict)
+
+    @property
+    def served(self) -> tuple[ServedVersion, ...]:
+        """The versions that the server would load."""
+        return tuple(version for version in self.versions if version.served)
+
+    @property
+    def contracts(self) -> tuple[tuple[ServedVersion, Contract], ...]:
+        """The served versions whose contract could be read, with it."""
+        return tuple((item, item.contract) for item in self.served if item.contract is not None)
+
+    @property
+    def is_aoti(self) -> bool:
+        """Whether the server takes it to the AOTInductor loader."""
+        return self.settled is not None and self.settled.platform == PLATFORM
+
+
+class Consequence(enum.Enum):
+    """What happens if nothing is done; each value is the letter of the rule list."""
+
+    FAILS_TO_LOAD = "F"
+    REQUESTS_FAIL = "E"
+    SILENTLY_WRONG = "S"
+    WASTE = "W"
+    NOTE = "I"
+
+
+class Needs(enum.Enum):
+    """What a rule needs of a model before it is asked; each includes those above it."""
+
+    NOTHING = "nothing"
+    CONFIG = "config"
+    AOTI = "aoti"
+    PACKAGE = "package"
+    CONTRACT = "contract"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """What a rule has to say; the engine makes a finding of it.
+
+    ``message`` is the consequence in the chosen release, in words. ``subject`` is the thing in the model (a tensor, a
+    parameter), None for the model itself. ``at`` is the place in ``file``, which is config.pbtxt where None.
+    """
+
+    kind: str
+    consequence: Consequence
+    message: str
+    remedy: str
+    observed: str = ""
+    expected: str = ""
+    subject: str | None = None
+    at: Position | None = None
+    file: str | None = None
+    facts: Mapping[str, FactValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotJudged:
+    """A rule could not answer; ``reason`` says why."""
+
+    reason: str
+
+
+Check = Callable[[ServedModel], Sequence[Remark] | NotJudged]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One rule of the list. Its manual page is the docstring of ``check``.
+
+    ``worst`` is the worst consequence it may have. ``last_seen`` is the newest release whose behaviour was seen.
+    """
+
+    id: str
+    family: str
+    title: str
+    worst: Consequence
+    check: Check
+    needs: Needs = Needs.AOTI
+    last_seen: str = "26.05"
+
+    @property
+    def code(self) -> str:
+        """The code of its findings: ``TRITON-R27``."""
+        return f"TRITON-{self.id}"

@@ -1,0 +1,173 @@
+"""config.pbtxt as written: ``ConfigMessage`` is the text as a tree, each field with its place; ``ModelConfig`` holds
+the fields that rules ask for, by name and type. Nothing here applies a default of the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """A place in config.pbtxt; both count from 1."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given(Generic[T]):
+    """A value of the config and where it is written."""
+
+    value: T
+    at: Position
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigScalar:
+    """A value that is no message. ``quoted`` tells ``"TYPE_FP32"`` from ``TYPE_FP32``; ``text`` is without quotes."""
+
+    text: str
+    quoted: bool
+    at: Position
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigField:
+    """One field as written. Each element of ``dims: [ 1, 2 ]`` is a field of its own, at the element's place."""
+
+    name: str
+    value: ConfigScalar | ConfigMessage
+    at: Position
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigMessage:
+    """A message: its fields in the order of the text. ``at`` is the place of the name that opens it."""
+
+    fields: tuple[ConfigField, ...]
+    at: Position
+
+    def all(self, name: str) -> tuple[ConfigField, ...]:
+        """The fields called ``name``."""
+        return tuple(item for item in self.fields if item.name == name)
+
+    def first(self, name: str) -> ConfigField | None:
+        """The first field called ``name``, None where there is none."""
+        return next((item for item in self.fields if item.name == name), None)
+
+    def messages(self, name: str) -> tuple[ConfigMessage, ...]:
+        """The messages called ``name``."""
+        return tuple(item.value for item in self.all(name) if isinstance(item.value, ConfigMessage))
+
+    def message(self, name: str) -> ConfigMessage | None:
+        """The first message called ``name``, None where there is none."""
+        return next(iter(self.messages(name)), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorConfig:
+    """One ``input`` or ``output``. ``data_type`` is the enumerator (``TYPE_FP32``), also where a number is written.
+
+    ``dims`` and ``reshape`` leave out the batch dimension where ``max_batch_size`` is above 0; ``reshape`` is None
+    where there is none. ``optional`` and ``ragged`` are None where not written.
+    """
+
+    at: Position
+    name: Given[str] | None = None
+    data_type: Given[str] | None = None
+    dims: tuple[Given[int], ...] = ()
+    reshape: tuple[Given[int], ...] | None = None
+    optional: Given[bool] | None = None
+    ragged: Given[bool] | None = None
+    tree: ConfigMessage
+
+    @property
+    def shape(self) -> tuple[Given[int], ...]:
+        """What the backend sees: the reshape's dims where there is one (the server applies it), else ``dims``."""
+        return self.dims if self.reshape is None else self.reshape
+
+    @property
+    def label(self) -> str:
+        """The name, or ``(no name)``."""
+        return self.name.value if self.name is not None else "(no name)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceGroup:
+    """One ``instance_group``. ``kind`` is the enumerator; None where not written (the server reads ``KIND_AUTO``)."""
+
+    at: Position
+    name: str | None = None
+    kind: Given[str] | None = None
+    count: Given[int] | None = None
+    gpus: tuple[Given[int], ...] = ()
+    profile: tuple[Given[str], ...] = ()
+    tree: ConfigMessage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterConfig:
+    """One entry of ``parameters``; ``value`` is its ``string_value``, None where it has none."""
+
+    at: Position
+    key: Given[str]
+    value: Given[str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlConfig:
+    """A control tensor of ``sequence_batching``. ``kinds`` like ``CONTROL_SEQUENCE_START``."""
+
+    at: Position
+    name: Given[str] | None = None
+    kinds: tuple[str, ...] = ()
+    data_type: Given[str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateConfig:
+    """A state of ``sequence_batching``: the tensor that comes in and the one that goes out."""
+
+    at: Position
+    input_name: Given[str] | None = None
+    output_name: Given[str] | None = None
+    data_type: Given[str] | None = None
+    dims: tuple[Given[int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfig:
+    """config.pbtxt as written, before the server's defaults. What is not written is None or empty.
+
+    ``scheduling`` is the field of the scheduling choice: ``dynamic_batching``, ``sequence_batching`` or
+    ``ensemble_scheduling``. ``comments`` are the texts after ``#``, with their places.
+    """
+
+    tree: ConfigMessage
+    name: Given[str] | None = None
+    platform: Given[str] | None = None
+    backend: Given[str] | None = None
+    default_model_filename: Given[str] | None = None
+    max_batch_size: Given[int] | None = None
+    inputs: tuple[TensorConfig, ...] = ()
+    outputs: tuple[TensorConfig, ...] = ()
+    instance_groups: tuple[InstanceGroup, ...] = ()
+    parameters: tuple[ParameterConfig, ...] = ()
+    scheduling: ConfigField | None = None
+    controls: tuple[ControlConfig, ...] = ()
+    states: tuple[StateConfig, ...] = ()
+    batch_inputs: tuple[ConfigMessage, ...] = ()
+    batch_outputs: tuple[ConfigMessage, ...] = ()
+    warmups: tuple[ConfigMessage, ...] = ()
+    cc_model_filenames: Mapping[str, str] = field(default_factory=dict)
+    comments: tuple[Given[str], ...] = ()
+
+    @property
+    def batch_size(self) -> int:
+        """``max_batch_size``; 0 where not written."""
+        return 0 if self.max_batch_size is None else self.max_batch_size.value
