@@ -1,4 +1,4 @@
-"""The patients of ``aotidoctor demo``: one small model, broken in three instructive ways.
+"""The patients of ``aotidoctor demo``: one small model, broken in four instructive ways.
 
 The packages are built once in a child and kept in the user's cache folder under a name made from the recipe and the
 versions that went into it, so that the second demo starts at once.
@@ -55,6 +55,13 @@ PATIENTS = (
         package="model.pt2",
         inputs="int32_ids.pt",
         cause="input-dtype",
+    ),
+    Patient(
+        title="The needle",
+        story="One of the ids is beyond the table. PyTorch names a temporary of generated code.",
+        package="model.pt2",
+        inputs="bad_id.pt",
+        cause="index-out-of-range",
     ),
     Patient(
         title="The crash",

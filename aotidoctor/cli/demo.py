@@ -1,4 +1,4 @@
-"""``aotidoctor demo``: a small model, broken in three ways, each triaged live."""
+"""``aotidoctor demo``: a small model, broken in four ways, each triaged live."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Seen = tuple["Patient", Report]
 
 
 def demo(*, json: opt.Json = False, quiet: opt.Quiet = False, redact: opt.Redact = True) -> None:
-    """Break a small model in three ways; triage each.
+    """Break a small model in four ways; triage each.
 
     The first time compiles the model, which takes a minute; later times do not. Exit status 0: every cause was found.
     """

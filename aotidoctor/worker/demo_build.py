@@ -14,8 +14,11 @@ from aotidoctor.worker.channel import Channel
 PACKAGE = "model.pt2"
 WITHOUT_WEIGHTS = "separate_weights.pt2"
 REFERENCE = "exported.pt2"
-GOOD, TRANSPOSED, NARROW_IDS = "good.pt", "transposed.pt", "int32_ids.pt"
+GOOD, TRANSPOSED, NARROW_IDS, BAD_ID = "good.pt", "transposed.pt", "int32_ids.pt", "bad_id.pt"
 
+ROWS = 100
+# With it the package tells which line of the model a kernel comes from.
+SOURCE_LINES = {"trace.provenance_tracking_level": 1}
 # Precompiled headers pay off from the third model on; these are two, compiled side by side.
 QUICK = {"aot_inductor.precompile_headers": False}
 WEIGHTS_BESIDE = {
@@ -38,12 +41,13 @@ def demo_build(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
         _save(folder / GOOD, x, affine, ids)
         _save(folder / TRANSPOSED, x.t().contiguous().t(), affine, ids)
         _save(folder / NARROW_IDS, x, affine, ids.to(torch.int32))
+        _save(folder / BAD_ID, x, affine, _with_bad_id(ids))
         torch.export.save(exported, folder / REFERENCE)
     channel.enter("compile")
     aoti_compile_and_package(
         exported,
         package_path=str(folder / (WITHOUT_WEIGHTS if separate else PACKAGE)),
-        inductor_configs={**QUICK, **(WEIGHTS_BESIDE if separate else {})},
+        inductor_configs={**QUICK, **SOURCE_LINES, **(WEIGHTS_BESIDE if separate else {})},
     )
     return {"torch": torch.__version__}
 
@@ -54,7 +58,14 @@ def _inputs() -> tuple[Any, dict[str, Any], Any]:
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(8, 16, generator=generator)
     affine = {"scale": torch.rand(16, generator=generator) + 0.5, "shift": torch.randn(16, generator=generator)}
-    return x, affine, torch.randint(0, 100, (8,), generator=generator)
+    return x, affine, torch.randint(0, ROWS, (8,), generator=generator)
+
+
+def _with_bad_id(ids: Any) -> Any:
+    """One id beyond the table."""
+    changed = ids.clone()
+    changed[5] = ROWS
+    return changed
 
 
 def _save(path: Path, x: Any, affine: dict[str, Any], ids: Any) -> None:
@@ -69,7 +80,7 @@ def _exported(x: Any, affine: dict[str, Any], ids: Any) -> Any:
     class Ranker(torch.nn.Module):  # type: ignore[misc]  # torch is not analysed
         def __init__(self) -> None:
             super().__init__()
-            self.embedding = torch.nn.Embedding(100, 16)
+            self.embedding = torch.nn.Embedding(ROWS, 16)
             self.head = torch.nn.Linear(16, 4)
 
         def forward(self, x: Any, affine: dict[str, Any], *, ids: Any) -> Any:
