@@ -1,5 +1,7 @@
-"""config.pbtxt as written: ``ConfigMessage`` is the text as a tree, each field with its place; ``ModelConfig`` holds
-the fields that rules ask for, by name and type. Nothing here applies a default of the server.
+"""config.pbtxt as written; nothing here applies a default of the server.
+
+``ConfigMessage`` is the text as a tree, each field with its place. ``ModelConfig`` holds the fields that rules ask for,
+by name and type.
 """
 
 from __future__ import annotations
