@@ -1,0 +1,53 @@
+"""What is wrong with an exported program, before it is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from aotidoctor.model.evidence import FactValue, Severity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Where:
+    """A line of the user's source, as the node's stack trace names it."""
+
+    file: str
+    line: int
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """One rule that the program breaks, or a remark on what AOTInductor will make of it.
+
+    ``code`` is the rule (``VERIFY-G03``), ``kind`` its variant. ``node`` is the name of the graph's node, ``target``
+    what it calls or refers to (an operator, a parameter's name); either may be missing. ``graph`` is the path of the
+    submodule whose graph holds the node, empty for the top. ``where`` is the innermost line of the user's source.
+    """
+
+    code: str
+    kind: str
+    severity: Severity
+    observed: str
+    expected: str
+    node: str | None = None
+    target: str | None = None
+    graph: str = ""
+    where: Where | None = None
+    facts: Mapping[str, FactValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportRule:
+    """One rule of ``aotidoctor.exported.rules``; the docstring of its module is its manual page.
+
+    ``severities`` maps each kind that the rule can report to how bad it is. ``of_torch`` marks the rules of PyTorch's
+    own verifier.
+    """
+
+    code: str
+    name: str
+    title: str
+    severities: Mapping[str, Severity]
+    of_torch: bool = False
