@@ -130,18 +130,21 @@ class Double(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not seen b
         """The same node as the program has it, its result widened."""
         self.kept.append(str(n.target))
         pairs: list[tuple[Any, Any]] = []
+        mutable = n.target._schema.is_mutable
 
         def own(node: Any) -> Any:
             value, meta = self.env[node], node.meta.get("val")
             if not isinstance(value, torch.Tensor) or value.dtype not in (torch.float64, torch.complex128):
                 return value
-            narrow = value.to(meta.dtype if isinstance(meta, torch.Tensor) else torch.float32)
+            dtype = meta.dtype if isinstance(meta, torch.Tensor) else torch.float32
+            moved = value if self.noise is None or mutable else self.noise.on_argument(value, dtype)
+            narrow = moved.to(dtype)
             pairs.append((value, narrow))
             return narrow
 
         args, kwargs = torch.fx.node.map_arg((n.args, n.kwargs), own)
         result = n.target(*args, **kwargs)
-        if n.target._schema.is_mutable:
+        if mutable:
             for wide, narrow in pairs:
                 wide.copy_(narrow)
         result = pytree.tree_map(widened, result)

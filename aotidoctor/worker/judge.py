@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from aotidoctor.worker.reference import Reference
 
 NOISES = 3
+# A whole number is either moved by noise or not: fewer runs would miss a tie.
+NOISES_OF_CHOICES = 8
 
 
 def judge(reference: Reference, call: Call, results: tuple[Any, Any], leaves: list[dict[str, Any]]) -> dict[str, Any]:
     """Add the verdict to each of ``leaves``; returns what was run for it. Never raises."""
     try:
-        exact, kept, moved = _runs(reference, call)
+        exact, kept, moved = _runs(reference, call, NOISES_OF_CHOICES if _are_choices(leaves) else NOISES)
     except NoDoubleRunError as error:
         return _no_judge(leaves, str(error))
     except Exception as error:
@@ -46,12 +48,19 @@ def _no_judge(leaves: list[dict[str, Any]], problem: str) -> dict[str, Any]:
     return {"problem": problem}
 
 
-def _runs(reference: Reference, call: Call) -> tuple[Any, list[str], list[Any]]:
+def _are_choices(leaves: list[dict[str, Any]]) -> bool:
+    """Whether an output of whole numbers differs."""
+    return any(
+        not leaf["agrees"] and not str(leaf["dtype"][1]).startswith(("float", "bfloat", "complex")) for leaf in leaves
+    )
+
+
+def _runs(reference: Reference, call: Call, noises: int) -> tuple[Any, list[str], list[Any]]:
     """The float64 result, the operators that were not float64, and the results with noise."""
     if reference.program is None:
         return _function(reference, call), [], []
     exact, kept = run_program(reference.program, call)
-    return exact, kept, [run_program(reference.program, call, Noise(seed))[0] for seed in range(NOISES)]
+    return exact, kept, [run_program(reference.program, call, Noise(seed))[0] for seed in range(noises)]
 
 
 def _function(reference: Reference, call: Call) -> Any:

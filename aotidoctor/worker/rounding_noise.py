@@ -1,9 +1,9 @@
 """Random movements of the size of rounding errors, for a float64 run that shows what rounding can do.
 
 A result moves by up to half an eps of the dtype that the program has at that node, relative to the element: the worst
-of one rounding. Operators that only move, choose or negate elements round nothing. The order of a sum is the
-compiler's to choose, so summing operators also get inputs, and a result, moved by what n additions in float32 cost at
-random (``sqrt(n) / 4`` eps, the measured order of magnitude for vectorised loops).
+of one rounding. Operators that only move, choose or negate elements round nothing. What is not pointwise combines
+elements, in an order that is the compiler's to choose: such operators also get inputs, and a result, moved by what n
+additions in float32 cost at random (``sqrt(n) / 4`` eps, the order of magnitude of vectorised loops).
 """
 
 from __future__ import annotations
@@ -21,15 +21,7 @@ _EXACT_NAMES = """
     new_empty new_full new_ones new_zeros one_hot ones ones_like pad relu relu_ repeat repeat_interleave roll round
     scatter select_scatter sign slice_scatter sort stack tile topk tril triu trunc where zero_ zeros zeros_like
 """
-_SUMMING_NAMES = """
-    _convolution _log_softmax _native_batch_norm_legit _native_batch_norm_legit_functional
-    _native_batch_norm_legit_no_training _softmax adaptive_avg_pool1d adaptive_avg_pool2d addmm addmv avg_pool1d
-    avg_pool2d avg_pool3d baddbmm batch_norm bmm cdist conv1d conv2d conv3d conv_transpose1d conv_transpose2d
-    conv_transpose3d convolution cumsum dot einsum embedding_bag group_norm index_add index_put instance_norm
-    layer_norm linalg_vector_norm linear log_softmax logsumexp matmul mean mm mv native_group_norm native_layer_norm
-    norm prod rms_norm scaled_dot_product_attention scatter_add softmax std std_mean sum trapezoid var var_mean
-"""
-_EXACT, _SUMMING = frozenset(_EXACT_NAMES.split()), frozenset(_SUMMING_NAMES.split())
+_EXACT = frozenset(_EXACT_NAMES.split())
 _CASTS = frozenset(("to", "_to_copy", "type_as", "convert_element_type"))
 _FLOAT32_EPS = torch.finfo(torch.float32).eps
 
@@ -42,8 +34,8 @@ class Noise:
         self._generators: dict[Any, Any] = {}
 
     def on_inputs(self, n: Any, args: Any) -> Any:
-        """Arguments of a summing operator, moved by what the order of its additions may cost."""
-        if _name(n) not in _SUMMING:
+        """Arguments of an operator that combines elements, moved by what its order may cost."""
+        if not _combines(n):
             return args
         size = _FLOAT32_EPS * max(1.0, math.sqrt(_additions(n)) / 4)
         return pytree.tree_map(lambda one: self._moved(one, size) if _is_wide(one) else one, args)
@@ -71,9 +63,13 @@ class Noise:
         ):
             return leaf
         size = float(torch.finfo(meta.dtype).eps) / 2
-        if _name(n) in _SUMMING:
+        if _combines(n):
             size = max(size, _FLOAT32_EPS * math.sqrt(_additions(n)) / 4) if size >= _FLOAT32_EPS / 2 else size
         return leaf.mul_(self._factor(leaf, size)) if in_place else self._moved(leaf, size)
+
+    def on_argument(self, tensor: Any, dtype: Any) -> Any:
+        """An argument of an operator that is run in its own dtype, before the cast to it."""
+        return self._moved(tensor, float(torch.finfo(dtype).eps) / 2)
 
     def _moved(self, tensor: Any, size: float) -> Any:
         return tensor * self._factor(tensor, size)
@@ -92,6 +88,14 @@ def _name(n: Any) -> str:
     """``linear`` of ``aten.linear.default``."""
     parts = str(n.target).split(".")
     return parts[1] if len(parts) > 1 else parts[0]
+
+
+def _combines(n: Any) -> bool:
+    """Whether one element of the result may come of several."""
+    if _name(n) in _EXACT or _name(n) in _CASTS or not isinstance(n.target, torch._ops.OpOverload):
+        return False
+    views = any(one.alias_info is not None for one in n.target._schema.returns)
+    return not views and torch.Tag.pointwise not in n.target.tags
 
 
 def _is_wide(value: Any) -> bool:
