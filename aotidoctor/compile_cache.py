@@ -91,10 +91,13 @@ class CompileCache:
         return Kept(target / PACKAGE, stored)
 
     def discard(self, package: Path, *, headers: bool) -> None:
-        """Forget what a compile left. ``headers``: it was killed, so a precompiled header may be a torso."""
+        """Forget what a compile left. ``headers``: it was killed, so a header that it began may be a torso."""
+        with suppress(OSError):
+            began = package.parent.stat().st_mtime
+            for header in (self.compiler / "precompiled_headers").rglob("*.gch") if headers else ():
+                if header.stat().st_mtime >= began:
+                    header.unlink()
         shutil.rmtree(package.parent, ignore_errors=True)
-        if headers:
-            shutil.rmtree(self.compiler / "precompiled_headers", ignore_errors=True)
 
     def answers(self, key: str) -> dict[str, str]:
         """What a bisect answered before."""

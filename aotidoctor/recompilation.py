@@ -32,6 +32,7 @@ from aotidoctor.probes.results import objects
 from aotidoctor.version import __version__
 
 T = TypeVar("T")
+CAUSE = "numeric-difference"
 NO_COMPILER = "there is no C++ compiler here: apt-get install g++ (or conda install cxx-compiler)"
 PATIENCE = "compiling; the first time takes half a minute longer"
 
@@ -79,6 +80,15 @@ def _recompile(climb: Climb, cache: CompileCache) -> Recompiled | None:
     climb.add([finding])
     tell(climb, probe.name, ran.seconds + kept.seconds, finding.observed, ok=finding.kind == "agrees")
     return replace(made, kind=finding.kind)
+
+
+def proof(climb: Climb) -> dict[str, str]:
+    """The cause that a package which is right when it is compiled here proves, with how."""
+    item = next((item for item in climb.findings if item.code == recompiled.CODE and item.kind == "agrees"), None)
+    as_it_is, here = climb.outcomes.get("reference"), climb.outcomes.get(recompiled.NAME)
+    if item is None or as_it_is is None or here is None:
+        return {}
+    return {CAUSE: f"differs from the reference as it is ({as_it_is.id}), agrees when compiled again here ({here.id})"}
 
 
 def obtain(climb: Climb, cache: CompileCache, request: Request) -> Kept | None:

@@ -51,7 +51,8 @@ def _treated(climb: Climb) -> tuple[Diagnosis, ...]:
         diagnoses = name_causes(climb, refuted=verdicts.refuted)
     if _compile_again(climb):
         diagnoses = name_causes(climb, refuted=verdicts.refuted)
-        verdicts = replace(verdicts, confirmed={**verdicts.confirmed, **bisection.proof(climb)})
+        proven = {**recompilation.proof(climb), **bisection.proof(climb)}
+        verdicts = replace(verdicts, confirmed={**verdicts.confirmed, **proven})
     return confirmation.apply(diagnoses, verdicts)
 
 

@@ -35,6 +35,8 @@ def with_effect(case: Case, outcome: Outcome) -> Outcome:
         effects.append(_threads(payload["against_threads"], _second(outcome.result.get("against_threads"))))
     if payload.get("treatment"):
         effects.append(_applied(outcome.result.get("applied")))
+    if payload.get("bisect") or payload.get("printer"):
+        effects.append(_compiler(outcome))
     if not effects:
         return replace(outcome, took_effect=True, took_effect_why="nothing was changed")
     worst = next((effect for effect in effects if effect[0] is not True), effects[0])
@@ -103,6 +105,18 @@ def _second(told: JsonValue) -> JsonValue:
     """The other of the two thread counts that were compared."""
     counts = told.get("threads") if isinstance(told, dict) else None
     return counts[1] if isinstance(counts, list) and len(counts) == 2 else None
+
+
+def _compiler(outcome: Outcome) -> Effect:
+    """Of a compile: its switch counts the steps that it asked about, and Inductor refuses options it does not know."""
+    switch, steps = outcome.request.payload.get("bisect"), outcome.result.get("switchable")
+    if not isinstance(steps, dict):
+        return None, "the compile ended before it could tell"
+    if not isinstance(switch, dict):
+        return True, f"compiled with the value printer, level {outcome.request.payload.get('printer')}"
+    asked, kept = steps.get(str(switch.get("subsystem"))), switch.get("max")
+    off = len(asked) - kept - 1 if isinstance(asked, list) and isinstance(kept, int) else 0
+    return (True, f"{off} {switch.get('subsystem')} were off") if off > 0 else (False, "there was nothing to turn off")
 
 
 def _applied(value: JsonValue) -> Effect:

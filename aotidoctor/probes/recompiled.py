@@ -35,6 +35,8 @@ from aotidoctor.probes.results import outputs, same_outputs
 CODE, NAME = "AD-RUN-017", "recompiled"
 COMPARISON = "AD-RUN-011"
 WRONG = ("differs", "nan", "structure", "dtype")
+REMEDY = "Compile the exported program again on this host: that package is right. Then see what made this one."
+COMMAND = "torch._inductor.aoti_compile_and_package(torch.export.load('exported.pt2'), package_path='model.pt2')"
 # Each of these accounts for other numbers than the reference's.
 EXPLAINED = (
     ("AD-RUN-002", "differs"),
@@ -141,9 +143,10 @@ def read_with(history: History, outcome: Outcome, facts: Mapping[str, FactValue]
             "agrees",
             Severity.WARN,
             outcome,
+            subject=next((item.subject for item in history.findings if item.code == COMPARISON), None),
             observed=f"right when compiled here{_difference_of_code(facts)}",
             expected="the same numbers as this package",
-            facts=facts,
+            facts={**facts, "remedy": REMEDY, "command": COMMAND},
         )
     worst = max((item.max_abs or 0.0 for item in read_comparison(outcome)), default=0.0)
     plain = history.outcomes.get("plain_run")

@@ -93,6 +93,7 @@ def test_right_when_compiled_here_and_kept(tmp_path, cache):
         assert (made.kind, told(climb, "AD-RUN-017").kind) == ("agrees", "agrees")
     assert (compiler.compiled, compiler.called) == ([None], 2)
     assert len(made.steps["lowerings"]) == 10
+    assert "agrees when compiled again here" in recompilation.proof(climb)["numeric-difference"]
     bisection.bisect(climb, made, cache)
     assert told(climb, "AD-RUN-018") is None
 
@@ -158,6 +159,7 @@ def test_the_lowering_is_found(tmp_path, cache):
     assert found.facts["workaround"].endswith("TORCH_BISECT_SUBSYSTEM=lowerings TORCH_BISECT_MAX=5")
     assert 4 <= found.facts["runs"] <= 5
     assert len(compiler.compiled) == found.facts["runs"] + 1
+    assert recompilation.proof(climb) == {}
     assert "lowering 7 of 10 (aten.op6.default)" in bisection.proof(climb)["codegen-bug"]
     lines = [event for event in events if event.kind is EventKind.PROBE_END and event.name.startswith("bisect")]
     assert len(lines) == found.facts["runs"]

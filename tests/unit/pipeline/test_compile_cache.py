@@ -52,12 +52,17 @@ def test_a_compile_that_left_nothing_makes_no_entry(cache):
 def test_discarding(cache):
     target = cache.begin("k")
     header = cache.compiler / "precompiled_headers" / "x.gch"
+    old = header.with_name("old.gch")
     header.parent.mkdir(parents=True)
-    header.write_bytes(b"torso")
+    for one in (header, old):
+        one.write_bytes(b"torso")
+    os.utime(old, (1, 1))
     cache.discard(target, headers=False)
     assert header.exists()
-    cache.discard(cache.begin("k"), headers=True)
-    assert not header.exists()
+    target = cache.begin("k")
+    os.utime(header)
+    cache.discard(target, headers=True)
+    assert (header.exists(), old.exists()) == (False, True)
     assert list((cache.root / "recompiled").iterdir()) == []
 
 

@@ -16,6 +16,7 @@ def changed(result, *, env=None, **payload):
     return replace(result, request=request)
 
 
+STEPS = {"switchable": {"lowerings": [{"name": "a"}, {"name": "b"}]}}
 CHECK = {"AOTI_RUNTIME_CHECK_INPUTS": "1"}
 
 
@@ -33,6 +34,11 @@ CHECK = {"AOTI_RUNTIME_CHECK_INPUTS": "1"}
         ),
         (changed(outcome(result={"memory_filled": True}), perturb=90), case(), True),
         (changed(outcome(result={"memory_filled": False}), perturb=90), case(), False),
+        (changed(outcome(result=STEPS), bisect={"subsystem": "lowerings", "max": 0}), case(), True),
+        (changed(outcome(result=STEPS), bisect={"subsystem": "lowerings", "max": 1}), case(), False),
+        (changed(outcome(result=STEPS), bisect={"subsystem": "decomposition", "max": -1}), case(), False),
+        (changed(outcome(stage="compile"), bisect={"subsystem": "lowerings", "max": 0}), case(), None),
+        (changed(outcome(result=STEPS), printer=2), case(), True),
         (changed(outcome(result={"threads": 1}), threads=1), case(), True),
         (changed(outcome(result={"threads": 4}), threads=1), case(), False),
         (changed(outcome(result={"against_threads": {"threads": [4, 1]}}), against_threads=1), case(), True),
