@@ -36,7 +36,7 @@ CODE, NAME = "AD-RUN-017", "recompiled"
 COMPARISON = "AD-RUN-011"
 WRONG = ("differs", "nan", "structure", "dtype")
 REMEDY = "Compile the exported program again on this host: that package is right. Then see what made this one."
-COMMAND = "torch._inductor.aoti_compile_and_package(torch.export.load('exported.pt2'), package_path='model.pt2')"
+COMMAND = "torch._inductor.aoti_compile_and_package(torch.export.load('exported.pt2'), package_path='recompiled.pt2')"
 # Each of these accounts for other numbers than the reference's.
 EXPLAINED = (
     ("AD-RUN-002", "differs"),
