@@ -18,8 +18,8 @@ the other way round. From this the verdict: ``package-wrong``, ``reference-impre
 ``both-within`` (at least one error is allowed, and neither is wrong). ``unknown`` remains when both are far off alike.
 
 Integers and booleans have no eps. An element of P or E is *off* where it is outside of the range that R and the runs
-with noise have there; elements that differ and are both inside hang on rounding. P or E is wrong when more elements of it are off
-than hang, and more than 4 times as many as of the other.
+with noise have there; elements that differ and are both inside hang on rounding. P or E is wrong when more elements of
+it are off than hang, and more than 4 times as many as of the other.
 """
 
 from __future__ import annotations

@@ -1,0 +1,141 @@
+"""Findings of the comparison with the reference, on recorded outcomes."""
+
+from __future__ import annotations
+
+import pytest
+
+from aotidoctor.diagnosis import diagnose, load_playbooks
+from aotidoctor.model.case import Options
+from aotidoctor.model.evidence import Severity
+from aotidoctor.model.run import Request, TimedOut
+from aotidoctor.model.tolerance import Tolerance, Tolerances
+from aotidoctor.probes import reference
+from tests.unit.localize.test_comparison import FEW, SAME, compared, leaf, weight
+from tests.unit.probes.outcomes import case, history, outcome
+
+OK = outcome(outputs=[[{"digest": "aa"}]])
+ROUNDING = {"verdict": "both-within", "judged": "both-within", "error": 0.4, "reference_error": 24.0, "allowed": 200.0}
+CLOSER = {**ROUNDING, "verdict": "reference-imprecise", "judged": "reference-imprecise"}
+NOBODY = {
+    "verdict": "unknown",
+    "judged": "unknown",
+    "error": None,
+    "reference_error": None,
+    "reason": "there is no float64 run: the program has random numbers (aten.rand)",
+}
+AGREES = {"agrees": True, "what": None, "verdict": "agrees", "judged": None}
+
+
+def read(*leaves, weights=(), **more):
+    ran = compared(*leaves, **more)
+    result = {**ran.result, "weights": list(weights)} if weights else ran.result
+    return reference.read(case(), history(), outcome("reference", result=result))
+
+
+def causes(findings):
+    found = [item for item in findings if item.severity is not Severity.INFO]
+    return [item.cause for item in diagnose(found, load_playbooks({item.code for item in found}))] if found else []
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "severity", "cause", "observed"),
+    [
+        (AGREES, "agrees", "info", None, "within tolerance"),
+        (ROUNDING, "precision", "info", None, "both within what float32 can do here (200)"),
+        (CLOSER, "precision", "warn", None, "the package is the closer one"),
+        ({**ROUNDING, "asked": True}, "precision", "warn", None, "both within"),
+        ({}, "differs", "error", "numeric-difference", "off by 4e+03 eps from float64, the reference by 0.5"),
+        (NOBODY, "differs", "error", "numeric-difference", "random numbers"),
+        ({"what": "nan"}, "nan", "error", "numeric-difference", "1 NaN and 0 Inf, the reference has 0 and 0"),
+        ({"what": "dtype", "verdict": "dtype"}, "dtype", "error", "output-spec", "the reference's is float32"),
+        ({"what": "shape", "verdict": "shape"}, "structure", "error", "output-spec", "shape [2, 3]"),
+    ],
+)
+def test_one_finding_for_the_outputs(changes, kind, severity, cause, observed):
+    (item,) = read(leaf(**{"nan": [0, 0], **changes} if changes.get("what") != "nan" else changes), leaf("x", **AGREES))
+    assert (item.kind, item.severity.value) == (kind, severity)
+    assert observed in item.observed
+    assert causes([item]) == ([cause] if cause else [])
+
+
+def test_the_package_at_fault_is_more_certain_than_an_unjudged_difference():
+    playbooks = load_playbooks({"AD-RUN-011"})
+    judged, unjudged = (diagnose(read(leaf(**changes)), playbooks)[0] for changes in ({}, NOBODY))
+    assert (judged.confidence, unjudged.confidence) == (0.9, 0.5)
+
+
+def test_the_worst_output_is_the_subject():
+    (item,) = read(leaf("result[0]", **ROUNDING), leaf("result[1]"), leaf("result[2]", **NOBODY, max_abs_diff=7.0))
+    assert (item.subject, item.kind) == ("result[1]", "differs")
+    (item,) = read(leaf(), same_structure=False, missing=["result[1]"])
+    assert (item.subject, item.kind, item.observed) == ("result[1]", "structure", "no result[1]")
+
+
+def test_weights_are_named_before_the_outputs_they_explain():
+    flipped = weight("l.weight", what="flipped-bit", **FEW)
+    (item,) = read(leaf(), weights=[flipped, SAME])
+    assert (item.kind, item.severity.value, item.subject) == ("weights", "error", "l.weight")
+    assert (item.facts["what"], item.facts["max_abs_diff"]) == ("flipped-bit", 0.5)
+    (found,) = diagnose([item], load_playbooks({"AD-RUN-011"}))
+    assert (found.cause, found.subject) == ("weights-differ", "l.weight")
+    assert "bit 30 is flipped" in found.title
+    assert "damaged" in found.remedy.text
+
+
+def test_weights_that_change_nothing_are_a_warning():
+    outputs, weights = read(leaf(**AGREES), weights=[weight(what="cast"), SAME])
+    assert (outputs.kind, weights.kind, weights.severity.value) == ("agrees", "weights", "warn")
+    assert causes([outputs, weights]) == []
+
+
+def test_what_was_not_compared_is_said():
+    alone = {"name": "folded", "equal": None, "what": "not in the reference"}
+    (item,) = read(leaf(**AGREES), weights=[SAME, alone])
+    assert "1 weights equal; 1 not compared" in item.observed
+    (item,) = read(leaf(), float64={"problem": None, "runs": 4, "kept": ["zoo.scale.default"]})
+    assert "not in float64: zoo.scale.default" in item.observed
+
+
+@pytest.mark.parametrize(
+    ("package", "theirs", "observed"),
+    [(True, False, "changed by the package"), (False, True, "unchanged by the package"), (True, True, "other values")],
+)
+def test_mutation(package, theirs, observed):
+    wrote = {"path": "args[0]", "package": package, "reference": theirs, "agrees": False, "max_abs_diff": 1.5}
+    same = {"path": "args[1]", "package": True, "reference": True, "agrees": True}
+    _, item = read(leaf(**AGREES), mutation=[wrote, same])
+    assert (item.kind, item.severity.value, item.subject) == ("mutation", "error", "args[0]")
+    assert observed in item.observed
+    assert causes([item]) == ["input-mutation"]
+
+
+def test_alias():
+    more = {"path": "result[0]", "package": ["args[0]"], "reference": []}
+    less = {"path": "result[1]", "package": [], "reference": ["args[0]"]}
+    _, first, second = read(leaf(**AGREES), alias=[more, less])
+    assert [(item.kind, item.severity.value) for item in (first, second)] == [("alias", "warn"), ("alias", "info")]
+    assert causes([first]) == ["output-alias"]
+
+
+def test_a_float64_run_that_died_leaves_the_comparison():
+    ran = outcome("reference", ending=TimedOut(limit=60), stage="float64", result=compared(leaf(**NOBODY)).result)
+    (item,) = reference.read(case(), history(), ran)
+    assert item.kind == "differs"
+    early = outcome("reference", ending=TimedOut(limit=60), stage="run1", result=compared(leaf()).result)
+    assert reference.read(case(), history(), early)[0].kind == "timed-out"
+
+
+def test_a_tolerance_for_an_output_that_is_not_there():
+    _, item = read(leaf(**AGREES), unused_tolerances=["result[7]"])
+    assert (item.kind, item.severity.value) == ("tolerance", "warn")
+    assert "result[7]" in item.observed
+
+
+def test_the_request_holds_what_was_asked_for():
+    given = Tolerances(rtol=(Tolerance(output=None, value=0.1), Tolerance(output="result", value=0.2)))
+    asked = case(reference="exported.pt2", tolerances=given, measure=True)
+    request = reference.plan(asked, history(plain_run=OK))
+    assert isinstance(request, Request)
+    assert (request.payload["rtol"], request.payload["atol"]) == ([[None, 0.1], ["result", 0.2]], [])
+    assert (request.payload["measure"], request.payload["calls"]) == (True, 1)
+    assert Options().tolerances.of("result", 0) is None
