@@ -6,7 +6,11 @@ TORCH ?= torch==2.13.0
 # make demo TORCH_FLAGS="--index-url https://download.pytorch.org/whl/cpu"
 TORCH_FLAGS ?=
 
-.PHONY: demo test lint bench install clean
+# A real Triton server core, which needs none of the wheel's dependencies.
+ORACLE ?= $(VENV)/oracle
+ORACLE_WHEEL ?= nvidia-pytriton==0.7.0
+
+.PHONY: demo test test-oracle lint bench install clean
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -22,6 +26,13 @@ demo: install
 
 test: install
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+$(ORACLE)/.installed: $(BIN)/.installed
+	$(BIN)/python -m pip install --quiet --no-deps --target $(ORACLE) "$(ORACLE_WHEEL)"
+	touch $@
+
+test-oracle: $(ORACLE)/.installed
+	AOTIDOCTOR_ORACLE=$(abspath $(ORACLE)) $(BIN)/python -m pytest -m oracle -p no:xdist
 
 lint: install
 	$(BIN)/ruff format --check .

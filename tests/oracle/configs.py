@@ -1,0 +1,231 @@
+"""Texts of config.pbtxt that a server's core takes or refuses; what a real one said of them is in
+``tests/data/triton/verdicts.json``.
+
+The oracle's core is older than ``torch_aoti``, so it gets every text with
+``pytorch_libtorch`` in its place: both belong to the same backend, and everything around the platform is judged alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+PLATFORM = 'platform: "torch_aoti"\n'
+INPUT = 'input [ { name: "INPUT__0" data_type: TYPE_FP32 dims: [ 4, 16 ] } ]\n'
+OUTPUT = 'output [ { name: "OUTPUT__0" data_type: TYPE_FP32 dims: [ 4, 16 ] } ]\n'
+IO = INPUT + OUTPUT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """One model directory: its name, the text, the names of its version directories."""
+
+    name: str
+    text: str
+    versions: tuple[str, ...] = ("1",)
+
+    @property
+    def for_the_oracle(self) -> str:
+        return self.text.replace("torch_aoti", "pytorch_libtorch")
+
+
+def plain(name: str, extra: str, *, versions: tuple[str, ...] = ("1",)) -> Config:
+    """A good config with ``extra`` behind it."""
+    return Config(name=name, text=PLATFORM + IO + extra, versions=versions)
+
+
+def whole(name: str, text: str) -> Config:
+    return Config(name=name, text=text)
+
+
+def with_input(name: str, fields: str, batch: str = "") -> Config:
+    return Config(name=name, text=f"{PLATFORM}{batch}input [ {{ {fields} }} ]\n{OUTPUT}")
+
+
+def with_output(name: str, fields: str, batch: str = "") -> Config:
+    return Config(name=name, text=f"{PLATFORM}{batch}{INPUT}output [ {{ {fields} }} ]\n")
+
+
+NAMED = 'name: "INPUT__0" '
+SEQUENCE = (
+    'sequence_batching { control_input [ { name: "START" control [ '
+    "{ kind: CONTROL_SEQUENCE_START fp32_false_true: [ 0, 1 ] } ] } ] }\n"
+)
+
+# The text format itself.
+SYNTAX = (
+    plain("plain", ""),
+    plain("comment_hash", "# a remark\n"),
+    plain("comment_slashes", "// a remark\n"),
+    plain("comment_block", "/* a remark */\n"),
+    whole(
+        "trailing_comma", PLATFORM + 'input [ { name: "INPUT__0" data_type: TYPE_FP32 dims: [ 4, 16, ] } ]\n' + OUTPUT
+    ),
+    whole("trailing_comma_messages", PLATFORM + INPUT.replace("} ]", "}, ]") + OUTPUT),
+    whole("field_commas", PLATFORM.replace("\n", ",\n") + IO),
+    whole("field_semicolons", PLATFORM.replace("\n", ";\n") + IO),
+    whole("two_commas", PLATFORM.replace("\n", ",,\n") + IO),
+    whole("single_quotes", "platform: 'torch_aoti'\n" + IO),
+    whole("angle_brackets", PLATFORM + 'input < name: "INPUT__0" data_type: TYPE_FP32 dims: [ 4 ] >\n' + OUTPUT),
+    whole("colon_before_message", PLATFORM + IO.replace("input [", "input: [")),
+    whole("no_colon_before_scalar", 'platform "torch_aoti"\n' + IO),
+    whole("crlf", (PLATFORM + IO).replace("\n", "\r\n")),
+    whole("bom", "\ufeff" + PLATFORM + IO),
+    whole("joined_strings", PLATFORM + IO.replace('"INPUT__0"', '"INPUT" "__0"')),
+    whole("joined_strings_two_quotes", PLATFORM + IO.replace('"INPUT__0"', "\"INPUT\"\n  '__0'")),
+    whole("escaped_string", PLATFORM + IO.replace('"INPUT__0"', '"INPUT\\x5f_0"')),
+    whole("bad_escape", PLATFORM + IO.replace('"INPUT__0"', '"INPUT\\q0"')),
+    whole("newline_in_string", PLATFORM + IO.replace('"INPUT__0"', '"INPUT\n__0"')),
+    whole("unclosed_string", PLATFORM + IO.replace('"INPUT__0"', '"INPUT__0')),
+    whole("unclosed_bracket", PLATFORM + IO + "instance_group [ { kind: KIND_CPU }\n"),
+    whole("extra_brace", PLATFORM + IO + "}\n"),
+    whole("quoted_enum", PLATFORM + IO.replace("TYPE_FP32", '"TYPE_FP32"')),
+    whole("number_for_enum", PLATFORM + IO.replace("TYPE_FP32", "11")),
+    whole("unknown_number_for_enum", PLATFORM + IO.replace("TYPE_FP32", "999")),
+    whole("bad_enum", PLATFORM + IO.replace("TYPE_FP32", "TYPE_FLOAT32")),
+    whole("lower_case_enum", PLATFORM + IO.replace("TYPE_FP32", "type_fp32")),
+    plain("unknown_field", 'default_model_name: "model.pt2"\n'),
+    plain("misspelt_field", "max_batchsize: 4\n"),
+    plain("upper_case_field", "Max_Batch_Size: 4\n"),
+    plain("unknown_nested_field", "dynamic_batching { max_delay: 3 }\n"),
+    plain("twice_scalar", PLATFORM),
+    plain("twice_message", "optimization { priority: PRIORITY_MAX }\noptimization { priority: PRIORITY_MIN }\n"),
+    plain("repeated_apart", 'input { name: "INPUT__1" data_type: TYPE_FP32 dims: 4 dims: 16 }\n'),
+    plain("two_schedulers", "dynamic_batching { }\n" + SEQUENCE),
+    plain("number_string", 'max_batch_size: "4"\n'),
+    plain("number_float", "max_batch_size: 4.0\n"),
+    plain("number_hex", "max_batch_size: 0x4\n"),
+    plain("number_octal", "max_batch_size: 010\n"),
+    plain("number_bad_octal", "max_batch_size: 09\n"),
+    plain("number_plus", "max_batch_size: +4\n"),
+    plain("number_minus_space", "max_batch_size: - 4\n"),
+    plain("number_too_large", "max_batch_size: 4294967296\n"),
+    plain("number_then_letters", "max_batch_size: 4x\n"),
+    plain("bool_words", "model_transaction_policy { decoupled: false }\nresponse_cache { enable: False }\n"),
+    plain("bool_letters", "model_transaction_policy { decoupled: f }\nresponse_cache { enable: 0 }\n"),
+    plain("bool_upper", "response_cache { enable: FALSE }\n"),
+    plain("bool_two", "response_cache { enable: 2 }\n"),
+    plain("bool_string", 'response_cache { enable: "false" }\n'),
+    plain("parameter", 'parameters { key: "INFERENCE_MODE" value: { string_value: "true" } }\n'),
+    plain("parameter_no_colon", 'parameters { key: "INFERENCE_MODE" value { string_value: "true" } }\n'),
+    plain("parameter_bare", 'parameters { key: "INFERENCE_MODE" value: "true" }\n'),
+    plain("parameter_number", 'parameters { key: "INTRA_OP_THREAD_COUNT" value { string_value: 4 } }\n'),
+    plain("parameter_map", 'parameters { INFERENCE_MODE: "true" }\n'),
+    plain("parameter_list", 'parameters [ { key: "A" value { string_value: "1" } }, { key: "B" value { } } ]\n'),
+    plain("parameter_twice", 'parameters { key: "A" value { string_value: "1" } }\n' * 2),
+    plain("parameter_key_twice_inside", 'parameters { key: "A" key: "B" value { string_value: "1" } }\n'),
+    plain("extension_name", "[inference.extra]: 3\n"),
+    whole("empty", ""),
+    whole("list_of_one_value", PLATFORM + IO.replace("dims: [ 4, 16 ]", "dims: 4")),
+    whole("nested_list", PLATFORM + IO.replace("[ 4, 16 ]", "[ [ 4 ], 16 ]")),
+    whole("list_for_singular", 'platform: [ "torch_aoti" ]\n' + IO),
+    whole("empty_list_for_singular", "platform: []\n" + PLATFORM + IO),
+    whole("list_without_commas", PLATFORM + IO.replace("[ 4, 16 ]", "[ 4 16 ]")),
+    whole("not_utf8", PLATFORM + IO.replace("INPUT__0", "INPUT\\377")),
+    whole("tab_and_formfeed", PLATFORM.replace(" ", "\t") + "\f" + IO),
+    whole("nul_byte", PLATFORM + "\0" + IO),
+)
+
+# What the core judges once it has been read.
+CORE = (
+    plain("name_equal", 'name: "name_equal"\n'),
+    plain("name_other", 'name: "another"\n'),
+    plain("name_empty", 'name: ""\n'),
+    plain("backend_pytorch", 'backend: "pytorch"\n'),
+    plain("backend_other", 'backend: "python"\n'),
+    plain("batch_zero", "max_batch_size: 0\n"),
+    plain("batch_negative", "max_batch_size: -1\n"),
+    plain("batch_eight", "max_batch_size: 8\n"),
+    plain("preferred_within", "max_batch_size: 8\ndynamic_batching { preferred_batch_size: [ 4, 8 ] }\n"),
+    plain("preferred_beyond", "max_batch_size: 8\ndynamic_batching { preferred_batch_size: [ 16 ] }\n"),
+    plain("preferred_zero", "max_batch_size: 8\ndynamic_batching { preferred_batch_size: [ 0 ] }\n"),
+    plain("dynamic_without_batch", "dynamic_batching { }\n"),
+    plain("priority_without_levels", "max_batch_size: 8\ndynamic_batching { default_priority_level: 1 }\n"),
+    plain("priority_levels", "max_batch_size: 8\ndynamic_batching { priority_levels: 2 default_priority_level: 1 }\n"),
+    plain("priority_beyond", "max_batch_size: 8\ndynamic_batching { priority_levels: 2 default_priority_level: 3 }\n"),
+    plain("sequence", SEQUENCE),
+    plain("sequence_no_control", "sequence_batching { }\n"),
+    plain("sequence_same_control", SEQUENCE.replace("} ] } ] }", "} ] }, { name: \"B\" control [ { kind: CONTROL_SEQUENCE_START fp32_false_true: [ 0, 1 ] } ] } ] }")),
+    plain("sequence_control_no_value", 'sequence_batching { control_input [ { name: "START" control [ { kind: CONTROL_SEQUENCE_START } ] } ] }\n'),
+    plain("sequence_state", 'sequence_batching { state [ { input_name: "INPUT__1" output_name: "OUTPUT__1" data_type: TYPE_FP32 dims: [ 4 ] } ] }\n'),
+    plain("group_cpu", "instance_group [ { kind: KIND_CPU } ]\n"),
+    plain("group_cpu_gpus", "instance_group [ { kind: KIND_CPU gpus: [ 0 ] } ]\n"),
+    plain("group_model_gpus", "instance_group [ { kind: KIND_MODEL gpus: [ 0 ] } ]\n"),
+    plain("group_model", "instance_group [ { kind: KIND_MODEL } ]\n"),
+    plain("group_gpu", "instance_group [ { kind: KIND_GPU } ]\n"),
+    plain("group_gpu_absent", "instance_group [ { kind: KIND_GPU gpus: [ 17 ] } ]\n"),
+    plain("group_auto", "instance_group [ { kind: KIND_AUTO } ]\n"),
+    plain("group_count_zero", "instance_group [ { count: 0 kind: KIND_CPU } ]\n"),
+    plain("group_count_negative", "instance_group [ { count: -1 kind: KIND_CPU } ]\n"),
+    plain("group_count_two", "instance_group [ { count: 2 kind: KIND_CPU } ]\n"),
+    plain("group_profile", 'instance_group [ { kind: KIND_CPU profile: "0" } ]\n'),
+    plain("group_passive", "instance_group [ { kind: KIND_CPU passive: true } ]\n"),
+    plain("group_same_names", 'instance_group [ { name: "a" kind: KIND_CPU }, { name: "a" kind: KIND_CPU } ]\n'),
+    plain("group_rate_limiter", 'instance_group [ { kind: KIND_CPU rate_limiter { resources [ { name: "R" count: 1 } ] priority: 2 } } ]\n'),
+    plain("group_secondary", "instance_group [ { kind: KIND_CPU secondary_devices [ { kind: KIND_NVDLA device_id: 0 } ] } ]\n"),
+    plain("group_policy", 'instance_group [ { kind: KIND_CPU host_policy: "cpu" } ]\n'),
+    with_input("no_dims", NAMED + "data_type: TYPE_FP32"),
+    with_input("no_dims_batch", NAMED + "data_type: TYPE_FP32", "max_batch_size: 4\n"),
+    with_input("dims_empty", NAMED + "data_type: TYPE_FP32 dims: [ ]"),
+    with_input("dims_zero", NAMED + "data_type: TYPE_FP32 dims: [ 0 ]"),
+    with_input("dims_variable", NAMED + "data_type: TYPE_FP32 dims: [ -1, 16 ]"),
+    with_input("dims_minus_two", NAMED + "data_type: TYPE_FP32 dims: [ -2 ]"),
+    with_input("no_type", NAMED + "dims: [ 4 ]"),
+    with_input("invalid_type", NAMED + "data_type: TYPE_INVALID dims: [ 4 ]"),
+    with_input("no_name", "data_type: TYPE_FP32 dims: [ 4 ]"),
+    with_input("bf16", NAMED + "data_type: TYPE_BF16 dims: [ 4 ]"),
+    with_input("string", NAMED + "data_type: TYPE_STRING dims: [ 4 ]"),
+    with_input("format_nchw", NAMED + "data_type: TYPE_FP32 format: FORMAT_NCHW dims: [ 3, 4, 4 ]"),
+    with_input("format_rank", NAMED + "data_type: TYPE_FP32 format: FORMAT_NCHW dims: [ 4 ]"),
+    with_input("reshape", NAMED + "data_type: TYPE_FP32 dims: [ 8, 8 ] reshape { shape: [ 4, 16 ] }"),
+    with_input("reshape_other_size", NAMED + "data_type: TYPE_FP32 dims: [ 8, 8 ] reshape { shape: [ 4, 4 ] }"),
+    with_input("reshape_empty", NAMED + "data_type: TYPE_FP32 dims: [ 1 ] reshape { shape: [ ] }", "max_batch_size: 4\n"),
+    with_input("reshape_empty_no_batch", NAMED + "data_type: TYPE_FP32 dims: [ 1 ] reshape { shape: [ ] }"),
+    with_input("reshape_variable", NAMED + "data_type: TYPE_FP32 dims: [ -1, 8 ] reshape { shape: [ -1, 4, 2 ] }"),
+    with_input("reshape_more_variables", NAMED + "data_type: TYPE_FP32 dims: [ -1, 8 ] reshape { shape: [ -1, -1 ] }"),
+    with_input("reshape_no_shape_tensor", NAMED + "data_type: TYPE_INT32 dims: [ 2 ] is_shape_tensor: true"),
+    with_input("ragged", NAMED + "data_type: TYPE_FP32 dims: [ -1 ] allow_ragged_batch: true", "max_batch_size: 4\n"),
+    with_input("ragged_no_batch", NAMED + "data_type: TYPE_FP32 dims: [ -1 ] allow_ragged_batch: true"),
+    with_input("optional", NAMED + "data_type: TYPE_FP32 dims: [ 4 ] optional: true"),
+    with_input("brackets_in_name", 'name: "ARGS[0]" data_type: TYPE_FP32 dims: [ 4 ]'),
+    with_output("output_no_dims", 'name: "OUTPUT__0" data_type: TYPE_FP32'),
+    with_output("output_zero", 'name: "OUTPUT__0" data_type: TYPE_FP32 dims: [ 0 ]'),
+    with_output("output_no_type", 'name: "OUTPUT__0" dims: [ 4 ]'),
+    with_output("output_no_name", "data_type: TYPE_FP32 dims: [ 4 ]"),
+    with_output("output_reshape", 'name: "OUTPUT__0" data_type: TYPE_FP32 dims: [ 64 ] reshape { shape: [ 4, 16 ] }'),
+    with_output("output_label_file", 'name: "OUTPUT__0" data_type: TYPE_FP32 dims: [ 4 ] label_filename: "labels.txt"'),
+    whole("no_input", PLATFORM + OUTPUT),
+    whole("no_output", PLATFORM + INPUT),
+    whole("no_io", PLATFORM),
+    whole("inputs_same_name", PLATFORM + INPUT + INPUT + OUTPUT),
+    whole("outputs_same_name", PLATFORM + INPUT + OUTPUT + OUTPUT),
+    whole("input_and_output_same_name", PLATFORM + INPUT + OUTPUT.replace("OUTPUT__0", "INPUT__0")),
+    plain("batch_input", 'max_batch_size: 4\nbatch_input [ { kind: BATCH_ELEMENT_COUNT target_name: "INPUT__1" data_type: TYPE_INT32 source_input: "INPUT__0" } ]\n'),
+    plain("batch_input_no_batch", 'batch_input [ { kind: BATCH_ELEMENT_COUNT target_name: "INPUT__1" data_type: TYPE_INT32 source_input: "INPUT__0" } ]\n'),
+    plain("batch_input_unknown_source", 'max_batch_size: 4\nbatch_input [ { kind: BATCH_ELEMENT_COUNT target_name: "INPUT__1" data_type: TYPE_INT32 source_input: "NONE" } ]\n'),
+    plain("batch_input_type", 'max_batch_size: 4\nbatch_input [ { kind: BATCH_ELEMENT_COUNT target_name: "INPUT__1" data_type: TYPE_UINT8 source_input: "INPUT__0" } ]\n'),
+    plain("batch_output", 'max_batch_size: 4\nbatch_output [ { kind: BATCH_SCATTER_WITH_INPUT_SHAPE target_name: "OUTPUT__0" source_input: "INPUT__0" } ]\n'),
+    plain("decoupled", "model_transaction_policy { decoupled: true }\n"),
+    plain("cache_decoupled", "response_cache { enable: true }\nmodel_transaction_policy { decoupled: true }\n"),
+    plain("cache_enabled", "response_cache { enable: true }\n"),
+    plain("ensemble_steps", 'ensemble_scheduling { step [ { model_name: "a" model_version: -1 } ] }\n'),
+    plain("policy_specific", "version_policy { specific { versions: [ 1 ] } }\n"),
+    plain("policy_specific_absent", "version_policy { specific { versions: [ 2 ] } }\n"),
+    plain("policy_all", "version_policy { all { } }\n"),
+    plain("policy_latest_zero", "version_policy { latest { num_versions: 0 } }\n"),
+    plain("policy_two", "version_policy { all { } latest { num_versions: 1 } }\n"),
+    plain("versions_none", "", versions=()),
+    plain("version_word", "", versions=("v1",)),
+    plain("version_zero", "", versions=("0",)),
+    plain("version_leading_zero", "", versions=("001",)),
+    plain("version_word_and_number", "", versions=("v1", "2")),
+    plain("version_number_and_letters", "", versions=("1a",)),
+    plain("version_negative", "", versions=("-1",)),
+    whole("only_backend", 'backend: "pytorch"\n' + IO),
+    whole("no_platform", IO),
+    whole("platform_case", 'platform: "Torch_AOTI"\n' + IO),
+    whole("platform_misspelt", 'platform: "torch_aot"\n' + IO),
+    whole("platform_misspelt_backend", 'platform: "torch_aot"\nbackend: "pytorch"\n' + IO),
+    whole("platform_other", 'platform: "onnxruntime_onnx"\n' + IO),
+)  # fmt: skip
+
+CONFIGS: tuple[Config, ...] = SYNTAX + CORE
