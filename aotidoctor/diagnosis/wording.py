@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from aotidoctor.model.evidence import Evidence, FactValue, Severity
+from aotidoctor.model.evidence import Evidence, FactValue
 
 _NAME = re.compile(r"\{([a-z_]+)(?:\|([^{}]*))?\}")
 _OPERATOR = re.compile(r"^torch\.ops\.(\w+)\.(\w+)(?:\.\w+)?$")
@@ -20,8 +20,8 @@ _PART = re.compile(r"\.(?:shape\[\d+\]|shape|stride|dtype|device)$")
 
 
 def informed(lead: Evidence, evidence: Sequence[Evidence]) -> Evidence:
-    """``lead`` with the facts that notes among the evidence add to its own."""
-    notes = [item.facts for item in evidence if item.severity is Severity.INFO]
+    """``lead`` with the facts that quieter evidence adds to its own."""
+    notes = [item.facts for item in evidence if item.severity.rank < lead.severity.rank]
     added = {key: value for facts in notes for key, value in facts.items() if lead.facts.get(key) is None}
     return replace(lead, facts={**lead.facts, **added}) if added else lead
 

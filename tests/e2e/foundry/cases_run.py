@@ -99,6 +99,8 @@ MODEL_CASES: tuple[Case, ...] = (
     called("uninitialized_folded", "emptyfolded", "uninitialized-read", "aten.empty", exits=EITHER),
     called("train_batch_norm", "batchnorm", "train-mode", "batch_norm", exits=EITHER,
            options=("--reference", "{exported:batchnorm}")),
+    called("wrong_decomposition", "wronggelu", "numeric-difference", "cpp_fused_add_gelu_mean_mul_0",
+           options=("--reference", "{exported:wronggelu}"), slow=True),
     called("output_alias", "alias", "output-alias", "result[0], result[1]", exits=EITHER),
     called("input_mutation", "inplace", "input-mutation", "args[0]", exits=EITHER),
 )  # fmt: skip
