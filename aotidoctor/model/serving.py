@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 
 from aotidoctor.model.artifact import Artifact, ModelEntry
 from aotidoctor.model.contract import Contract
-from aotidoctor.model.evidence import FactValue
+from aotidoctor.model.evidence import Evidence, FactValue
 from aotidoctor.model.host import Host
 from aotidoctor.model.serving_config import ModelConfig, Position
+from aotidoctor.model.serving_hook import HookLibrary
 
 PLATFORM = "torch_aoti"
 
@@ -69,7 +70,8 @@ class ServedVersion:
 
     ``files`` are the paths in it, relative. ``package`` is the path that the backend opens, whether it is there or not.
     ``artifact`` is None where there is no such file, ``entry`` where the package has no model called ``model``,
-    ``contract`` where it could not be read: ``problem`` then says why.
+    ``contract`` where it could not be read: ``problem`` then says why. ``host_findings`` are those of the checks that
+    compare the package with this host.
     """
 
     number: int
@@ -81,6 +83,7 @@ class ServedVersion:
     entry: ModelEntry | None = None
     contract: Contract | None = None
     problem: str | None = None
+    host_findings: tuple[Evidence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +93,8 @@ class ServedModel:
     ``name`` is that of the directory ``path``. ``config`` is None where the text is no config at all (``parse_problem``
     says why, at ``parse_at``); a model without config.pbtxt has an empty one and ``config_path`` None.
     ``ignored`` are entries of the directory that look like versions and are not. ``siblings`` are the configs of the
-    other models of the repository, by name.
+    other models of the repository, by name. ``loose`` are files of the directory in none of its versions, relative.
+    ``hook`` is the library of MODEL_INIT_LIBRARY, None where the config names none by an absolute path.
     """
 
     name: str
@@ -106,6 +110,8 @@ class ServedModel:
     versions: tuple[ServedVersion, ...] = ()
     ignored: tuple[str, ...] = ()
     siblings: Mapping[str, ModelConfig] = field(default_factory=dict)
+    loose: tuple[str, ...] = ()
+    hook: HookLibrary | None = None
 
     @property
     def served(self) -> tuple[ServedVersion, ...]:
