@@ -1,0 +1,66 @@
+"""The last word on whether config.pbtxt parses: protobuf's text format with Triton's own schema, where installed.
+
+The schema is a module of ``tritonclient``, loaded from its file: to import its package would ask for grpcio.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from aotidoctor.model.serving_config import Position
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+INSTALL = "pip install 'aotidoctor[triton]'"
+_SCHEMA = "tritonclient/grpc/model_config_pb2.py"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """``accepted`` is None where protobuf or the schema is missing; ``problem`` says why it is not True."""
+
+    accepted: bool | None
+    problem: str = ""
+    at: Position | None = None
+
+
+def judge(text: str) -> Verdict:
+    """Whether the server would take the text as a config."""
+    try:
+        from google.protobuf import text_format  # noqa: PLC0415 - an extra, and only for this
+
+        empty = _empty_config()
+    except ImportError as error:
+        return Verdict(accepted=None, problem=f"{error}; {INSTALL}")
+    except Exception as error:  # noqa: BLE001 - a schema made for another protobuf raises its own error
+        return Verdict(accepted=None, problem=f"{type(error).__name__}: {error}; {INSTALL}")
+    try:
+        # Bytes that are not UTF-8 matter in strings only, and there they have been refused before.
+        text_format.Parse(text.encode("utf-8", "replace").decode("utf-8"), empty)
+    except text_format.ParseError as error:
+        line, column = error.GetLine(), error.GetColumn()
+        at = None if line is None or column is None else Position(line=line, column=column)
+        return Verdict(accepted=False, problem=str(error), at=at)
+    return Verdict(accepted=True)
+
+
+def _empty_config() -> Message:
+    kind = _message_type()
+    return kind()
+
+
+@lru_cache(maxsize=1)
+def _message_type() -> type[Message]:
+    path = importlib.metadata.distribution("tritonclient").locate_file(_SCHEMA)
+    spec = importlib.util.spec_from_file_location("aotidoctor_model_config_pb2", str(path))
+    if spec is None or spec.loader is None:
+        raise ImportError(f"no module at {path}")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    kind: type[Message] = module.ModelConfig
+    return kind
