@@ -18,7 +18,7 @@ from aotidoctor.model.run import Exited, Outcome
 # Which trail names the culprit, the surest first: code, kinds (empty: all), and what it did.
 _TRAILS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("AD-RUN-018", ("found",), "the result is right without this step of the compiler"),
-    ("AD-RUN-015", (), "it fails alone, on the arguments of the failing call"),
+    ("AD-RUN-015", (), "called alone, on the arguments that the package gave it"),
     ("AD-RUN-016", ("nan", "inf", "diverges"), "the first call that wrote bad values, from good ones"),
     ("AD-RUN-023", ("crash", "hang"), "where the debugger saw it stand"),
     ("AD-RUN-025", (), "where the checked heap stopped it"),
