@@ -47,6 +47,24 @@ def file_blob(descriptor: int, offset: int, size: int) -> Blob:
     return Blob(size, read_at)
 
 
+def path_blob(path: str, size: int) -> Blob:
+    """A blob over a file that is opened for each read, so nothing has to be closed later; empty when it is gone."""
+
+    def read_at(start: int, length: int) -> bytes:
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return b""
+        try:
+            return file_blob(descriptor, 0, size).read_at(start, length)
+        except OSError:
+            return b""
+        finally:
+            os.close(descriptor)
+
+    return Blob(size, read_at)
+
+
 def bytes_blob(data: bytes) -> Blob:
     """A blob over bytes in memory."""
 

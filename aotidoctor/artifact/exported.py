@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from aotidoctor.artifact import program_facts
 from aotidoctor.artifact.metadata import argument_kind
 from aotidoctor.artifact.text import JsonError, as_list, as_object, as_text, clean, parse_json
 from aotidoctor.model.artifact import ExportedFacts
@@ -26,22 +27,40 @@ _MAX_DEPTH = 64
 
 def parse_exported(name: str, data: bytes) -> ExportedFacts | None:
     """Facts of one program; None when the bytes are not the JSON of one."""
+    document = program_document(data)
+    return None if document is None else program_facts_of(name, document)
+
+
+def program_document(data: bytes) -> JsonObject | None:
+    """The JSON of a program; None when the bytes are not that."""
     try:
         program = as_object(parse_json(data))
     except JsonError:
         return None
+    return program if as_object(program.get("graph_module")) else None
+
+
+def program_facts_of(name: str, program: JsonObject) -> ExportedFacts:
+    """Facts of the program with this JSON."""
     module = as_object(program.get("graph_module"))
-    if not module:
-        return None
-    in_spec = _in_spec(module)
+    in_spec, out_spec = (_call_spec(module, which) for which in ("in_spec", "out_spec"))
     targets = Counter(_targets(as_object(module.get("graph")), 0))
+    paths = leaf_paths(in_spec) if in_spec is not None else ()
+    leaves = program_facts.leaves(module, paths, _constant_values(module))
     return ExportedFacts(
         name=name,
-        constant_inputs=_constant_inputs(module, in_spec),
+        constant_inputs={leaf.path: leaf.value for leaf in leaves if leaf.value is not None},
         custom_ops=tuple(dict.fromkeys(op for target in targets if (op := _custom_op(target)) is not None)),
         in_spec=in_spec,
         ops={target.removeprefix("torch.ops."): count for target, count in targets.items()},
         torch_version=as_text(program.get("torch_version")) or None,
+        out_spec=out_spec,
+        schema=_schema(program),
+        dialects=tuple(as_text(item) for item in as_list(program.get("verifiers"))),
+        leaves=leaves,
+        outputs=program_facts.outputs(module),
+        constants=program_facts.constants(module),
+        ranges=program_facts.ranges(program),
     )
 
 
@@ -88,26 +107,23 @@ def _keys(spec: JsonObject) -> list[str | int]:
     return [clean(item) if isinstance(item, str) else item for item in items if isinstance(item, str | int)]
 
 
-def _in_spec(module: JsonObject) -> str | None:
+def _call_spec(module: JsonObject, which: str) -> str | None:
     for entry in as_list(module.get("module_call_graph")):
         call = as_object(entry)
         if call.get("fqn") == "":
-            return as_text(as_object(call.get("signature")).get("in_spec")) or None
+            return as_text(as_object(call.get("signature")).get(which)) or None
     return None
 
 
-def _constant_inputs(module: JsonObject, in_spec: str | None) -> dict[str, str]:
-    """Constants by the user's path, or by their name in the graph when the call spec does not fit the signature."""
+def _schema(program: JsonObject) -> str | None:
+    version = as_object(program.get("schema_version"))
+    parts = [version.get(key) for key in ("major", "minor")]
+    return ".".join(map(str, parts)) if all(isinstance(part, int) for part in parts) else None
+
+
+def _constant_values(module: JsonObject) -> list[str]:
     specs = [as_object(spec) for spec in as_list(as_object(module.get("signature")).get("input_specs"))]
-    user = [spec for spec in specs if "user_input" in spec or "constant_input" in spec]
-    paths = leaf_paths(in_spec) if in_spec is not None else ()
-    found: dict[str, str] = {}
-    for index, spec in enumerate(user):
-        if "constant_input" in spec:
-            constant = as_object(spec["constant_input"])
-            path = paths[index] if len(paths) == len(user) else as_text(constant.get("name"))
-            found[path] = _value_repr(constant.get("value"))
-    return found
+    return [_value_repr(as_object(spec["constant_input"]).get("value")) for spec in specs if "constant_input" in spec]
 
 
 def _value_repr(value: JsonValue) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from aotidoctor.artifact.blob import Blob, bytes_blob, file_blob
+from aotidoctor.artifact.blob import Blob, bytes_blob, path_blob
 from aotidoctor.artifact.integrity import read_entry
 from aotidoctor.artifact.zip_directory import STORED, Entry
 from aotidoctor.model.artifact import Member
@@ -55,17 +54,4 @@ def archive_item(member: Member, entry: Entry, archive: Blob) -> Item:
 
 def file_item(member: Member) -> Item:
     """An item that is a file; it is opened for each read, so nothing has to be closed later."""
-
-    def read_at(at: int, length: int) -> bytes:
-        try:
-            descriptor = os.open(member.path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            return b""
-        try:
-            return file_blob(descriptor, 0, member.size).read_at(at, length)
-        except OSError:
-            return b""
-        finally:
-            os.close(descriptor)
-
-    return Item(member, lambda: Blob(member.size, read_at) if Path(member.path).is_file() else None)
+    return Item(member, lambda: path_blob(member.path, member.size) if Path(member.path).is_file() else None)

@@ -6,6 +6,8 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from aotidoctor.model.program import ProgramConstant, ProgramLeaf, ProgramOutput, SizeRange
+
 
 class ArtifactKind(enum.Enum):
     """What the file turned out to be, from member names and magic bytes alone."""
@@ -164,6 +166,8 @@ class ExportedFacts:
     """What the JSON of a torch.export archive says without deserialising it (also used for ``--reference``).
 
     ``constant_inputs`` maps the user's path of a non-tensor leaf to the repr of the value baked in at export.
+    ``leaves`` are all leaves of the call; ``ranges`` maps a symbol (or an expression of one) to its bounds; ``schema``
+    is the version of the format, ``8.20``.
     """
 
     name: str
@@ -172,6 +176,13 @@ class ExportedFacts:
     in_spec: str | None = None
     ops: Mapping[str, int] = field(default_factory=dict)
     torch_version: str | None = None
+    out_spec: str | None = None
+    schema: str | None = None
+    dialects: tuple[str, ...] = ()
+    leaves: tuple[ProgramLeaf, ...] = ()
+    outputs: tuple[ProgramOutput, ...] = ()
+    constants: tuple[ProgramConstant, ...] = ()
+    ranges: Mapping[str, SizeRange] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,81 @@
+"""The archive of an exported program with its constants: what is listed, what is there, where the bytes are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from aotidoctor.model.artifact import ExportedFacts
+from aotidoctor.model.run import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The bytes of a storage, read where they lie: ``read_at(offset, length)`` gives fewer at the end."""
+
+    size: int
+    read_at: Callable[[int, int], bytes] = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTensor:
+    """A constant with its bytes: view metadata in elements, the storage, or why there is none to read (``problem``)."""
+
+    fqn: str
+    dtype: str | None = None
+    shape: tuple[int, ...] | None = None
+    stride: tuple[int, ...] | None = None
+    offset: int = 0
+    content: Content | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payload:
+    """One entry of an archive's list of weights or constants.
+
+    ``member`` holds it, None when the archive has no such member; ``nbytes`` is that member's size. ``pickled`` is a
+    subclass of tensors, or an object.
+    """
+
+    stored: StoredTensor
+    member: str | None
+    nbytes: int | None = None
+    parameter: bool = False
+    pickled: bool = False
+    requires_grad: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PickledState:
+    """Weights or constants that lie in one pickle: of which member, and where its bytes are in the file."""
+
+    member: str
+    offset: int
+    size: int
+
+
+Payloads = Mapping[str, Payload]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramArchive:
+    """One program of an archive.
+
+    ``layout`` is ``pt2`` (2.9 and later), ``pickled`` (2.7, 2.8) or ``legacy``. ``document`` is the program's JSON.
+    ``weights`` and ``constants`` are by the name in the model, None when the archive does not list them: then
+    ``weights_pickle`` and ``constants_pickle`` say where they are, if they are anywhere. ``problems`` tell what could
+    not be read.
+    """
+
+    path: str
+    member: str
+    layout: str
+    facts: ExportedFacts
+    document: JsonObject
+    weights: Payloads | None = None
+    constants: Payloads | None = None
+    weights_pickle: PickledState | None = None
+    constants_pickle: PickledState | None = None
+    others: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
