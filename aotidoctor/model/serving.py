@@ -176,7 +176,8 @@ class NotJudged:
     reason: str
 
 
-Check = Callable[[ServedModel], Sequence[Remark] | NotJudged]
+# NotJudged among remarks is about a part of the model (an output whose type the package does not tell).
+Check = Callable[[ServedModel], Sequence[Remark | NotJudged] | NotJudged]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

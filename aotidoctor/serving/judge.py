@@ -26,14 +26,15 @@ def judge(model: ServedModel, rules: Sequence[Rule] = RULES) -> tuple[tuple[Evid
     not_checked: list[NotChecked] = []
     for rule in rules:
         said = _ask(rule, model)
-        if isinstance(said, NotJudged):
-            not_checked.append(NotChecked(code=rule.code, name=f"{model.name} {rule.id}", reason=said.reason))
-        else:
-            findings.extend(_finding(rule, remark, model) for remark in said)
+        for item in (said,) if isinstance(said, NotJudged) else said:
+            if isinstance(item, NotJudged):
+                not_checked.append(NotChecked(code=rule.code, name=f"{model.name} {rule.id}", reason=item.reason))
+            else:
+                findings.append(_finding(rule, item, model))
     return tuple(findings), tuple(not_checked)
 
 
-def _ask(rule: Rule, model: ServedModel) -> Sequence[Remark] | NotJudged:
+def _ask(rule: Rule, model: ServedModel) -> Sequence[Remark | NotJudged] | NotJudged:
     missing = _missing(rule.needs, model)
     if missing is not None:
         return NotJudged(reason=missing)
