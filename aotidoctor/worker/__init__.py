@@ -16,6 +16,7 @@ JOBS: dict[str, tuple[str, str]] = {
     "recover": ("aotidoctor.worker.recover", "recover"),
     "reference": ("aotidoctor.worker.reference", "reference"),
     "demo_build": ("aotidoctor.worker.demo_build", "demo_build"),
+    "verify": ("aotidoctor.worker.verify.job", "verify"),
     "script": ("aotidoctor.worker.script", "script"),
 }
 """Name of a job -> module and function."""

@@ -1,0 +1,189 @@
+"""Rules A02, A03 and A07: operators that the package calls from outside, custom operators, training-mode leftovers."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+from aotidoctor.worker.verify.graph import graphs
+from aotidoctor.worker.verify.records import Records, first_line, name_of
+
+_TRAINING = {
+    "aten::dropout": ("dropout", 2),
+    "aten::dropout_": ("dropout", 2),
+    "aten::feature_dropout": ("dropout", 2),
+    "aten::alpha_dropout": ("dropout", 2),
+    "aten::feature_alpha_dropout": ("dropout", 2),
+    "aten::native_dropout": ("dropout", 2),
+    "aten::rrelu": ("dropout", 3),
+    "aten::rrelu_with_noise": ("dropout", 4),
+    "aten::batch_norm": ("batch-norm", 5),
+    "aten::native_batch_norm": ("batch-norm", 5),
+    "aten::cudnn_batch_norm": ("batch-norm", 5),
+    "aten::miopen_batch_norm": ("batch-norm", 5),
+    "aten::_native_batch_norm_legit": ("batch-norm", 5),
+    "aten::_native_batch_norm_legit_functional": ("batch-norm", 5),
+    "aten::_batch_norm_with_update": ("batch-norm", None),
+    "aten::_batch_norm_with_update_functional": ("batch-norm", None),
+}
+"""Operator -> what is left over, and the argument that says ``training`` (None: there is no other way)."""
+_EXPECTED = {
+    "dropout": "model.eval() before export: dropout off",
+    "batch-norm": "model.eval() before export: running statistics",
+}
+
+
+def check_operators(program: Any, missing: list[str], records: Records) -> None:
+    """Every operator of every graph, each told once; training-mode ones at each place."""
+    calls = list(_calls(program))
+    for path, node in calls:
+        _check_training(path, node, records)
+    _check_custom(calls, missing, records)
+
+
+def _calls(program: Any) -> Iterator[tuple[str, Any]]:
+    import torch
+
+    for path, module in graphs(program):
+        for node in module.graph.nodes:
+            if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload):
+                yield path, node
+
+
+def _check_training(path: str, node: Any, records: Records) -> None:
+    kind, at = _TRAINING.get(node.target._schema.name, (None, None))
+    if kind is None or (at is not None and _argument(node, at) is not True):
+        return
+    observed = f"{name_of(node.target)} in training mode"
+    records.add("A07", kind, node=node, target=node.target, graph=path, observed=observed, expected=_EXPECTED[kind])
+
+
+def _argument(node: Any, at: int) -> Any:
+    if at < len(node.args):
+        return node.args[at]
+    arguments = node.target._schema.arguments
+    return node.kwargs.get(arguments[at].name, arguments[at].default_value) if at < len(arguments) else None
+
+
+def _check_custom(calls: list[tuple[str, Any]], missing: list[str], records: Records) -> None:
+    from torch._library.utils import is_builtin
+
+    seen: set[str] = set()
+    for path, node in calls:
+        name = node.target.name()
+        if name in seen or is_builtin(node.target):
+            continue
+        seen.add(name)
+        observed, expected = f"{name} is called by name", "that it is registered wherever the package is loaded"
+        records.add("A03", "custom-op", node=node, target=name, graph=path, observed=observed, expected=expected)
+        if name in missing:
+            continue  # What is declared here in its stead has no kernels at all.
+        if not has_fake(node.target):
+            records.add(
+                "A03",
+                "no-fake",
+                node=node,
+                target=name,
+                graph=path,
+                observed=f"{name} has no fake kernel",
+                expected="a fake kernel: compiling the program calls it for shapes and dtypes",
+            )
+        device = _device(node)
+        if device is not None and not _has_kernel(node.target, device):
+            records.add(
+                "A03",
+                "no-kernel",
+                node=node,
+                target=name,
+                graph=path,
+                observed=f"{name} has no kernel for {device}",
+                expected=f"a kernel for {device}, where its arguments are",
+                device=device,
+            )
+
+
+def has_fake(operator: Any) -> bool:
+    """Whether shapes and dtypes of its results can be had without running it."""
+    import torch
+    from torch._library.simple_registry import singleton
+
+    name = operator.name()
+    if any(_has(name, key) for key in ("CompositeImplicitAutograd", "CompositeExplicitAutograd")):
+        return True
+    entry = singleton._data.get(operator._schema.name)
+    fake = getattr(entry, "fake_impl", None)
+    if fake is not None and fake.kernel is not None:
+        return True
+    defined = torch._library.custom_ops.OPDEFS.get(operator._schema.name)
+    if defined is not None:
+        return getattr(defined, "_abstract_fn", None) is not None or not operator._schema.returns
+    # The entry of a fake kernel that is gone stays in the dispatcher.
+    return fake is None and _has(name, "Meta")
+
+
+def _has(name: str, key: str) -> bool:
+    import torch
+
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(name, key))
+
+
+def _device(node: Any) -> str | None:
+    import torch
+    from torch.utils import _pytree as pytree
+
+    leaves = pytree.tree_leaves((node.args, node.kwargs, node))
+    vals = (leaf.meta.get("val") for leaf in leaves if isinstance(leaf, torch.fx.Node))
+    return next((val.device.type for val in vals if isinstance(val, torch.Tensor)), None)
+
+
+def _has_kernel(operator: Any, device: str) -> bool:
+    keys = {"cpu": "CPU", "cuda": "CUDA", "xpu": "XPU", "mps": "MPS", "meta": "Meta"}
+    key = keys.get(device)
+    composite = ("CompositeImplicitAutograd", "CompositeExplicitAutograd")
+    return key is None or any(_has(operator.name(), name) for name in (key, *composite))
+
+
+def check_shims(program: Any, records: Records) -> str | None:
+    """Operators that are left after decomposition and that neither Inductor nor a C shim covers.
+
+    Returns why that cannot be told. A program that cannot be decomposed this way may compile all the same.
+    """
+    from torch._inductor.decomposition import select_decomp_table
+    from torch._inductor.lowering import fallbacks, lowerings
+    from torchgen.aoti.fallback_ops import inductor_fallback_ops
+
+    try:
+        decomposed = copy.deepcopy(program).run_decompositions(select_decomp_table())
+    except Exception as error:
+        return f"{type(error).__name__}: {first_line(error)}"
+    seen: set[str] = set()
+    for path, node in _calls(decomposed):
+        name = str(node.target)
+        covered = name in inductor_fallback_ops or (node.target in lowerings and node.target not in fallbacks)
+        if node.target.namespace != "aten" or covered or name in seen:
+            continue
+        seen.add(name)
+        unsupported = _unsupported_result(node.target)
+        observed = f"{name} has no C shim in this torch" + (f", and returns {unsupported}" if unsupported else "")
+        expected = (
+            "a result that the proxy executor can return"
+            if unsupported
+            else "a shim: without one the call goes through the slower proxy executor"
+        )
+        records.add(
+            "A02",
+            "no-way" if unsupported else "no-shim",
+            node=node,
+            target=name,
+            graph=path,
+            observed=observed,
+            expected=expected,
+        )
+    return None
+
+
+def _unsupported_result(operator: Any) -> str | None:
+    """A type of result that a call through the proxy executor cannot have."""
+    known = ("Tensor", "List[Tensor]", "Optional[Tensor]", "NoneType", "int")
+    return next((str(item.real_type) for item in operator._schema.returns if str(item.real_type) not in known), None)

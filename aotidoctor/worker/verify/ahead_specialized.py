@@ -1,0 +1,148 @@
+"""Rule A05: dims that were meant to be dynamic and are not.
+
+With ``dynamic_shapes`` (what was asked of torch.export) it is a comparison. Without, there are only signs: a static dim
+of the size that a dynamic dim had in the sample, and that size as a constant in the graph.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotidoctor.worker.verify.graph import graphs
+from aotidoctor.worker.verify.paths import UserInput, argument_names, leaf_examples, user_inputs
+from aotidoctor.worker.verify.records import Records, name_of
+
+_SHAPES = {
+    "aten::view": 1,
+    "aten::reshape": 1,
+    "aten::expand": 1,
+    "aten::_unsafe_view": 1,
+    "aten::full": 0,
+    "aten::zeros": 0,
+    "aten::ones": 0,
+    "aten::new_zeros": 1,
+    "aten::new_ones": 1,
+    "aten::new_full": 1,
+}
+"""Operator -> the argument that is a shape."""
+# Sizes that many dims have for reasons of their own.
+_LEAST_TELLING = 3
+
+
+def check_specialized(program: Any, declared: Any, records: Records) -> list[str]:
+    """Arguments of ``declared`` that the program does not have."""
+    inputs = user_inputs(program)
+    if declared is None:
+        _look_for_signs(program, inputs, records)
+        return []
+    names = argument_names(program)
+    used: set[str] = set()
+    for item in inputs:
+        _compare(item, _asked(item, declared, names, used), records)
+    return [key for key in _top_keys(declared) if key not in used]
+
+
+def _top_keys(declared: Any) -> list[str]:
+    return list(declared) if isinstance(declared, dict) else [str(at) for at in range(len(declared))]
+
+
+def _asked(item: UserInput, declared: Any, names: list[str], used: set[str]) -> Any:
+    """What ``declared`` holds for this leaf, None when nothing."""
+    if not item.keys:
+        return None
+    first, *rest = item.keys
+    spellings = [first] if item.is_keyword else [*(names[first : first + 1]), first]
+    found = None
+    for key in spellings:
+        at = str(key) if isinstance(declared, dict) else key
+        if isinstance(declared, list) and isinstance(at, int) and at < len(declared):
+            used.add(str(at))
+            found = declared[at]
+            break
+        if isinstance(declared, dict) and at in declared:
+            used.add(at)
+            found = declared[at]
+            break
+    for key in rest:
+        if isinstance(found, list) and isinstance(key, int):
+            found = found[key] if key < len(found) else None
+        elif isinstance(found, dict):
+            found = found.get(str(key))
+    return found
+
+
+def _compare(item: UserInput, asked: Any, records: Records) -> None:
+    shape = getattr(item.val, "shape", None)
+    if shape is None or asked is None:
+        return
+    marks = asked.items() if isinstance(asked, dict) else enumerate(asked) if isinstance(asked, list) else ()
+    for key, mark in marks:
+        dim = int(key)
+        if mark is None or mark == "static" or dim >= len(shape):
+            continue
+        if isinstance(shape[dim], int):
+            kind = "automatic" if mark == "auto" else "declared"
+            _record(item, dim, mark, kind, records)
+
+
+def _record(item: UserInput, dim: int, mark: Any, kind: str, records: Records) -> None:
+    size = item.val.shape[dim]
+    name = mark.get("name", "dynamic") if isinstance(mark, dict) else mark
+    records.add(
+        "A05",
+        kind,
+        node=item.node,
+        target=f"{item.path}.shape[{dim}]",
+        observed=f"{item.path}.shape[{dim}] is {size}, whatever the inputs",
+        expected=f"a dynamic size ({name})",
+        size=size,
+    )
+
+
+def _look_for_signs(program: Any, inputs: list[UserInput], records: Records) -> None:
+    examples = leaf_examples(program)
+    if len(examples) != len(inputs):
+        return
+    dynamic: dict[int, str] = {}
+    for item, example in zip(inputs, examples, strict=True):
+        for dim, size in enumerate(getattr(item.val, "shape", ())):
+            if not isinstance(size, int) and example.shape[dim] >= _LEAST_TELLING:
+                dynamic.setdefault(int(example.shape[dim]), f"{item.path}.shape[{dim}]")
+    for item in inputs:
+        for dim, size in enumerate(getattr(item.val, "shape", ())):
+            if isinstance(size, int) and size in dynamic:
+                observed = f"{item.path}.shape[{dim}] is {size}, the size of {dynamic[size]} in the sample"
+                expected = f"a dynamic size, if it goes with {dynamic[size]}"
+                records.add(
+                    "A05",
+                    "hint",
+                    node=item.node,
+                    target=f"{item.path}.shape[{dim}]",
+                    observed=observed,
+                    expected=expected,
+                    size=size,
+                )
+    _constants(program, dynamic, records)
+
+
+def _constants(program: Any, dynamic: dict[int, str], records: Records) -> None:
+    for path, module in graphs(program):
+        for node in module.graph.nodes:
+            at = _SHAPES.get(getattr(getattr(node.target, "_schema", None), "name", ""))
+            shape = node.args[at] if at is not None and at < len(node.args) else ()
+            for size in shape if isinstance(shape, list | tuple) else ():
+                if isinstance(size, int) and size in dynamic:
+                    observed = (
+                        f"{name_of(node.target)} with the constant {size}, the size of {dynamic[size]} in the sample"
+                    )
+                    expected = f"a size computed from {dynamic[size]}, if that is meant"
+                    records.add(
+                        "A05",
+                        "hint",
+                        node=node,
+                        target=node.target,
+                        graph=path,
+                        observed=observed,
+                        expected=expected,
+                        size=size,
+                    )

@@ -1,0 +1,87 @@
+"""Rules G06 to G08: what the graph reads from its module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aotidoctor.worker.verify.records import Records
+
+
+def check_attribute(node: Any, module: Any, path: str, verifiers: Sequence[Any], records: Records) -> None:
+    """The attribute that a ``get_attr`` node of ``module`` reads."""
+    if not isinstance(node.target, str):
+        observed = f"a target that is a {type(node.target).__name__}"
+        records.add(
+            "G06",
+            "attribute-name",
+            node=node,
+            target=type(node.target).__name__,
+            graph=path,
+            observed=observed,
+            expected="the attribute's name, as text",
+        )
+        return
+    try:
+        attribute = module
+        for name in node.target.split("."):
+            attribute = getattr(attribute, name)
+    except AttributeError:
+        observed = f"no attribute {node.target} in {path or 'the graph module'}"
+        records.add(
+            "G06",
+            "attribute-absent",
+            node=node,
+            target=node.target,
+            graph=path,
+            observed=observed,
+            expected="an attribute that is there",
+        )
+        return
+    kind = type(attribute).__name__
+    if kind == "LoweredBackendModule":
+        _check_lowered(node, attribute, path, records)
+        return
+    if kind in ("AOTInductorEPModule", "AOTInductorRunnerWrapper"):
+        return
+    for verifier in verifiers:
+        allowed = _allowed_attributes(verifier, is_top=not path)
+        if not isinstance(attribute, allowed):
+            names = ", ".join(item.__name__ for item in allowed)
+            records.add(
+                "G07",
+                "attribute-type",
+                node=node,
+                target=node.target,
+                graph=path,
+                observed=f"{node.target} is a {kind}",
+                expected=f"one of {names}",
+            )
+            return
+
+
+def _allowed_attributes(verifier: Any, *, is_top: bool) -> tuple[type, ...]:
+    """Subgraphs may hold parameters and tensors (torch 2.8 and later), the top may not: there they are inputs."""
+    inner = getattr(verifier, "allowed_getattr_types_for_subgm", verifier.allowed_getattr_types)
+    return tuple(verifier.allowed_getattr_types() if is_top else inner())
+
+
+def _check_lowered(node: Any, module: Any, path: str, records: Records) -> None:
+    backend = getattr(module, "backend_id", None)
+    if backend == "aoti" and hasattr(module, "original_module") and hasattr(module, "module_name"):
+        return
+    wanted = (("backend_id", str), ("processed_bytes", bytes), ("compile_specs", list))
+    fields = [(name, getattr(module, name, None), kind) for name, kind in wanted]
+    wrong = [f"{name} is a {type(value).__name__}" for name, value, kind in fields if not isinstance(value, kind)]
+    if not hasattr(module, "original_module"):
+        wrong.append("there is no original_module")
+    if wrong:
+        records.add(
+            "G08",
+            "lowered-module",
+            node=node,
+            target=node.target,
+            graph=path,
+            observed=f"a lowered module of backend {backend!r} in which {', '.join(wrong)}",
+            expected="backend_id (str), processed_bytes (bytes), compile_specs (list) and original_module",
+        )

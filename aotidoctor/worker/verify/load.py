@@ -1,0 +1,227 @@
+"""An exported program from its archive, as far as it can be had, without the verifier that would stop at one violation.
+
+Parts that cannot be read (weights, constants, sample inputs, an unknown dialect) are recorded and left out, operators
+that are not registered are declared as the archive shows them: the rest can still be judged.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aotidoctor.worker.verify.records import Records, first_line
+from aotidoctor.worker.verify.unregistered import declare_missing
+
+_KEPT = 8000
+
+
+@dataclass(slots=True, kw_only=True)
+class Loaded:
+    """One program of the archive. ``program`` is None when torch could not make one of it, ``problem`` says why."""
+
+    name: str
+    program: Any = None
+    verifiers: list[Any] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    dialect_known: bool = True
+    problem: str | None = None
+
+
+def load_programs(path: Path, records: Records) -> list[Loaded]:
+    """Every program of the archive."""
+    try:
+        return _from_archive(path, records)
+    except _OtherLayoutError:
+        return [_from_old_archive(path, records)]
+    except Exception as error:
+        return [_unreadable(error, records)]
+
+
+class _OtherLayoutError(Exception):
+    """Not the archive that torch 2.7 and later write, or a torch that cannot read that."""
+
+
+def _from_archive(path: Path, records: Records) -> list[Loaded]:
+    try:
+        from torch.export.pt2_archive._package import PT2ArchiveReader
+    except ImportError as error:
+        raise _OtherLayoutError from error
+    with verifier_off(), PT2ArchiveReader(str(path)) as reader:
+        members = _members(reader)
+        if not members:
+            raise _OtherLayoutError
+        return [_load(reader, name, member, records) for name, member in members]
+
+
+def _from_old_archive(path: Path, records: Records) -> Loaded:
+    """The archive of torch 2.6 and earlier, or whatever else torch itself can still load."""
+    import torch
+
+    try:
+        with verifier_off():
+            program = torch.export.load(str(path))
+    except Exception as error:
+        return _unreadable(error, records)
+    return Loaded(name="model", program=program, verifiers=[kind() for kind in program.verifiers])
+
+
+def _unreadable(error: Exception, records: Records) -> Loaded:
+    loaded = Loaded(name="model")
+    _not_loadable(error, loaded, records)
+    return loaded
+
+
+@contextlib.contextmanager
+def verifier_off() -> Iterator[None]:
+    """Programs are made without being verified. This process is a child that ends with its job."""
+    from torch.export import ExportedProgram
+
+    validate = ExportedProgram.validate
+    ExportedProgram.validate = lambda _self: None
+    try:
+        yield
+    finally:
+        ExportedProgram.validate = validate
+
+
+def _members(reader: Any) -> list[tuple[str, str]]:
+    prefix, suffix = "models/", ".json"
+    found = [name for name in reader.get_file_names() if name.startswith(prefix) and name.endswith(suffix)]
+    return [(name[len(prefix) : -len(suffix)], name) for name in found]
+
+
+def _load(reader: Any, name: str, member: str, records: Records) -> Loaded:
+    from torch.export.pt2_archive import _package as package
+
+    loaded = Loaded(name=name)
+    data = reader.read_bytes(member)
+    serialized = _parse(data, member, loaded, records)
+    if serialized is None:
+        return loaded
+    state = _part(lambda: package._load_state_dict(reader, name), "weights", records) or {}
+    constants = _part(lambda: package._load_constants(reader, name), "constants", records) or {}
+    sample = f"data/sample_inputs/{name}.pt"
+    examples = _part(lambda: reader.read_bytes(sample), "sample-inputs", records) if _has(reader, sample) else None
+    loaded.missing = declare_missing(serialized, records)
+    _settle_ranges(serialized, records)
+    loaded.verifiers = _verifiers(serialized, loaded, records)
+    try:
+        loaded.program = _make(serialized, state, constants, examples, records)
+    except Exception as error:
+        _not_loadable(error, loaded, records)
+    return loaded
+
+
+def _has(reader: Any, name: str) -> bool:
+    return name in reader.get_file_names()
+
+
+def _parse(data: bytes, member: str, loaded: Loaded, records: Records) -> Any:
+    from torch._export.serde import schema
+    from torch._export.serde.serialize import _bytes_to_dataclass
+
+    try:
+        json.loads(data)
+        return _bytes_to_dataclass(schema.ExportedProgram, data)
+    except Exception as error:
+        observed = f"{member}: {type(error).__name__}: {first_line(error)}"
+        records.add("L01", "json", target=member, observed=observed, expected="the JSON of an exported program")
+        loaded.problem = observed
+        return None
+
+
+def _part(read: Callable[[], Any], what: str, records: Records) -> Any:
+    try:
+        return read()
+    except Exception as error:
+        observed = f"{type(error).__name__}: {first_line(error)}"
+        records.add(
+            "L03", what, target=what, observed=observed, expected=f"the {what.replace('-', ' ')} of the program"
+        )
+        return None
+
+
+def _settle_ranges(serialized: Any, records: Records) -> None:
+    """A range that holds nothing is recorded, and opened: torch would refuse the whole program for it."""
+    for symbol, found in serialized.range_constraints.items():
+        low, high = found.min_val, found.max_val
+        if low is not None and high is not None and low > high:
+            records.add(
+                "A06",
+                "empty",
+                target=symbol,
+                observed=f"{symbol} in {low}..{high}: no size lies there",
+                expected="a lower bound that is not above the upper",
+            )
+            found.min_val, found.max_val = high, low
+
+
+def _verifiers(serialized: Any, loaded: Loaded, records: Records) -> list[Any]:
+    """Instances of the verifiers that the archive names; unknown ones are recorded and left out."""
+    from torch._export.verifier import load_verifier
+
+    found = []
+    for dialect in list(serialized.verifiers) or ["ATEN"]:
+        try:
+            found.append(load_verifier(dialect)())
+        except KeyError:  # noqa: PERF203 - each dialect by itself
+            loaded.dialect_known = False
+            observed = f"dialect {dialect!r}, for which no verifier is registered here"
+            expected = "ATEN, TRAINING, or a dialect that --setup registers"
+            records.add("G10", "dialect-unknown", target=dialect, observed=observed, expected=expected)
+    serialized.verifiers = [verifier.dialect for verifier in found]
+    return found
+
+
+def _make(serialized: Any, state: Any, constants: Any, examples: Any, records: Records) -> Any:
+    from torch._export.serde.serialize import ExportedProgramDeserializer, SerializeError
+
+    def attempt(**options: Any) -> Any:
+        # It changes what it is given.
+        made = copy.deepcopy(serialized)
+        return ExportedProgramDeserializer().deserialize(made, state, constants, examples, **options)
+
+    try:
+        return attempt()
+    except SerializeError as error:
+        if "schema version" not in str(error):
+            raise
+        records.add(
+            "L04",
+            "schema-version",
+            observed=first_line(error),
+            expected="a program of the same major version of the schema",
+        )
+        return attempt(_unsafe_skip_version_check=True)
+
+
+def _not_loadable(error: Exception, loaded: Loaded, records: Records) -> None:
+    """``SerializeError`` quotes the whole node and the whole traceback; its last line is the reason."""
+    reason = [line for line in str(error).splitlines() if line.strip()] or [""]
+    observed = f"{type(error).__name__}: {reason[-1][:500]}"
+    node = None
+    if reason[0].startswith("Failed deserializing node"):
+        node = _quoted_name(reason[0])
+    records.add(
+        "L01",
+        "node" if node else "program",
+        node=node,
+        observed=observed,
+        expected="a program that this torch can rebuild",
+    )
+    loaded.problem = traceback.format_exc()[-_KEPT:]
+
+
+def _quoted_name(text: str) -> str | None:
+    """The name of the first output in the printed form of a serialised node, else its target."""
+    for mark in ("as_tensor=TensorArgument(name='", "name='", "target='"):
+        _, found, rest = text.rpartition(mark) if mark != "target='" else text.partition(mark)
+        if found:
+            return rest.partition("'")[0]
+    return None
