@@ -27,9 +27,9 @@ def judge(reference: Reference, call: Call, results: tuple[Any, Any], leaves: li
     try:
         exact, kept, moved = _runs(reference, call, NOISES_OF_CHOICES if _are_choices(leaves) else NOISES)
     except NoDoubleRunError as error:
-        return _no_judge(leaves, str(error))
+        return _no_judge(leaves, _first_line(error))
     except Exception as error:
-        return _no_judge(leaves, f"{type(error).__name__}: {error}"[:300])
+        return _no_judge(leaves, f"{type(error).__name__}: {_first_line(error)}"[:300])
     sides = [dict(walk(result, "result")) for result in (*results, exact, *moved)]
     for leaf in leaves:
         path = leaf["path"]
@@ -46,6 +46,11 @@ def _no_judge(leaves: list[dict[str, Any]], problem: str) -> dict[str, Any]:
         if not leaf["agrees"]:
             leaf.update(judged="unknown", reason=f"there is no float64 run: {problem}")
     return {"problem": problem}
+
+
+def _first_line(error: Exception) -> str:
+    """The message; torch.fx adds a description of the node to it."""
+    return (str(error).strip().splitlines() or [""])[0]
 
 
 def _are_choices(leaves: list[dict[str, Any]]) -> bool:
