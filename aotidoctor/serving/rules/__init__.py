@@ -1,10 +1,31 @@
-"""All rules, in the order of their ids. One file per family; each has ``RULES``."""
+"""All rules, in the order of their ids. One file per family, two where one would be long; each has ``RULES``."""
 
 from __future__ import annotations
 
 from aotidoctor.model.serving import Rule
+from aotidoctor.serving.rules import (
+    config,
+    files,
+    instance_kinds,
+    instances,
+    parameter_keys,
+    parameters,
+    platform,
+    rest,
+    scheduling,
+)
 
-_FAMILIES: tuple[tuple[Rule, ...], ...] = ()
+_FAMILIES: tuple[tuple[Rule, ...], ...] = (
+    config.RULES,
+    platform.RULES,
+    files.RULES,
+    scheduling.RULES,
+    instance_kinds.RULES,
+    instances.RULES,
+    parameters.RULES,
+    parameter_keys.RULES,
+    rest.RULES,
+)
 
 RULES: tuple[Rule, ...] = tuple(
     sorted((rule for family in _FAMILIES for rule in family), key=lambda rule: int(rule.id[1:]))

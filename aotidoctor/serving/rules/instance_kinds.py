@@ -1,0 +1,166 @@
+"""Family instances, the kind: where the model runs, against the device that the package was compiled for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from aotidoctor.model.serving import Consequence, Needs, NotJudged, Remark, Rule, ServedModel, ServedVersion
+from aotidoctor.model.serving_config import InstanceGroup, Position
+
+AUTOMATIC, CPU, GPU, MODEL = "KIND_AUTO", "KIND_CPU", "KIND_GPU", "KIND_MODEL"
+TOP = Position(line=1, column=1)
+_WRONG_RUNNER = "the model is not loaded: Incorrect device passed to aoti_runner_cpu."
+_NO_EVENT = "each request fails with 'Failed to record the event.': its CUDA events are never made."
+_CPU_INPUTS = "the inputs stay in the memory of the CPU, and the kernels read them on the GPU: invalid memory access."
+_NO_GPU = "the model is not loaded: there is no GPU for it."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clash:
+    """What goes wrong, in words."""
+
+    consequence: Consequence
+    message: str
+
+
+def clash_of(kind: str, device: str, has_gpu: bool) -> Clash | None:
+    """What goes wrong with a package for ``device`` in an instance of ``kind``; None where nothing does."""
+    if device == "cpu":
+        if kind == GPU:
+            return Clash(consequence=Consequence.FAILS_TO_LOAD, message=_WRONG_RUNNER)
+        if kind == MODEL and has_gpu:
+            return Clash(consequence=Consequence.REQUESTS_FAIL, message=_NO_EVENT)
+        return None
+    if kind not in (CPU, MODEL):
+        return None
+    if not has_gpu:
+        return Clash(consequence=Consequence.FAILS_TO_LOAD, message=_NO_GPU)
+    return Clash(consequence=Consequence.REQUESTS_FAIL, message=_CPU_INPUTS)
+
+
+def kind_remark(clash: Clash, kind: str, device: str, version: ServedVersion, at: Position) -> Remark:
+    """The remark of rule 36."""
+    want = CPU if device == "cpu" else GPU
+    return Remark(
+        kind="kind",
+        consequence=clash.consequence,
+        message=clash.message,
+        observed=f"{kind}, and a package for {device}",
+        expected=f"kind: {want}",
+        subject=f"version {version.number}",
+        remedy=f"Write kind: {want}, or compile the package for the other device.",
+        at=at,
+        facts={"device": device},
+    )
+
+
+def kind_fits_device(model: ServedModel) -> Sequence[Remark] | NotJudged:
+    """The kind of an instance group must fit the device that the package was compiled for.
+
+    Versions: all seen.
+    Consequence: a package for the CPU on KIND_GPU does not load ("Incorrect device passed to aoti_runner_cpu"). A
+    package for CUDA on KIND_CPU or KIND_MODEL gets its inputs in the memory of the CPU and reads them from the GPU:
+    invalid memory access; without a GPU it does not load. On a host with GPUs KIND_MODEL fails at the first request,
+    because the backend records CUDA events that it never made.
+    How it was seen: the rows of the CPU were run with the 26.05 backend; those of CUDA follow from its source.
+    Remedy: KIND_CPU for a package for the CPU, KIND_GPU for one for CUDA.
+    """
+    devices = tuple(_devices(model))
+    if not devices:
+        return NotJudged(reason="the package does not tell its device")
+    groups = model.config.instance_groups if model.config is not None else ()
+    said = []
+    for version, device in devices:
+        for group in groups:
+            kind = group.kind.value if group.kind is not None else AUTOMATIC
+            clash = clash_of(kind, device, bool(model.host.gpus))
+            if kind != AUTOMATIC and clash is not None:
+                said.append(kind_remark(clash, kind, device, version, _place(group)))
+    return said
+
+
+def kind_is_stated(model: ServedModel) -> Sequence[Remark] | NotJudged:
+    """Without a kind, the server takes KIND_GPU on all GPUs where it sees one, and KIND_CPU elsewhere.
+
+    Versions: all.
+    Consequence: a package for the CPU loads on a laptop and not on a server with a GPU: "Incorrect device passed to
+    aoti_runner_cpu". A package for CUDA is spread over all GPUs, see TRITON-R38.
+    How it was seen: the default read in the source of the core, the failure run with the loader.
+    Remedy: instance_group [ { kind: KIND_CPU } ] or [ { kind: KIND_GPU gpus: [ 0 ] } ].
+    """
+    devices = tuple(_devices(model))
+    if not devices:
+        return NotJudged(reason="the package does not tell its device")
+    return [
+        remark
+        for at in _unstated(model)
+        for version, device in devices
+        for remark in _left_open(model, version, device, at)
+    ]
+
+
+def _unstated(model: ServedModel) -> tuple[Position, ...]:
+    """Where a kind is missing; the top of the file where no group is written."""
+    groups = model.config.instance_groups if model.config is not None else ()
+    if not groups:
+        return (TOP,)
+    return tuple(_place(group) for group in groups if group.kind is None or group.kind.value == AUTOMATIC)
+
+
+def _left_open(model: ServedModel, version: ServedVersion, device: str, at: Position) -> Iterator[Remark]:
+    gpus = len(model.host.gpus)
+    here = f"this host has {gpus} GPUs" if gpus > 1 else "this host has a GPU" if gpus else "this host has none"
+    kind, want = (GPU, CPU) if device == "cpu" else (CPU, GPU)
+    clash = clash_of(kind, device, gpus > 0)
+    # A package for the CPU suffers where there is a GPU, one for CUDA where there is none.
+    hurt_here = (gpus > 0) == (device == "cpu")
+    if clash is None:
+        return
+    where = "on a host with a GPU" if kind == GPU else "on a host without a GPU"
+    yield Remark(
+        kind="unstated",
+        consequence=clash.consequence if hurt_here else Consequence.WASTE,
+        message=f"the server makes it {kind} {where} ({here}): {clash.message}",
+        observed="no kind",
+        expected=f"kind: {want}",
+        subject=f"version {version.number}",
+        remedy=f"Write instance_group [ {{ kind: {want}{' gpus: [ 0 ]' if want == GPU else ''} }} ].",
+        at=at,
+        file=None if model.config_path else model.path,
+    )
+
+
+def _devices(model: ServedModel) -> Iterator[tuple[ServedVersion, str]]:
+    for version in model.served:
+        values = [item.values.get("AOTI_DEVICE_KEY") for item in (version.entry.metadata if version.entry else ())]
+        found = next((value for value in values if value), None)
+        if found is None and version.contract is not None:
+            found = version.contract.needs.device_type
+        if found is not None:
+            yield version, found.partition(":")[0]
+
+
+def _place(group: InstanceGroup) -> Position:
+    return group.kind.at if group.kind is not None else group.at
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        id="R36",
+        family="instances",
+        title="the kind of the instances does not fit the package's device",
+        worst=Consequence.FAILS_TO_LOAD,
+        check=kind_fits_device,
+        needs=Needs.PACKAGE,
+    ),
+    Rule(
+        id="R37",
+        family="instances",
+        title="the kind of the instances is left to the host",
+        worst=Consequence.FAILS_TO_LOAD,
+        check=kind_is_stated,
+        needs=Needs.PACKAGE,
+        last_seen="26.06",
+    ),
+)

@@ -1,0 +1,109 @@
+"""Family parameters, the keys: which are read, which belong to another path, and which are misspelt."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from aotidoctor.model.serving import Consequence, Remark, Rule, ServedModel
+from aotidoctor.model.serving_config import ParameterConfig
+
+READ_SINCE = "26.07"
+INIT_LIBRARY = "MODEL_INIT_LIBRARY"
+INTRA, INTER = "INTRA_OP_THREAD_COUNT", "INTER_OP_THREAD_COUNT"
+BOOLS = (
+    "DISABLE_OPTIMIZED_EXECUTION",
+    "CACHE_CLEANING_ENABLED",
+    "INFERENCE_MODE",
+    "DISABLE_CUDNN",
+    "ENABLE_WEIGHT_SHARING",
+)
+COUNTS = (INTRA, INTER)
+KNOWN = (*BOOLS, *COUNTS, INIT_LIBRARY)
+# Keys of the TorchScript path, with what stands for them here.
+ELSEWHERE = {
+    "ENABLE_CACHE_CLEANING": "CACHE_CLEANING_ENABLED",
+    "NUM_THREADS": INTRA,
+    "NUM_INTEROP_THREADS": INTER,
+    "TORCH_COMPILE_OPTIONAL_PARAMETERS": None,
+    "ENABLE_JIT_EXECUTOR": None,
+    "ENABLE_JIT_PROFILING": None,
+    "ENABLE_TENSOR_FUSER": None,
+    "MODULE_METHOD_NAME": None,
+    "FORCE_CPU_ONLY_INPUT_TENSORS": None,
+}
+_NO_EFFECT = {
+    "DISABLE_OPTIMIZED_EXECUTION": "it is a setting of TorchScript's executor",
+    "CACHE_CLEANING_ENABLED": "nothing of this path reads it after parsing",
+}
+
+
+def keys_are_known(model: ServedModel) -> Sequence[Remark]:
+    """Keys are compared to the letter; what is not known is ignored.
+
+    Versions: all; the keys are those of the AOTInductor path. The README of the backend and the TorchScript path have
+    others: ENABLE_CACHE_CLEANING, NUM_THREADS, NUM_INTEROP_THREADS, ENABLE_JIT_EXECUTOR and more.
+    Consequence: a misspelt key does nothing.
+    How it was seen: the table of keys read in the source of 26.05.
+    Remedy: the key that is suggested, or none.
+    """
+    said = (_unknown(item) for item in (model.config.parameters if model.config is not None else ()))
+    return [remark for remark in said if remark is not None]
+
+
+def _unknown(item: ParameterConfig) -> Remark | None:
+    key = item.key.value
+    if key in _NO_EFFECT:
+        return _remark(item, "no-effect", f"it does nothing for torch_aoti: {_NO_EFFECT[key]}.", None)
+    if key in KNOWN:
+        return None
+    if key in ELSEWHERE:
+        instead = ELSEWHERE[key]
+        message = "it is ignored: it belongs to the TorchScript path" + (f"; here it is {instead}." if instead else ".")
+        return _remark(item, "torchscript", message, instead)
+    instead = nearest(key)
+    message = f"it is ignored: no such key{f'; {instead} is near' if instead else ''}."
+    return _remark(item, "misspelt" if instead else "unknown", message, instead)
+
+
+def _remark(item: ParameterConfig, kind: str, message: str, instead: str | None) -> Remark:
+    return Remark(
+        kind=kind,
+        consequence=Consequence.NOTE if kind == "no-effect" else Consequence.WASTE,
+        message=message,
+        observed=item.key.value,
+        expected=instead or ("one of " + ", ".join(KNOWN) if kind == "unknown" else "no such parameter"),
+        subject=item.key.value,
+        remedy=f"Write {instead}." if instead else "Take it away.",
+        at=item.key.at,
+        facts={"suggestion": instead},
+    )
+
+
+def nearest(key: str) -> str | None:
+    """The known key within three changes of a letter, in any case."""
+    counted = sorted((_distance(key.upper(), known), known) for known in KNOWN)
+    return counted[0][1] if counted[0][0] <= min(3, len(key) // 2) else None
+
+
+def _distance(one: str, other: str) -> int:
+    """How many letters must be changed, added or dropped."""
+    if difflib.SequenceMatcher(None, one, other).quick_ratio() < 0.5:
+        return len(one) + len(other)
+    row = list(range(len(other) + 1))
+    for above, letter in enumerate(one, start=1):
+        last, row[0] = row[0], above
+        for column, beside in enumerate(other, start=1):
+            last, row[column] = row[column], min(row[column] + 1, row[column - 1] + 1, last + (letter != beside))
+    return row[-1]
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        id="R43",
+        family="parameters",
+        title="a key that is not known",
+        worst=Consequence.WASTE,
+        check=keys_are_known,
+    ),
+)

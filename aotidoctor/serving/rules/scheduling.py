@@ -1,0 +1,227 @@
+"""Family scheduling: optional inputs, batch inputs, dynamic batching and sequences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from aotidoctor.model.serving import Consequence, Needs, Remark, Rule, ServedModel
+from aotidoctor.model.serving_config import Given, Position, StateConfig
+
+_NUMBERED = re.compile(r"(?:INPUT|OUTPUT)__\d+|(?:ARGS|KWARGS|RESULT).*|.+__\d+", re.DOTALL)
+
+
+def inputs_are_required(model: ServedModel) -> Sequence[Remark]:
+    """No input may be optional.
+
+    Versions: 26.03 to 26.05 seen; whether later ones catch the exception is not known.
+    Consequence: the backend throws while the model loads, and nothing catches it: the server process aborts, with all
+    of its models.
+    How it was seen: run with the 26.05 backend (SIGABRT).
+    Remedy: take optional away. The compiled code wants every tensor with each request anyway.
+    """
+    config = model.config
+    return [
+        Remark(
+            kind="optional",
+            consequence=Consequence.FAILS_TO_LOAD,
+            message="the whole server process aborts while this model loads.",
+            observed="optional: true",
+            expected="no optional input",
+            subject=tensor.label,
+            remedy="Take optional away; the compiled code needs every input with each request.",
+            at=tensor.optional.at,
+        )
+        for tensor in (config.inputs if config is not None else ())
+        if tensor.optional is not None and tensor.optional.value
+    ]
+
+
+def no_batch_inputs(model: ServedModel) -> Sequence[Remark]:
+    """batch_input, batch_output and ragged batches have no place in an AOTInductor model.
+
+    Versions: up to 26.05 seen.
+    Consequence: a batch_input counts as an input once and not the second time, so the model never loads: "configuration
+    expects N inputs, but model configuration has M inputs." What batch_output and allow_ragged_batch do was not tried.
+    How it was seen: batch_input run with the 26.05 backend.
+    Remedy: take them away; pass such tensors as inputs of the model.
+    """
+    config = model.config
+    if config is None:
+        return ()
+    count = len(config.inputs)
+    said = [
+        Remark(
+            kind="batch-input",
+            consequence=Consequence.FAILS_TO_LOAD,
+            message=f"the model is not loaded: configuration expects {count + len(config.batch_inputs)} inputs, but "
+            f"model configuration has {count} inputs.",
+            observed="batch_input",
+            expected="inputs only",
+            remedy="Take batch_input away, and give the tensor as an input.",
+            at=item.at,
+        )
+        for item in config.batch_inputs[:1]
+    ]
+    ragged = [
+        (item.ragged.at, "allow_ragged_batch", item.label)
+        for item in config.inputs
+        if item.ragged and item.ragged.value
+    ]
+    outputs = [(item.at, "batch_output", None) for item in config.batch_outputs[:1]]
+    untried = [
+        Remark(
+            kind="untried",
+            consequence=Consequence.WASTE,
+            message=f"nobody has tried {what} with torch_aoti; the backend has no code for it.",
+            observed=what,
+            expected="tensors whose first dimension is the batch",
+            subject=subject,
+            remedy=f"Take {what} away.",
+            at=at,
+        )
+        for at, what, subject in (*ragged, *outputs)
+    ]
+    return [*said, *untried]
+
+
+def requests_are_not_merged(model: ServedModel) -> Sequence[Remark]:
+    """Before 26.06 a scheduler that merges requests gives away other clients' rows.
+
+    Versions: up to 26.05; 26.06 and later split the results along the first dimension.
+    Consequence: with HTTP status 200, the first response holds the rows of all merged requests and the others read past
+    the end of the buffer: other clients' data and bytes of the server's heap.
+    How it was seen: run with the 26.05 backend.
+    Remedy: take dynamic_batching away, or use 26.06 or later.
+    """
+    scheduling = model.config.scheduling if model.config is not None else None
+    if scheduling is None or scheduling.name != "dynamic_batching":
+        return ()
+    batch = model.config.batch_size if model.config is not None else 0
+    if model.release.before("26.06") and batch != 0:
+        return (
+            Remark(
+                kind="merged",
+                consequence=Consequence.SILENTLY_WRONG,
+                message="loads, then answers with other requests' rows: the first response holds the rows of all "
+                "merged requests, the others read past the end of the buffer.",
+                observed=f"dynamic_batching on Triton {model.release.name}",
+                expected="no scheduler that merges requests before 26.06",
+                remedy="Take dynamic_batching away, or serve with Triton 26.06 or later.",
+                at=scheduling.at,
+            ),
+        )
+    if batch != 0:
+        return ()
+    return (
+        Remark(
+            kind="no-batching",
+            consequence=Consequence.WASTE,
+            message="nothing is merged: max_batch_size is 0, so requests have no batch dimension.",
+            observed="dynamic_batching with max_batch_size 0",
+            expected="max_batch_size above 0",
+            remedy="Set max_batch_size, or take dynamic_batching away.",
+            at=scheduling.at,
+        ),
+    )
+
+
+def sequences_are_supported(model: ServedModel) -> Sequence[Remark]:
+    """sequence_batching needs 26.06; its tensors count as inputs and outputs of the model.
+
+    Versions: up to 26.05 the model does not load; 26.06 and later support controls and state.
+    Consequence: up to 26.05 "Boolean sequence control validation is not supported for model instance". Later: a control
+    or state of type string does not load, and names must end in a number (START__2) or be those of the call.
+    How it was seen: run with the 26.05 backend; 26.06 from its change and its tests.
+    Remedy: use 26.06 or later, and name controls and states <name>__<index>, INPUT__<index> or as the call does.
+    """
+    config = model.config
+    if config is None or config.scheduling is None or config.scheduling.name != "sequence_batching":
+        return ()
+    if model.release.before("26.06"):
+        return (
+            Remark(
+                kind="unsupported",
+                consequence=Consequence.FAILS_TO_LOAD,
+                message="the model is not loaded: Boolean sequence control validation is not supported for model "
+                f'instance "{model.name}_0_0".',
+                observed=f"sequence_batching on Triton {model.release.name}",
+                expected="Triton 26.06 or later",
+                remedy="Serve with Triton 26.06 or later, or take sequence_batching away.",
+                at=config.scheduling.at,
+            ),
+        )
+    tensors = [(item.name, item.data_type, item.at) for item in config.controls]
+    tensors += [pair for state in config.states for pair in _state_tensors(state)]
+    return [remark for name, kind, at in tensors for remark in _sequence_tensor(name, kind, at)]
+
+
+def _state_tensors(state: StateConfig) -> list[tuple[Given[str] | None, Given[str] | None, Position]]:
+    return [(state.input_name, state.data_type, state.at), (state.output_name, state.data_type, state.at)]
+
+
+def _sequence_tensor(name: Given[str] | None, data_type: Given[str] | None, at: Position) -> list[Remark]:
+    label = name.value if name is not None else "(no name)"
+    said = []
+    if data_type is not None and data_type.value == "TYPE_STRING":
+        said.append(
+            Remark(
+                kind="string",
+                consequence=Consequence.FAILS_TO_LOAD,
+                message="the model is not loaded: a control or state cannot be of type string.",
+                observed="TYPE_STRING",
+                expected="a type of numbers",
+                subject=label,
+                remedy="Use a number type, TYPE_UINT64 for a correlation ID that is a number.",
+                at=data_type.at,
+            )
+        )
+    if not _NUMBERED.fullmatch(label):
+        said.append(
+            Remark(
+                kind="name",
+                consequence=Consequence.FAILS_TO_LOAD,
+                message=f"the model is not loaded: the backend cannot tell which argument {label} is.",
+                observed=label,
+                expected="a name that ends in __ and the number of the argument",
+                subject=label,
+                remedy=f"Call it {label}__<index of the argument>.",
+                at=name.at if name is not None else at,
+            )
+        )
+    return said
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        id="R29",
+        family="scheduling",
+        title="an input is optional",
+        worst=Consequence.FAILS_TO_LOAD,
+        check=inputs_are_required,
+    ),
+    Rule(
+        id="R30",
+        family="scheduling",
+        title="batch inputs",
+        worst=Consequence.FAILS_TO_LOAD,
+        check=no_batch_inputs,
+    ),
+    Rule(
+        id="R34",
+        family="scheduling",
+        title="requests are merged by a release that cannot split them",
+        worst=Consequence.SILENTLY_WRONG,
+        check=requests_are_not_merged,
+        last_seen="26.06",
+    ),
+    Rule(
+        id="R35",
+        family="scheduling",
+        title="sequence batching",
+        worst=Consequence.FAILS_TO_LOAD,
+        check=sequences_are_supported,
+        needs=Needs.AOTI,
+        last_seen="26.06",
+    ),
+)
