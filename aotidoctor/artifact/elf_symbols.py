@@ -16,8 +16,6 @@ from aotidoctor.artifact.elf_dynamic import MAX_SYMBOLS, Dynamic, string_at
 from aotidoctor.model.artifact import SymbolRef
 
 _WEAK = 2
-# STT_NOTYPE (hand-written assembly), STT_FUNC, STT_GNU_IFUNC.
-_FUNCTIONS = (0, 2, 10)
 _MAX_STRINGS = 64 << 20
 _ENTRY_POINT = b"AOTInductorModel"
 _CONSTANTS = (b"_binary_constants_bin_start\0", b"_binary_constants_bin_end\0")
@@ -72,14 +70,10 @@ def read_kernel_symbols(elf: Elf, dynamic: Dynamic) -> tuple[str, ...]:
     return tuple(sorted(name for name in names if name))
 
 
-def defined_functions(elf: Elf, dynamic: Dynamic, part: str) -> tuple[str, ...]:
-    """The functions that the object exports whose names hold ``part``, sorted."""
-    found = {
-        name
-        for offset, info, section, _ in _rows(elf, dynamic)
-        if section and info & 15 in _FUNCTIONS and part in (name := string_at(dynamic.strings, offset))
-    }
-    return tuple(sorted(found))
+def exported_names(elf: Elf, dynamic: Dynamic, part: str) -> tuple[str, ...]:
+    """The names that the object exports and that hold ``part``, sorted."""
+    defined = (string_at(dynamic.strings, offset) for offset, _, section, _ in _rows(elf, dynamic) if section)
+    return tuple(sorted({name for name in defined if part in name}))
 
 
 def _reference(dynamic: Dynamic, index: int, name: int, info: int) -> SymbolRef:

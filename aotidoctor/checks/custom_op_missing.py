@@ -24,13 +24,9 @@ from aotidoctor.checks.package.facts import NO_MODEL, at_member, listed
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.operators import foreign
 
 FIND = Finder("AD-LOAD-001", "custom_op_missing")
-_BUILT_IN = frozenset({
-    "_", "_c10d_functional", "_operator", "aten", "c10d", "c10d_functional", "higher_order", "inductor", "mkldnn",
-    "mkldnn_prepacked", "onednn", "prepacked", "prim", "prims", "profiler", "quantized", "quantized_decomposed",
-    "rngprims", "sparse", "streams", "symm_mem", "triton", "xnnpack",
-})  # fmt: skip
 
 
 def run(case: Case) -> Sequence[Evidence] | NotChecked:
@@ -59,17 +55,7 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
 def custom_ops(case: Case, model: ModelEntry) -> list[str]:
     """``namespace::name`` of the operators that torch does not bring along, without overload, in call order."""
     targets = [node.target for node in model.extern_nodes] or list(case.contract.custom_ops if case.contract else ())
-    names = dict.fromkeys(qualified(target) for target in targets if target)
-    return [name for name in names if name.partition("::")[0] not in _BUILT_IN]
-
-
-def qualified(target: str) -> str:
-    """``ops::scale`` of ``torch.ops.ops.scale.default``, ``ops.scale.default`` or ``ops::scale.default``."""
-    if "::" in target:
-        namespace, _, name = target.partition("::")
-        return f"{namespace}::{name.partition('.')[0]}"
-    parts = target.removeprefix("torch.ops.").split(".")
-    return f"{parts[0]}::{parts[1]}" if len(parts) > 1 else target
+    return foreign(targets)
 
 
 CHECK = Check(

@@ -1,0 +1,38 @@
+"""The parameter MODEL_INIT_LIBRARY: where it stands, and remarks about it."""
+
+from __future__ import annotations
+
+from aotidoctor.model.serving import Consequence, Remark, ServedModel
+from aotidoctor.model.serving_config import ParameterConfig
+from aotidoctor.model.serving_hook import PARAMETER
+
+SINCE = "26.07"
+
+
+def init_library(model: ServedModel) -> ParameterConfig | None:
+    """The parameter that counts: the last one with this key."""
+    parameters = model.config.parameters if model.config is not None else ()
+    return next((item for item in reversed(parameters) if item.key.value == PARAMETER), None)
+
+
+def said(
+    kind: str,
+    given: ParameterConfig,
+    message: str,
+    remedy: str,
+    *,
+    seen: str,
+    wanted: str,
+    consequence: Consequence = Consequence.FAILS_TO_LOAD,
+) -> Remark:
+    """A remark at the parameter."""
+    return Remark(
+        kind=kind,
+        consequence=consequence,
+        message=f"the model does not load: {message}." if consequence is Consequence.FAILS_TO_LOAD else message,
+        remedy=remedy,
+        observed=seen,
+        expected=wanted,
+        subject=PARAMETER,
+        at=given.value.at if given.value is not None else given.at,
+    )

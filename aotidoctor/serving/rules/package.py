@@ -1,0 +1,208 @@
+"""Family package: what the package needs of the server's machine, whatever the config says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from aotidoctor.model.evidence import Evidence, Severity
+from aotidoctor.model.operators import foreign
+from aotidoctor.model.serving import Consequence, Needs, NotJudged, Remark, Rule, ServedModel, ServedVersion
+
+# What a check of the package against this host means for a server: code -> (kind, consequence, words).
+_HOST = {
+    "AD-HOST-001": ("machine", Consequence.FAILS_TO_LOAD, "on a machine like this one the model does not load"),
+    "AD-HOST-002": (
+        "instructions",
+        Consequence.FAILS_TO_LOAD,
+        "on a CPU like this one the server process dies of SIGILL, while it loads the model or at the first inference",
+    ),
+    "AD-HOST-004": (
+        "gpu-code",
+        Consequence.REQUESTS_FAIL,
+        "on a GPU like this one the model loads, and inferences fail: there is no kernel image for it",
+    ),
+}
+_TORCH = (("26.02", (2, 11)), ("26.04", (2, 12)))
+_LARGE = 256 << 20
+_GIB = float(1 << 30)
+
+
+def custom_operators(model: ServedModel) -> Sequence[Remark]:
+    """Custom operators are registered in the server process before the model is loaded.
+
+    Versions: all; no config field loads a library of operators.
+    Consequence: the model does not load, or its first inference fails: "Could not find schema for mylib::op".
+    How it was seen: in the sources of torch and of the backend, not run in a server.
+    Remedy: start tritonserver with the operators' library in LD_PRELOAD. Operators written in Python cannot be served.
+    """
+    said = []
+    for version in model.served:
+        names = foreign(node.target for node in version.entry.extern_nodes) if version.entry is not None else []
+        if not names and version.contract is not None:
+            names = foreign(version.contract.custom_ops)
+        if names:
+            said.append(
+                Remark(
+                    kind="custom-operators",
+                    consequence=Consequence.REQUESTS_FAIL,
+                    message=f"the package calls {', '.join(names)}, which the server does not have: the model does not "
+                    "load, or its inferences fail, and no config field can change that.",
+                    remedy="start the server with LD_PRELOAD=/path/to/the operators' library.so; operators written in "
+                    "Python cannot be served",
+                    observed=", ".join(names),
+                    expected="operators of torch, or a library that registers these in the server",
+                    subject=f"version {version.number}",
+                    file=version.package,
+                    facts={"ops": tuple(names)},
+                )
+            )
+    return said
+
+
+def fits_the_machine(model: ServedModel) -> Sequence[Remark]:
+    """The package is made for the machine, the CPU, the GPU and the torch that serve it.
+
+    Versions: all. The torch of a release is known up to 26.04.
+    Consequence: the load fails, the process dies of an illegal instruction, or no kernel runs on the GPU.
+    How it was seen: the checks of ``aotidoctor check`` against this host; of other machines nothing is known here.
+    Remedy: compile on, or for, the machine that serves, with the torch of its container or an older one.
+    """
+    return [remark for version in model.served for remark in (*_here(version), *_newer_torch(model, version))]
+
+
+def room_to_load(model: ServedModel) -> Sequence[Remark] | NotJudged:
+    """There is memory to read the package, and a folder for temporary files that may hold code.
+
+    Versions: all seen. Each instance reads the whole file into memory, only to measure it, and unpacks it into the
+    folder for temporary files, which must be writable and not be mounted noexec.
+    Consequence: a transient peak of memory; without such a folder the model does not load.
+    How it was seen: in the source of the backend; this host's folder and memory are looked at, not the server's.
+    Remedy: a smaller package or fewer instances; TMPDIR for the server.
+    """
+    return [remark for version in model.served for remark in _room(model, version)]
+
+
+def _here(version: ServedVersion) -> Iterator[Remark]:
+    for found in version.host_findings:
+        if found.severity is Severity.ERROR and found.code in _HOST:
+            yield _from_check(version, found)
+
+
+def _from_check(version: ServedVersion, found: Evidence) -> Remark:
+    kind, consequence, words = _HOST[found.code]
+    return Remark(
+        kind=kind,
+        consequence=consequence,
+        message=f"{words} ({found.observed}; {found.code}).",
+        remedy="compile it on, or for, the machine that serves it",
+        observed=found.observed,
+        expected=found.expected,
+        subject=f"version {version.number}",
+        file=version.package,
+        facts={"check": found.code},
+    )
+
+
+def _newer_torch(model: ServedModel, version: ServedVersion) -> Iterator[Remark]:
+    """Only where the release's torch is known, or known to be older than the next one that is."""
+    built = version.contract.needs.torch_version if version.contract is not None else None
+    found = re.match(r"(\d+)\.(\d+)", built or "")
+    limit = next((torch for name, torch in _TORCH if not model.release.since(name) or model.release.name == name), None)
+    if found is None or limit is None or (int(found[1]), int(found[2])) <= limit:
+        return
+    here = ".".join(str(part) for part in limit)
+    yield Remark(
+        kind="newer-torch",
+        consequence=Consequence.WASTE,
+        message=f"compiled with torch {built}, Triton {model.release.name} brings {here} or older: it does not load if "
+        "it calls what that torch does not have (undefined symbol).",
+        remedy=f"compile with torch {here} or older, or serve with a later release",
+        observed=f"torch {built}",
+        expected=f"torch {here} or older",
+        subject=f"version {version.number}",
+        file=version.package,
+    )
+
+
+def _room(model: ServedModel, version: ServedVersion) -> Iterator[Remark]:
+    if version.artifact is None:
+        return
+    unpacked = sum(member.size for member in version.artifact.members)
+    yield from _temporary(model, version, unpacked)
+    yield from _memory(model, version, unpacked)
+
+
+def _temporary(model: ServedModel, version: ServedVersion, unpacked: int) -> Iterator[Remark]:
+    folder = model.host.tmpdir
+    if folder is None:
+        return
+    problem = folder.problem
+    if problem is None and folder.free_bytes is not None and folder.free_bytes < unpacked:
+        problem = f"has {folder.free_bytes} bytes free, the unpacked package takes {unpacked}"
+    if problem is not None:
+        yield Remark(
+            kind="temporary-folder",
+            consequence=Consequence.FAILS_TO_LOAD,
+            message=f"in a server on this host the model does not load: {folder.path} {problem}.",
+            remedy="give the server another TMPDIR, one that is writable and may hold code",
+            observed=f"{folder.path} {problem}",
+            expected=f"a writable folder with {unpacked} bytes free that may hold code",
+            subject=f"version {version.number}",
+            file=version.package,
+        )
+
+
+def _memory(model: ServedModel, version: ServedVersion, unpacked: int) -> Iterator[Remark]:
+    size = version.artifact.size if version.artifact is not None else 0
+    loads, available = _instances(model), model.host.memory_total
+    peak = size + unpacked
+    short = available is not None and peak > available
+    if not short and size < _LARGE:
+        return
+    limit = f", and this host has {available / _GIB:.1f} GiB" if short and available is not None else ""
+    times = f" Each of {loads} instances does that in turn." if loads > 1 else ""
+    yield Remark(
+        kind="memory" if short else "size",
+        consequence=Consequence.WASTE if short else Consequence.NOTE,
+        message=f"while it loads, the file is held in memory whole ({size / _GIB:.1f} GiB) beside what it unpacks "
+        f"({unpacked / _GIB:.1f} GiB){limit}.{times}",
+        remedy="more memory for the server, or weights outside the code",
+        observed=f"{peak} bytes while loading",
+        expected=f"at most {available}" if short else f"less than {_LARGE}",
+        subject=f"version {version.number}",
+        file=version.package,
+    )
+
+
+def _instances(model: ServedModel) -> int:
+    groups = model.config.instance_groups if model.config is not None else ()
+    return sum(max(1, group.count.value if group.count is not None else 1) for group in groups) or 1
+
+
+RULES = (
+    Rule(
+        id="R48",
+        family="package",
+        title="custom operators are registered in the server",
+        worst=Consequence.REQUESTS_FAIL,
+        check=custom_operators,
+        needs=Needs.PACKAGE,
+    ),
+    Rule(
+        id="R49",
+        family="package",
+        title="the package is made for the machine that serves it",
+        worst=Consequence.FAILS_TO_LOAD,
+        check=fits_the_machine,
+        needs=Needs.PACKAGE,
+    ),
+    Rule(
+        id="R51",
+        family="package",
+        title="there is room to load the package",
+        worst=Consequence.FAILS_TO_LOAD,
+        check=room_to_load,
+        needs=Needs.PACKAGE,
+    ),
+)
