@@ -6,8 +6,10 @@ from aotidoctor.model.serving import Rule
 from aotidoctor.serving.rules import (
     config,
     files,
+    hook,
     instance_kinds,
     instances,
+    package,
     parameter_keys,
     parameters,
     platform,
@@ -24,6 +26,8 @@ _FAMILIES: tuple[tuple[Rule, ...], ...] = (
     instances.RULES,
     parameters.RULES,
     parameter_keys.RULES,
+    hook.RULES,
+    package.RULES,
     rest.RULES,
 )
 
