@@ -43,7 +43,7 @@ class ExportRule:
     """One rule of ``aotidoctor.exported.rules``; the docstring of its module is its manual page.
 
     ``severities`` maps each kind that the rule can report to how bad it is. ``of_torch`` marks the rules of PyTorch's
-    own verifier.
+    own verifier. ``names_target`` says that a finding is about the target (an operator, an input) and not the node.
     """
 
     code: str
@@ -51,3 +51,4 @@ class ExportRule:
     title: str
     severities: Mapping[str, Severity]
     of_torch: bool = False
+    names_target: bool = False
