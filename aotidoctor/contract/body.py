@@ -24,6 +24,8 @@ _VIEW = re.compile(
     r"auto (\w+) = (?:wrap_with_raii_handle_if_needed\()?reinterpret_tensor_wrapper\((\w+), \d+, (\w+), "
 )
 _OUTPUT = re.compile(r"output_handles\[(\d{1,6})\] = (?:(\w+)\.release\(\)|output_handles\[(\d{1,6})\]|\w+\((\w+)\))")
+_ANY_OUTPUT = re.compile(r"output_handles\[(\d{1,6})\] = (?!nullptr\b)")
+_NUMBER = re.compile(r"RAIIAtenTensorHandle (\w+) = scalar_to_tensor_handle\((.*)\);$")
 _COMMENT = re.compile(r"// (?:Topologically Sorted |Unsorted )?Source Nodes: \[(.*?)\], Original ATen: \[(.*?)\]")
 _CHECKED_CALL = re.compile(r"AOTI_TORCH_ERROR_CODE_CHECK\((\w+)\((.*)\)\);")
 _CALL = re.compile(r"(?:kernels\.)?(\w+)\((.*)\);")
@@ -81,7 +83,8 @@ class Body:
     """What ``run_impl`` says.
 
     ``definitions`` are the locals that hold sizes, in order; ``renamed`` maps a name to the one whose tensor it took or
-    views (then ``view_shapes`` has its shape); ``used`` are the names that any statement but a check mentions once the
+    views (then ``view_shapes`` has its shape); ``numbers`` are the tensors made of a number of the program, with its
+    C++ text; ``used`` are the names that any statement but a check mentions once the
     inputs are unpacked.
     """
 
@@ -94,6 +97,7 @@ class Body:
     renamed: dict[str, str] = field(default_factory=dict)
     view_shapes: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
     outputs: dict[int, str] = field(default_factory=dict)
+    numbers: dict[str, str] = field(default_factory=dict)
     calls: list[RawCall] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
@@ -190,6 +194,9 @@ class _BodyReader:
         if reuse is not None:
             self._renamed("reuse", reuse[1], reuse[2], None)
             return
+        number = _NUMBER.match(line)
+        if number is not None:
+            self.body.numbers[number[1]] = number[2]
         view = _VIEW.match(line)
         if view is not None:
             self._renamed("view", view[1], view[2], self.body.arrays.get(view[3]))
@@ -219,6 +226,9 @@ class _BodyReader:
     def _output(self, line: str) -> None:
         found = _OUTPUT.match(line)
         if found is None:
+            other = _ANY_OUTPUT.match(line)
+            if other is not None:
+                self.body.outputs[int(other[1])] = ""
             return
         index = int(found[1])
         name = found[2] or found[4] or self.body.outputs.get(int(found[3] or 0), "")

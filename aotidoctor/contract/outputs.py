@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -31,14 +32,35 @@ def build_outputs(
     leaves: Sequence[LeafSpec],
     constants: Sequence[ConstantSpec],
 ) -> tuple[OutputSpec, ...]:
-    """One ``OutputSpec`` per output tensor."""
+    """One ``OutputSpec`` per output."""
     inputs = {leaf.generated_name: leaf for leaf in leaves if leaf.generated_name is not None}
     held = {constant.name: constant for constant in constants}
     asserted = {one.name: one.sizes for one in body.assertions}
+    plain = {index: _plain(index, path, body) for index, path in enumerate(paths)}
     return tuple(
-        _output(index, path, _origin(body.outputs.get(index, ""), body, symbols, asserted), inputs=inputs, held=held)
+        plain[index]
+        or _output(index, path, _origin(body.outputs.get(index, ""), body, symbols, asserted), inputs=inputs, held=held)
         for index, path in enumerate(paths)
     )
+
+
+def _plain(index: int, path: str, body: Body) -> OutputSpec | None:
+    """The output where the program returns None or a number, not a tensor. Without any output nothing was read."""
+    if body.outputs and index not in body.outputs:
+        return OutputSpec(index=index, path=path, kind="none")
+    number = body.numbers.get(body.outputs.get(index, ""))
+    if number is None:
+        return None
+    return OutputSpec(index=index, path=path, kind="number", dtype=_type_of(number), shape=(), device_type="cpu")
+
+
+def _type_of(number: str) -> str | None:
+    """The dtype that the C++ literal makes; that of a symbol (``s77``) is int64."""
+    if number in ("true", "false"):
+        return "bool"
+    if re.fullmatch(r"-?\d+(?:L|LL)?|[su]\d+", number):
+        return "int64"
+    return "float64" if re.fullmatch(r"-?\d+\.\d*(?:e[+-]?\d+)?", number) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

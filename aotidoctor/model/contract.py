@@ -81,9 +81,10 @@ class ConstantSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputSpec:
-    """One tensor output; ``path`` is ``result``, ``result[0]``, ``result['a']``...
+    """One output; ``path`` is ``result``, ``result[0]``, ``result['a']``...
 
-    ``same_as`` is the path of the input that is handed back as this output or whose memory it views, None for a tensor
+    ``kind`` is ``tensor``, ``number`` (a number of the program, handed back as a tensor without dims) or ``none``
+    (nothing is handed back: the program returns None there). ``same_as`` is the path of the input that is handed back as this output or whose memory it views, None for a tensor
     of its own.
     """
 
@@ -93,6 +94,7 @@ class OutputSpec:
     shape: tuple[str, ...] | None = None
     device_type: str | None = None
     same_as: str | None = None
+    kind: str = "tensor"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,32 @@
+"""Outputs that are no tensors: a number of the program, None."""
+
+
+def test_numbers_and_none_are_told_from_tensors(contract_of):
+    outputs = {output.path: output for output in contract_of("odd_outputs").outputs}
+    assert [(path, item.kind, item.dtype, item.shape) for path, item in outputs.items()] == [
+        ("result['y']", "tensor", "float32", ("2", "3")),
+        ("result['none']", "none", None, None),
+        ("result['three']", "number", "int64", ()),
+        ("result['total']", "tensor", "float32", ()),
+        ("result['z']", "tensor", "float32", ("2", "3")),
+    ]
+
+
+def test_what_the_wrapper_writes_in_another_way_is_no_none(contract_from, recorded_text):
+    text = recorded_text("odd_outputs").replace("output_handles[4] = buf2.release();", "output_handles[4] = (buf2);")
+    kinds = [output.kind for output in contract_from(text).outputs]
+    assert kinds == ["tensor", "none", "number", "tensor", "tensor"]
+
+
+def test_a_written_null_is_none_and_literals_have_types(contract_from, recorded_text):
+    text = recorded_text("odd_outputs")
+    text = text.replace("output_handles[4] = buf2.release();", "output_handles[4] = nullptr;")
+    text = text.replace("scalar_to_tensor_handle(3L)", "scalar_to_tensor_handle(2.5)")
+    outputs = contract_from(text).outputs
+    assert (outputs[2].dtype, outputs[4].kind) == ("float64", "none")
+
+
+def test_an_empty_dict_among_outputs_is_no_output(contract_of):
+    contract = contract_of("empty_output")
+    assert [output.path for output in contract.outputs] == ["result[0]", "result[2]"]
+    assert all(output.kind == "tensor" for output in contract.outputs)
