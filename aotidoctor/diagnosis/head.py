@@ -19,7 +19,7 @@ else:  # pragma: no cover
     import tomli as tomllib
 
 FENCE = "+++"
-CODE = re.compile(r"AD-(ART|HOST|LOAD|IN|RUN|OUT)-\d{3}$")
+CODE = re.compile(r"AD-(ART|HOST|LOAD|IN|RUN|OUT)-\d{3}$|(TRITON|VERIFY)-([A-Z]\d+|\*)$")
 STAGES: Mapping[str, range] = {
     "artifact": range(100, 200),
     "host": range(200, 300),
@@ -135,7 +135,9 @@ def condition(head: Head) -> Condition:
     """A condition from its inline table."""
     code = head.text("code")
     if not CODE.match(code):
-        raise head.wrong("code", code, "AD- and ART, HOST, LOAD, IN, RUN or OUT, and three digits")
+        raise head.wrong(
+            "code", code, "AD- and ART, HOST, LOAD, IN, RUN or OUT, and three digits; or TRITON- or VERIFY- and a rule"
+        )
     kind = head.text("kind", "")
     found = Condition(
         code=code, kind=kind or None, facts=head.facts("facts"), confidence=head.share("confidence", optional=True)

@@ -82,9 +82,13 @@ def _lead(groups: Sequence[Sequence[Evidence]], evidence: Sequence[Evidence]) ->
 
 def holds(condition: Condition, item: Evidence) -> bool:
     """True when ``item`` is what ``condition`` asks for."""
-    if condition.code != item.code or condition.kind not in (None, item.kind):
+    if not _code_holds(condition.code, item.code) or condition.kind not in (None, item.kind):
         return False
     return all(_fact_holds(value, item.facts.get(key)) for key, value in condition.facts.items())
+
+
+def _code_holds(wanted: str, code: str) -> bool:
+    return code.startswith(wanted[:-1]) if wanted.endswith("*") else code == wanted
 
 
 def _fact_holds(wanted: str | float | bool, observed: FactValue) -> bool:

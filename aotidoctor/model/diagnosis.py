@@ -21,8 +21,8 @@ class Status(enum.Enum):
 class Condition:
     """Matches evidence by code and kind (None: any kind), and by equal facts.
 
-    A text fact that ends in ``*`` matches by prefix; ``*`` alone matches any value that is there. ``confidence``
-    replaces that of the playbook when this condition is the best one that matched.
+    A code or text fact that ends in ``*`` matches by prefix (``TRITON-*``); a fact of ``*`` alone matches any value
+    that is there. ``confidence`` replaces that of the playbook when this condition is the best one that matched.
     """
 
     code: str

@@ -17,11 +17,18 @@ _SEVERITY = {
     Consequence.WASTE: Severity.WARN,
     Consequence.NOTE: Severity.INFO,
 }
+_LOOKED_LIKE = {
+    Consequence.FAILS_TO_LOAD: "a model that the server does not load",
+    Consequence.REQUESTS_FAIL: "a model that loads, and requests that fail",
+    Consequence.SILENTLY_WRONG: "a healthy model: it loads and answers with HTTP status 200",
+    Consequence.WASTE: "a healthy model",
+    Consequence.NOTE: "a healthy model",
+}
 _ORDER = tuple(Needs)
 
 
 def judge(model: ServedModel, rules: Sequence[Rule] = RULES) -> tuple[tuple[Evidence, ...], tuple[NotChecked, ...]]:
-    """What the rules say of one model, and which could not be asked."""
+    """What the rules say of one model, the worst first, and which could not be asked."""
     findings: list[Evidence] = []
     not_checked: list[NotChecked] = []
     for rule in rules:
@@ -31,6 +38,7 @@ def judge(model: ServedModel, rules: Sequence[Rule] = RULES) -> tuple[tuple[Evid
                 not_checked.append(NotChecked(code=rule.code, name=f"{model.name} {rule.id}", reason=item.reason))
             else:
                 findings.append(_finding(rule, item, model))
+    findings.sort(key=lambda item: "FESWI".index(str(item.facts["consequence"])))
     return tuple(findings), tuple(not_checked)
 
 
@@ -78,6 +86,7 @@ def _finding(rule: Rule, remark: Remark, model: ServedModel) -> Evidence:
             "remedy": remark.remedy,
             "model": model.name,
             "rule": rule.title,
+            "looked_like": _LOOKED_LIKE[remark.consequence],
             **remark.facts,
         },
     )

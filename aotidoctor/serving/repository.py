@@ -19,14 +19,16 @@ _LARGEST_CONFIG = 16 << 20
 class ModelFolder:
     """One model's folder.
 
-    ``folders`` are its folders by name, with the files below each, relative. ``text`` is that of the config, None
+    ``folders`` are its folders by name, with the files below each, relative; ``files`` are the files beside them but
+    the config. ``text`` is that of the config, None
     without one; bytes that are not UTF-8 are lone surrogates in it.
     """
 
     name: str
     path: str
     text: str | None
-    folders: tuple[tuple[str, tuple[str, ...]], ...]
+    folders: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    files: tuple[str, ...] = ()
 
     @property
     def config_path(self) -> str | None:
@@ -69,6 +71,7 @@ def _read(place: Path) -> ModelFolder:
         path=str(place),
         text=_text(place / CONFIG),
         folders=tuple((folder.name, tuple(_files(folder))) for folder in _folders(place)),
+        files=tuple(sorted(item.name for item in place.iterdir() if item.is_file() and item.name != CONFIG)),
     )
 
 

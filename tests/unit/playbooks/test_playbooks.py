@@ -32,7 +32,8 @@ OTHERS = (
     "toolchain-missing tmpdir openmp-conflict threads-exceed-build out-of-memory driver-mismatch weights-not-loaded "
     "weights-mismatch device-index load-device load-api setup-failed index-out-of-range integer-division "
     "runtime-assert kernel-crash mixed-device model-hang killed threading memory-leak nan-produced overflow "
-    "weights-differ codegen-bug numeric-difference nondeterministic uninitialized-read train-mode output-alias output-spec"
+    "weights-differ codegen-bug numeric-difference nondeterministic uninitialized-read train-mode output-alias output-spec "
+    "serving-config"
 )
 
 
