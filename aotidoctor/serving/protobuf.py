@@ -46,6 +46,8 @@ def judge(text: str) -> Verdict:
         line, column = error.GetLine(), error.GetColumn()
         at = None if line is None or column is None else Position(line=line, column=column)
         return Verdict(accepted=False, problem=str(error), at=at)
+    except ValueError as error:
+        return Verdict(accepted=False, problem=str(error))
     return Verdict(accepted=True)
 
 

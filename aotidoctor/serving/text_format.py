@@ -1,12 +1,12 @@
 """config.pbtxt as a tree with places, read as protobuf's text format reads it.
 
-It accepts what protobuf accepts; a test compares the two. What it adds is the line and column of every field and list
-element: protobuf itself tells places of errors only.
+It accepts what the C++ parser of a server accepts, which is not quite what protobuf's Python parser does: a sign may
+stand apart from its number, and no number begins with ``+``. Tests compare it with both. What it adds is the line and
+column of every field and list element: protobuf itself tells places of errors only.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 
@@ -33,7 +33,16 @@ def integer(text: str) -> int:
 
 def is_true(text: str) -> bool:
     """Whether the text of a bool is one of the spellings of true."""
-    return text in _TRUE
+    return text in _TRUE or _bit(text) == 1
+
+
+def _bit(text: str) -> int | None:
+    """The number that a bool is written as, 0 or 1 in any base; None where it is none."""
+    try:
+        number = integer(text)
+    except ValueError:
+        return None
+    return number if number in (0, 1) and text[:1] != "-" else None
 
 
 class _Reader:
@@ -120,11 +129,13 @@ class _Reader:
         token = self._token
         if type_.type == "string" or (unknown and token.text[:1] in QUOTES):
             return ConfigScalar(text=self._string(), quoted=True, at=token.at)
-        problem = None if unknown else _problem(token.text, type_.type)
+        sign = "-" if type_.type != "bool" and self._take("-") else ""
+        text = sign + self._token.text
+        problem = None if unknown else _problem(text, type_.type)
         if problem is not None:
             raise TextFormatError(problem, token.at)
         self._next()
-        return ConfigScalar(text=token.text, quoted=False, at=token.at)
+        return ConfigScalar(text=text, quoted=False, at=token.at)
 
     def _string(self) -> str:
         if self._token.text[:1] not in QUOTES or not self._token.text:
@@ -162,7 +173,7 @@ def _is_default(field: ConfigField, type_: FieldType) -> bool:
     if type_.type == "string":
         return value.text == ""
     if type_.type == "bool":
-        return value.text in _FALSE
+        return not is_true(value.text)
     if type_.type in ENUMS:
         names = enumerators(type_.type)
         return value.text == names[0] or (value.text not in names and integer(value.text) == 0)
@@ -184,7 +195,8 @@ def _problem(text: str, type_: str) -> str | None:
             return None
     except ValueError:
         return f'"{text}" is no {type_}'
-    return None if text in (*_TRUE, *_FALSE) else f'expected true or false, found "{text}"'
+    known = text in (*_TRUE, *_FALSE) or _bit(text) is not None
+    return None if known else f'expected true or false, found "{text}"'
 
 
 def _article(type_: str) -> str:
@@ -195,7 +207,7 @@ def _enum_problem(text: str, type_: str) -> str | None:
     if text in enumerators(type_):
         return None
     try:
-        number = int(text, 0)
+        number = integer(text)
     except ValueError:
         return f'{type_} has no value "{text}"'
     # Any number will do: an enumeration of proto3 is open.
@@ -205,11 +217,9 @@ def _enum_problem(text: str, type_: str) -> str | None:
 def _float(text: str) -> float:
     if re.match(r"-?0[0-9]+", text):
         raise ValueError(text)
-    if re.fullmatch(r"-?inf(?:inity)?f?", text, re.IGNORECASE):
-        return -math.inf if text[0] == "-" else math.inf
-    if re.fullmatch(r"nanf?", text, re.IGNORECASE):
-        return math.nan
-    try:
+    if re.fullmatch(r"-?(?:inf(?:inity)?|nan)", text, re.IGNORECASE):
         return float(text)
-    except ValueError:
-        return float(text.rstrip("fF"))
+    digits = text[:-1] if text[-1:] in ("f", "F") else text
+    if digits[-1:].isalpha() or "_" in digits:
+        raise ValueError(text)
+    return float(digits)

@@ -10,12 +10,14 @@ from aotidoctor.model.serving_config import Given, Position
 
 _SPACE = re.compile(r"[ \t\r\f\v]+")
 _TOKEN = re.compile(
-    r"""[a-zA-Z_][0-9a-zA-Z_+-]*                      # an identifier
-    |(?:[0-9+-]|\.[0-9])[0-9a-zA-Z_.+-]*              # a number
+    r"""[a-zA-Z_][0-9a-zA-Z_]*                        # an identifier
+    |0[xX][0-9a-fA-F]+                                # a number; its sign is a token of its own
+    |(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fF]?
     |"[^"\n\\]*(?:(?:\\.)+[^"\n\\]*)*(?:"|\\?$)       # a string
     |'[^'\n\\]*(?:(?:\\.)+[^'\n\\]*)*(?:'|\\?$)""",
     re.VERBOSE,
 )
+_NUMBER, _WORD = re.compile(r"\.?[0-9]"), re.compile(r"[a-zA-Z_]")
 _ESCAPE = re.compile(r"\\(?:([abfnrtv\\?'\"])|x([0-9a-fA-F]{1,2})|([0-7]{1,3})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|.)")
 _PLAIN = dict(zip("abfnrtv\\?'\"", "\a\b\f\n\r\t\v\\?'\"", strict=True))
 QUOTES = ('"', "'")
@@ -50,6 +52,9 @@ def tokens(text: str) -> Iterator[Token]:
                 break
             found = _TOKEN.match(line, column)
             token = found[0] if found else line[column]
+            if _NUMBER.match(token) and _WORD.match(line, column + len(token)):
+                at = Position(line=number, column=column + len(token) + 1)
+                raise TextFormatError("a number and a word need a space between them", at)
             yield Token(token, Position(line=number, column=column + 1))
             column += len(token)
     yield Token("", Position(line=len(lines), column=len(lines[-1]) + 1))

@@ -63,7 +63,7 @@ def enum_of(message: ConfigMessage, name: str, enum: str) -> Given[str] | None:
     if found.text in names:
         return Given(value=found.text, at=found.at)
     try:
-        number = int(found.text, 0)
+        number = integer(found.text)
     except ValueError:
         return Given(value=found.text, at=found.at)
     return Given(value=names[number] if 0 <= number < len(names) else found.text, at=found.at)

@@ -228,4 +228,99 @@ CORE = (
     whole("platform_other", 'platform: "onnxruntime_onnx"\n' + IO),
 )  # fmt: skip
 
-CONFIGS: tuple[Config, ...] = SYNTAX + CORE
+_INTEGERS = (
+    *(
+        '4name: "other"',
+        "-4",
+        "- 4",
+        "-\n4",
+        "--4",
+        "+4",
+        "4.",
+        "4f",
+        "4e0",
+        "0x",
+        "0x4g",
+        "00",
+        "-0",
+        "0X4",
+        "4_",
+        "4 #c",
+    ),
+    *("-0x4", "4;", "08", "1E1", "9999999999999999999999"),
+)
+_FLOATS = (
+    *("1.5", "1.5f", "1.5F", "5.", ".5", "-.5", "- .5", "1e3", "1e", "1e+3", "+1", "inf", "-inf", "INF", "infinity"),
+    *(
+        "-Infinity",
+        "nan",
+        "-nan",
+        "NaN",
+        "- inf",
+        "07",
+        "07.5",
+        "0x10",
+        "1f",
+        "1.f",
+        "1.5ff",
+        "1_0",
+        "infx",
+        "-nanf",
+        "inff",
+    ),
+)
+_ENUMS = ("-1", "- 1", "+1", "0x1", "01", "1.0", "99999999999", "TYPE_FP32x", "TYPE_FP32-", "TYPE_FP32dims")
+_BOOLS = (
+    "true",
+    "True",
+    "TRUE",
+    "t",
+    "T",
+    "1",
+    "0",
+    "01",
+    "0x1",
+    "2",
+    "-0",
+    "+1",
+    "f",
+    "F",
+    "False",
+    "00",
+    "1.0",
+    '"true"',
+)
+_FORMS = (
+    *(
+        "dynamic_batching{}",
+        "dynamic_batching:{}",
+        "dynamic_batching <>",
+        "dynamic_batching { >",
+        "dynamic_batching {};",
+    ),
+    *("dynamic_batching {},;", "dynamic_batching", "[ dynamic_batching ] {}", "parameters [ ]", "parameters: [ ];"),
+    *(
+        "input []  ,",
+        "version_policy: { all {} }",
+        "version_policy { latest }",
+        "version_policy { specific { versions: [ ] } }",
+    ),
+    *("default_model_filename: 'x'y'", "runtime: 'f\\x'", 'runtime: "a\\u0041"', "runtime: 'a\\U00000041'"),
+    *("runtime: 'a\\8'", "runtime: 'a\tb'", "max_batch_size 4", "max_batch_size: [4]", "max_batch_size:4"),
+    *("metric_tags { key: 'a' value: 'b' }", "metric_tags { key: 'a' }", "metric_tags { }", "1: 3", "1 { }"),
+    *(
+        "metric_tags [ { key: 'a' value: 'b' } ]",
+        "max_batch_size : 4",
+        "max_batch_size\n:\n4",
+        "default_model_filename:'x'max_batch_size:4",
+    ),
+)
+VALUES = (
+    *(plain(f"integer_{at}", f"max_batch_size: {text}\n") for at, text in enumerate(_INTEGERS)),
+    *(plain(f"float_{at}", SEQUENCE.replace("[ 0, 1 ]", f"[ {text}, 1 ]")) for at, text in enumerate(_FLOATS)),
+    *(whole(f"enum_{at}", PLATFORM + IO.replace("TYPE_FP32", text)) for at, text in enumerate(_ENUMS)),
+    *(plain(f"bool_{at}", f"model_transaction_policy {{ decoupled: {text} }}\n") for at, text in enumerate(_BOOLS)),
+    *(plain(f"form_{at}", f"{text}\n") for at, text in enumerate(_FORMS)),
+)  # fmt: skip
+
+CONFIGS: tuple[Config, ...] = SYNTAX + CORE + VALUES

@@ -61,7 +61,7 @@ def ask(server: Path, configs: Iterable[Config]) -> Mapping[str, Verdict]:
         _make_backend(backends / "pytorch")
         log = _log(server, models, backends)
     found = {
-        name: Verdict(accepted=False, reason=reason.replace(str(models), "REPOSITORY"))
+        name: Verdict(accepted=False, reason=reason.replace(str(models), "REPOSITORY").replace(room, "ROOM"))
         for pattern in _REFUSED
         for name, reason in pattern.findall(log)
     }
