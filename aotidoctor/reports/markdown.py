@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from aotidoctor.model.localization import Localization
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome
-from aotidoctor.reports import contract_view, host_view, place_view, view
+from aotidoctor.reports import contract_view, host_view, place_view, serving_view, view
 from aotidoctor.reports.comparison_view import HEADINGS, comparison_rows, reasons
 from aotidoctor.reports.debug_settings import SETTINGS
 from aotidoctor.reports.markdown_text import cell, code, details, fence, prose, table
@@ -54,7 +54,7 @@ def render(report: Report) -> str:
 
 def _parts(report: Report, room: _Room) -> list[str]:
     parts = [_first(report), _plan(report, room), _comparison(report, room), *_place(report, room)]
-    parts += [_evidence(report, room), _runs(report, room), _contract(report, room)]
+    parts += [*_models(report, room), _evidence(report, room), _runs(report, room), _contract(report, room)]
     if report.command == "inspect":
         parts.append(_package(report, room))
     if report.command == "env":
@@ -97,6 +97,8 @@ def _plan(report: Report, room: _Room) -> str:
 
 
 def _evidence(report: Report, room: _Room) -> str:
+    if serving_view.is_serving(report):
+        return ""  # The tables of the models have said it.
     rows = [
         (
             item.id,
@@ -110,6 +112,18 @@ def _evidence(report: Report, room: _Room) -> str:
         for item in report.findings
     ]
     return _section("Evidence", ("", "", "Code", "Subject", "Observed", "Expected", "Source"), rows, room)
+
+
+def _models(report: Report, room: _Room) -> list[str]:
+    """Per model of a repository what its server would make of it."""
+    if not serving_view.is_serving(report):
+        return []
+    sections = []
+    for model in serving_view.model_rows(report, notes=True):
+        rows = [tuple(cell(text, 2 * room.cell) for text in (r.rule, r.line, r.what, r.remedy)) for r in model.rows]
+        title = prose(f"{model.name} on {serving_view.release_text(report)}", 200)
+        sections.append(_section(title, serving_view.HEADINGS, rows, room) or f"### {title}\n\nNothing wrong found.")
+    return sections[: room.rows]
 
 
 def _comparison(report: Report, room: _Room) -> str:

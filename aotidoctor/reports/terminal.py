@@ -22,6 +22,7 @@ from aotidoctor.reports.contract_view import LeafRow, leaf_rows
 from aotidoctor.reports.terminal_comparison import show_comparison
 from aotidoctor.reports.terminal_layout import Layout
 from aotidoctor.reports.terminal_place import show_place
+from aotidoctor.reports.terminal_serving import show_serving
 from aotidoctor.reports.terminal_stream import looks_of
 from aotidoctor.reports.text import head, one_line, plural, seconds, tail
 
@@ -75,6 +76,8 @@ def render(report: Report, console: Console, *, detail: int = 0) -> None:
     match report.command:
         case "inspect":
             facts.package(report, out, detail)
+        case "triton":
+            show_serving(report, out, detail=detail)
         case "env":
             facts.host(report.case.host, out, detail=1)
             facts.settings(report.case.host.environment, out)

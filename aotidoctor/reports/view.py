@@ -11,7 +11,7 @@ from aotidoctor.model.diagnosis import Diagnosis, Status
 from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Severity, Source
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Ending, Exited, NotStarted, Outcome, OutOfMemory, Signalled, TimedOut
-from aotidoctor.reports import contract_view, host_view
+from aotidoctor.reports import contract_view, host_view, serving_view
 from aotidoctor.reports.text import one_line, plural, seconds
 
 
@@ -66,6 +66,8 @@ def _calm(report: Report) -> Headline:
         return Headline(word="HOST", text=host_view.summary(report.case.host), tone="good")
     if report.command == "inspect":
         return Headline(word="PACKAGE", text=contract_view.summary(report.case), tone="good")
+    if serving_view.is_serving(report):
+        return Headline(word="HEALTHY", text=f"{serving_view.summary(report)}{_warnings(report)}", tone="good")
     if report.interrupted or report.out_of_time:
         return Headline(word="UNFINISHED", text="nothing wrong found before it ended", tone="partial")
     if report.plan:
@@ -280,7 +282,8 @@ def artifact_text(report: Report) -> str:
     artifact = report.case.artifact
     if artifact.kind is ArtifactKind.MISSING:
         return f"{one_line(artifact.path)} (missing)"
-    return f"{one_line(artifact.path)} ({artifact.kind.value}, {artifact.size:,} bytes)"
+    size = "" if artifact.kind is ArtifactKind.DIRECTORY else f", {artifact.size:,} bytes"
+    return f"{one_line(artifact.path)} ({artifact.kind.value}{size})"
 
 
 def partial_note(report: Report) -> str:
