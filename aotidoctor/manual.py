@@ -1,4 +1,4 @@
-"""The manual: playbooks by cause, and the module docstrings of checks and probes by code or name.
+"""The manual: playbooks by cause, and the module docstrings of checks, probes and rules by code or name.
 
 Docstrings are read from the source files, so that a page costs no import of what it describes.
 """
@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aotidoctor import playbook_files
+from aotidoctor.rule_pages import rule_pages
 
 _PACKAGE = Path(__file__).resolve().parent
 # Folder -> what a module in it describes.
-_FOLDERS = {"checks": "check", "probes": "probe"}
+_FOLDERS = {"checks": "check", "probes": "probe", "exported/rules": "rule"}
 _CODE = re.compile(r"[A-Z]+(?:-[A-Z0-9]+)+")
 _HEAD = re.compile(r"\A\+\+\+\n.*?^\+\+\+\n", re.MULTILINE | re.DOTALL)
 _OWN_TESTS = re.compile(r"^```toml (?:matches|does-not-match)\n.*?^```\n?", re.MULTILINE | re.DOTALL)
@@ -25,7 +26,7 @@ _HEADING = re.compile(r"(What it does|Why it matters|Example|When it is wrong):?
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """One page. ``kind`` is ``playbook``, ``check`` or ``probe``; ``code`` is None for a playbook."""
+    """One page. ``kind`` is ``playbook``, ``check``, ``probe`` or ``rule``; ``code`` is None for a playbook."""
 
     kind: str
     name: str
@@ -70,7 +71,7 @@ def _headed(docstring: str) -> str:
 
 
 def _pages(wanted: str | None = None) -> Iterator[Page]:
-    """Pages of checks and probes; with ``wanted`` only files that mention it are parsed."""
+    """Pages of checks, probes and rules; with ``wanted`` only files that mention it are parsed."""
     for folder, kind in _FOLDERS.items():
         for path in sorted((_PACKAGE / folder).glob("[!_]*.py")):
             source = path.read_text(encoding="utf-8")
@@ -78,16 +79,18 @@ def _pages(wanted: str | None = None) -> Iterator[Page]:
                 page = _page(kind, path.stem, source)
                 if page is not None:
                     yield page
+    for name, code, text in rule_pages(wanted):
+        yield Page(kind="rule", name=name, code=code, text=text)
 
 
 def _page(kind: str, name: str, source: str) -> Page | None:
-    """The page of a module that defines ``CHECK`` or ``PROBE``; None for a module that only helps others."""
+    """The page of a module that defines ``CHECK``, ``PROBE`` or ``RULE``; None for a module that only helps others."""
     tree = ast.parse(source)
     assigned = [node for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign))]
-    if not any(target in ("CHECK", "PROBE") for node in assigned for target in _targets(node)):
+    if not any(target in ("CHECK", "PROBE", "RULE") for node in assigned for target in _targets(node)):
         return None
     texts = (item.value for node in assigned for item in ast.walk(node) if isinstance(item, ast.Constant))
-    codes = (text for text in texts if isinstance(text, str) and re.fullmatch(r"AD-[A-Z]+-\d+", text))
+    codes = (text for text in texts if isinstance(text, str) and re.fullmatch(r"AD-[A-Z]+-\d+|VERIFY-[A-Z]\d\d", text))
     return Page(kind=kind, name=name, code=next(codes, None), text=ast.get_docstring(tree) or "")
 
 

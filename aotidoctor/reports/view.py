@@ -68,6 +68,8 @@ def _calm(report: Report) -> Headline:
         return Headline(word="PACKAGE", text=contract_view.summary(report.case), tone="good")
     if serving_view.is_serving(report):
         return Headline(word="HEALTHY", text=f"{serving_view.summary(report)}{_warnings(report)}", tone="good")
+    if report.command == "verify" and not report.interrupted:
+        return Headline(word="HEALTHY", text=f"{_verified(report)}{_warnings(report)}", tone="good")
     if report.interrupted or report.out_of_time:
         return Headline(word="UNFINISHED", text="nothing wrong found before it ended", tone="partial")
     if report.plan:
@@ -82,6 +84,12 @@ def _calm(report: Report) -> Headline:
     return Headline(
         word="HEALTHY", text=f"nothing wrong found in {plural(calls, 'run')}{_warnings(report)}", tone="good"
     )
+
+
+def _verified(report: Report) -> str:
+    notes = len([item for item in report.findings if item.severity is Severity.INFO])
+    said = "PyTorch's verifier passes it" if report.extra.get("verifier") == "passes" else "no rule is broken"
+    return f"{said}; {plural(notes, 'note')} for AOTInductor"
 
 
 def _warnings(report: Report) -> str:

@@ -18,7 +18,6 @@ from aotidoctor.exported.rules import (
     missing_shim,
     mixed_devices,
     module_call_names,
-    no_program,
     non_tensor_input,
     not_functional,
     not_loadable,
@@ -49,6 +48,7 @@ from aotidoctor.exported.rules import (
     verifier_refuses,
     written_inputs,
 )
+from aotidoctor.model.evidence import Severity
 from aotidoctor.model.exported import ExportRule
 
 RULES: tuple[ExportRule, ...] = (
@@ -92,8 +92,12 @@ RULES: tuple[ExportRule, ...] = (
     operator_missing.RULE,
     parts_missing.RULE,
     schema_version.RULE,
-    no_program.RULE,
     setup_raised.RULE,
 )
 
 BY_CODE = {rule.code: rule for rule in RULES}
+
+
+def severity_of(code: str, kind: str) -> Severity:
+    """How bad ``kind`` of the rule ``code`` is. Raises ``KeyError`` for what no rule reports."""
+    return BY_CODE[code].severities[kind]

@@ -1,0 +1,72 @@
+"""``aotidoctor verify``: the exported program behind a package, before it is compiled."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from aotidoctor.cli import options as opt
+from aotidoctor.cli.execute import execute
+from aotidoctor.cli.run import argv
+from aotidoctor.cli.show import FailOn, make_show
+from aotidoctor.model.case import Options
+
+Program = Annotated[
+    str,
+    typer.Argument(metavar="PROGRAM", help="exported.pt2, or module.py:function that returns a program."),
+]
+DynamicShapes = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help='JSON of what was asked for: {"x": {"0": "batch"}}.'),
+]
+
+
+def verify(
+    program: Program,
+    *,
+    dynamic_shapes: DynamicShapes = None,
+    setup: opt.Setup = None,
+    custom_op_library: opt.CustomOpLibrary = None,
+    timeout: opt.Timeout = 300.0,
+    memory_limit: opt.MemoryLimit = None,
+    format_: opt.FormatOption = None,
+    json: opt.Json = False,
+    report: opt.ReportTo = None,
+    output_dir: opt.OutputDir = None,
+    quiet: opt.Quiet = False,
+    verbose: opt.Verbose = 0,
+    fail_on: opt.FailOnOption = FailOn.ERROR,
+    redact: opt.Redact = True,
+) -> None:
+    """List every rule that an exported program breaks, and what will trouble AOTInductor.
+
+    Rebuilds PROGRAM with torch in a child process, where its pickled parts may run code; the program itself is not run.
+    """
+    show = make_show(
+        format_=format_,
+        json=json,
+        report=report,
+        output_dir=output_dir,
+        quiet=quiet,
+        verbose=verbose,
+        fail_on=fail_on,
+        redact=redact,
+        protected=(program, dynamic_shapes, setup, *(custom_op_library or ())),
+    )
+    wanted = Options(
+        setup=setup,
+        custom_op_libraries=tuple(custom_op_library or ()),
+        timeout=timeout,
+        memory_limit=memory_limit,
+    )
+    from aotidoctor import verification  # noqa: PLC0415 - `--help` does not need the stages
+
+    question = verification.Question(program=program, options=wanted, dynamic_shapes=dynamic_shapes)
+    execute(
+        "verify",
+        program,
+        show,
+        lambda on_event: verification.verify(question, argv=argv(), environ=os.environ, on_event=on_event),
+    )

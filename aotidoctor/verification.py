@@ -1,0 +1,305 @@
+"""``verify``: an exported program, judged by the archive itself and by a child that rebuilds it.
+
+Both answer with the same codes. Where the child had the program, its answer counts: it sees operators where the archive
+has names. Where it had none (no torch, a program that cannot be rebuilt), the archive's is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aotidoctor.artifact import read_artifact
+from aotidoctor.checks import CHECKS
+from aotidoctor.climb import Climb, ask_check, name_causes
+from aotidoctor.diagnosis.rank import with_paths
+from aotidoctor.exported import findings
+from aotidoctor.exported.advice import advised
+from aotidoctor.exported.rules import RULES
+from aotidoctor.host import read_host
+from aotidoctor.model.artifact import Artifact, ArtifactKind, ExportedFacts
+from aotidoctor.model.case import Case, Options
+from aotidoctor.model.diagnosis import Diagnosis
+from aotidoctor.model.errors import UsageError
+from aotidoctor.model.event import Event, EventKind
+from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.exported import Violation
+from aotidoctor.model.report import Report
+from aotidoctor.model.run import JsonObject, JsonValue, Outcome, Request
+from aotidoctor.version import __version__
+
+if TYPE_CHECKING:
+    from aotidoctor.runner import Runner
+
+OnEvent = Callable[[Event], None]
+NAME = "verify"
+# What rebuilding a program needs; the warm worker imports it while the parent reads.
+PRELOAD = ("torch.export.pt2_archive._package", "torch._export.serde.serialize")
+# An exported program is no AOTInductor package, which is what this check asks for.
+_WRONG_KIND = "AD-ART-002"
+_OTHER_FILES = {
+    ArtifactKind.AOTI_PACKAGE: "an AOTInductor package: it holds no graph any more",
+    ArtifactKind.AOTI_DIRECTORY: "the directory of an AOTInductor package: it holds no graph any more",
+    ArtifactKind.TORCHSCRIPT: "a TorchScript archive",
+    ArtifactKind.TORCH_SAVE: "a torch.save file",
+    ArtifactKind.BARE_SO: "a shared object",
+    ArtifactKind.SAFETENSORS: "a safetensors file",
+    ArtifactKind.ONNX: "an ONNX model",
+    ArtifactKind.PICKLE: "a pickle",
+    ArtifactKind.TEXT: "a text file",
+    ArtifactKind.LFS_POINTER: "a pointer to a large file: fetch its content with git lfs pull",
+    ArtifactKind.DIRECTORY: "a directory",
+    ArtifactKind.ZIP: "another zip archive",
+    ArtifactKind.OTHER: "a file of an unknown format",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is to be verified. ``program`` is an archive, or ``module.py:function`` that returns a program."""
+
+    program: str
+    options: Options
+    dynamic_shapes: str | None = None
+
+    @property
+    def is_function(self) -> bool:
+        """Whether the program is made by a function of the user's."""
+        return ".py:" in self.program
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return self.program.rpartition(":")[0] if self.is_function else self.program
+
+
+def verify(
+    question: Question,
+    *,
+    argv: tuple[str, ...] = (),
+    environ: Mapping[str, str],
+    on_event: OnEvent | None = None,
+    runner: Runner | None = None,
+) -> Report:
+    """Judge the program. Nothing of it is run, but rebuilding it executes what its pickled parts say."""
+    at, started = time.monotonic(), datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    declared = read_dynamic_shapes(question.dynamic_shapes)
+    with _runner(environ, runner) as runs:
+        runs.prewarm()
+        artifact = read_artifact(question.path)
+        host = read_host(artifact=artifact, environ=environ)
+        case = Case(artifact=artifact, host=host, options=question.options)
+        climb = Climb(case=case, runner=runs, on_event=on_event or (lambda _event: None))
+        problem = _cannot_examine(question, artifact)
+        interrupted = False
+        if problem is None:
+            try:
+                _judge(climb, question, declared)
+            except KeyboardInterrupt:
+                interrupted = True
+    diagnoses = _causes(climb, question)
+    failed = any(item.severity is Severity.ERROR for item in climb.findings)
+    problem = problem or (None if climb.findings or interrupted else _nothing_judged(climb))
+    unknown = failed or interrupted or problem is not None
+    return Report(
+        verdict="problem" if diagnoses else "unknown" if unknown else "healthy",
+        stage=diagnoses[0].stage or None if diagnoses else None,
+        case=case,
+        diagnoses=diagnoses,
+        findings=tuple(climb.findings),
+        not_checked=tuple(climb.not_checked),
+        runs=tuple(climb.runs),
+        argv=argv,
+        command=NAME,
+        version=__version__,
+        started=started,
+        seconds=time.monotonic() - at,
+        interrupted=interrupted,
+        cannot_examine=problem,
+        extra=_verifier_said(climb.runs),
+    )
+
+
+def read_dynamic_shapes(path: str | None) -> JsonValue:
+    """``--dynamic-shapes``: JSON by argument, as torch.export takes it: ``{"x": {"0": "batch"}}``."""
+    if path is None:
+        return None
+    try:
+        found: JsonValue = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path} is no JSON: {error}") from error
+    if not isinstance(found, dict | list):
+        raise UsageError(f'{path}: expected an object such as {{"x": {{"0": "batch"}}}}')
+    return found
+
+
+def _runner(environ: Mapping[str, str], given: Runner | None) -> AbstractContextManager[Runner]:
+    if given is not None:
+        return nullcontext(given)
+    from aotidoctor.runner import Runner  # noqa: PLC0415 - not needed where one is given
+
+    return Runner(environ=environ, preload=PRELOAD)
+
+
+def _cannot_examine(question: Question, artifact: Artifact) -> str | None:
+    if artifact.kind is ArtifactKind.MISSING:
+        return f"no such file: {question.path}"
+    if artifact.kind is ArtifactKind.UNREADABLE:
+        return artifact.problem or "unreadable"
+    if question.is_function or artifact.exported or artifact.kind not in _OTHER_FILES:
+        return None
+    return f"{question.path} is no exported program (torch.export.save), but {_OTHER_FILES[artifact.kind]}"
+
+
+def _judge(climb: Climb, question: Question, declared: JsonValue) -> None:
+    if not question.is_function:
+        _check_file(climb)
+        if any(item.severity is Severity.ERROR for item in climb.findings):
+            return
+    outcome = _ask_child(climb, question, declared)
+    programs = _programs(outcome)
+    if not programs:
+        climb.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=_why_nothing(outcome)))
+        climb.add(_setup_finding(question, outcome))
+    for program in programs:
+        _add_program(climb, question, program)
+
+
+def _check_file(climb: Climb) -> None:
+    """The checks of archives, all but the one that asks for a compiled package."""
+    for check in CHECKS:
+        if check.code.startswith("AD-ART-") and check.code != _WRONG_KIND:
+            result = ask_check(check, climb)
+            if not isinstance(result, NotChecked):
+                climb.add(result)
+
+
+def _ask_child(climb: Climb, question: Question, declared: JsonValue) -> Outcome | None:
+    options = climb.case.options
+    payload: JsonObject = {
+        "program": question.program,
+        "setup": options.setup,
+        "custom_op_libraries": list(options.custom_op_libraries),
+        "dynamic_shapes": declared,
+    }
+    climb.on_event(Event(kind=EventKind.PROBE_START, name=NAME))
+    outcome = climb.run(
+        Request(
+            probe=NAME,
+            job="verify",
+            payload=payload,
+            timeout=options.timeout,
+            memory_limit=options.memory_limit,
+            purpose="rebuild the program, and judge it by every rule",
+        )
+    )
+    if outcome is not None:
+        verdict = "rebuilt" if _programs(outcome) else _why_nothing(outcome)
+        done = Event(
+            kind=EventKind.PROBE_END, name=NAME, seconds=outcome.seconds, verdict=verdict, ok=outcome.error is None
+        )
+        climb.on_event(done)
+    return outcome
+
+
+def _programs(outcome: Outcome | None) -> list[JsonObject]:
+    found = outcome.result.get("programs") if outcome is not None else None
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+
+
+def _why_nothing(outcome: Outcome | None) -> str:
+    if outcome is None:
+        return "the time budget is spent"
+    if outcome.error is not None:
+        return f"{outcome.error.type}: {outcome.error.message}"[:500]
+    return f"the child ended in stage {outcome.stage}: {outcome.ending}"
+
+
+def _setup_finding(question: Question, outcome: Outcome | None) -> Sequence[Evidence]:
+    """A setup file that raises is the user's fault, not the program's."""
+    if outcome is None or outcome.error is None or outcome.stage != "setup":
+        return ()
+    named = question.options.setup or ", ".join(question.options.custom_op_libraries)
+    found = findings.violation(
+        "VERIFY-L06",
+        "setup",
+        observed=f"{outcome.error.type}: {outcome.error.message}",
+        expected="operators that can be loaded",
+        target=named or question.program,
+    )
+    return [findings.evidence(found, question.path)]
+
+
+def _add_program(climb: Climb, question: Question, program: JsonObject) -> None:
+    unknown = program.get("unknown_inputs")
+    if isinstance(unknown, list) and unknown:
+        raise UsageError(f"{question.dynamic_shapes}: the program has no input {unknown[0]}")
+    accepted = program.get("verifier") == "passes"
+    try:
+        violations: tuple[Violation, ...] = tuple(findings.read_records(program.get("records")))
+    except KeyError:
+        reason = f"aotidoctor's own error: {traceback.format_exc(limit=-4)}"
+        climb.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=reason))
+        return
+    made = [findings.evidence(item, question.path, accepted=accepted) for item in violations]
+    climb.add(_with_sentence(made, program))
+    climb.not_checked.extend(_skipped(program))
+
+
+def _causes(climb: Climb, question: Question) -> tuple[Diagnosis, ...]:
+    """The causes, in words for a program: commands name it as the program, and the package as the one to be made."""
+    case = climb.case
+    named = replace(
+        case,
+        artifact=replace(case.artifact, path="model.pt2"),
+        options=replace(case.options, reference=question.path),
+        reference=ExportedFacts(name=""),
+    )
+    found = name_causes(Climb(case=named, runner=None, findings=climb.findings))
+    return tuple(with_paths(item, named) for item in advised(found, climb.findings))
+
+
+def _with_sentence(made: list[Evidence], program: JsonObject) -> list[Evidence]:
+    """Violations of the verifier's rules know what it says itself: the one sentence that its users see."""
+    said = program.get("verifier_says")
+    if not isinstance(said, str):
+        return made
+    return [
+        replace(item, facts={**item.facts, "verifier": said})
+        if item.code.startswith(("VERIFY-G", "VERIFY-S"))
+        else item
+        for item in made
+    ]
+
+
+def _skipped(program: JsonObject) -> list[NotChecked]:
+    names = {rule.code: rule.name for rule in RULES}
+    skipped, cut = program.get("skipped"), program.get("cut")
+    notes = [
+        NotChecked(code=f"VERIFY-{code}", name=names.get(f"VERIFY-{code}", str(code)), reason=str(reason))
+        for code, reason in (skipped.items() if isinstance(skipped, dict) else ())
+    ]
+    for code, count in cut.items() if isinstance(cut, dict) else ():
+        reason = f"{count} more of the same kind are not listed"
+        notes.append(NotChecked(code=f"VERIFY-{code}", name=names[f"VERIFY-{code}"], reason=reason))
+    return notes
+
+
+def _nothing_judged(climb: Climb) -> str | None:
+    """Why nobody may read the silence as health; None where the child had a program."""
+    reason = next((item.reason for item in climb.not_checked if item.code == "VERIFY"), None)
+    return None if reason is None else f"nothing was verified: {reason}"
+
+
+def _verifier_said(runs: Sequence[Outcome]) -> dict[str, str]:
+    programs = _programs(runs[0] if runs else None)
+    return {"verifier": str(programs[0].get("verifier"))} if programs else {}
