@@ -9,12 +9,15 @@ from aotidoctor.serving.rules import (
     hook,
     instance_kinds,
     instances,
+    listing,
+    names,
     package,
     parameter_keys,
     parameters,
     platform,
     rest,
     scheduling,
+    spec,
 )
 
 _FAMILIES: tuple[tuple[Rule, ...], ...] = (
@@ -28,6 +31,9 @@ _FAMILIES: tuple[tuple[Rule, ...], ...] = (
     parameter_keys.RULES,
     hook.RULES,
     package.RULES,
+    spec.RULES,
+    names.RULES,
+    listing.RULES,
     rest.RULES,
 )
 
