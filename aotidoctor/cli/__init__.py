@@ -18,10 +18,15 @@ from aotidoctor.cli.inspect import inspect
 from aotidoctor.cli.localize import localize
 from aotidoctor.cli.run import run
 from aotidoctor.cli.schema import schema
+from aotidoctor.cli.triton import triton
+from aotidoctor.cli.verify import verify
+from aotidoctor.cli.words import Command, with_words
 from aotidoctor.version import __version__
 
 # In the order in which a newcomer needs them.
-COMMANDS = (run, check, localize, compare, inspect, env, explain, schema, demo)
+COMMANDS = (run, check, localize, compare, verify, inspect, env, explain, schema, demo)
+# What may stand after ``triton`` instead of a path.
+TRITON_WORDS: dict[str, Command] = {}
 
 _STATUS = """\b
 Exit status: 0 nothing found, 1 problem found and named, 2 usage error,
@@ -58,6 +63,8 @@ def build_app() -> typer.Typer:
     app.callback()(_root)
     for command in COMMANDS:
         app.command(epilog=_epilog(command.__name__))(command)
+    epilogs = {word: _epilog(f"triton {word}") for word in TRITON_WORDS}
+    app.command(epilog=_epilog("triton"), cls=with_words(TRITON_WORDS, epilogs))(triton)
     return app
 
 
@@ -82,6 +89,14 @@ _EXAMPLES = {
     "compare": (
         "aotidoctor compare model.pt2 --inputs sample.pt --reference exported.pt2 --report json:report.json",
         "aotidoctor compare --from report.json --rtol 1e-3 --atol result[1]:1e-5",
+    ),
+    "verify": (
+        "aotidoctor verify exported.pt2",
+        "aotidoctor verify exported.pt2 --setup ops.py --dynamic-shapes shapes.json --json",
+    ),
+    "triton": (
+        "aotidoctor triton models/",
+        "aotidoctor triton models/mlp --triton 26.05 --report md:serving.md",
     ),
     "inspect": ("aotidoctor inspect model.pt2", "aotidoctor inspect model.pt2 --json"),
     "env": ("aotidoctor env", "aotidoctor env --format md"),

@@ -5,10 +5,10 @@ The schema is a module of ``tritonclient``, loaded from its file: to import its 
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aotidoctor.model.serving_config import Position
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
 INSTALL = "pip install 'aotidoctor[triton]'"
-_SCHEMA = "tritonclient/grpc/model_config_pb2.py"
+_SCHEMA = Path("grpc", "model_config_pb2.py")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,10 @@ def _empty_config() -> Message:
 
 @lru_cache(maxsize=1)
 def _message_type() -> type[Message]:
-    path = importlib.metadata.distribution("tritonclient").locate_file(_SCHEMA)
+    package = importlib.util.find_spec("tritonclient")
+    if package is None or not package.submodule_search_locations:
+        raise ImportError("No module named 'tritonclient'")
+    path = Path(package.submodule_search_locations[0]) / _SCHEMA
     spec = importlib.util.spec_from_file_location("aotidoctor_model_config_pb2", str(path))
     if spec is None or spec.loader is None:
         raise ImportError(f"no module at {path}")
