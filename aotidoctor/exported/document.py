@@ -151,8 +151,9 @@ def _node(raw: JsonObject) -> Node:
 
 
 def where(trace: Sequence[str]) -> Where | None:
-    """The innermost line of the user's source in a stack trace."""
-    found = [(at, match) for at, text in enumerate(trace) if (match := _FRAME.match(text)) is not None]
+    """The innermost line of the user's source in a stack trace: modules of torch itself do not count."""
+    frames = ((at, match) for at, text in enumerate(trace) if (match := _FRAME.match(text)) is not None)
+    found = [(at, match) for at, match in frames if "/site-packages/torch/" not in match["file"]]
     if not found:
         return None
     at, frame = found[-1]

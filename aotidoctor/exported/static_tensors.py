@@ -106,7 +106,7 @@ def _check_range(
         for leaf in leaves
         if leaf.tensor is not None
         for dim, size in enumerate(leaf.tensor.shape or ())
-        if size == symbol
+        if size == symbol and _SYMBOL.match(symbol)
     ]
     low, high = _bound(bounds.low), _bound(bounds.high)
     text = f"{low if low is not None else '-inf'}..{high if high is not None else 'inf'}"

@@ -8,5 +8,6 @@ from __future__ import annotations
 from aotidoctor.inputs.generate import generate_inputs
 from aotidoctor.inputs.live import describe_live
 from aotidoctor.inputs.read import read_inputs
+from aotidoctor.inputs.saved_state import read_saved_state
 
-__all__ = ["describe_live", "generate_inputs", "read_inputs"]
+__all__ = ["describe_live", "generate_inputs", "read_inputs", "read_saved_state"]

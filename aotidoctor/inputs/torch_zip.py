@@ -29,7 +29,7 @@ def read_torch_zip(members: Members, pickle_name: str, *, trusted: bool) -> Cont
 
     def resolve(wanted: StorageId) -> Storage:
         if wanted.key not in known:
-            known[wanted.key] = _storage(members, prefix, wanted, big_endian=big_endian)
+            known[wanted.key] = read_storage(members, prefix, wanted, big_endian=big_endian)
         storage = known[wanted.key]
         if storage.data is not None and len(storage.data) < wanted.nbytes:
             raise MalformedError(f"{len(storage.data)} bytes", f"{wanted.nbytes}", f"{prefix}data/{wanted.key}")
@@ -43,7 +43,8 @@ def read_torch_zip(members: Members, pickle_name: str, *, trusted: bool) -> Cont
     return dataclasses.replace(content, notes=(unchecked,)) if members.unchecked else content
 
 
-def _storage(members: Members, prefix: str, wanted: StorageId, *, big_endian: bool) -> Storage:
+def read_storage(members: Members, prefix: str, wanted: StorageId, *, big_endian: bool) -> Storage:
+    """The storage that a persistent id of the pickle beside it names. Raises ``InputsError``."""
     if wanted.device == "meta":
         return Storage(key=wanted.key, dtype=wanted.dtype, nbytes=wanted.nbytes, device="meta")
     name = f"{prefix}data/{wanted.key}"
