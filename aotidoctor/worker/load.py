@@ -24,17 +24,21 @@ class LoadedModel:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run once, on the caller's tensors themselves."""
+        from torch.utils import _pytree as pytree
+
+        out_spec = pytree.treespec_loads(self.loader.get_call_spec()[1])
+        run = getattr(self.loader, "boxed_run", None) or self.loader.run
+        return pytree.tree_unflatten(run(self.flat(args, kwargs)), out_spec)
+
+    def flat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """The tensors of a call in the order of the compiled code's inputs."""
         import torch
         from torch.export._tree_utils import reorder_kwargs
         from torch.utils import _pytree as pytree
 
-        call_spec = self.loader.get_call_spec()
-        in_spec = pytree.treespec_loads(call_spec[0])
-        out_spec = pytree.treespec_loads(call_spec[1])
-        flat = pytree.tree_flatten((args, reorder_kwargs(kwargs, in_spec)))[0]
-        flat = [leaf for leaf in flat if isinstance(leaf, torch.Tensor)]
-        run = getattr(self.loader, "boxed_run", None) or self.loader.run
-        return pytree.tree_unflatten(run(flat), out_spec)
+        in_spec = pytree.treespec_loads(self.loader.get_call_spec()[0])
+        leaves = pytree.tree_flatten((args, reorder_kwargs(kwargs, in_spec)))[0]
+        return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
     def get_metadata(self) -> dict[str, str]:
         """The package's metadata; empty for a bare library."""
