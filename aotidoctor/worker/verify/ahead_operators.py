@@ -8,6 +8,7 @@ from typing import Any
 
 from aotidoctor.worker.verify.graph import graphs
 from aotidoctor.worker.verify.records import Records, first_line, name_of
+from aotidoctor.worker.verify.shims import Shims
 
 _TRAINING = {
     "aten::dropout": ("dropout", 2),
@@ -145,45 +146,40 @@ def _has_kernel(operator: Any, device: str) -> bool:
 
 
 def check_shims(program: Any, records: Records) -> str | None:
-    """Operators that are left after decomposition and that neither Inductor nor a C shim covers.
+    """Operators that are left after decomposition, that Inductor has no code for, and that lack a C shim.
 
     Returns why that cannot be told. A program that cannot be decomposed this way may compile all the same.
     """
     from torch._inductor.decomposition import select_decomp_table
     from torch._inductor.lowering import fallbacks, lowerings
-    from torchgen.aoti.fallback_ops import inductor_fallback_ops
 
     try:
         decomposed = copy.deepcopy(program).run_decompositions(select_decomp_table())
     except Exception as error:
         return f"{type(error).__name__}: {first_line(error)}"
+    shims = Shims()
     seen: set[str] = set()
     for path, node in _calls(decomposed):
-        name = str(node.target)
-        covered = name in inductor_fallback_ops or (node.target in lowerings and node.target not in fallbacks)
-        if node.target.namespace != "aten" or covered or name in seen:
+        name, target = str(node.target), node.target
+        has_code = target in lowerings and target not in fallbacks
+        if target.namespace != "aten" or has_code or name in seen:
             continue
         seen.add(name)
-        unsupported = _unsupported_result(node.target)
-        observed = f"{name} has no C shim in this torch" + (f", and returns {unsupported}" if unsupported else "")
-        expected = (
-            "a result that the proxy executor can return"
-            if unsupported
-            else "a shim: without one the call goes through the slower proxy executor"
-        )
-        records.add(
-            "A02",
-            "no-way" if unsupported else "no-shim",
-            node=node,
-            target=name,
-            graph=path,
-            observed=observed,
-            expected=expected,
-        )
+        _check_shim(path, node, shims, records)
     return None
 
 
-def _unsupported_result(operator: Any) -> str | None:
-    """A type of result that a call through the proxy executor cannot have."""
-    known = ("Tensor", "List[Tensor]", "Optional[Tensor]", "NoneType", "int")
-    return next((str(item.real_type) for item in operator._schema.returns if str(item.real_type) not in known), None)
+def _check_shim(path: str, node: Any, shims: Shims, records: Records) -> None:
+    name, device = str(node.target), _device(node) or "cpu"
+    if name not in shims.listed:
+        observed = f"{name} has no C shim in this torch"
+        expected = "a shim: without one the call goes through the proxy executor, slower and only with libtorch"
+        records.add(
+            "A02", "no-shim", node=node, target=name, graph=path, observed=observed, expected=expected, device=device
+        )
+    elif not shims.declares(name, device):
+        observed = f"the C shims for {device} in this torch do not declare {name}"
+        expected = f"a function that the generated code can call on {device}"
+        records.add(
+            "A02", "undeclared", node=node, target=name, graph=path, observed=observed, expected=expected, device=device
+        )
