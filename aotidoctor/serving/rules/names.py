@@ -153,6 +153,8 @@ def _lost_names(side: Side) -> Iterator[str]:
 
 
 def _is_odd(name: str) -> bool:
+    if name == "RESULT":
+        return False  # A result that stands alone has no key.
     keys = name.removeprefix("KWARGS") if name.startswith("KWARGS") else name.partition("[")[2].removesuffix("]")
     parts = [keys] if name.startswith("KWARGS") else keys.split("][")
     return any(not part.isprintable() or not part or set(part) & set("[]\"' ") for part in parts)
