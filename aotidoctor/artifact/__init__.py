@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from aotidoctor.artifact.constants import read_constants as read_package_constants
 from aotidoctor.artifact.integrity import DEFAULT_CRC_LIMIT
 from aotidoctor.artifact.programs import read_program_archive
 from aotidoctor.artifact.read import read_artifact, read_exported
 
-__all__ = ["DEFAULT_CRC_LIMIT", "read_artifact", "read_exported", "read_program_archive"]
+__all__ = ["DEFAULT_CRC_LIMIT", "read_artifact", "read_exported", "read_package_constants", "read_program_archive"]

@@ -7,6 +7,7 @@ differ in most elements), ``other-model`` (another shape or dtype), ``other-valu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aotidoctor.model.run import JsonObject, JsonValue, Outcome
@@ -37,6 +38,11 @@ def read_weights(outcome: Outcome) -> WeightsCompared:
     """What the ``weights`` part of a run's result tells."""
     found = outcome.result.get("weights")
     items = [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+    return judge_weights(items, unread=str(outcome.result.get("weights_unread") or "")[:300])
+
+
+def judge_weights(items: Sequence[JsonObject], *, unread: str = "") -> WeightsCompared:
+    """What the pairs of weights tell, each as ``worker.weight_differences`` describes it."""
     differing = [item for item in items if item.get("equal") is False]
     equal = sum(item.get("equal") is True for item in items)
     kind = _kind(differing, equal) if differing else ""
@@ -46,7 +52,7 @@ def read_weights(outcome: Outcome) -> WeightsCompared:
         sentence=_sentence(kind, differing, equal) if differing else "",
         equal=equal,
         alone=tuple(str(item.get("name")) for item in items if item.get("equal") is None),
-        unread=str(outcome.result.get("weights_unread") or "")[:300],
+        unread=unread,
     )
 
 

@@ -1,6 +1,7 @@
 """The rules of ``aotidoctor verify``, in the order of their codes; one file each, whose docstring is the manual page.
 
-G and S are those of PyTorch's own verifier (graph and signature), A is what makes AOTInductor fail later, L is loading.
+G and S are those of PyTorch's own verifier (graph and signature), A is what makes AOTInductor fail later, L is
+loading, P is ``--against``: a package and a program.
 """
 
 from __future__ import annotations
@@ -23,6 +24,13 @@ from aotidoctor.exported.rules import (
     not_loadable,
     operator_kind,
     operator_missing,
+    origin_call,
+    origin_constants,
+    origin_inputs,
+    origin_operators,
+    origin_outputs,
+    origin_verdict,
+    origin_weights,
     output_node,
     parts_missing,
     schema_version,
@@ -95,7 +103,18 @@ RULES: tuple[ExportRule, ...] = (
     setup_raised.RULE,
 )
 
-BY_CODE = {rule.code: rule for rule in RULES}
+ORIGIN_RULES: tuple[ExportRule, ...] = (
+    origin_verdict.RULE,
+    origin_call.RULE,
+    origin_inputs.RULE,
+    origin_outputs.RULE,
+    origin_constants.RULE,
+    origin_operators.RULE,
+    origin_weights.RULE,
+)
+"""Those of ``--against``: a package and a program, not a program alone."""
+
+BY_CODE = {rule.code: rule for rule in (*RULES, *ORIGIN_RULES)}
 
 
 def severity_of(code: str, kind: str) -> Severity:

@@ -1,0 +1,28 @@
+"""The kernels of the package come from other operators.
+
+What it does
+    Looks for the custom operators of the package among those of the program, and for the names of the program's
+    operators in those of the kernels.
+
+Why it matters
+    Programs with the same inputs and outputs differ in their operators.
+
+Example:
+    cpp_fused_add_0: observed kernels cpp_fused_add_0, expected operators mul, sin, as in the program
+
+When it is wrong
+    Decompositions and fusion make other operators of them: never more than a hint.
+"""
+
+from __future__ import annotations
+
+from aotidoctor.model.evidence import Severity
+from aotidoctor.model.exported import ExportRule
+
+RULE = ExportRule(
+    code="VERIFY-P05",
+    name="origin_operators",
+    title="the kernels of the package come from other operators",
+    severities={"custom-hint": Severity.INFO, "kernels-hint": Severity.INFO},
+    names_target=True,
+)
