@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from aotidoctor.model.serving import Rule
 from aotidoctor.serving.rules import (
+    batching,
     config,
+    dims,
+    dtypes,
     files,
     hook,
     instance_kinds,
     instances,
     listing,
     names,
+    ordinals,
+    outputs,
     package,
     parameter_keys,
     parameters,
@@ -34,6 +39,11 @@ _FAMILIES: tuple[tuple[Rule, ...], ...] = (
     spec.RULES,
     names.RULES,
     listing.RULES,
+    dims.RULES,
+    batching.RULES,
+    ordinals.RULES,
+    dtypes.RULES,
+    outputs.RULES,
     rest.RULES,
 )
 
