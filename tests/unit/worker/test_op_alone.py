@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
-import mmap
 import json
+import mmap
 from pathlib import Path
 
 import pytest
