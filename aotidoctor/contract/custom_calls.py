@@ -85,6 +85,11 @@ def _same_tensor(name: str, renamed: Mapping[str, str]) -> frozenset[str]:
     return frozenset(known)
 
 
+def element_type(name: str, body: Body) -> str | None:
+    """The element type that the kernels take ``name`` for, under whatever name; None where none of ours takes it."""
+    return _dtype(_same_tensor(name, body.renamed), body.calls)
+
+
 def _dtype(names: frozenset[str], calls: Sequence[RawCall]) -> str | None:
     """The element type that the first kernel to take the tensor takes it for; None where none of ours does."""
     for call in calls:

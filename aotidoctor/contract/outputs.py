@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from aotidoctor.contract.body import Body, Buffer
+from aotidoctor.contract.custom_calls import element_type
 from aotidoctor.contract.symbols import SymbolTable
 from aotidoctor.contract.treespec import SpecError, parse_spec
 from aotidoctor.model.contract import ConstantSpec, LeafSpec, OutputSpec
@@ -65,10 +66,14 @@ def _type_of(number: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Origin:
-    """The name a tensor first had, its buffer if it was allocated here, its shape where a view or a buffer tells."""
+    """The name a tensor first had, its buffer if it was allocated here, its shape where a view or a buffer tells.
+
+    ``dtype`` is what the generated kernels take it for, of a tensor that an operator gave.
+    """
 
     name: str
     buffer: Buffer | None
+    dtype: str | None
     shape: tuple[str, ...] | None
 
 
@@ -82,7 +87,8 @@ def _origin(name: str, body: Body, symbols: SymbolTable, asserted: Mapping[str, 
         name = body.renamed[name]
     sizes = shape if shape is not None else asserted.get(name)
     shown = tuple(str(symbols.read(size)) for size in sizes) if sizes is not None else None
-    return _Origin(name=name, buffer=buffer, shape=shown)
+    dtype = element_type(name, body) if name and buffer is None else None
+    return _Origin(name=name, buffer=buffer, dtype=dtype, shape=shown)
 
 
 def _output(
@@ -98,7 +104,7 @@ def _output(
     return OutputSpec(
         index=index,
         path=path,
-        dtype=owner.dtype if owner is not None else None,
+        dtype=owner.dtype if owner is not None else origin.dtype,
         shape=shape,
         device_type=owner.device_type if owner is not None else None,
         same_as=leaf.path if leaf is not None else None,

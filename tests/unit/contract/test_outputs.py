@@ -30,3 +30,9 @@ def test_an_empty_dict_among_outputs_is_no_output(contract_of):
     contract = contract_of("empty_output")
     assert [output.path for output in contract.outputs] == ["result[0]", "result[2]"]
     assert all(output.kind == "tensor" for output in contract.outputs)
+
+
+def test_the_type_of_an_operators_result_is_what_kernels_take_it_for(contract_of):
+    """aten.rand gives a buffer that a kernel then writes into, as float."""
+    (output,) = contract_of("rand_fallback").outputs
+    assert (output.dtype, output.shape) == ("float32", ("64", "64"))
