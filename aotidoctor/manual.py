@@ -1,19 +1,21 @@
-"""The manual: playbooks by cause, and the module docstrings of checks, probes and rules by code or name.
+"""The manual: playbooks by cause, and the docstrings of checks, probes and rules by code or name.
 
-Docstrings are read from the source files, so that a page costs no import of what it describes.
+Docstrings of modules are read from the source files, so that a page costs no import of what it describes. The rules
+about Triton share modules; their pages are the docstrings of their functions.
 """
 
 from __future__ import annotations
 
 import ast
 import difflib
+import inspect
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from aotidoctor import playbook_files
-from aotidoctor.rule_pages import rule_pages
 
 _PACKAGE = Path(__file__).resolve().parent
 # Folder -> what a module in it describes.
@@ -21,6 +23,7 @@ _FOLDERS = {"checks": "check", "probes": "probe", "exported/rules": "rule"}
 _CODE = re.compile(r"[A-Z]+(?:-[A-Z0-9]+)+")
 _HEAD = re.compile(r"\A\+\+\+\n.*?^\+\+\+\n", re.MULTILINE | re.DOTALL)
 _OWN_TESTS = re.compile(r"^```toml (?:matches|does-not-match)\n.*?^```\n?", re.MULTILINE | re.DOTALL)
+_PART = re.compile(r"^(Versions|Consequence|How it was seen|Remedy):\s+(\S)", re.MULTILINE)
 _HEADING = re.compile(r"(What it does|Why it matters|Example|When it is wrong):?")
 
 
@@ -40,12 +43,13 @@ def find(topic: str) -> Page | None:
     if path is not None:
         return Page(kind="playbook", name=path.stem, code=None, text=_prose(path.read_text(encoding="utf-8")))
     wanted = topic.upper() if _CODE.fullmatch(topic.upper()) else topic
-    return next((page for page in _pages(wanted) if wanted in (page.code, page.name)), None)
+    pages = itertools.chain(_pages(wanted), _rules())
+    return next((page for page in pages if wanted in (page.code, page.name)), None)
 
 
 def near(topic: str) -> tuple[str, ...]:
     """Up to three topics that are spelt like ``topic``."""
-    pages = tuple(_pages())
+    pages = (*_pages(), *_rules())
     known = {path.stem for path in playbook_files.files()} | {page.name for page in pages}
     codes = {page.code for page in pages if page.code is not None}
     found = difflib.get_close_matches(topic.lower(), sorted(known), n=3)
@@ -79,8 +83,15 @@ def _pages(wanted: str | None = None) -> Iterator[Page]:
                 page = _page(kind, path.stem, source)
                 if page is not None:
                     yield page
-    for name, code, text in rule_pages(wanted):
-        yield Page(kind="rule", name=name, code=code, text=text)
+
+
+def _rules() -> Iterator[Page]:
+    """Pages of the rules about Triton."""
+    from aotidoctor.serving.rules import RULES  # noqa: PLC0415 - nothing else here imports what it describes
+
+    for rule in RULES:
+        text = _PART.sub(lambda found: f"\n## {found[1]}\n\n{found[2].upper()}", inspect.getdoc(rule.check) or "")
+        yield Page(kind="rule", name=rule.check.__name__, code=rule.code, text=text + "\n")
 
 
 def _page(kind: str, name: str, source: str) -> Page | None:

@@ -24,7 +24,7 @@ from aotidoctor.cli.words import Command, with_words
 from aotidoctor.version import __version__
 
 # In the order in which a newcomer needs them.
-COMMANDS = (run, check, localize, compare, verify, inspect, env, explain, schema, demo)
+COMMANDS = (run, check, localize, compare, verify, triton, inspect, env, explain, schema, demo)
 # What may stand after ``triton`` instead of a path.
 TRITON_WORDS: dict[str, Command] = {}
 
@@ -61,10 +61,10 @@ def build_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
     app.callback()(_root)
-    for command in COMMANDS:
-        app.command(epilog=_epilog(command.__name__))(command)
     epilogs = {word: _epilog(f"triton {word}") for word in TRITON_WORDS}
-    app.command(epilog=_epilog("triton"), cls=with_words(TRITON_WORDS, epilogs))(triton)
+    for command in COMMANDS:
+        kind = with_words(TRITON_WORDS, epilogs) if command is triton else None
+        app.command(epilog=_epilog(command.__name__), cls=kind)(command)
     return app
 
 

@@ -25,6 +25,7 @@ RATIOS = (
     ("check", "plain load+run", 0.06),
     ("check", "import torch", None),
     ("inspect", "plain load+run", 0.06),
+    ("triton", "plain load+run", 0.06),
     ("run, healthy", "plain load+run", 0.6),
     ("run, failing, all rungs", "plain load+run", 1.2),
     ("run, crash", "plain load+run", 1.2),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench.conftest import MEDIANS, MEMORY
+from tests.unit.serving.harness import MLP
 
 pytestmark = [pytest.mark.bench, pytest.mark.torch]
 
@@ -95,6 +97,13 @@ def test_check(stopwatch, model):
 
 def test_inspect(stopwatch, model):
     stopwatch("inspect", *DOCTOR, "inspect", model[0], "--format", "json", rounds=9)
+
+
+def test_triton(stopwatch, model, tmp_path):
+    (tmp_path / "mlp" / "1").mkdir(parents=True)
+    (tmp_path / "mlp" / "config.pbtxt").write_text(MLP)
+    shutil.copy(model[0], tmp_path / "mlp" / "1" / "model.pt2")
+    stopwatch("triton", *DOCTOR, "triton", str(tmp_path), "--format", "json", rounds=9)
 
 
 def test_run_healthy(stopwatch, model):

@@ -1,4 +1,4 @@
-"""A bare install: without torch and numpy, check and inspect answer, and run says what it could not do."""
+"""A bare install: without torch, numpy and protobuf, what executes nothing answers, and run says what it could not."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 
 from aotidoctor.reports.schema import schema
 from tests.artifacts.packages import package_parts, write_zip
+from tests.unit.serving.harness import MLP, ServingCase, lay_out
 
 ROOT = Path(__file__).parents[2]
 # As in an environment where they were never installed, also for the children: Python reads this file at its start.
@@ -22,7 +23,7 @@ import sys
 
 class Blocker:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("torch", "numpy", "safetensors"):
+        if name.partition(".")[0] in ("torch", "numpy", "safetensors", "google", "tritonclient"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Blocker())
@@ -86,6 +87,16 @@ def test_run_says_what_it_could_not_do(ask, package):
     status, report = ask("run", package)
     assert (status, report["verdict"], report["diagnoses"]) == (4, "unknown", [])
     assert "torch" in report["cannot_examine"]
+
+
+@pytest.mark.parametrize(("config", "status"), [(MLP, 0), (MLP + "// a remark\n", 1)])
+def test_triton_says_what_its_schema_would_add(ask, tmp_path, config, status):
+    lay_out(ServingCase(name="bare", config=config), tmp_path / "models")
+    found, report = ask("triton", str(tmp_path / "models"))
+    jsonschema.Draft202012Validator(schema()).validate(report)
+    assert found == status
+    (missing,) = [item for item in report["not_checked"] if item["code"] == "TRITON-R1"]
+    assert "pip install 'aotidoctor[triton]'" in missing["reason"]
 
 
 @pytest.mark.parametrize("words", [("env",), ("explain", "input-dtype")])

@@ -156,7 +156,7 @@ def package_is_compiled(model: ServedModel) -> Sequence[Remark]:
             file=version.package,
         )
         for version in model.served
-        if version.entry is not None and version.entry.cpp_only
+        if version.entry is not None and not version.entry.shared_objects
     ]
 
 
