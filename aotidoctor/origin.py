@@ -5,18 +5,23 @@ Nothing is loaded, run or unpickled, and torch is not needed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from aotidoctor.artifact import read_artifact, read_package_constants, read_program_archive
 from aotidoctor.contract import read_contract
 from aotidoctor.exported import against
+from aotidoctor.exported.findings import evidence
+from aotidoctor.exported.static import NAME, judge_static
 from aotidoctor.inputs import read_saved_state
 from aotidoctor.model.artifact import Artifact, ModelEntry
 from aotidoctor.model.errors import InputsError
 from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.program_archive import Payloads, PickledState, ProgramArchive
 
-NAME = "against"
+AGAINST = "against"
+STATIC = NAME
+"""The name of what the archive answers without a child."""
 
 
 def open_program(path: str, name: str | None = None) -> ProgramArchive | str:
@@ -52,11 +57,13 @@ def judge_against(
     artifact = read_artifact(package)
     model = _model(artifact, model_name)
     if model is None:
-        return [], [_unchecked(_no_model(artifact, model_name))]
+        return [], [unchecked(_no_model(artifact, model_name))]
     contract = read_contract(artifact, model)
+    if contract is None:
+        return [], [unchecked(f"{package}: nothing tells what it expects")]
     if contract.source == "call-spec" or contract.args is None:
         why = "; ".join(contract.problems[:3]) or "the package holds no source that tells its inputs"
-        return [], [_unchecked(f"{package}: {why}")]
+        return [], [unchecked(f"{package}: {why}")]
     stored = read_package_constants(artifact, model, contract.constants, contract.weights)
     question = against.Question(package=package, archive=archive, contract=contract, stored=stored)
     return against.judge_origin(question)
@@ -76,5 +83,26 @@ def _no_model(artifact: Artifact, name: str | None) -> str:
     )
 
 
-def _unchecked(reason: str) -> NotChecked:
-    return NotChecked(code=against.VERDICT, name=NAME, reason=reason)
+def static_answer(archive: ProgramArchive, seen: Sequence[Evidence]) -> tuple[list[Evidence], list[NotChecked]]:
+    """What the archive itself tells of the program's faults; what was ``seen`` before is not told twice."""
+    reading = judge_static(archive)
+    told = {(item.code, item.kind, item.subject) for item in seen}
+    made = [evidence(violation, archive.path) for violation in reading.violations]
+    problems = [NotChecked(code="VERIFY-L03", name=STATIC, reason=text) for text in archive.problems]
+    found = [item for item in made if (item.code, item.kind, item.subject) not in told]
+    return found, [*reading.not_checked, *problems]
+
+
+def unchecked(reason: str, name: str = AGAINST) -> NotChecked:
+    """``--against`` could not be answered."""
+    return NotChecked(code=against.VERDICT if name == AGAINST else "VERIFY", name=name, reason=reason)
+
+
+def is_other(found: Sequence[Evidence]) -> bool:
+    """Whether the package was compiled from another program."""
+    return any(item.code == against.VERDICT and item.kind == "other-program" for item in found)
+
+
+def origin_said(found: Sequence[Evidence]) -> dict[str, str]:
+    """The verdict's sentence, for the head of the report."""
+    return next(({"origin": item.observed} for item in found if item.code == against.VERDICT), {})

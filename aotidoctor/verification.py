@@ -33,6 +33,7 @@ from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.exported import Violation
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import JsonObject, JsonValue, Outcome, Request
+from aotidoctor.origin import STATIC, is_other, judge_against, open_program, origin_said, static_answer, unchecked
 from aotidoctor.version import __version__
 
 if TYPE_CHECKING:
@@ -63,11 +64,15 @@ _OTHER_FILES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is to be verified. ``program`` is an archive, or ``module.py:function`` that returns a program."""
+    """What is to be verified. ``program`` is an archive, or ``module.py:function`` that returns a program.
+
+    ``against`` is a package: was it compiled from the program?
+    """
 
     program: str
     options: Options
     dynamic_shapes: str | None = None
+    against: str | None = None
 
     @property
     def is_function(self) -> bool:
@@ -109,7 +114,7 @@ def verify(
     problem = problem or (None if climb.findings or interrupted else _nothing_judged(climb))
     unknown = failed or interrupted or problem is not None
     return Report(
-        verdict="problem" if diagnoses else "unknown" if unknown else "healthy",
+        verdict="problem" if diagnoses or is_other(climb.findings) else "unknown" if unknown else "healthy",
         stage=diagnoses[0].stage or None if diagnoses else None,
         case=case,
         diagnoses=diagnoses,
@@ -123,7 +128,7 @@ def verify(
         seconds=time.monotonic() - at,
         interrupted=interrupted,
         cannot_examine=problem,
-        extra=_verifier_said(climb.runs),
+        extra=_verifier_said(climb.runs) | origin_said(climb.findings),
     )
 
 
@@ -165,6 +170,33 @@ def _judge(climb: Climb, question: Question, declared: JsonValue) -> None:
         _check_file(climb)
         if any(item.severity is Severity.ERROR for item in climb.findings):
             return
+    programs = _judge_rebuilt(climb, question, declared)
+    if question.is_function:
+        if question.against is not None:
+            climb.not_checked.append(unchecked("a function's program has no archive to compare the package with"))
+        return
+    archive = open_program(question.path)
+    if isinstance(archive, str):
+        climb.not_checked.append(unchecked(archive, NAME))
+        return
+    if not any(program.get("problem") is None for program in programs):
+        _take(climb, *static_answer(archive, climb.findings))
+    if question.against is not None:
+        _take(climb, *judge_against(archive, question.against, question.options.model_name))
+
+
+def _take(climb: Climb, found: Sequence[Evidence], notes: Sequence[NotChecked]) -> None:
+    climb.add(found)
+    climb.not_checked.extend(notes)
+
+
+def _judge_rebuilt(climb: Climb, question: Question, declared: JsonValue) -> list[JsonObject]:
+    """What a child says that rebuilds the programs; empty when there is no torch to do that."""
+    host = climb.case.host
+    if host.torch is None:
+        why = f"{host.torch_problem or 'torch is not installed here'}; pip install 'aotidoctor[torch]'"
+        climb.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=why))
+        return []
     outcome = _ask_child(climb, question, declared)
     programs = _programs(outcome)
     if not programs:
@@ -172,6 +204,7 @@ def _judge(climb: Climb, question: Question, declared: JsonValue) -> None:
         climb.add(_setup_finding(question, outcome))
     for program in programs:
         _add_program(climb, question, program)
+    return programs
 
 
 def _check_file(climb: Climb) -> None:
@@ -295,7 +328,9 @@ def _skipped(program: JsonObject) -> list[NotChecked]:
 
 
 def _nothing_judged(climb: Climb) -> str | None:
-    """Why nobody may read the silence as health; None where the child had a program."""
+    """Why nobody may read the silence as health; None where a child or the archive itself was asked."""
+    if any(item.name == STATIC for item in climb.not_checked):
+        return None
     reason = next((item.reason for item in climb.not_checked if item.code == "VERIFY"), None)
     return None if reason is None else f"nothing was verified: {reason}"
 

@@ -21,12 +21,17 @@ DynamicShapes = Annotated[
     str | None,
     typer.Option(metavar="FILE", help='JSON of what was asked for: {"x": {"0": "batch"}}.'),
 ]
+Against = Annotated[
+    str | None,
+    typer.Option(metavar="PACKAGE", help="Was this package compiled from the program? Nothing of it is loaded."),
+]
 
 
 def verify(
     program: Program,
     *,
     dynamic_shapes: DynamicShapes = None,
+    against: Against = None,
     setup: opt.Setup = None,
     custom_op_library: opt.CustomOpLibrary = None,
     timeout: opt.Timeout = 300.0,
@@ -53,7 +58,7 @@ def verify(
         verbose=verbose,
         fail_on=fail_on,
         redact=redact,
-        protected=(program, dynamic_shapes, setup, *(custom_op_library or ())),
+        protected=(program, dynamic_shapes, against, setup, *(custom_op_library or ())),
     )
     wanted = Options(
         setup=setup,
@@ -63,7 +68,7 @@ def verify(
     )
     from aotidoctor import verification  # noqa: PLC0415 - `--help` does not need the stages
 
-    question = verification.Question(program=program, options=wanted, dynamic_shapes=dynamic_shapes)
+    question = verification.Question(program=program, options=wanted, dynamic_shapes=dynamic_shapes, against=against)
     execute(
         "verify",
         program,

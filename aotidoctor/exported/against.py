@@ -127,7 +127,7 @@ def _judged(
     if compared.decisive:
         first = compared.decisive[0]
         more = f" and {len(compared.decisive) - 1} more" if len(compared.decisive) > 1 else ""
-        observed = f"another program: {first.subject} is {first.package}, not {first.program}{more}"
+        observed = f"another program: {first.subject}: {first.package}, not {first.program}{more}"
         return "other-program", observed
     if weights.names:
         return "other-weights", f"this program with other weights: {weights.sentence}"
@@ -137,7 +137,7 @@ def _judged(
         return "unknown", "too little can be compared" + (f" ({agreed} agree)" if agreed else "")
     if hints:
         first = hints[0]
-        but = f"{first.subject} is {first.package}, not {first.program}"
+        but = f"{first.subject}: {first.package}, not {first.program}"
         return "unknown", f"nothing rules it out ({agreed} agree), but {but}"
     if question.stored and not weights.equal:
         return "unknown", f"this program, as far as {agreed} tell; whether with its weights cannot be told"
@@ -171,7 +171,7 @@ def _evidence(
         subject=subject,
         observed=observed,
         expected=expected,
-        message=f"{BY_CODE[code].title}: {subject}: observed {observed}, expected {expected}",
+        message=f"{BY_CODE[code].title}: {subject}",
         source=FileSource(file=question.archive.path),
         facts=facts,
     )

@@ -31,19 +31,12 @@ def compare_call(contract: Contract, facts: ExportedFacts) -> Compared:
 
 
 def _paths(ours: Sequence[str], theirs: Sequence[str]) -> Difference:
-    at = next((at for at, (one, other) in enumerate(zip(ours, theirs, strict=False)) if one != other), None)
-    if at is None:
-        at = min(len(ours), len(theirs))
-    one, other = (found[at] if at < len(found) else "nothing" for found in (ours, theirs))
+    pairs = enumerate(zip(ours, theirs, strict=False))
+    at = next((at for at, (one, other) in pairs if one != other), min(len(ours), len(theirs)))
     kind = "count" if len(ours) != len(theirs) else "order" if sorted(ours) == sorted(theirs) else "names"
-    return Difference(
-        aspect="call",
-        kind=kind,
-        subject=one if one != "nothing" else other,
-        package=f"{one} at position {at} ({len(ours)} leaves: {_list(ours)})",
-        program=f"{other} ({len(theirs)} leaves: {_list(theirs)})",
-        decisive=True,
-    )
+    subject = (ours if at < len(ours) else theirs)[at]
+    package, program = (f"called with {len(paths)} ({_list(paths)})" for paths in (ours, theirs))
+    return _difference("call", kind, subject, package, program, decisive=True)
 
 
 def _list(names: Sequence[str]) -> str:

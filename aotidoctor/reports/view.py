@@ -54,7 +54,8 @@ def headline(report: Report) -> Headline:
             text = f"{first.cause}: {_cut(one_line(first.title, 4 * _HEADLINE))}"
             return Headline(word="WARNING" if harmless else "PROBLEM", text=text, tone="unsure" if harmless else "bad")
         case "problem":
-            return Headline(word="PROBLEM", text="see the evidence", tone="bad")
+            text = one_line(report.extra.get("origin") or "see the evidence")
+            return Headline(word="PROBLEM", text=_cut(text), tone="bad")
         case _ if not any(outcome_failed(outcome) for outcome in report.runs):
             return Headline(word="UNKNOWN", text="no verdict could be reached", tone="unsure")
         case _:
@@ -87,9 +88,11 @@ def _calm(report: Report) -> Headline:
 
 
 def _verified(report: Report) -> str:
-    notes = len([item for item in report.findings if item.severity is Severity.INFO])
+    own = (item for item in report.findings if not item.code.startswith("VERIFY-P"))
+    notes = len([item for item in own if item.severity is Severity.INFO])
+    origin = f"; {one_line(report.extra['origin'])}" if report.extra.get("origin") else ""
     said = "PyTorch's verifier passes it" if report.extra.get("verifier") == "passes" else "no rule is broken"
-    return f"{said}; {plural(notes, 'note')} for AOTInductor"
+    return f"{said}; {plural(notes, 'note')} for AOTInductor{origin}"
 
 
 def _warnings(report: Report) -> str:
