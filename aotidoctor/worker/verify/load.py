@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
+import re
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from aotidoctor.worker.verify.records import Records, first_line
 from aotidoctor.worker.verify.unregistered import declare_missing
 
 _KEPT = 8000
+_OUTSIDE = re.compile(r"(\d+) not in VR\[")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -107,7 +109,7 @@ def _load(reader: Any, name: str, member: str, records: Records) -> Loaded:
     state = _part(lambda: package._load_state_dict(reader, name), "weights", records) or {}
     constants = _part(lambda: package._load_constants(reader, name), "constants", records) or {}
     sample = f"data/sample_inputs/{name}.pt"
-    examples = _part(lambda: reader.read_bytes(sample), "sample-inputs", records) if _has(reader, sample) else None
+    examples = _part(lambda: reader.read_bytes(sample), "sample-inputs", records)
     loaded.missing = declare_missing(serialized, records)
     _settle_ranges(serialized, records)
     loaded.verifiers = _verifiers(serialized, loaded, records)
@@ -116,10 +118,6 @@ def _load(reader: Any, name: str, member: str, records: Records) -> Loaded:
     except Exception as error:
         _not_loadable(error, loaded, records)
     return loaded
-
-
-def _has(reader: Any, name: str) -> bool:
-    return name in reader.get_file_names()
 
 
 def _parse(data: bytes, member: str, loaded: Loaded, records: Records) -> Any:
@@ -187,18 +185,37 @@ def _make(serialized: Any, state: Any, constants: Any, examples: Any, records: R
         made = copy.deepcopy(serialized)
         return ExportedProgramDeserializer().deserialize(made, state, constants, examples, **options)
 
-    try:
-        return attempt()
-    except SerializeError as error:
-        if "schema version" not in str(error):
-            raise
-        records.add(
-            "L04",
-            "schema-version",
-            observed=first_line(error),
-            expected="a program of the same major version of the schema",
-        )
-        return attempt(_unsafe_skip_version_check=True)
+    options: dict[str, Any] = {}
+    while True:
+        try:
+            return attempt(**options)
+        except SerializeError as error:  # noqa: PERF203 - each attempt meets another refusal
+            if options or "schema version" not in str(error):
+                raise
+            observed, expected = first_line(error), "a program of the same major version of the schema"
+            records.add("L04", "schema-version", observed=observed, expected=expected)
+            options = {"_unsafe_skip_version_check": True}
+        except AssertionError as error:
+            if not _widen(serialized, error, records):
+                raise
+
+
+def _widen(serialized: Any, error: AssertionError, records: Records) -> bool:
+    """Whether the sample's size lay outside of a range; that is recorded, and the range taken as wide as needed."""
+    found = _OUTSIDE.search(str(error))
+    if found is None:
+        return False
+    size, widened = int(found[1]), False
+    for symbol, bounds in serialized.range_constraints.items():
+        low, high = bounds.min_val, bounds.max_val
+        if (low is None or low <= size) and (high is None or size <= high):
+            continue
+        observed = f"the sample input has {symbol} = {size}, its range is {low}..{high}"
+        records.add("A06", "example-outside", target=symbol, observed=observed, expected="a sample inside of the range")
+        bounds.min_val = None if low is None else min(low, size)
+        bounds.max_val = None if high is None else max(high, size)
+        widened = True
+    return widened
 
 
 def _not_loadable(error: Exception, loaded: Loaded, records: Records) -> None:
