@@ -126,7 +126,8 @@ def _judged(
 ) -> tuple[str, str]:
     if compared.decisive:
         first = compared.decisive[0]
-        more = f" and {len(compared.decisive) - 1} more" if len(compared.decisive) > 1 else ""
+        others = len(compared.decisive) - 1
+        more = f"; {others} more difference{'s' if others > 1 else ''}" if others else ""
         observed = f"another program: {first.subject}: {first.package}, not {first.program}{more}"
         return "other-program", observed
     if weights.names:

@@ -35,8 +35,12 @@ def _paths(ours: Sequence[str], theirs: Sequence[str]) -> Difference:
     at = next((at for at, (one, other) in pairs if one != other), min(len(ours), len(theirs)))
     kind = "count" if len(ours) != len(theirs) else "order" if sorted(ours) == sorted(theirs) else "names"
     subject = (ours if at < len(ours) else theirs)[at]
-    package, program = (f"called with {len(paths)} ({_list(paths)})" for paths in (ours, theirs))
+    package, program = (_leaves(paths) for paths in (ours, theirs))
     return _difference("call", kind, subject, package, program, decisive=True)
+
+
+def _leaves(paths: Sequence[str]) -> str:
+    return f"{len(paths)} {'leaf' if len(paths) == 1 else 'leaves'} ({_list(paths)})"
 
 
 def _list(names: Sequence[str]) -> str:

@@ -1,0 +1,59 @@
+"""The reference is another program than the one that was compiled.
+
+What it does
+    With an exported program as --reference it compares what the program and the package say of the call: leaves,
+    dtypes, sizes and ranges of the inputs, outputs, names and shapes of parameters. Nothing is loaded or run.
+
+Why it matters
+    Everything that is said of numbers below rests on the reference. Another one differs by right.
+
+Example:
+    args[0].shape[1]: observed 1024, expected 512 in the reference
+
+When it is wrong
+    What compiling may change is left out: narrower ranges, fixed sizes, strides, constants that were folded. Two
+    programs that agree in all of this are not told apart here; ``aotidoctor verify --against`` also compares weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, FileSource, NotChecked
+from aotidoctor.provenance.compare import compare
+from aotidoctor.provenance.difference import Difference
+
+FIND = Finder("AD-REF-001", "reference_mismatch")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """At most one finding: the first difference that compiling cannot make."""
+    path = case.options.reference
+    if path is None or ".py:" in path:
+        return ()
+    if case.reference is None:
+        return FIND.unchecked("the reference is no archive of torch.export that can be read")
+    if case.contract is None:
+        return FIND.unchecked("the package tells no contract (no wrapper.cpp inside)")
+    found = compare(case.contract, case.reference).decisive
+    return [_finding(path, found)] if found else ()
+
+
+def _finding(path: str, found: Sequence[Difference]) -> Evidence:
+    first = found[0]
+    more = f" ({len(found) - 1} more difference{'s' if len(found) > 2 else ''})" if len(found) > 1 else ""
+    return FIND.warn(
+        "another-program",
+        first.subject,
+        observed=f"{first.package}{more}",
+        expected=f"{first.program}, as in the reference",
+        message=f"the reference is another program: {first.subject}: {first.package} in the package, {first.program} "
+        f"in {path}{more}",
+        source=FileSource(file=path),
+        facts={"aspect": first.aspect, "difference": first.kind, "differences": len(found)},
+    )
+
+
+CHECK = Check(code=FIND.code, name=FIND.name, cause="numeric-difference", stage="output", needs=(), run=run)
