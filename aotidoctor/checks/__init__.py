@@ -45,6 +45,7 @@ from aotidoctor.checks import (
     openmp_conflict,
     out_of_memory,
     platform_mismatch,
+    reference_mismatch,
     threads_exceed_build,
     tmpdir,
     toolchain_missing,
@@ -103,6 +104,7 @@ CHECKS: tuple[Check, ...] = (
     input_alias.CHECK,
     input_nan.CHECK,
     train_mode.CHECK,
+    reference_mismatch.CHECK,
 )
 
 __all__ = ["CHECKS", "Check", "Finder"]
