@@ -19,6 +19,9 @@ from aotidoctor.cli.localize import localize
 from aotidoctor.cli.run import run
 from aotidoctor.cli.schema import schema
 from aotidoctor.cli.triton import triton
+from aotidoctor.cli.triton_init import triton_init
+from aotidoctor.cli.triton_names import triton_names
+from aotidoctor.cli.triton_rehearse import rehearse
 from aotidoctor.cli.verify import verify
 from aotidoctor.cli.words import Command, with_words
 from aotidoctor.version import __version__
@@ -26,7 +29,7 @@ from aotidoctor.version import __version__
 # In the order in which a newcomer needs them.
 COMMANDS = (run, check, localize, compare, verify, triton, inspect, env, explain, schema, demo)
 # What may stand after ``triton`` instead of a path.
-TRITON_WORDS: dict[str, Command] = {}
+TRITON_WORDS: dict[str, Command] = {"names": triton_names, "init": triton_init, "rehearse": rehearse}
 
 _STATUS = """\b
 Exit status: 0 nothing found, 1 problem found and named, 2 usage error,
@@ -97,6 +100,15 @@ _EXAMPLES = {
     "triton": (
         "aotidoctor triton models/",
         "aotidoctor triton models/mlp --triton 26.05 --report md:serving.md",
+    ),
+    "triton names": ("aotidoctor triton names model.pt2", "aotidoctor triton names model.pt2 --triton 26.05 --json"),
+    "triton init": (
+        "aotidoctor triton init model.pt2 > models/mlp/config.pbtxt",
+        "aotidoctor triton init model.pt2 --max-batch-size 64 --naming forward -o models/mlp",
+    ),
+    "triton rehearse": (
+        "aotidoctor triton rehearse models/mlp --inputs sample.pt --triton 26.05",
+        "aotidoctor triton rehearse models/mlp -i sample.pt --send INPUT__1=kwargs['mask']",
     ),
     "inspect": ("aotidoctor inspect model.pt2", "aotidoctor inspect model.pt2 --json"),
     "env": ("aotidoctor env", "aotidoctor env --format md"),

@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from aotidoctor.cli import options as opt
-from aotidoctor.cli.execute import execute
+from aotidoctor.cli.execute import OnEvent, execute
 from aotidoctor.cli.run import argv
 from aotidoctor.cli.show import FailOn, make_show
+from aotidoctor.model.case import Options
+from aotidoctor.model.report import Report
 
 Repository = Annotated[
     str,
@@ -20,12 +22,18 @@ Release = Annotated[
     str | None,
     typer.Option("--triton", metavar="YY.MM", help="Release of the server. [default: the newest known]"),
 ]
+LoadHook = Annotated[
+    bool,
+    typer.Option("--load-hook", help="Call the library of MODEL_INIT_LIBRARY in a child: executes its native code."),
+]
 
 
 def triton(
     repository: Repository,
     *,
     release: Release = None,
+    load_hook: LoadHook = False,
+    timeout: opt.Timeout = 60.0,
     format_: opt.FormatOption = None,
     json: opt.Json = False,
     report: opt.ReportTo = None,
@@ -37,7 +45,8 @@ def triton(
 ) -> None:
     """Say what Triton Inference Server would make of a config.pbtxt and its package.
 
-    Executes nothing, and needs neither torch nor a server. A folder called like one of the words below is ./names.
+    Executes nothing without --load-hook, and needs neither torch nor a server. A folder called like one of the words
+    below is ./names.
     """
     show = make_show(
         format_=format_,
@@ -50,8 +59,17 @@ def triton(
         redact=redact,
         protected=(repository, os.path.join(repository, "config.pbtxt")),  # noqa: PTH118 - it need not exist
     )
-    from aotidoctor import serve  # noqa: PLC0415 - `--help` does not need the stages
+    seconds = timeout if load_hook else None
+    execute("triton", repository, show, lambda on_event: _work(repository, release, on_event, hook_seconds=seconds))
 
-    execute(
-        "triton", repository, show, lambda _: serve.serve(repository, triton=release, argv=argv(), environ=os.environ)
-    )
+
+def _work(repository: str, release: str | None, on_event: OnEvent, *, hook_seconds: float | None) -> Report:
+    """The rules alone, or with a call of the init library that may take ``hook_seconds``."""
+    if hook_seconds is None:
+        from aotidoctor import serve  # noqa: PLC0415 - `--help` does not need the stages
+
+        return serve.serve(repository, triton=release, argv=argv(), environ=os.environ)
+    from aotidoctor import rehearsal  # noqa: PLC0415 - likewise
+
+    wish = rehearsal.Wish(triton=release, load_hook=True, options=Options(timeout=hook_seconds))
+    return rehearsal.rehearse(repository, wish, argv=argv(), environ=os.environ, on_event=on_event)

@@ -117,7 +117,7 @@ def _wire(wire: Wire) -> JsonObject:
         "slot": row.slot,
         "dtype": wire.dtype,
         "shape": shape,
-        "compiled": {"dtype": row.dtype, "dims": dims},
+        "compiled": {"dtype": row.dtype, "dims": dims, "least": row.dims[0].min if row.dims else None},
     }
 
 

@@ -5,8 +5,8 @@ are put together along dim 0, and the compiled code gets them by slot, unchecked
 
 Parts of the result: ``sent`` (per name, what the backend gets), ``padded`` (names whose memory was made longer, so that
 compiled code that reads beyond it reads zeros), ``refused`` (requests that the server's core turns away), ``cut`` (rows
-per request), ``plain`` (outputs of the plain calls), ``answers`` (per request and output). The stages are ``load``,
-``plain1``..., ``request``, ``served``, ``compare``.
+per request), ``merged`` (requests, where fewer than planned), ``plain`` (outputs of the plain calls), ``answers`` (per
+request and output). The stages are ``load``, ``plain1``..., ``request``, ``served``, ``compare``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def rehearse(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     channel.put(input_notes=notes)
     channel.enter("load")
     model = load_model(payload, channel.user_cwd / payload["package"])
-    requests = _plain(model, _cut(call, plan, channel), plan, channel)
+    call, plan = _fitted(call, plan, channel)
+    requests = _plain(model, call, plan, channel)
     channel.enter("request")
     refused = [text for wire in plan["inputs"] for text in _refusals(wire, requests[0], plan)]
     if refused:
@@ -59,18 +60,28 @@ def rehearse(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     return {}
 
 
-def _cut(call: Call, plan: dict[str, Any], channel: Channel) -> Call:
-    """As many rows of the sample as fit into a batch of all requests."""
+def _fitted(call: Call, plan: dict[str, Any], channel: Channel) -> tuple[Call, dict[str, Any]]:
+    """The call and the plan, with as many rows or requests as go into one batch. What is too large stays so."""
+    rows = {leaf.shape[0] for _, leaf in call.tensors() if leaf.dim()}
     most = plan["max_batch"] // plan["requests"]
-    sizes = {leaf.shape[0] for _, leaf in call.tensors() if leaf.dim()}
-    if plan["requests"] == 1 or len(sizes) != 1 or max(sizes) <= most or most == 0:
-        return call
+    if plan["requests"] == 1 or len(rows) != 1 or max(rows) <= most or max(rows) > plan["max_batch"]:
+        return call, plan
+    if not all(_takes(wire["compiled"], most) for wire in plan["inputs"]):
+        fewer = max(1, plan["max_batch"] // max(rows))
+        channel.put(merged=fewer)
+        return call, {**plan, "requests": fewer}
     channel.put(cut=most)
 
     def head(_: str, leaf: Any) -> Any:
         return leaf[:most].clone() if hasattr(leaf, "dim") and leaf.dim() else leaf
 
-    return Call(args=rebuild(call.args, "args", head), kwargs=rebuild(call.kwargs, "kwargs", head))
+    return Call(args=rebuild(call.args, "args", head), kwargs=rebuild(call.kwargs, "kwargs", head)), plan
+
+
+def _takes(compiled: dict[str, Any], rows: int) -> bool:
+    """Whether the code was compiled for that many rows."""
+    dims = compiled["dims"] or [None]
+    return dims[0] is None and rows >= (compiled["least"] or 1)
 
 
 def _plain(model: LoadedModel, call: Call, plan: dict[str, Any], channel: Channel) -> list[Request]:
@@ -111,7 +122,8 @@ def _refusals(wire: dict[str, Any], request: Request, plan: dict[str, Any]) -> l
     tensor = request.tensor(wire["path"])
     if tensor is None:
         return []
-    shape, wanted = list(tensor.shape), list(wire["shape"])
+    # A client cannot send a tensor without dims; it sends one element.
+    shape, wanted = list(tensor.shape) or [1], list(wire["shape"])
     wanted = [-1, *wanted] if plan["max_batch"] else wanted
     fits = len(shape) == len(wanted) and all(size in (-1, is_) for size, is_ in zip(wanted, shape, strict=True))
     if not fits:
@@ -146,7 +158,7 @@ def _converted(tensor: Any, wire: dict[str, Any]) -> Any:
     dtype = getattr(torch, wire["dtype"])
     if tensor is None:
         return torch.zeros([max(size, 1) for size in wire["shape"]], dtype=dtype)
-    return tensor.detach().to("cpu", dtype)
+    return tensor.detach().to("cpu", dtype).reshape(tensor.shape or (1,))
 
 
 def _padded(tensor: Any, compiled: dict[str, Any]) -> tuple[Any, int]:

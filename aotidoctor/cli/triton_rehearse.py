@@ -1,0 +1,98 @@
+"""``aotidoctor triton rehearse``: what the server would do with these inputs, done in a child."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from aotidoctor.cli import options as opt
+from aotidoctor.cli.execute import execute
+from aotidoctor.cli.run import argv
+from aotidoctor.cli.show import FailOn, make_show
+from aotidoctor.cli.triton import LoadHook, Release
+from aotidoctor.model.case import Options
+
+ModelDir = Annotated[str, typer.Argument(metavar="MODEL_DIR", help="The folder of one model, with its config.pbtxt.")]
+RequestBatch = Annotated[
+    int | None,
+    typer.Option(
+        "--request-batch", min=1, max=64, metavar="N", help="Requests in one execution. [default: 2 where they merge]"
+    ),
+]
+Send = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=PATH", help="What clients send or expect under a name: INPUT__1=args[1]['a']."),
+]
+
+
+def rehearse(
+    model_dir: ModelDir,
+    inputs: opt.RequiredInputs,
+    *,
+    release: Release = None,
+    request_batch: RequestBatch = None,
+    send: Send = None,
+    load_hook: LoadHook = False,
+    setup: opt.Setup = None,
+    custom_op_library: opt.CustomOpLibrary = None,
+    trust_pickle: opt.TrustPickle = False,
+    timeout: opt.Timeout = 60.0,
+    memory_limit: opt.MemoryLimit = None,
+    format_: opt.FormatOption = None,
+    json: opt.Json = False,
+    report: opt.ReportTo = None,
+    output_dir: opt.OutputDir = None,
+    quiet: opt.Quiet = False,
+    verbose: opt.Verbose = 0,
+    fail_on: opt.FailOnOption = FailOn.ERROR,
+    redact: opt.Redact = True,
+) -> None:
+    """Do with real tensors what the server would do with them, and compare with the plain call.
+
+    Runs the package's native code in a child. Names become slots, types and batches as the release makes them of the
+    config: inputs that trade places, types that are read as others, rows of other requests show as other outputs.
+    """
+    show = make_show(
+        format_=format_,
+        json=json,
+        report=report,
+        output_dir=output_dir,
+        quiet=quiet,
+        verbose=verbose,
+        fail_on=fail_on,
+        redact=redact,
+        protected=(model_dir, inputs, setup, *(custom_op_library or ())),
+    )
+    said = sent(send)
+    from aotidoctor import rehearsal  # noqa: PLC0415 - `--help` does not need the stages
+
+    wish = rehearsal.Wish(
+        inputs=inputs,
+        triton=release,
+        requests=request_batch,
+        said=said,
+        load_hook=load_hook,
+        options=Options(
+            setup=setup,
+            custom_op_libraries=tuple(custom_op_library or ()),
+            trust_pickle=trust_pickle,
+            timeout=timeout,
+            memory_limit=memory_limit,
+        ),
+    )
+    execute(
+        "triton",
+        model_dir,
+        show,
+        lambda on_event: rehearsal.rehearse(model_dir, wish, argv=argv(), environ=os.environ, on_event=on_event),
+    )
+
+
+def sent(pairs: list[str] | None) -> dict[str, str]:
+    """``NAME=PATH`` pairs as a table."""
+    table = dict(text.partition("=")[::2] for text in pairs or ())
+    if not all(name and path for name, path in table.items()):
+        raise typer.BadParameter("write NAME=PATH, such as INPUT__1=args[1]['a']", param_hint="--send")
+    return {name: path.replace('"', "'") for name, path in table.items()}
