@@ -10,6 +10,7 @@ from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.localization import Localization
 from aotidoctor.model.run import Outcome
+from aotidoctor.model.serving_names import NameTable
 
 SCHEMA = "aotidoctor.report/1"
 
@@ -21,7 +22,8 @@ class Report:
     ``verdict`` is ``healthy``, ``problem`` or ``unknown``; ``stage`` is where the failure is: ``artifact``, ``host``,
     ``load``, ``inputs``, ``run`` or ``output`` (None when healthy). ``internal_error`` is a traceback of aotidoctor
     itself. ``interrupted`` and ``out_of_time`` mark partial reports. ``started`` is RFC 3339 UTC. ``localization`` is
-    the place of the failure in the compiled code, None where nothing was looked for.
+    the place of the failure in the compiled code, None where nothing was looked for. ``names`` are those that
+    a release of Triton has for the package's tensors, None where nobody asked.
     """
 
     verdict: str
@@ -44,3 +46,4 @@ class Report:
     plan: tuple[str, ...] = ()
     localization: Localization | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
+    names: NameTable | None = None

@@ -35,7 +35,9 @@ def dumps(document: Mapping[str, object]) -> str:
 def document(report: Report) -> dict[str, object]:
     """``report`` as plain values, before ``clean``."""
     case = report.case
-    further = {"debug_settings": SETTINGS} if report.command == "env" else {}
+    further: dict[str, object] = {"debug_settings": SETTINGS} if report.command == "env" else {}
+    if report.names is not None:
+        further["names"] = json_case.names(report.names)
     return {
         "schema": SCHEMA,
         "tool": {"name": "aotidoctor", "version": report.version, "argv": report.argv},

@@ -10,6 +10,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.contract import ConstantSpec, Contract, Dim, KernelCall, LeafSpec
 from aotidoctor.model.host import Host
 from aotidoctor.model.inputs import InputSet, LeafValue, PlainValue, TensorDesc
+from aotidoctor.model.serving_names import NameRow, NameTable
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -155,6 +156,21 @@ def _leaf(leaf: LeafSpec) -> dict[str, object]:
         "source_line": leaf.source_line,
         "check_line": leaf.check_line,
     }
+
+
+def names(table: NameTable) -> dict[str, object]:
+    """The tensors of a package under the names of a release of Triton."""
+    return {
+        "release": table.release,
+        "servable": table.servable,
+        "inputs": [_name_row(row) for row in table.inputs],
+        "outputs": [_name_row(row) for row in table.outputs],
+        "obstacles": [record(item) for item in table.obstacles],
+    }
+
+
+def _name_row(row: NameRow) -> dict[str, object]:
+    return {**record(row), "dims": [_dim(dim) for dim in row.dims] if row.dims is not None else None}
 
 
 def _dim(dim: Dim) -> dict[str, object]:

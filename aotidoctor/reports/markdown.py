@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from aotidoctor.model.localization import Localization
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome
-from aotidoctor.reports import contract_view, host_view, place_view, serving_view, view
+from aotidoctor.reports import contract_view, host_view, names_view, place_view, serving_view, view
 from aotidoctor.reports.comparison_view import HEADINGS, comparison_rows, reasons
 from aotidoctor.reports.debug_settings import SETTINGS
 from aotidoctor.reports.markdown_text import cell, code, details, fence, prose, table
@@ -118,7 +118,10 @@ def _models(report: Report, room: _Room) -> list[str]:
     """Per model of a repository what its server would make of it."""
     if not serving_view.is_serving(report):
         return []
-    sections = []
+    sections = [
+        _section(title, names_view.HEADINGS, [tuple(cell(text, room.cell) for text in row) for row in rows], room)
+        for title, rows in names_view.tables(report)
+    ]
     for model in serving_view.model_rows(report, notes=True):
         rows = [tuple(cell(text, 2 * room.cell) for text in (r.rule, r.line, r.what, r.remedy)) for r in model.rows]
         title = prose(f"{model.name} on {serving_view.release_text(report)}", 200)

@@ -241,6 +241,15 @@ _HOST = _record(
     optional={"cores": _COUNT, "threads": _COUNT, "gpus": _array(_OPEN), "environment": _OPEN, "tools": _OPEN},
 )
 
+_NAME_ROW = _record(
+    {"slot": _COUNT, "ordinal": _TEXT, "forward": _TEXT_OR_NULL, "path": _TEXT, "kind": _TEXT},
+    optional={"dtype": _TEXT_OR_NULL, "data_type": _TEXT_OR_NULL, "lost": _FLAG},
+)
+_NAMES = _record(
+    {"release": _TEXT, "servable": _FLAG, "inputs": _array(_NAME_ROW), "outputs": _array(_NAME_ROW)},
+    optional={"obstacles": _array(_OPEN)},
+)
+
 
 def schema() -> JsonObject:
     """The JSON Schema document."""
@@ -271,6 +280,7 @@ def schema() -> JsonObject:
             "cannot_examine": _TEXT_OR_NULL,
             "internal_error": _TEXT_OR_NULL,
             "extra": _OPEN,
+            "names": _NAMES,
         },
     )
     head: JsonObject = {

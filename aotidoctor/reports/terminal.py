@@ -22,7 +22,7 @@ from aotidoctor.reports.contract_view import LeafRow, leaf_rows
 from aotidoctor.reports.terminal_comparison import show_comparison
 from aotidoctor.reports.terminal_layout import Layout
 from aotidoctor.reports.terminal_place import show_place
-from aotidoctor.reports.terminal_serving import show_serving
+from aotidoctor.reports.terminal_serving import show_names, show_serving
 from aotidoctor.reports.terminal_stream import looks_of
 from aotidoctor.reports.text import head, one_line, plural, seconds, tail
 
@@ -77,6 +77,7 @@ def render(report: Report, console: Console, *, detail: int = 0) -> None:
         case "inspect":
             facts.package(report, out, detail)
         case "triton":
+            show_names(report, out)
             show_serving(report, out, detail=detail)
         case "env":
             facts.host(report.case.host, out, detail=1)

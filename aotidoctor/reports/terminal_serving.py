@@ -5,11 +5,23 @@ from __future__ import annotations
 from rich.text import Text
 
 from aotidoctor.model.report import Report
-from aotidoctor.reports import serving_view
+from aotidoctor.reports import names_view, serving_view
 from aotidoctor.reports.terminal_layout import Layout
 from aotidoctor.reports.text import one_line, plural
 
 _STYLES = {"error": "red", "warn": "yellow", "info": "dim"}
+
+
+def show_names(report: Report, out: Layout) -> None:
+    """The names of a package's tensors, where they were asked for."""
+    for title, rows in names_view.tables(report):
+        out.title(title)
+        table = out.table(*names_view.HEADINGS)
+        for row in rows:
+            table.add_row(*(Text(one_line(cell, 200)) for cell in row))
+        for column in table.columns[1:3]:
+            column.no_wrap = True
+        out.show(table)
 
 
 def show_serving(report: Report, out: Layout, *, detail: int) -> None:

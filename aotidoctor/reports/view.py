@@ -11,7 +11,7 @@ from aotidoctor.model.diagnosis import Diagnosis, Status
 from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Severity, Source
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Ending, Exited, NotStarted, Outcome, OutOfMemory, Signalled, TimedOut
-from aotidoctor.reports import contract_view, host_view, serving_view
+from aotidoctor.reports import contract_view, host_view, names_view, serving_view
 from aotidoctor.reports.text import one_line, plural, seconds
 
 
@@ -68,7 +68,7 @@ def _calm(report: Report) -> Headline:
     if report.command == "inspect":
         return Headline(word="PACKAGE", text=contract_view.summary(report.case), tone="good")
     if serving_view.is_serving(report):
-        return Headline(word="HEALTHY", text=f"{serving_view.summary(report)}{_warnings(report)}", tone="good")
+        return _servable(report)
     if report.command == "verify" and not report.interrupted:
         return Headline(word="HEALTHY", text=f"{_verified(report)}{_warnings(report)}", tone="good")
     if report.interrupted or report.out_of_time:
@@ -85,6 +85,12 @@ def _calm(report: Report) -> Headline:
     return Headline(
         word="HEALTHY", text=f"nothing wrong found in {plural(calls, 'run')}{_warnings(report)}", tone="good"
     )
+
+
+def _servable(report: Report) -> Headline:
+    if report.names is not None:
+        return Headline(word="SERVABLE", text=names_view.summary(report), tone="good")
+    return Headline(word="HEALTHY", text=f"{serving_view.summary(report)}{_warnings(report)}", tone="good")
 
 
 def _verified(report: Report) -> str:

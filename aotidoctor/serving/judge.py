@@ -37,7 +37,7 @@ def judge(model: ServedModel, rules: Sequence[Rule] = RULES) -> tuple[tuple[Evid
             if isinstance(item, NotJudged):
                 not_checked.append(NotChecked(code=rule.code, name=f"{model.name} {rule.id}", reason=item.reason))
             else:
-                findings.append(_finding(rule, item, model))
+                findings.append(finding_of(rule, item, model))
     findings.sort(key=lambda item: "FESWI".index(str(item.facts["consequence"])))
     return tuple(findings), tuple(not_checked)
 
@@ -67,7 +67,8 @@ def _missing(needs: Needs, model: ServedModel) -> str | None:
     return None
 
 
-def _finding(rule: Rule, remark: Remark, model: ServedModel) -> Evidence:
+def finding_of(rule: Rule, remark: Remark, model: ServedModel) -> Evidence:
+    """The finding that a remark of a rule is."""
     file = remark.file or model.config_path
     source = FileSource(file=file, line=remark.at.line if remark.at is not None else None) if file else None
     return Evidence(

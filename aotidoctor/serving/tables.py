@@ -103,6 +103,11 @@ def _join(
 
 
 def obstacle_remark(joined: Joined, obstacle: Obstacle) -> Remark:
+    """The remark that an obstacle is, at its place in the config."""
+    return replace(remark_of(obstacle), at=joined.place_of(obstacle))
+
+
+def remark_of(obstacle: Obstacle) -> Remark:
     """The remark that an obstacle is."""
     return Remark(
         kind=obstacle.kind,
@@ -112,7 +117,6 @@ def obstacle_remark(joined: Joined, obstacle: Obstacle) -> Remark:
         expected=obstacle.expected,
         subject=obstacle.path,
         remedy=obstacle.remedy,
-        at=joined.place_of(obstacle),
         facts={"path": obstacle.path},
     )
 

@@ -1,0 +1,106 @@
+"""``aotidoctor triton init``: a config.pbtxt for a package, or why there is none."""
+
+from __future__ import annotations
+
+import enum
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from aotidoctor.cli import options as opt
+from aotidoctor.cli.execute import examined, present
+from aotidoctor.cli.progress import make_progress
+from aotidoctor.cli.run import argv
+from aotidoctor.cli.show import FailOn, make_show, write_file, write_stdout
+from aotidoctor.cli.triton import Release
+
+if TYPE_CHECKING:
+    from aotidoctor.model.report import Report
+    from aotidoctor.package_config import Drawn
+
+_NAME = "config.pbtxt"
+
+
+class Naming(str, enum.Enum):
+    """How tensors are named."""
+
+    ORDINAL = "ordinal"
+    FORWARD = "forward"
+
+
+MaxBatchSize = Annotated[
+    int, typer.Option("--max-batch-size", min=0, metavar="N", help="Largest batch; 0: no batching.")
+]
+NamingOption = Annotated[Naming, typer.Option("--naming", help="INPUT__0, or ARGS[0] where that is safe.")]
+Output = Annotated[
+    str | None, typer.Option("--output", "-o", metavar="PATH", help="File or folder to write to. [default: stdout]")
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
+
+
+def triton_init(
+    package: opt.Package,
+    *,
+    max_batch_size: MaxBatchSize = 0,
+    naming: NamingOption = Naming.ORDINAL,
+    output: Output = None,
+    force: Force = False,
+    release: Release = None,
+    format_: opt.FormatOption = None,
+    json: opt.Json = False,
+    redact: opt.Redact = True,
+) -> None:
+    """Write a config.pbtxt for a package that `aotidoctor triton` passes.
+
+    Where no config can serve the package, what is written are comments that say why, and the exit status is 1. With
+    --format the report is shown instead of the config.
+    """
+    target = _target(output)
+    if target is not None and target.exists() and not force:
+        raise typer.BadParameter(f"{target} exists; --force overwrites it", param_hint="--output")
+    if target is not None and os.path.realpath(target) == os.path.realpath(package):
+        raise typer.BadParameter(f"{target} is the package", param_hint="--output")
+    show = make_show(format_=format_, json=json, fail_on=FailOn.ERROR, redact=redact, protected=(package,))
+    drawn: list[Drawn] = []
+
+    def work(_: object) -> Report:
+        from aotidoctor import package_config  # noqa: PLC0415 - `--help` does not need the stages
+        from aotidoctor.serving.config_writer import Wanted  # noqa: PLC0415
+
+        wanted = Wanted(max_batch_size=max_batch_size, naming=naming.value)
+        drawn.append(package_config.draw_config(package, wanted, triton=release, argv=argv(), environ=os.environ))
+        return drawn[0].report
+
+    report = examined("triton", package, work, make_progress(sys.stderr, os.environ, quiet=False))
+    text = drawn[0].text if drawn else None
+    if target is not None and text is not None:
+        _write(target, text)
+    if drawn and target is None and format_ is None and not json:
+        from aotidoctor.reports.status import exit_status  # noqa: PLC0415
+
+        write_stdout(text if text is not None else _refusal(drawn[0]))
+        raise typer.Exit(exit_status(report, FailOn.ERROR.value))
+    raise typer.Exit(present(report, show, os.environ))
+
+
+def _target(output: str | None) -> Path | None:
+    if output is None or output == "-":
+        return None
+    path = Path(output)
+    return path / _NAME if path.is_dir() else path
+
+
+def _write(target: Path, text: str) -> None:
+    try:
+        write_file(target, text)
+    except OSError as error:
+        raise typer.BadParameter(f"{target}: {error.strerror or error}", param_hint="--output") from error
+
+
+def _refusal(drawn: Drawn) -> str:
+    """Why there is no config, as comments: what is redirected into a file holds no half of one."""
+    release = drawn.report.extra.get("release", "")
+    return "".join(f"# {line}\n" for line in (f"No config serves this package with Triton {release}:", *drawn.reasons))
