@@ -12,7 +12,7 @@ _UNPACK = re.compile(r"auto (\w+) = std::move\(inputs\[(\d{1,6})\]\);$")
 _CONSTANT = re.compile(
     r"(?:\[\[maybe_unused\]\] )?auto&? (\w+) = (?:\*?constants_->at\(\d+\)|std::move\(inputs\[\d+\]\));$"
 )
-_DEFINE = re.compile(r"(?:int64_t|auto) ([a-z]+\d+|\w+_(?:size|stride)_\d+) = ([^;]+);$")
+_DEFINE = re.compile(r"(?:int64_t|auto) ([a-z]+\d+|\w+_(?:size|stride)_\d+|\w+_(?:[xyz]|r\d*_?)numel) = ([^;]+);$")
 _ASSERT = re.compile(r'assert_size_stride\((\w+), \{(.*)\}, \{(.*)\}, "([^"]*)"\);')
 _ARRAY = re.compile(r"(?:static constexpr|const) int64_t (?:(\w+)\[\] = \{(.*)\}|\*(\w+)=nullptr);$")
 _ALLOCATE = re.compile(

@@ -57,6 +57,7 @@ def _kernel(
         warps=launch.warps if launch is not None else None,
         shared=launch.shared if launch is not None else None,
         device_code=launch.device_code if launch is not None else None,
+        guarded=launch.guarded if launch is not None else False,
     )
 
 

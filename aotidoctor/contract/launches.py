@@ -20,6 +20,7 @@ _OLD_LAUNCH = re.compile(
     r"launchKernel\(\s*kernels\.(\w+),\s*([^,;]+),\s*([^,;]+),\s*([^,;]+),\s*([^,;]+),\s*([^,;]+),"
 )
 _GRID = re.compile(r"uint32_t (grid_[012]) = (.+);")
+_GUARD = re.compile(r"if \(grid_0 == 0\b[^;\n]*\) return;")
 _PARAMETERS = re.compile(r"^\s*(?:const )?[\w:]+&? (\w+),?$", re.MULTILINE)
 
 
@@ -28,7 +29,8 @@ class Launch:
     """A Triton kernel.
 
     ``inputs`` are the positions of parameters that are only read; ``source`` is the Triton source and ``line`` where it
-    begins; ``embedded`` tells that the device code is inside the shared object.
+    begins; ``embedded`` tells that the device code is inside the shared object, ``guarded`` that an empty grid is not
+    launched.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Launch:
     shared: str | None
     device_code: str | None
     embedded: bool
+    guarded: bool
     inputs: frozenset[int]
     source: str
     line: int
@@ -71,6 +74,7 @@ def _launch(name: str, text: str, line: int) -> Launch:
         shared=launched[5] if launched is not None else None,
         device_code=path.rpartition("/")[2] if path is not None else None,
         embedded=load is not None and load[1] is None,
+        guarded=_GUARD.search(code) is not None,
         inputs=_inputs(parameters),
         source=source,
         line=line + text.count("\n", 0, max(opened, 0)),
@@ -93,6 +97,7 @@ def read_old_launches(body: Section) -> Mapping[str, Launch]:
             shared=found[6],
             device_code=codes.get(found[1]),
             embedded=False,
+            guarded=False,
             inputs=frozenset(),
             source="",
             line=body.line,

@@ -105,6 +105,7 @@ def _contract(artifact: Artifact, model: ModelEntry, wrapper: Wrapper, construct
         bodies=facts.bodies,
         renamed=body.renamed,
         views=frozenset(body.view_shapes),
+        buffer_devices={name: buffer.device_type for name, buffer in body.buffers.items()},
     )
 
 

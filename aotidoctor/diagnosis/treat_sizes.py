@@ -25,6 +25,17 @@ def into_range(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     return _shorten(case, wanted) if len(wanted) == len(items) else None
 
 
+def into_grid(case: Case, findings: Sequence[Evidence]) -> Plan | None:
+    """Cut each dim that makes a launch grid too large down to what the GPU takes."""
+    items = [item for item in found(findings, "AD-HOST-014", "grid-large") if item.facts.get("high")]
+    wanted: dict[Place, int] = {}
+    for item in items:
+        place, high = _place(item), _int(item, "high")
+        if place is not None and high is not None:
+            wanted[place] = min(high, wanted.get(place, high))
+    return _shorten(case, wanted) if wanted else None
+
+
 def agree(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     """Cut all dims that share a symbol to the smallest size that one of them has."""
     items = found(findings, "AD-IN-016", "symbol")

@@ -11,6 +11,7 @@ from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.run import JsonValue
 
 BLAME = "AD-RUN-022"
+INDEX_SYMPTOMS = ("index-out-of-bounds", "cuda-assert")
 _INTEGERS = frozenset({"uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"})
 
 
@@ -32,9 +33,9 @@ def nan_to_num(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
 def suspects(cause: str, about: Case, findings: Sequence[Evidence]) -> list[str]:
     """The inputs whose values would make the run fail as it did, for the causes that lie in values; else none."""
     match cause:
-        case "index-out-of-range":
-            failed = _with_symptom(findings, "index-out-of-bounds")
-            if failed is None:
+        case "index-out-of-range" | "cuda-device-assert":
+            failed = _with_symptom(findings, *INDEX_SYMPTOMS)
+            if failed is None or (failed.facts.get("symptom") == "cuda-assert" and "variable" not in failed.facts):
                 return []
             return _blamed(findings, "index") or _named(about, failed) or _out_of_bounds(about, *_bounds(failed))
         case "integer-division":
@@ -69,7 +70,7 @@ def _indirect(findings: Sequence[Evidence], kind: str) -> bool:
 
 def clamp(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     """Clamp the integer inputs that hold the bad index into the bounds that the kernel asserts."""
-    failed = _with_symptom(findings, "index-out-of-bounds")
+    failed = _with_symptom(findings, *INDEX_SYMPTOMS)
     if _indirect(findings, "index"):
         return None
     paths = suspects("index-out-of-range", case, findings)
@@ -129,8 +130,8 @@ def replace_zeros(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     )
 
 
-def _with_symptom(findings: Sequence[Evidence], symptom: str) -> Evidence | None:
-    return next((item for item in findings if item.facts.get("symptom") == symptom), None)
+def _with_symptom(findings: Sequence[Evidence], *symptoms: str) -> Evidence | None:
+    return next((item for item in findings if item.facts.get("symptom") in symptoms), None)
 
 
 def _out_of_bounds(case: Case, low: int, high: int | None) -> list[str]:

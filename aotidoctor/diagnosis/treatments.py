@@ -40,8 +40,10 @@ PLANNERS: Mapping[str, tuple[str, Planner]] = {
     "input-divisibility": ("shorten", treat_sizes.divisible),
     "input-shape-disagree": ("shorten", treat_sizes.agree),
     "input-range": ("shorten", treat_sizes.into_range),
+    "cuda-launch": ("shorten", treat_sizes.into_grid),
     "input-nan": ("nan-to-num", treat_values.nan_to_num),
     "index-out-of-range": ("clamp-values", treat_values.clamp),
+    "cuda-device-assert": ("clamp-values", treat_values.clamp),
     "integer-division": ("replace-zeros", treat_values.replace_zeros),
 }
 

@@ -84,8 +84,8 @@ class OutputSpec:
     """One output; ``path`` is ``result``, ``result[0]``, ``result['a']``...
 
     ``kind`` is ``tensor``, ``number`` (a number of the program, handed back as a tensor without dims) or ``none``
-    (nothing is handed back: the program returns None there). ``same_as`` is the path of the input that is handed back as this output or whose memory it views, None for a tensor
-    of its own.
+    (nothing is handed back: the program returns None there). ``same_as`` is the path of the input that is handed back
+    as this output or whose memory it views, None for a tensor of its own.
     """
 
     index: int
@@ -103,7 +103,7 @@ class KernelCall:
 
     ``kind`` is ``cpp`` (generated C++), ``triton``, ``extern`` (``aoti_torch_*`` shim) or ``custom`` (proxy executor).
     ``origins`` are ATen names (``aten.mm``). ``grid``, ``warps``, ``shared`` are launch settings of a Triton kernel,
-    as text.
+    as text; ``guarded`` tells that the wrapper leaves out a launch with an empty grid.
     """
 
     name: str
@@ -116,6 +116,7 @@ class KernelCall:
     warps: str | None = None
     shared: str | None = None
     device_code: str | None = None
+    guarded: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,6 +231,7 @@ class Contract:
     tell the tensors among the leaves that the package allows, empty where it allows one; ``open_leaves`` is what
     ``problems`` says of it. ``bodies`` are the sources of the generated kernels; ``renamed`` maps a name of the wrapper
     to the one whose memory it took over or shows, and ``views`` are the names that show it in another form.
+    ``buffer_devices`` are the device types of the tensors that the wrapper allocates.
     """
 
     model_name: str
@@ -259,6 +261,7 @@ class Contract:
     bodies: tuple[KernelBody, ...] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
     views: frozenset[str] = frozenset()
+    buffer_devices: Mapping[str, str] = field(default_factory=dict)
 
     def tensor_leaves(self) -> tuple[LeafSpec, ...]:
         """Leaves that are tensors, in the order of ``input_handles``."""

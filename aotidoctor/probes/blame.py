@@ -70,6 +70,7 @@ def _finding(failure: Failure, chain: Chain, outcome: Outcome) -> Evidence:
         "operators": chain.operators,
         "where": chain.where,
         "found": _found(failure, chain),
+        "on_device": failure.source_line is not None,
     }
     return evidence(
         CODE,

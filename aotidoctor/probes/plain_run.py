@@ -21,6 +21,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from aotidoctor.localize.blame import device_asserts
 from aotidoctor.model.artifact import RUNNABLE_KINDS, ArtifactKind
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
@@ -28,13 +29,14 @@ from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Reque
 from aotidoctor.probes.allocation import sizes_behind
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
-from aotidoctor.probes.symptoms import Symptom, recognise
+from aotidoctor.probes.symptoms import CALL_FAILED, Symptom, recognise
 
 CODE, NAME = "AD-RUN-001", "plain_run"
 # No tensor has a dim of this many elements.
 LARGEST_SIZE = 1 << 40
 # Symptoms of memory that could not be had.
 ALLOCATIONS = ("storage-overflow", "alloc-failed", "cuda-oom")
+SYNCHRONOUS = ("cuda-oom", "alloc-failed")
 # With one of these the package cannot be run, or must not be: its static finding is the answer.
 FORBIDDING = ("AD-ART-001", "AD-ART-002", "AD-ART-003", "AD-ART-004", "AD-ART-005")
 
@@ -86,6 +88,7 @@ def read_ending(code: str, case: Case, outcome: Outcome) -> Evidence:
         "line": symptom.line,
         **custom_ops(case),
         **symptom.facts,
+        **said_by_runtime(symptom.name, outcome),
     }
     return evidence(
         code,
@@ -131,6 +134,25 @@ def _symptom(outcome: Outcome) -> Symptom:
         echoed = recognise(outcome.stderr_tail)
         return echoed if echoed.name != "other" else said
     return Symptom(name="other", line=_head(text), facts=said.facts) if said.name == "other" else said
+
+
+def said_by_runtime(symptom: str, outcome: Outcome) -> dict[str, FactValue]:
+    """What only stderr tells: the assertion that failed on the GPU, the call of the wrapper that raised."""
+    facts: dict[str, FactValue] = {}
+    asserted = device_asserts(outcome.stderr_tail) if symptom == "cuda-assert" else ()
+    if asserted:
+        first = asserted[0]
+        facts |= {"asserted": first.text, "device_file": first.file, "device_line": first.line, "threads": first.count}
+        facts |= {"block": first.block, "thread": first.thread}
+        if first.failure is not None:
+            facts |= {"variable": first.failure.variable, "bound": first.failure.bound}
+    failed = CALL_FAILED.search(outcome.stderr_tail)
+    if failed is not None and failed["file"].endswith(".cpp"):
+        facts |= {"shim": failed["shim"], "wrapper_line": int(failed["line"])}
+        if symptom in SYNCHRONOUS:
+            # Unlike a fault, it is raised by the very call that ran into it.
+            facts["kernel"] = failed["shim"]
+    return facts
 
 
 def _without_garbage(symptom: Symptom) -> Symptom:

@@ -72,6 +72,14 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("check-input-relation", r"(?P<detail>expected (?:size|ndim)[^\n]*)\n(?:[^\n]*\n)*?Error in op: input"),
     ("check-op", r"(?P<detail>expected (?:size|ndim) [^\n]*(?:==|but got)[^\n]*)(?:\nError in op: (?P<op>\S+))?"),
     ("nan-assert", r"At least one (?:NaN|INF) in (?P<buffer>\w+)"),
+    # What a GPU prints for a failed assertion; the message of the exception that follows says nothing of it.
+    (
+        "cuda-assert",
+        (
+            r"block: \[[\d,]+\], thread: \[[\d,]+\] Assertion `(?P<asserted>(?:index out of bounds: (?:0 <= )?"
+            r"(?P<variable>\w+) < (?P<bound>[^\s`]+(?: [-+] [^\s`]+)*))?[^`\n]*)` failed"
+        ),
+    ),
     (
         "index-out-of-bounds",
         r"index out of bounds: (?:0 <= )?(?P<variable>\w+) < (?P<bound>[^\s`\"]+(?: [-+] [^\s`\"]+)*)",
@@ -88,12 +96,53 @@ PATTERNS: tuple[tuple[str, str], ...] = (
         "alloc-failed",
         r"DefaultCPUAllocator: (?:not enough memory|can't allocate memory)[^\n]*?allocate (?P<bytes>\d+) bytes",
     ),
-    ("cuda-oom", r"CUDA out of memory|out of memory\. Tried to allocate|CUDA (?:driver )?error: out of memory"),
+    (
+        "cuda-oom",
+        (
+            r"CUDA out of memory|out of memory\. Tried to allocate|CUDA (?:driver )?error: out of memory|"
+            r"CU(?:BLAS|DNN)_STATUS_ALLOC_FAILED"
+        ),
+    ),
     ("alloc-failed", r"std::bad_alloc|Cannot allocate memory|MemoryError|mz_zip error string: allocation failed"),
-    ("cuda-illegal-access", r"an illegal memory access was encountered|misaligned address"),
+    ("cuda-illegal-access", r"an illegal memory access was encountered"),
+    ("cuda-misaligned", r"misaligned address"),
     ("cuda-assert", r"device-side assert triggered"),
     ("cuda-no-image", r"no kernel image is available for execution"),
-    ("cuda-capture", r"operation (?:not permitted|failed).{0,40}(?:stream )?captur"),
+    ("cuda-file-not-found", r"CUDA (?:driver )?error: file not found"),
+    (
+        "cuda-capture",
+        (
+            r"operation (?:not permitted|failed|would make).{0,60}captur|cudaErrorStreamCapture\w+|"
+            r"captur\w+ .{0,40}was invalidated"
+        ),
+    ),
+    ("cuda-device-index", r"invalid device ordinal"),
+    (
+        "cuda-driver",
+        (
+            r"driver version is insufficient for CUDA runtime|NVIDIA driver on your system is too old|"
+            r"unsupported display driver / cuda driver combination|forward compatibility was attempted|"
+            r"PTX was compiled with an unsupported toolchain"
+        ),
+    ),
+    (
+        "cuda-no-device",
+        (
+            r"no CUDA-capable device is detected|Found no NVIDIA driver|No CUDA GPUs are available|"
+            r"CUDA driver is a stub library|libcuda\.so\.1: cannot open shared object"
+        ),
+    ),
+    (
+        "mixed-device",
+        r"CUDAGuardImpl initialized with non-CUDA DeviceType|Expected all tensors to be on the same device",
+    ),
+    (
+        "cuda-host-pointer",
+        (
+            r"resides o[nf] host memory and is not registered|[Hh]ost memory.{0,80}not (?:been )?registered|"
+            r"Pointer argument .{0,20}cannot be accessed from Triton"
+        ),
+    ),
     ("cuda-error", r"CUDA (?:driver )?error: (?P<text>[^\n]{1,160})"),
     ("not-compiled-with", r"Torch not compiled with (?P<device>\w+) enabled"),
     ("unsupported-device-key", r"Unsupported device key found: (?P<device>\S+)"),
@@ -132,6 +181,10 @@ PATTERNS: tuple[tuple[str, str], ...] = (
 COMPILED = tuple((symptom, re.compile(pattern)) for symptom, pattern in PATTERNS)
 
 RAISED_FROM = re.compile(r"Exception raised from (?P<function>\S+) at (?P<file>[^\s:]+):(?P<line>\d+)")
+# The C++ runtime prints the call that failed, with all arguments, before it hands on a code without words.
+CALL_FAILED = re.compile(
+    r"Error: (?P<shim>aoti_torch_\w+)\([^\n]{0,4000}? API call failed at (?P<file>\S+), line (?P<line>\d+)"
+)
 KERNEL = re.compile(r"\b((?:cpp|triton)_\w*?fused_\w+)")
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from aotidoctor.model.artifact import ArtifactKind, Metadata, ModelEntry, SharedObject
 from aotidoctor.model.case import Case
+from aotidoctor.model.contract import KernelCall
 from aotidoctor.model.evidence import FileSource
 
 DEVICE_KEY = "AOTI_DEVICE_KEY"
@@ -49,6 +52,11 @@ def metadata_value(case: Case, key: str) -> tuple[str | None, str | None]:
         if key in entry.values:
             return entry.values[key], entry.member
     return None, None
+
+
+def at_call(case: Case, call: KernelCall) -> FileSource:
+    """The line of the wrapper that makes the call."""
+    return replace(at_member(case, case.contract.member if case.contract else None), line=call.line)
 
 
 def device_of(case: Case) -> str | None:

@@ -6,5 +6,6 @@ check is then computed for every iteration of its loops (``columns``) from the i
 
 from aotidoctor.localize.blame.chain import chain_of
 from aotidoctor.localize.blame.failure import Failure, failure_of
+from aotidoctor.localize.blame.said import DeviceAssert, chains_in, device_asserts, failures_in
 
-__all__ = ["Failure", "chain_of", "failure_of"]
+__all__ = ["DeviceAssert", "Failure", "chain_of", "chains_in", "device_asserts", "failure_of", "failures_in"]

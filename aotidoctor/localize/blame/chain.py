@@ -59,7 +59,17 @@ def _suspects(program: Program, failure: Failure) -> list[_Suspect]:
     """In the order of execution: the first that fails is the one that ended the run."""
     kernels = _kernels(program, failure)
     calls = [at for at, call in enumerate(program.contract.kernels) if call.name in kernels]
-    return [one for at in calls for one in _of_call(program, failure, at)]
+    found = [one for at in calls for one in _of_call(program, failure, at)]
+    if failure.source_line is None:
+        return found
+    # Several kernels may have a check of these words; where one has it on that very line, it is that one.
+    exact = [one for one in found if one.check is not None and _on_line(program, one, failure.source_line)]
+    return exact or found
+
+
+def _on_line(program: Program, suspect: _Suspect, line: int) -> bool:
+    first = program.first_source_line(program.call(suspect.at).name)
+    return suspect.check is not None and first is not None and suspect.check.line == first + line - 1
 
 
 def _kernels(program: Program, failure: Failure) -> frozenset[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from aotidoctor.model.evidence import Evidence, FactValue
 
 INDEX, DIVISION, ASSERTION, PLACE = "index", "division", "assertion", "place"
-_KINDS = {"index-out-of-bounds": INDEX, "integer-division": DIVISION, "runtime-assert": ASSERTION}
+_KINDS = {"index-out-of-bounds": INDEX, "cuda-assert": INDEX, "integer-division": DIVISION, "runtime-assert": ASSERTION}
 _NUMBER = re.compile(r"-?\d{1,19}$")
 
 
@@ -18,6 +18,7 @@ class Failure:
 
     ``variable`` and ``bound`` are the words of a bounds error, ``line`` the line of the kernel's source that raised
     it; ``condition`` and ``value`` those of an assertion. ``said`` is what to say of a ``place``: ``SIGSEGV``.
+    ``source_line`` is the line in the file that a Triton kernel was compiled from, which the package holds a copy of.
     """
 
     kind: str
@@ -25,6 +26,7 @@ class Failure:
     variable: str | None = None
     bound: str | None = None
     line: int | None = None
+    source_line: int | None = None
     condition: str | None = None
     value: int | None = None
     said: str = ""
@@ -38,13 +40,14 @@ def failure_of(item: Evidence) -> Failure | None:
     if kind is None or (kind == INDEX and "variable" not in facts):
         # An operator of ATen that checks its own index says nothing of a kernel.
         return None
-    line = facts.get("file_line")
+    line, source_line = facts.get("file_line"), facts.get("device_line")
     return Failure(
         kind=kind,
         kernel=kernel,
         variable=_text(facts.get("variable")),
         bound=_text(facts.get("bound")),
         line=line if isinstance(line, int) and kernel is not None else None,
+        source_line=source_line if isinstance(source_line, int) else None,
         condition=_text(facts.get("condition")),
         value=_number(facts.get("value")),
     )

@@ -13,6 +13,8 @@ from aotidoctor.model.expr import evaluate, parse_expr, solve
 from aotidoctor.model.inputs import TensorDesc
 
 _HANDLE = "_handle"
+# What follows on this line is the first line of the file.
+_OPENING = "async_compile.triton("
 GENERATED = ("cpp", "triton")
 
 
@@ -51,6 +53,15 @@ class Program:
         pointers = frozenset(one.name for one in body.parameters if one.pointer)
         follow = cpp_flow.follow if body.kind == "cpp" else triton_flow.follow
         return follow(text, body.line, pointers)
+
+    def first_source_line(self, kernel: str) -> int | None:
+        """The line of the wrapper where the file that a Triton kernel was compiled from begins, counted from 1."""
+        body = self.bodies.get(kernel)
+        text = self._text(body) if body is not None and body.kind == "triton" else None
+        if body is None or text is None:
+            return None
+        opening = next((at for at, line in enumerate(text.split("\n")) if _OPENING in line), None)
+        return body.line + opening if opening is not None else None
 
     def _text(self, body: KernelBody) -> str | None:
         model = self.case.model

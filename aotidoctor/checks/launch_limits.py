@@ -1,0 +1,140 @@
+"""A kernel cannot be launched: its grid, its block or its shared memory is not possible on the GPU.
+
+What it does
+    Computes the grid of every Triton kernel from the sizes of the inputs, with the formula in the wrapper, and compares
+    it, the warps and the shared memory with what CUDA and the host's GPU allow.
+
+Why it matters
+    The launch is refused with "CUDA driver error: invalid argument", which names neither kernel nor size. An empty dim
+    makes a grid of 0 blocks, a huge one more than 65535 in y.
+
+Example:
+    triton_poi_fused_add_0: observed a grid of (1, 98304, 1), expected at most 65535 blocks in y
+
+When it is wrong
+    Grids that depend on data are not computed. The limit of shared memory is that of the newest GPU of its kind known
+    here; for others nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.matching.grids import grids_of, sizes_of
+from aotidoctor.checks.matching.pairs import overlay_of, tensor_pairs
+from aotidoctor.checks.matching.symbols import Reading, agreed_values, readings
+from aotidoctor.checks.package.facts import at_call, device_of
+from aotidoctor.model.case import Case
+from aotidoctor.model.contract import KernelCall
+from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.expr import Expr
+
+FIND = Finder("AD-HOST-014", "launch_limits")
+LARGEST_GRID = (2**31 - 1, 65535, 65535)
+LARGEST_BLOCK = 1024
+WARP = 32
+# Bytes of shared memory that one block may ask for, by compute capability (CUDA programming guide).
+SHARED = {
+    "70": 98304, "72": 98304, "75": 65536, "80": 166912, "86": 101376, "87": 166912, "89": 101376, "90": 232448,
+    "100": 232448, "103": 232448, "120": 101376,
+}  # fmt: skip
+AXES = "xyz"
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """At most one finding per kernel."""
+    if case.contract is None or not any(call.grid for call in case.contract.kernels):
+        if device_of(case) == "cuda":
+            return FIND.unchecked("the package holds no launches that can be read")
+        return []
+    found = list(readings(tensor_pairs(case, "stride"))) if overlay_of(case) is not None else []
+    symbols = agreed_values(found)
+    seen: dict[str, Evidence] = {}
+    for call, grid in grids_of(case.contract):
+        for item in _of_launch(case, call, grid, symbols, found):
+            seen.setdefault(call.name, item)
+    return list(seen.values())
+
+
+def _of_launch(
+    case: Case, call: KernelCall, grid: Sequence[Expr], symbols: Mapping[str, int], found: Sequence[Reading]
+) -> Iterator[Evidence]:
+    sizes = sizes_of(grid, symbols)
+    for at, (size, largest) in enumerate(zip(sizes, LARGEST_GRID, strict=False)):
+        shown = f"a grid of ({', '.join('?' if one is None else str(one) for one in sizes)})"
+        if size == 0 and not call.guarded:
+            facts = _reason(grid[at], symbols, found, 0)
+            yield _finding(case, call, "grid-empty", (shown, f"at least one block in {AXES[at]}"), facts)
+        elif size is not None and size > largest:
+            facts = _reason(grid[at], symbols, found, largest)
+            yield _finding(case, call, "grid-large", (shown, f"at most {largest} blocks in {AXES[at]}"), facts)
+    threads = _number(call.warps) * WARP
+    if threads > LARGEST_BLOCK:
+        yield _finding(case, call, "block", (f"{threads} threads in a block", f"at most {LARGEST_BLOCK}"), {})
+    shared, allowed = _number(call.shared), _shared_memory(case)
+    if allowed is not None and shared > allowed[0]:
+        text = f"at most {allowed[0]} on {allowed[1]}"
+        yield _finding(case, call, "shared", (f"{shared} bytes of shared memory in a block", text), {})
+
+
+def _finding(
+    case: Case, call: KernelCall, kind: str, said: tuple[str, str], facts: Mapping[str, str | int | None]
+) -> Evidence:
+    size, high = facts.get("place"), facts.get("high")
+    fitting = f" to {high} at most" if high else ""
+    advice = {
+        "grid-empty": f"Leave the call out where {size or 'a size'} is 0, or compile with a newer torch: it does.",
+        "grid-large": f"Cut {size or 'the size behind the grid'}{fitting}, or call the model in parts.",
+    }.get(kind, "Compile on the GPU that runs it.")
+    return FIND.error(
+        kind,
+        call.name,
+        observed=said[0] + (f" ({size} = {facts['size']})" if size else ""),
+        expected=said[1],
+        source=at_call(case, call),
+        facts={"kernel": call.name, "advice": advice, **facts},
+    )
+
+
+def _reason(
+    part: Expr, symbols: Mapping[str, int], found: Sequence[Reading], largest: int
+) -> Mapping[str, str | int | None]:
+    """The dim that makes the grid impossible, where it is one, and the largest size with which it is possible."""
+    names = sorted(part.symbols)
+    reading = next((one for one in found if names == [one.symbol] and str(one.expr) == one.symbol), None)
+    if reading is None or reading.value is None:
+        return {}
+    place = f"{reading.pair.path}.shape[{reading.dim}]"
+    high = _largest_fitting(part, names[0], symbols, reading.size, largest) if largest else None
+    return {"path": reading.pair.path, "dim": reading.dim, "size": reading.size, "place": place, "high": high}
+
+
+def _largest_fitting(part: Expr, symbol: str, symbols: Mapping[str, int], size: int, largest: int) -> int | None:
+    low, high = 0, size
+    while high - low > 1:
+        middle = (low + high) // 2
+        (blocks,) = sizes_of((part,), {**symbols, symbol: middle})
+        low, high = (middle, high) if blocks is not None and blocks <= largest else (low, middle)
+    return low or None
+
+
+def _shared_memory(case: Case) -> tuple[int, str] | None:
+    known = [gpu for gpu in case.host.gpus if gpu.compute_capability in SHARED]
+    if not known:
+        return None
+    return SHARED[known[0].compute_capability or ""], known[0].name
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text is not None and text.isdecimal() else 0
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="cuda-launch",
+    stage="host",
+    needs=("artifact_missing", "artifact_wrong_kind", "artifact_bad_metadata"),
+    run=run,
+)

@@ -1,0 +1,112 @@
+"""A kernel is handed a tensor of another device than its own, because the compiled graph mixes devices.
+
+What it does
+    Follows every tensor of the wrapper from where it is made (input, constant, buffer) to the calls, and compares its
+    device with that of the kernel: C++ kernels run on the CPU, Triton kernels on the GPU, shims where their name says.
+
+Why it matters
+    A CUDA address in a CPU kernel is a SIGSEGV, a CPU address in a Triton kernel an illegal memory access, whatever the
+    caller passes: no input is at fault.
+
+Example:
+    cpp_fused_embedding_0: observed embed_weight on cuda, expected cpu
+
+When it is wrong
+    On a GPU that shares memory with the CPU it may run. A shim is only reported when all its tensors are elsewhere:
+    operators may take a number or an index from the CPU.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.package.facts import at_call
+from aotidoctor.model.case import Case
+from aotidoctor.model.contract import Contract, KernelCall
+from aotidoctor.model.evidence import Evidence, NotChecked
+
+FIND = Finder("AD-LOAD-006", "mixed_device")
+KNOWN = ("cpu", "cuda")
+_SHIM = re.compile(r"aoti_torch_(cpu|cuda)_(?!_to_copy|copy)")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """One finding per kernel and tensor."""
+    contract = case.contract
+    if contract is None or not contract.kernels:
+        return FIND.unchecked("the package holds no sources that show its calls")
+    devices = devices_of(contract)
+    if len({device for device in devices.values() if device in KNOWN}) < 2:
+        return []
+    found: dict[tuple[str, str], Evidence] = {}
+    for call in contract.kernels:
+        wanted = device_of_call(call)
+        for name in _strangers(call, wanted, devices) if wanted is not None else ():
+            found.setdefault((call.name, name), _finding(case, call, name, devices[name], wanted or ""))
+    return list(found.values())
+
+
+def devices_of(contract: Contract) -> Mapping[str, str]:
+    """The device type of each name of the wrapper, as far as the wrapper says it."""
+    devices = dict(contract.buffer_devices)
+    devices |= {one.name: one.device_type for one in contract.constants if one.device_type is not None}
+    devices |= {
+        leaf.generated_name: leaf.device_type
+        for leaf in contract.leaves
+        if leaf.generated_name is not None and leaf.device_type is not None
+    }
+    for name in contract.renamed:
+        root = name
+        for _ in range(len(contract.renamed)):
+            if root in devices or root not in contract.renamed:
+                break
+            root = contract.renamed[root]
+        if root in devices:
+            devices.setdefault(name, devices[root])
+    return devices
+
+
+def device_of_call(call: KernelCall) -> str | None:
+    """Where the call runs; None where its name does not say."""
+    if call.kind == "cpp":
+        return "cpu"
+    if call.kind == "triton":
+        return "cuda"
+    found = _SHIM.match(call.name)
+    return found[1] if found is not None and call.kind == "extern" else None
+
+
+def _strangers(call: KernelCall, wanted: str, devices: Mapping[str, str]) -> Sequence[str]:
+    known = [name for name in dict.fromkeys(call.arguments) if devices.get(name) in KNOWN]
+    strange = [name for name in known if devices[name] != wanted]
+    if call.kind == "extern" and len(strange) < len(known):
+        return ()
+    return strange
+
+
+def _finding(case: Case, call: KernelCall, name: str, device: str, wanted: str) -> Evidence:
+    contract = case.contract
+    constants = {one.name: one.original_fqn for one in contract.constants} if contract is not None else {}
+    inputs = {leaf.generated_name: leaf.path for leaf in contract.leaves} if contract is not None else {}
+    shown = constants.get(name) or inputs.get(name) or name
+    return FIND.error(
+        call.kind,
+        call.name,
+        observed=f"{shown} on {device}",
+        expected=wanted,
+        message=f"{call.name} runs on {wanted} and is handed {shown}, which is on {device}: the graph mixes devices",
+        source=at_call(case, call),
+        facts={"kernel": call.name, "tensor": shown, "device": device, "wanted": wanted, "origins": call.origins},
+    )
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="mixed-device",
+    stage="load",
+    needs=("artifact_missing", "artifact_wrong_kind", "artifact_bad_metadata"),
+    run=run,
+)
