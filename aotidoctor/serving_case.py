@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -29,6 +30,7 @@ from aotidoctor.serving_hook import read_hook
 _HOST_CHECKS = ("platform_mismatch", "isa_mismatch", "gpu_arch_mismatch")
 # Beside those that are served, versions are read to compare them: this many of the newest.
 _COMPARED = 3
+_VERSION = re.compile(r"([+-]?[0-9]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,13 +90,15 @@ def _model(folder: ModelFolder, reading: Reading, release: Release, host: Host) 
         parse_at=reading.at,
         settled=settled,
         versions=_versions(folder, config, settled, host) if config is not None and settled is not None else (),
-        ignored=tuple(name for name, files in folder.folders if not _is_version(name) and _looks_like_one(name, files)),
+        ignored=tuple(name for name, files in folder.folders if _number(name) is None and _looks_like_one(name, files)),
         loose=_loose(folder),
     )
 
 
-def _is_version(name: str) -> bool:
-    return name.isascii() and name.isdecimal() and name[0] != "0"
+def _number(name: str) -> int | None:
+    """The version that the server takes a folder's name for: what stands behind the digits does not matter to it."""
+    found = _VERSION.match(name)
+    return int(found[1]) if found is not None and (len(name) == 1 or name[0] != "0") else None
 
 
 def _looks_like_one(name: str, files: tuple[str, ...]) -> bool:
@@ -103,12 +107,13 @@ def _looks_like_one(name: str, files: tuple[str, ...]) -> bool:
 
 
 def _loose(folder: ModelFolder) -> tuple[str, ...]:
-    deeper = [f"{name}/{item}" for name, files in folder.folders if not _is_version(name) for item in files]
+    deeper = [f"{name}/{item}" for name, files in folder.folders if _number(name) is None for item in files]
     return (*folder.files, *deeper)
 
 
 def _versions(folder: ModelFolder, config: ModelConfig, settled: Settled, host: Host) -> tuple[ServedVersion, ...]:
-    files = {int(name): items for name, items in folder.folders if _is_version(name)}
+    named = sorted(folder.folders, key=lambda item: item[0].isdecimal())
+    files = {number: items for name, items in named if (number := _number(name)) is not None}
     chosen = picked(settled.policy, sorted(files))
     read = chosen | frozenset(sorted(files)[-_COMPARED:])
     filename = _filename(config, settled, host)

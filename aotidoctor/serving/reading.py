@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aotidoctor.model.serving import PLATFORM
 from aotidoctor.model.serving_config import ModelConfig, Position
@@ -11,8 +10,6 @@ from aotidoctor.serving import protobuf, text_format
 from aotidoctor.serving.repository import ModelFolder
 from aotidoctor.serving.tokens import TextFormatError
 from aotidoctor.serving.typed import empty_config, typed
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,26 +30,28 @@ def read_config(text: str | None) -> Reading:
     """What the server reads. Without a config it goes by the files alone."""
     if text is None:
         return Reading(config=empty_config())
-    official = protobuf.judge(text)
-    missing = official.problem if official.accepted is None else None
     try:
         own = typed(text_format.parse(text), text)
     except TextFormatError as error:
-        return _refused(text, error, official, missing)
+        return _refused(text, error)
+    official = protobuf.judge(text)
     if official.accepted is False:
         # Known to happen with numbers only, where the server's C++ parser takes more than protobuf's Python parser.
         return Reading(config=own, unchecked=f"protobuf's Python parser refuses it: {official.problem}")
-    return Reading(config=own, unchecked=missing)
+    return Reading(config=own, unchecked=official.problem if official.accepted is None else None)
 
 
-def _refused(text: str, error: TextFormatError, official: protobuf.Verdict, missing: str | None) -> Reading:
-    if official.accepted and not _SURROGATE.search(text):
-        # A schema newer than the own table of types; what else the own reader refuses, the server refuses, too.
-        try:
-            return Reading(config=typed(text_format.parse(text, lenient=True), text))
-        except TextFormatError:
-            pass
-    return Reading(config=None, problem=_said(error), at=error.at, unchecked=missing)
+def _refused(text: str, error: TextFormatError) -> Reading:
+    """Refused, unless all that is wrong is a field that a newer schema has and the own table of types has not."""
+    refused = Reading(config=None, problem=_said(error), at=error.at)
+    try:
+        lenient = typed(text_format.parse(text, lenient=True), text)
+    except TextFormatError:
+        return refused
+    official = protobuf.judge(text)
+    if official.accepted:
+        return Reading(config=lenient)
+    return replace(refused, unchecked=official.problem if official.accepted is None else None)
 
 
 def _said(error: TextFormatError) -> str:

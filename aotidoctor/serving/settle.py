@@ -83,7 +83,8 @@ def _policy(config: ModelConfig) -> str:
         return "specific:" + ",".join(str(item.value) for item in numbers_of(specific, "versions"))
     latest = written.message("latest")
     count = numbers_of(latest, "num_versions") if latest is not None else ()
-    return f"latest:{max(1, count[-1].value) if count else 1}"
+    # Without a choice it is one version; a choice of "latest" without a number is none.
+    return f"latest:{count[-1].value if count else 0 if latest is not None else 1}"
 
 
 def picked(policy: str, numbers: Sequence[int]) -> frozenset[int]:
@@ -93,4 +94,4 @@ def picked(policy: str, numbers: Sequence[int]) -> frozenset[int]:
         return frozenset(numbers)
     if kind == "specific":
         return frozenset(numbers) & {int(text) for text in rest.split(",") if text}
-    return frozenset(sorted(numbers)[-int(rest) :])
+    return frozenset(sorted(numbers, reverse=True)[: int(rest)])

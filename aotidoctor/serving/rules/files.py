@@ -51,7 +51,7 @@ def _absent(model: ServedModel, version: ServedVersion) -> Remark:
 
 
 def versions_are_served(model: ServedModel) -> Sequence[Remark]:
-    """Version directories have whole positive numbers as names, and the version policy must pick one of them.
+    """Version directories have whole numbers as names, and the version policy must pick one of them.
 
     Versions: all. The policy is latest with one version, the highest number, where none is written.
     Consequence: a folder with another name is ignored; when none is left, the model is not loaded: "at least one
@@ -85,7 +85,7 @@ def _ignored(model: ServedModel, name: str) -> Remark:
         consequence=Consequence.WASTE,
         message=f"the server ignores the folder: version directory '{name}' fails to convert to an integral number.",
         observed=name,
-        expected="a whole number from 1, without zeros before it",
+        expected="a whole number without zeros before it",
         subject=name,
         remedy="Rename it to its number, or move it out of the model's folder.",
         file=f"{model.path}/{name}",

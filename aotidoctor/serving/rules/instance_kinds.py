@@ -66,7 +66,7 @@ def kind_fits_device(model: ServedModel) -> Sequence[Remark] | NotJudged:
     How it was seen: the rows of the CPU were run with the 26.05 backend; those of CUDA follow from its source.
     Remedy: KIND_CPU for a package for the CPU, KIND_GPU for one for CUDA.
     """
-    devices = tuple(_devices(model))
+    devices = tuple(devices_of(model))
     if not devices:
         return NotJudged(reason="the package does not tell its device")
     groups = model.config.instance_groups if model.config is not None else ()
@@ -89,7 +89,7 @@ def kind_is_stated(model: ServedModel) -> Sequence[Remark] | NotJudged:
     How it was seen: the default read in the source of the core, the failure run with the loader.
     Remedy: instance_group [ { kind: KIND_CPU } ] or [ { kind: KIND_GPU gpus: [ 0 ] } ].
     """
-    devices = tuple(_devices(model))
+    devices = tuple(devices_of(model))
     if not devices:
         return NotJudged(reason="the package does not tell its device")
     return [
@@ -131,7 +131,8 @@ def _left_open(model: ServedModel, version: ServedVersion, device: str, at: Posi
     )
 
 
-def _devices(model: ServedModel) -> Iterator[tuple[ServedVersion, str]]:
+def devices_of(model: ServedModel) -> Iterator[tuple[ServedVersion, str]]:
+    """The served versions with the device that each was compiled for, where the package tells it."""
     for version in model.served:
         values = [item.values.get("AOTI_DEVICE_KEY") for item in (version.entry.metadata if version.entry else ())]
         found = next((value for value in values if value), None)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from aotidoctor.model.serving import Consequence, Needs, Remark, Rule, ServedModel
 from aotidoctor.model.serving_config import InstanceGroup, Position
-from aotidoctor.serving.rules.instance_kinds import AUTOMATIC, CPU, GPU, MODEL, TOP
+from aotidoctor.serving.rules.instance_kinds import AUTOMATIC, CPU, GPU, MODEL, TOP, devices_of
 
 
 def one_gpu(model: ServedModel) -> Sequence[Remark]:
@@ -21,6 +21,8 @@ def one_gpu(model: ServedModel) -> Sequence[Remark]:
     config = model.config
     if config is None or GPU not in (model.settled.kinds if model.settled is not None else ()):
         return ()
+    if {device for _, device in devices_of(model)} == {"cpu"}:
+        return ()  # It does not load there at all: rules 36 and 37.
     groups = [group for group in config.instance_groups if group.kind is not None and group.kind.value == GPU]
     said = [
         _not_first(group) for group in groups if any(item.value > 0 for item in group.gpus) and len(group.gpus) == 1
@@ -134,6 +136,18 @@ def _invalid(group: InstanceGroup, model: ServedModel) -> Iterator[Remark]:
                 remedy="Name a GPU that the server sees; CUDA_VISIBLE_DEVICES numbers them anew.",
                 at=number.at,
             )
+    elif kind == GPU:
+        yield Remark(
+            kind="no-gpu-here",
+            consequence=Consequence.WASTE,
+            message="a server on this host does not load the model: instance group has kind KIND_GPU but no GPUs are "
+            "available.",
+            observed="no GPU on this host",
+            expected="a GPU, or KIND_CPU",
+            subject=subject,
+            remedy="Serve it on a host with a GPU.",
+            at=group.kind.at if group.kind is not None else group.at,
+        )
     for profile in group.profile[:1]:
         yield Remark(
             kind="profile",

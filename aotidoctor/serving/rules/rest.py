@@ -88,16 +88,17 @@ def reshape_is_what_counts(model: ServedModel) -> Sequence[Remark]:
     """
     config = model.config
     tensors = (*config.inputs, *config.outputs) if config is not None else ()
-    return [_reshaped(tensor) for tensor in tensors if tensor.reshape is not None]
+    batched = config is not None and config.batch_size > 0
+    return [_reshaped(tensor, batched=batched) for tensor in tensors if tensor.reshape is not None]
 
 
-def _reshaped(tensor: TensorConfig) -> Remark:
+def _reshaped(tensor: TensorConfig, *, batched: bool) -> Remark:
     dims, shape = [item.value for item in tensor.dims], [item.value for item in tensor.shape]
     written = tensor.tree.first("reshape")
     at = written.at if written is not None else tensor.at
     fixed = -1 not in dims and -1 not in shape
     fits = dims.count(-1) == shape.count(-1) and (not fixed or math.prod(dims) == math.prod(shape))
-    if fits:
+    if fits and (shape or batched):
         return Remark(
             kind="reshape",
             consequence=Consequence.NOTE,
@@ -111,7 +112,7 @@ def _reshaped(tensor: TensorConfig) -> Remark:
     return Remark(
         kind="reshape-size",
         consequence=Consequence.FAILS_TO_LOAD,
-        message="the model is not loaded: dims and reshape have different sizes.",
+        message="the model is not loaded: dims and reshape have different sizes, or nothing is left of the shape.",
         observed=f"dims {dims}, reshape {shape}",
         expected="as many elements, and as many variable dimensions, in both",
         subject=tensor.label,

@@ -42,6 +42,12 @@ CASES = (
     ServingCase(name="bare-parameter", config=added('parameters { key: "A" value: "1" }\n'), expected=("R1:9",)),
     ServingCase(name="byte-order-mark", config="\ufeff" + MLP, expected=("R1:1",)),
     ServingCase(name="latin-in-a-name", config=MLP.replace("RESULT", "R\udcfc"), expected=("R1:7",)),
+    ServingCase(
+        name="preferred-beyond-the-largest",
+        config=added("dynamic_batching {\n  preferred_batch_size: [ 32,\n 128 ]\n}\n"),
+        expected=("R1:11",),
+    ),
+    ServingCase(name="no-dims", config=MLP.replace(" dims: [ 1024 ]", "", 1), expected=("R1:4", "R21:4")),
     # R2
     ServingCase(name="backend-alone", config='backend: "pytorch"\n' + without(1), expected=("R2:1",)),
     ServingCase(
@@ -59,6 +65,8 @@ CASES = (
         files={"1/model.pt": b"x"},
         expected=("R3:1",),
     ),
+    # On 26.03 the file has to be named, and without it even a stated platform looks for model.pt.
+    ServingCase(name="file-not-named-26.03", release="26.03", expected=("R4:1",)),
     # R4
     ServingCase(name="no-package", wrapper=None, expected=("R4:1",)),
     ServingCase(name="another-name", filename="mlp.pt2", expected=("R4:1",)),
@@ -76,6 +84,12 @@ CASES = (
         config=added("version_policy { all { } }\n"),
     ),
     ServingCase(name="healthy-old-version-is-not-served", version="2", files={"1/readme.txt": b"gone"}),
+    ServingCase(name="zeros-before-the-version", version="01", expected=("R5", "R5:1")),
+    ServingCase(name="letters-behind-the-version", version="1a", expected=("R4:1",)),
+    ServingCase(
+        name="latest-of-none", config=added("version_policy { latest { num_versions: 0 } }\n"), expected=("R5:9",)
+    ),
+    ServingCase(name="healthy-version-zero", version="0"),
     # R6
     ServingCase(name="name-of-another", config=added('name: "net"\n'), expected=("R6:9",)),
     # R7
