@@ -40,7 +40,11 @@ from aotidoctor.model.run import JsonObject, JsonValue
 
 CONFIG_LIMIT = 64 << 20
 LEGACY_PROGRAM = "serialized_exported_program.json"
-_LEGACY = {"weights": "serialized_state_dict.pt", "constants": "serialized_constants.pt"}
+_LEGACY = {
+    "weights": "serialized_state_dict.pt",
+    "constants": "serialized_constants.pt",
+    "sample_inputs": "serialized_example_inputs.pt",
+}
 
 
 def read_program_archive(path: str, name: str | None = None) -> ProgramArchive | str:
@@ -85,11 +89,15 @@ def _archive(path: str, items: list[Item], item: Item, name: str, document: Json
     problems: list[str] = []
     listed: dict[str, Payloads | None] = {}
     pickles: dict[str, PickledState | None] = {}
+    beside = item.name.removesuffix(LEGACY_PROGRAM)
+
+    def saved(which: str) -> Item | None:
+        return members.get(f"{root}data/{which}/{name}.pt" if inside else beside + _LEGACY[which])
+
     for which in ("weights", "constants"):
         folder = f"{root}data/{which}/"
         listed[which] = _listed(members, folder, f"{folder}{name}_{which}_config.json", problems)
-        beside = item.name.removesuffix(LEGACY_PROGRAM)
-        pickles[which] = _pickled(members.get(f"{folder}{name}.pt" if inside else beside + _LEGACY[which]))
+        pickles[which] = _pickled(saved(which))
     return ProgramArchive(
         path=path,
         member=item.name,
@@ -100,6 +108,7 @@ def _archive(path: str, items: list[Item], item: Item, name: str, document: Json
         constants=listed["constants"],
         weights_pickle=pickles["weights"],
         constants_pickle=pickles["constants"],
+        has_samples=saved("sample_inputs") is not None,
         problems=tuple(problems),
     )
 

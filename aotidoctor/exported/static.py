@@ -15,6 +15,7 @@ from aotidoctor.exported.static_graph import check_graph
 from aotidoctor.exported.static_operators import check_operators
 from aotidoctor.exported.static_signature import check_signature
 from aotidoctor.exported.static_state import check_state
+from aotidoctor.exported.static_symbols import check_symbols
 from aotidoctor.exported.static_tensors import check_tensors
 from aotidoctor.model.evidence import NotChecked
 from aotidoctor.model.exported import Violation
@@ -66,6 +67,7 @@ def judge_static(archive: ProgramArchive) -> StaticReading:
         check_graph(graph, archive.facts.dialects, found)
     check_signature(archive, top, found)
     check_tensors(archive, everything, found)
+    check_symbols(archive, everything, found)
     check_operators(everything, found)
     check_state(archive, top, found)
     open_codes = {**_PARTLY, **_unlisted(archive)}
@@ -82,14 +84,14 @@ def _note(code: str, why: str) -> NotChecked:
 
 
 def _unlisted(archive: ProgramArchive) -> dict[str, str]:
-    """Rules that take a list of weights or constants, where the archive has none that can be read."""
+    """Rules that take a list of weights or constants, where there is one that cannot be read."""
     found = {}
-    for codes, listed, what in (
-        (("S03", "S04"), archive.weights, "weights"),
-        (("S05", "S06"), archive.constants, "constants"),
+    for codes, listed, pickle, what in (
+        (("S03", "S04"), archive.weights, archive.weights_pickle, "weights"),
+        (("S05", "S06"), archive.constants, archive.constants_pickle, "constants"),
     ):
-        if listed is None:
-            found.update(dict.fromkeys(codes, f"the archive has no readable list of its {what}"))
+        if listed is None and pickle is not None:
+            found.update(dict.fromkeys(codes, f"the {what} of the archive cannot be read"))
     if found:
         found["A09"] = "the sizes of weights and constants are not known"
     return found

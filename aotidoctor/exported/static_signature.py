@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from aotidoctor.exported.document import (
     Graph,
+    Node,
     Union,
     argument_name,
     as_list,
@@ -105,16 +106,25 @@ def _check_state(archive: ProgramArchive, spec: Spec, found: Found) -> None:
         observed = f"a {what} without the name of what it stands for"
         found.add(code, "no-target", node=node, observed=observed, expected="its name")
         return
-    state = archive.weights if kind in ("parameter", "buffer") else archive.constants
+    weights, constants = _state(archive)
     match kind:
         case "parameter":
-            _check_parameter(node, target, state, found)
+            _check_parameter(node, target, weights, found)
         case "buffer":
-            _check_buffer(archive, node, target, value, found)
+            _check_buffer((weights, constants), node, target, value, found)
         case _:
-            if state is not None and target not in state:
+            if constants is not None and target not in constants:
                 observed = f"{what} {target} is not among the program's constants"
                 found.add(code, "absent", node=node, target=target, observed=observed, expected="its value")
+
+
+def _state(archive: ProgramArchive) -> tuple[Payloads | None, Payloads | None]:
+    """Weights and constants: none at all where the archive lacks them, None where they cannot be read."""
+    weights, constants = archive.weights, archive.constants
+    return (
+        {} if weights is None and archive.weights_pickle is None else weights,
+        {} if constants is None and archive.constants_pickle is None else constants,
+    )
 
 
 def _check_parameter(node: str | None, target: str, weights: Payloads | None, found: Found) -> None:
@@ -128,16 +138,19 @@ def _check_parameter(node: str | None, target: str, weights: Payloads | None, fo
         found.add("S03", "not-parameter", node=node, target=target, observed=observed, expected="a torch.nn.Parameter")
 
 
-def _check_buffer(archive: ProgramArchive, node: str | None, target: str, value: JsonObject, found: Found) -> None:
+def _check_buffer(
+    state: tuple[Payloads | None, Payloads | None], node: str | None, target: str, value: JsonObject, found: Found
+) -> None:
+    weights, constants = state
     persistent = value.get("persistent")
     if not isinstance(persistent, bool):
         observed = f"buffer {target} does not say whether it is persistent"
         found.add("S04", "no-persistence", node=node, target=target, observed=observed, expected="True or False")
         return
-    if archive.weights is None:
+    if weights is None:
         return
-    kept = target in archive.weights
-    if persistent and not kept and archive.constants is not None and target not in archive.constants:
+    kept = target in weights
+    if persistent and not kept and constants is not None and target not in constants:
         observed = f"persistent buffer {target} is not in the state dict"
         found.add("S04", "absent", node=node, target=target, observed=observed, expected="its value")
     if not persistent and kept:
@@ -160,18 +173,19 @@ def _check_outputs(top: Graph, inputs: Sequence[Spec], specs: Sequence[Spec], fo
         )
         return
     known = _known(inputs)
+    nodes = {name: node for node in top.nodes for item in node.outputs for name in names_of(item)}
     tokens = sum(kind == "token" for kind, _ in specs)
     mutated = {_name(spec): spec for spec in specs if spec[0] in _MUTATIONS}
     end = tokens + sum(kind in _MUTATIONS for kind, _ in specs)
     for name in given[tokens:end]:
-        _check_mutation(name, mutated.get(name), known, found)
+        _check_mutation(name, nodes.get(name, name), mutated.get(name), known, found)
     users = [spec for spec in specs if spec[0] == "user_output"]
     for name, item, spec in zip(given[end:], top.outputs[end:], users, strict=False):
         said = union(spec[1].get("arg"))
         if (name or said.value) and not _same(item, said):
             wanted = argument_name(said) or said.kind
             observed = f"the graph returns {name or item.kind} where the signature has {wanted}"
-            found.add("S11", "output-order", node=name or "output", observed=observed, expected=wanted)
+            found.add("S11", "output-order", node=nodes.get(name, name or "output"), observed=observed, expected=wanted)
 
 
 def _same(one: Union, other: Union) -> bool:
@@ -188,18 +202,18 @@ def _known(inputs: Sequence[Spec]) -> dict[str, list[str]]:
     }
 
 
-def _check_mutation(name: str, spec: Spec | None, known: dict[str, list[str]], found: Found) -> None:
+def _check_mutation(name: str, node: Node | str, spec: Spec | None, known: dict[str, list[str]], found: Found) -> None:
     if spec is None:
         observed = f"{name} stands among the new values of inputs and is the value of none"
         expected = "new values of buffers, parameters and inputs first, then the results"
-        found.add("S10", "stray", node=name, observed=observed, expected=expected)
+        found.add("S10", "stray", node=node, observed=observed, expected=expected)
         return
     kind, what, field = _MUTATIONS[spec[0]]
     target = as_text(spec[1].get(field))
     if target not in known[spec[0]]:
         there = ", ".join(known[spec[0]]) or f"the {what}s (there is none)"
         observed = f"{name} is the new value of {what} {target}, which there is not"
-        found.add("S10", kind, node=name, target=target, observed=observed, expected=f"one of {there}")
+        found.add("S10", kind, node=node, target=target, observed=observed, expected=f"one of {there}")
 
 
 def _check_module_calls(top: Graph, entries: Sequence[JsonValue], found: Found) -> None:

@@ -21,6 +21,7 @@ def check_state(archive: ProgramArchive, top: Graph, found: Found) -> None:
     _check_mutations(archive, top, found)
     _check_size(archive, found)
     _check_lost(archive, found)
+    _check_samples(archive, found)
     for leaf in archive.facts.leaves:
         _check_kind(archive, leaf, top, found)
 
@@ -106,6 +107,12 @@ def _check_lost(archive: ProgramArchive, found: Found) -> None:
             more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
             observed = f"the archive has no member with the bytes of {', '.join(lost[:3])}{more}"
             found.add("L03", what, target=what, observed=observed, expected=expected)
+
+
+def _check_samples(archive: ProgramArchive, found: Found) -> None:
+    if not archive.has_samples:
+        observed, expected = "the archive has no sample inputs", "the sample inputs of the program"
+        found.add("L03", "sample-inputs", target="sample-inputs", observed=observed, expected=expected)
 
 
 def _check_kind(archive: ProgramArchive, leaf: ProgramLeaf, top: Graph, found: Found) -> None:

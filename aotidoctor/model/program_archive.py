@@ -64,8 +64,8 @@ class ProgramArchive:
 
     ``layout`` is ``pt2`` (2.9 and later), ``pickled`` (2.7, 2.8) or ``legacy``. ``document`` is the program's JSON.
     ``weights`` and ``constants`` are by the name in the model, None when the archive does not list them: then
-    ``weights_pickle`` and ``constants_pickle`` say where they are, if they are anywhere. ``problems`` tell what could
-    not be read.
+    ``weights_pickle`` and ``constants_pickle`` say where they are, if they are anywhere. ``others`` are the programs
+    beside this one. ``problems`` tell what could not be read.
     """
 
     path: str
@@ -77,5 +77,6 @@ class ProgramArchive:
     constants: Payloads | None = None
     weights_pickle: PickledState | None = None
     constants_pickle: PickledState | None = None
+    has_samples: bool = True
     others: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
