@@ -89,12 +89,15 @@ def test_run_says_what_it_could_not_do(ask, package):
     assert "torch" in report["cannot_examine"]
 
 
-@pytest.mark.parametrize(("config", "status"), [(MLP, 0), (MLP + "// a remark\n", 1)])
-def test_triton_says_what_its_schema_would_add(ask, tmp_path, config, status):
-    lay_out(ServingCase(name="bare", config=config), tmp_path / "models")
-    found, report = ask("triton", str(tmp_path / "models"))
+def test_triton_without_its_schema(ask, tmp_path):
+    """What the own reader refuses, it refuses alone; of what it takes, it says what was not asked."""
+    lay_out(ServingCase(name="bad", config=MLP + "// a remark\n"), tmp_path / "bad")
+    status, report = ask("triton", str(tmp_path / "bad"))
+    assert (status, report["findings"][0]["code"]) == (1, "TRITON-R1")
+    lay_out(ServingCase(name="good"), tmp_path / "good")
+    status, report = ask("triton", str(tmp_path / "good"))
     jsonschema.Draft202012Validator(schema()).validate(report)
-    assert found == status
+    assert status == 0
     (missing,) = [item for item in report["not_checked"] if item["code"] == "TRITON-R1"]
     assert "pip install 'aotidoctor[triton]'" in missing["reason"]
 
