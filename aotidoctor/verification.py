@@ -32,7 +32,18 @@ from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.exported import Violation
 from aotidoctor.model.report import Report
-from aotidoctor.model.run import JsonObject, JsonValue, Outcome, Request
+from aotidoctor.model.run import (
+    Ending,
+    Exited,
+    JsonObject,
+    JsonValue,
+    NotStarted,
+    Outcome,
+    OutOfMemory,
+    Request,
+    Signalled,
+    TimedOut,
+)
 from aotidoctor.origin import STATIC, is_other, judge_against, open_program, origin_said, static_answer, unchecked
 from aotidoctor.version import __version__
 
@@ -254,7 +265,19 @@ def _why_nothing(outcome: Outcome | None) -> str:
         return "the time budget is spent"
     if outcome.error is not None:
         return f"{outcome.error.type}: {outcome.error.message}"[:500]
-    return f"the child ended in stage {outcome.stage}: {outcome.ending}"
+    return f"the child ended in stage {outcome.stage}: {_ended(outcome.ending)}"
+
+
+def _ended(ending: Ending) -> str:
+    match ending:
+        case Signalled(name=name):
+            return name
+        case TimedOut(limit=limit):
+            return f"no end within {limit:g} s"
+        case OutOfMemory(reason=reason) | NotStarted(reason=reason):
+            return reason
+        case Exited(code=code):
+            return f"exit {code}"
 
 
 def _setup_finding(question: Question, outcome: Outcome | None) -> Sequence[Evidence]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +36,15 @@ def verify(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     records = Records()
     loaded = _load(payload["program"], records, channel)
     channel.enter("judge")
-    found = [
-        judge(item, records if at == 0 else Records(), payload.get("dynamic_shapes")) for at, item in enumerate(loaded)
-    ]
+    found: list[dict[str, Any]] = []
+    for at, item in enumerate(loaded):
+        mine = records if at == 0 else Records()
+        found.append(judge(item, mine, payload.get("dynamic_shapes"), tell=partial(_tell, channel, tuple(found))))
     return {"programs": found}
+
+
+def _tell(channel: Channel, known: tuple[dict[str, Any], ...], partial_result: dict[str, Any]) -> None:
+    channel.put(programs=[*known, partial_result])
 
 
 def _load(spec: str, records: Records, channel: Channel) -> list[Loaded]:
@@ -49,8 +55,10 @@ def _load(spec: str, records: Records, channel: Channel) -> list[Loaded]:
     return load_programs(Path(channel.user_cwd / spec), records)
 
 
-def judge(loaded: Loaded, records: Records, declared: Any = None) -> dict[str, Any]:
-    """Everything that can be said of one program."""
+def judge(
+    loaded: Loaded, records: Records, declared: Any = None, *, tell: Callable[[dict[str, Any]], object] | None = None
+) -> dict[str, Any]:
+    """Everything that can be said of one program. ``tell`` gets what is known before the part that may take long."""
     result: dict[str, Any] = {"name": loaded.name, "problem": loaded.problem, "verifier": "not-asked", "skipped": {}}
     program = loaded.program
     if program is not None:
@@ -68,6 +76,9 @@ def judge(loaded: Loaded, records: Records, declared: Any = None) -> dict[str, A
         elif records.broken():
             result["skipped"]["A02"] = "the program breaks rules of its verifier, and is not decomposed"
         else:
+            if tell is not None:
+                unfinished = {**result["skipped"], "A02": "decomposing the program did not come to its end"}
+                tell({**result, "skipped": unfinished, "records": records.items, "cut": records.cut()})
             _guarded("A02", lambda: _check_shims(program, records, result), result)
     return result | {"records": records.items, "cut": records.cut()}
 

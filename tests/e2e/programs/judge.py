@@ -1,0 +1,49 @@
+"""Make every program, judge it as the child does, and ask torch's own verifier: ``judge.py FOLDER`` -> results.json."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parent.parent.parent.parent))
+
+from aotidoctor.worker.channel import plain
+from aotidoctor.worker.verify.job import judge
+from aotidoctor.worker.verify.load import Loaded, load_programs
+from aotidoctor.worker.verify.records import Records
+from programs import archives, broken, healthy
+from programs.cases import CASES, Case
+
+
+def load(case: Case, folder: Path, records: Records) -> Loaded:
+    if case.source == "archive":
+        return load_programs(folder / f"{case.name}.pt2", records)[0]
+    program = getattr(healthy if case.source == "healthy" else broken, case.name)()
+    return Loaded(name="model", program=program, verifiers=[kind() for kind in program.verifiers])
+
+
+def passes(loaded: Loaded) -> bool | None:
+    """What torch says, asked here once more; None where it cannot be asked."""
+    if loaded.program is None or not loaded.dialect_known:
+        return None
+    try:
+        loaded.program.validate()
+    except Exception:
+        return False
+    return True
+
+
+def main(folder: Path) -> None:
+    archives.write(folder)
+    results = []
+    for case in CASES:
+        records = Records()
+        loaded = load(case, folder, records)
+        results.append({**judge(loaded, records, case.declared), "passes": passes(loaded)})
+    (folder / "results.json").write_text(json.dumps(plain(results)))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
