@@ -98,12 +98,17 @@ def draw_config(
             text = written.text
     errors = [item for item in climb.findings if item.severity is Severity.ERROR]
     if errors:
-        text, reasons = None, tuple(f"{item.code.rpartition('-')[2]}: {item.message}" for item in errors)
+        text, reasons = None, tuple(_reason(item) for item in errors)
     untold = "; ".join(reasons) if reasons and not errors else None
     if untold is not None:
         climb.not_checked.append(NotChecked(code="TRITON", name=package.name, reason=untold))
     report = report_on(climb, (model,), package.release, watch, cannot_examine=untold)
-    return Drawn(report=replace(report, names=package.table), text=text, reasons=reasons)
+    extra = report.extra if text is None else {**report.extra, "config": text}
+    return Drawn(report=replace(report, names=package.table, extra=extra), text=text, reasons=reasons)
+
+
+def _reason(item: Evidence) -> str:
+    return f"{item.code.rpartition('-')[2]}: {item.message} {item.facts.get('remedy') or ''}".rstrip()
 
 
 def _open(path: str, release: Release, environ: Mapping[str, str]) -> Package:

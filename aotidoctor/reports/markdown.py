@@ -123,6 +123,8 @@ def _models(report: Report, room: _Room) -> list[str]:
         for title, rows in names_view.tables(report)
     ]
     for model in serving_view.model_rows(report, notes=True):
+        if report.names is not None and not model.rows:
+            continue
         rows = [tuple(cell(text, 2 * room.cell) for text in (r.rule, r.line, r.what, r.remedy)) for r in model.rows]
         title = prose(f"{model.name} on {serving_view.release_text(report)}", 200)
         sections.append(_section(title, serving_view.HEADINGS, rows, room) or f"### {title}\n\nNothing wrong found.")

@@ -30,6 +30,8 @@ def show_serving(report: Report, out: Layout, *, detail: int) -> None:
     everything = serving_view.model_rows(report, notes=True)
     for model, whole in zip(serving_view.model_rows(report, notes=detail > 0), everything, strict=True):
         hidden += len(whole.rows) - len(model.rows)
+        if report.names is not None and not model.rows:
+            continue
         out.title(one_line(f"{model.name} on {serving_view.release_text(report)}", 120))
         if not model.rows:
             out.paragraph("nothing wrong found")

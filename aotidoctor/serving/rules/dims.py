@@ -41,36 +41,11 @@ def input_dims_are_compiled(model: ServedModel) -> Said | NotJudged:
 
     Versions: all.
     Consequence: loads, and answers with HTTP status 200: the code goes by the compiled sizes and cuts, repeats, or
-    reads past the end of the buffer. A -1 for a static size lets requests of any size in. Missing dims and 0 are
-    refused by the core.
+    reads past the end of the buffer. A -1 for a static size lets requests of any size in.
     How it was seen: run with the 26.05 backend: dims [3,4] on a [2,4] model answered [2,4].
     Remedy: the dims that ``aotidoctor triton names`` shows, without the first one where max_batch_size is above 0.
     """
-    config = model.config
-    if config is None:
-        return NotJudged(reason="config.pbtxt does not parse")
-    refused = [remark for tensor in config.inputs for remark in _refused(model, "input", tensor)]
-    refused += [remark for tensor in config.outputs for remark in _refused(model, "output", tensor)]
-    said = each_version(model, _dims)
-    return [*refused, *((said,) if isinstance(said, NotJudged) else said)]
-
-
-def _refused(model: ServedModel, word: str, tensor: TensorConfig) -> Iterator[Remark]:
-    """What the core refuses before any backend is asked."""
-    wrong = next((item for item in tensor.dims if item.value < 1 and item.value != -1), None)
-    if tensor.dims and wrong is None:
-        return
-    words = "must specify 'dims'" if wrong is None else "dimension must be integer >= 1, or -1"
-    yield Remark(
-        kind="no-dims" if wrong is None else "bad-dim",
-        consequence=Consequence.FAILS_TO_LOAD,
-        message=f"the model is not loaded: model {word} '{tensor.label}' {words} for {model.name}.",
-        observed="no dims" if wrong is None else str(wrong.value),
-        expected="sizes of 1 and more, or -1",
-        subject=tensor.label,
-        remedy="Write the dims that aotidoctor triton names shows; [ 1 ] for a tensor without dims.",
-        at=tensor.at if wrong is None else wrong.at,
-    )
+    return each_version(model, _dims)
 
 
 def _dims(joined: Joined) -> Said:
@@ -175,6 +150,7 @@ RULES: tuple[Rule, ...] = (
         title="dims of an input that were not compiled",
         worst=Consequence.SILENTLY_WRONG,
         check=input_dims_are_compiled,
+        needs=Needs.CONTRACT,
     ),
     Rule(
         id="R33",

@@ -34,17 +34,12 @@ def types_are_known(model: ServedModel) -> Said | NotJudged:
 def _type(model: ServedModel, word: str, tensor: TensorConfig) -> Remark | None:
     given = tensor.data_type.value if tensor.data_type is not None else _INVALID
     known = data_types(model.release)
-    if given in known:
-        return None
+    if given in known or given == _INVALID:
+        return None  # without a type it is the core that refuses
     kind, consequence = "unsupported", Consequence.FAILS_TO_LOAD
     message = f'the model is not loaded: Unsupported datatype {given} for {word} "{tensor.label}" for model instance '
     message += f'"{model.name}_0_0".'
-    if given == _INVALID:
-        kind, message = (
-            "no-type-given",
-            f"the model is not loaded: model {word} '{tensor.label}' must specify 'data_type'.",
-        )
-    elif given == _STRING:
+    if given == _STRING:
         kind, consequence = "string", Consequence.REQUESTS_FAIL
         message = "loads; every request fails: Cannot access data pointer of Tensor that doesn't have storage."
         if word == "output":

@@ -85,7 +85,8 @@ def _unknown_names(joined: Joined) -> Said | NotJudged:
         _unknown(joined, side, tensor)
         for side in joined.sides
         for tensor, row in side.tensors
-        if row is None and not (side.word == "input" and tensor.label in keywords)
+        # Without a name it is the core that refuses.
+        if row is None and tensor.name is not None and not (side.word == "input" and tensor.label in keywords)
     ]
 
 
@@ -96,13 +97,10 @@ def _unknown(joined: Joined, side: Side, tensor: TensorConfig) -> Remark:
     meant = nearest_name(tensor.label, side.rows)
     more = f" and {len(valid) - _SHOWN} more" if len(valid) > _SHOWN else ""
     known = ", ".join(valid[:_SHOWN]) + more
-    nameless = tensor.name is None or not tensor.name.value
-    words = f"model {side.word} must specify 'name' for {joined.model.name}"
     return Remark(
-        kind="no-name" if nameless else "unknown",
+        kind="unknown",
         consequence=Consequence.FAILS_TO_LOAD,
-        message="the model is not loaded: "
-        + (words if nameless else _not_found(side.word.capitalize(), tensor.label, joined, side.word)),
+        message=f"the model is not loaded: {_not_found(side.word.capitalize(), tensor.label, joined, side.word)}",
         observed=tensor.label,
         expected=known,
         subject=tensor.label,
