@@ -21,7 +21,7 @@ def one_gpu(model: ServedModel) -> Sequence[Remark]:
     config = model.config
     if config is None or GPU not in (model.settled.kinds if model.settled is not None else ()):
         return ()
-    if {device for _, device in devices_of(model)} == {"cpu"}:
+    if _is_cpu(model):
         return ()  # It does not load there at all: rules 36 and 37.
     groups = [group for group in config.instance_groups if group.kind is not None and group.kind.value == GPU]
     said = [
@@ -34,6 +34,10 @@ def one_gpu(model: ServedModel) -> Sequence[Remark]:
         listed = ", ".join(map(str, sorted(used))) if used else f"all {len(model.host.gpus)} GPUs of this host"
         said.append(_several(at, listed))
     return said
+
+
+def _is_cpu(model: ServedModel) -> bool:
+    return {device for _, device in devices_of(model)} == {"cpu"}
 
 
 def _not_first(group: InstanceGroup) -> Remark:
@@ -136,7 +140,7 @@ def _invalid(group: InstanceGroup, model: ServedModel) -> Iterator[Remark]:
                 remedy="Name a GPU that the server sees; CUDA_VISIBLE_DEVICES numbers them anew.",
                 at=number.at,
             )
-    elif kind == GPU:
+    elif kind == GPU and not _is_cpu(model):
         yield Remark(
             kind="no-gpu-here",
             consequence=Consequence.WASTE,
