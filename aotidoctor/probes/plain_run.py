@@ -81,7 +81,7 @@ def read_ending(code: str, case: Case, outcome: Outcome) -> Evidence:
             code, "ok", Severity.INFO, outcome, observed=observed, expected="no failure", facts={"stage": "done"}
         )
     kind, observed, facts = _ending(outcome)
-    symptom = _symptom(outcome)
+    symptom = _at_load(_symptom(outcome), outcome.stage)
     facts |= {
         "stage": outcome.stage,
         "symptom": symptom.name,
@@ -134,6 +134,12 @@ def _symptom(outcome: Outcome) -> Symptom:
         echoed = recognise(outcome.stderr_tail)
         return echoed if echoed.name != "other" else said
     return Symptom(name="other", line=_head(text), facts=said.facts) if said.name == "other" else said
+
+
+def _at_load(symptom: Symptom, stage: str) -> Symptom:
+    """Nothing is launched at load: an argument that CUDA refuses there is the device itself."""
+    refused = symptom.name == "cuda-error" and str(symptom.facts.get("text")).startswith("invalid argument")
+    return replace(symptom, name="cuda-load-argument") if refused and stage == "load" else symptom
 
 
 def said_by_runtime(symptom: str, outcome: Outcome) -> dict[str, FactValue]:
