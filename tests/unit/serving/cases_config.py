@@ -47,7 +47,7 @@ CASES = (
         config=added("dynamic_batching {\n  preferred_batch_size: [ 32,\n 128 ]\n}\n"),
         expected=("R1:11",),
     ),
-    ServingCase(name="no-dims", config=MLP.replace(" dims: [ 1024 ]", "", 1), expected=("R1:4", "R21:4")),
+    ServingCase(name="no-dims", config=MLP.replace(" dims: [ 1024 ]", "", 1), expected=("R1:4",)),
     # R2
     ServingCase(name="backend-alone", config='backend: "pytorch"\n' + without(1), expected=("R2:1",)),
     ServingCase(
