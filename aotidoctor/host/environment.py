@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 TOOLS = ("g++", "clang++", "c++", "ld", "gdb", "cuda-gdb", "py-spy", "compute-sanitizer", "valgrind", "nvcc")
+# Where the toolkit's installer puts its tools without touching PATH.
+CUDA_TOOLS = "/usr/local/cuda/bin"
 _COMPILERS = ("CXX", "g++", "clang++", "c++")
 
 _PREFIXES = (
@@ -33,7 +35,7 @@ def allowed(environ: Mapping[str, str]) -> dict[str, str]:
 
 def find_tools(environ: Mapping[str, str]) -> dict[str, str | None]:
     """Tool name → path. ``CXX`` is there when the variable is set; its first word is looked up."""
-    folders = [*environ.get("PATH", os.defpath).split(os.pathsep), str(Path(sys.executable).parent)]
+    folders = [*environ.get("PATH", os.defpath).split(os.pathsep), str(Path(sys.executable).parent), CUDA_TOOLS]
     tools = {name: _which(name, folders) for name in TOOLS}
     chosen = environ.get("CXX", "").split()
     if chosen:

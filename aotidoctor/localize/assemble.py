@@ -20,6 +20,13 @@ _TRAILS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("AD-RUN-018", ("found",), "the result is right without this step of the compiler"),
     ("AD-RUN-015", (), "called alone, on the arguments that the package gave it"),
     ("AD-RUN-016", ("nan", "inf", "diverges"), "the first call that wrote bad values, from good ones"),
+    (
+        "AD-RUN-026",
+        ("kernel", "extern", "custom", "refused", "hang"),
+        "the first that fails when each launch is waited for",
+    ),
+    ("AD-RUN-028", ("invalid-access",), "the first report of compute-sanitizer"),
+    ("AD-RUN-027", ("exception",), "where the GPU's core dump saw it fault"),
     ("AD-RUN-023", ("crash", "hang"), "where the debugger saw it stand"),
     ("AD-RUN-025", (), "where the checked heap stopped it"),
     ("AD-RUN-024", ("kernel", "extern", "custom"), "the call that was entered last"),
@@ -87,7 +94,8 @@ def _watched(case: Case, outcomes: Mapping[str, Outcome]) -> Watched | None:
 
 
 def _timeline(case: Case, outcomes: Mapping[str, Outcome]) -> tuple[tuple[TimelineEntry, ...], int]:
-    outcome = outcomes.get("call_trace")
+    # Where launches only queue work, their order is that of a run that waited for each.
+    outcome = outcomes.get("call_trace") or outcomes.get("cuda_blocking")
     if outcome is None or outcome.trace is None or outcome.trace.problem is not None:
         return (), 0
     # An exception leaves its call as well: only what neither returned nor raised was still inside.

@@ -42,7 +42,9 @@ def timeline(case: Case, trace: Trace, *, ended: bool) -> tuple[TimelineEntry, .
         for place, index in enumerate(computing):
             following = made[computing[place + 1]] if place + 1 < len(computing) else None
             last = index + 1 == len(made) and number == len(trace.marks) and not ended
-            entries.append(_entry(case, made[index], following, number, ENTERED if last else RETURNED))
+            name = launched_name(case, made, index)
+            pair = (made[index], following)
+            entries.append(_entry(case, name, pair, run=number, state=ENTERED if last else RETURNED))
     return tuple(entries)
 
 
@@ -86,8 +88,29 @@ def around(entries: Sequence[TimelineEntry], limit: int = 12) -> tuple[TimelineE
     return tuple(entries[-limit:])
 
 
-def _entry(case: Case, call: TracedCall, following: TracedCall | None, run: int, state: str) -> TimelineEntry:
-    name = name_of(case, call)
+def launched_name(case: Case, made: Sequence[TracedCall], index: int) -> str:
+    """The kernel of launch ``index`` of one call of the model; the symbol where the wrapper does not tell.
+
+    The trace sees ``cuLaunchKernel`` only: the n-th of a call is the n-th kernel of the wrapper. One whose calls are
+    under conditions has no fixed order: then launches and kernels differ.
+    """
+    call = made[index]
+    if call.kind is not CallKind.LAUNCH:
+        return name_of(case, call)
+    static = [(one.kind, one.name) for one in (case.contract.kernels if case.contract is not None else ())]
+    seen = [one for one in made[: index + 1] if one.kind in (CallKind.LAUNCH, CallKind.EXTERN)]
+    if len(seen) > len(static) or any(not _alike(one, two) for one, two in zip(seen, static, strict=False)):
+        return call.symbol
+    return static[len(seen) - 1][1]
+
+
+def _alike(call: TracedCall, static: tuple[str, str]) -> bool:
+    kind, name = static
+    return kind == "triton" if call.kind is CallKind.LAUNCH else name == call.symbol
+
+
+def _entry(case: Case, name: str, pair: tuple[TracedCall, TracedCall | None], *, run: int, state: str) -> TimelineEntry:
+    call, following = pair
     origin = origin_of(case, name)
     return TimelineEntry(
         name=name,

@@ -18,7 +18,10 @@ class Request:
     ``env`` holds changes only (None unsets). ``fresh`` asks for a new interpreter; otherwise the runner may fork the
     warm worker. ``timeout`` in seconds of wall clock, ``memory_limit`` in bytes of address space. ``debugger`` asks for
     native stacks: a debugger watches the child and tells where it died, or where it was when its time was up.
-    ``stacks`` asks for the second only: no debugger is near while the child runs.
+    ``stacks`` asks for the second only: no debugger is near while the child runs. ``wrapper`` is a command that the
+    interpreter is started under (a sanitizer); what it writes to the file ``tool.log`` is kept. ``gpu_core`` asks for
+    the GPU's core dump, in the file ``gpu.core``, to be read by cuda-gdb after the end. In the words of ``wrapper`` and
+    the values of ``env``, ``{run_dir}`` stands for the directory of the run.
     """
 
     probe: str
@@ -31,6 +34,8 @@ class Request:
     purpose: str = ""
     debugger: bool = False
     stacks: bool = False
+    wrapper: tuple[str, ...] = ()
+    gpu_core: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +99,8 @@ class Outcome:
     full sizes.
     ``trace`` are the compiled calls it made, None where none were asked for. ``debugger_output`` is what the debugger
     printed, in sections (``=== name``), and at a time limit what /proc says of the threads; ``debugger_problem`` is why
-    there was no debugger (None when there was one or none was asked for).
+    there was no debugger (None when there was one or none was asked for). ``tool_output`` is the beginning of what the
+    request's ``wrapper`` wrote.
     """
 
     id: str
@@ -118,3 +124,4 @@ class Outcome:
     trace: Trace | None = None
     debugger_output: str = ""
     debugger_problem: str | None = None
+    tool_output: str = ""

@@ -26,7 +26,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Exited, Outcome, Request, Signalled, TimedOut
 from aotidoctor.model.trace import CallKind
-from aotidoctor.probes.payload import run_request
+from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 from aotidoctor.probes.symptoms import recognise
 
@@ -44,6 +44,8 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "the call returned")
     if not succeeded(plain) and not plain.stage.startswith(_IN_CALL):
         return unasked(CODE, NAME, f"it failed in {plain.stage}, before any compiled call")
+    if device_of(case) == "cuda" and not succeeded(plain):
+        return unasked(CODE, NAME, "a launch only queues work, so that the last call means little: see launch_trace")
     if isinstance(plain.ending, Signalled) and plain.ending.name in _FROM_OUTSIDE:
         return unasked(CODE, NAME, f"{plain.ending.name} comes from outside")
     if history.errors("AD-IN", "AD-ART", "AD-HOST", "AD-LOAD") and not case.options.localize:

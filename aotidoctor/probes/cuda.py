@@ -1,59 +1,166 @@
-"""The rungs that repeat a failing CUDA run under one environment variable: asked alike, read alike."""
+"""What the rungs for CUDA share: when they can tell anything, how often they call, where a blocking run failed.
+
+Every rung gets a fresh interpreter: after the first error a context answers the same to everything, and most settings
+are read when it is made.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from aotidoctor.localize.timeline import launched_name
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.run import Outcome, Request
+from aotidoctor.model.run import JsonValue, NotStarted, Outcome, Request
+from aotidoctor.model.trace import CallKind
 from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.taint import first_fault
+
+BLOCKING, UNCACHED = "AD-RUN-012", "AD-RUN-013"
+# Before these stages have passed, no kernel of the package can have run.
+EARLY = ("start", "import", "attach", "setup", "inputs", "load")
+# Words that tell themselves what is wrong: the same under every setting.
+PLAIN_WORDS = (
+    "cuda-oom",
+    "alloc-failed",
+    "cuda-no-image",
+    "cuda-file-not-found",
+    "cuda-capture",
+    "cuda-device-index",
+    "cuda-driver",
+    "cuda-no-device",
+    "mixed-device",
+    "not-compiled-with",
+    "count-mismatch",
+    "kwarg-mismatch",
+    "proxy-missing",
+)
+# Faults of an access to memory: whether they show depends on what lies beside it.
+ACCESS = ("cuda-illegal-access", "cuda-misaligned")
+_STATIC = ("AD-IN", "AD-ART", "AD-HOST", "AD-LOAD")
 
 
-def cuda_probe(code: str, name: str, *, variable: str, asks: str) -> Probe:
-    """A rung that sets ``variable`` to 1 in a fresh interpreter, before there is a CUDA context."""
+def symptom_of(case: Case, outcome: Outcome) -> str:
+    """The symptom in the words of a failed run."""
+    return str(read_ending("", case, outcome).facts.get("symptom", "other"))
+
+
+def why_not(case: Case, history: History) -> str | None:
+    """Why no rung for CUDA is asked; None where a failure of a call on the GPU is to be explained."""
+    if device_of(case) != "cuda":
+        return "the package does not run on CUDA"
+    plain = history.outcomes.get("plain_run")
+    if plain is None or isinstance(plain.ending, NotStarted):
+        return "the package could not be run on this host"
+    if succeeded(plain):
+        return "the plain run returned"
+    if plain.stage in EARLY:
+        return f"it failed in {plain.stage}, before a kernel of the package ran"
+    symptom = symptom_of(case, plain)
+    if first_fault(plain) is None and (symptom in PLAIN_WORDS or symptom.startswith("check-")):
+        return f"its words tell what is wrong ({symptom}): the same under every setting"
+    # What the input checks complain of is found by then, too.
+    static = history.errors(*_STATIC, "AD-RUN-003")
+    if static and not case.options.localize:
+        return f"{static[0].code} explains it already; its treatment is tried instead"
+    return None
+
+
+def calls_of(history: History) -> int:
+    """As many calls as the failure needs."""
+    plain = history.outcomes["plain_run"]
+    return 2 if plain.stage == "run2" or "run2" in plain.stages else 1
+
+
+def vanished_blocking(history: History) -> bool:
+    """Whether the failure is gone when each launch is waited for."""
+    return history.has(BLOCKING, "vanishes") or history.has("AD-RUN-026", "survived")
+
+
+def again(case: Case, history: History, name: str, purpose: str, **changes: JsonValue) -> Request:
+    """The failing call once more, in a fresh interpreter."""
+    return replace(run_request(case, name, purpose, calls=calls_of(history), observe=[], **changes), fresh=True)
+
+
+def cuda_probe(
+    code: str,
+    name: str,
+    *,
+    variables: tuple[str, ...],
+    asks: str,
+    only: tuple[str, ...] = (),
+) -> Probe:
+    """A rung that sets ``variables`` to 1 before there is a CUDA context, with the calls of the package traced.
+
+    ``only`` are the symptoms that it can tell something of, all where it is empty.
+    """
 
     def plan(case: Case, history: History) -> Request | NotChecked:
-        reason = _why_not(case, history)
+        reason = why_not(case, history) or _nothing_to_tell(case, history, only)
         if reason is not None:
             return unasked(code, name, reason)
-        request = run_request(case, name, f"with {variable}=1", calls=1)
-        return replace(request, env={variable: "1"}, fresh=True)
+        purpose = f"with {' and '.join(f'{variable}=1' for variable in variables)}"
+        return replace(again(case, history, name, purpose, trace=True), env=dict.fromkeys(variables, "1"))
 
     def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-        return [_vanished(code, variable, outcome) if succeeded(outcome) else read_ending(code, case, outcome)]
+        return [_vanished(code, variables, outcome) if succeeded(outcome) else _failed(code, case, outcome)]
 
     return Probe(
         code=code,
         name=name,
         asks=asks,
-        asked_when="when a CUDA package failed on a CUDA host",
+        asked_when="when a call on CUDA failed, and neither its words nor the inputs explain it",
         plan=plan,
         read=read,
     )
 
 
-def _why_not(case: Case, history: History) -> str | None:
-    if device_of(case) != "cuda":
-        return "the package does not run on CUDA"
-    plain = history.outcomes.get("plain_run")
-    if plain is None:
-        return "the package could not be run on this host"
-    if succeeded(plain):
-        return "the plain run returned"
-    return "the set-up failed before the GPU was used" if plain.stage in ("start", "import", "setup") else None
+def _nothing_to_tell(case: Case, history: History, only: tuple[str, ...]) -> str | None:
+    symptom = symptom_of(case, history.outcomes["plain_run"])
+    # Words that nobody knows may hide any fault.
+    return f"{symptom} does not depend on it" if only and symptom not in (*only, "other", "cuda-error") else None
 
 
-def _vanished(code: str, variable: str, outcome: Outcome) -> Evidence:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a run with blocking launches ended: the call entered last, by name, and its number in the model's call."""
+
+    name: str
+    number: int
+    run: int
+
+
+def place_of(case: Case, outcome: Outcome) -> Place | None:
+    """The computing call under way when a blocking run ended; None when that is not known."""
+    trace = outcome.trace
+    if trace is None or trace.problem is not None or not trace.marks:
+        return None
+    made = trace.of_run(len(trace.marks))
+    computing = [index for index, call in enumerate(made) if call.kind is not CallKind.RUNTIME]
+    if not computing:
+        return None
+    return Place(name=launched_name(case, made, computing[-1]), number=len(computing), run=len(trace.marks))
+
+
+def _failed(code: str, case: Case, outcome: Outcome) -> Evidence:
+    """As it ended, exception or abort alike, with the call that it ended in."""
+    found, place = read_ending(code, case, outcome), place_of(case, outcome)
+    if place is None:
+        return found
+    facts = {**found.facts, "call": place.name, "number": place.number, "run": place.run}
+    return replace(found, subject=found.subject or place.name, facts=facts)
+
+
+def _vanished(code: str, variables: tuple[str, ...], outcome: Outcome) -> Evidence:
     return evidence(
         code,
         "vanishes",
         Severity.WARN,
         outcome,
-        observed=f"no failure with {variable}=1",
+        observed=f"no failure with {' and '.join(f'{variable}=1' for variable in variables)}",
         expected="the same failure",
-        facts={"variable": variable},
+        facts={"variable": variables[0]},
     )

@@ -6,7 +6,8 @@ What it does
 
 Why it matters
     CUDA reports a fault at a later, innocent call; with blocking launches it surfaces at the launch itself, as an
-    exception or as an abort.
+    exception or as an abort: both are the same finding. The calls of the package are traced, so that the launch is
+    known by its place in wrapper.cpp.
 
 Example:
     run1: observed "an illegal memory access was encountered" at the launch of the first failing kernel
@@ -20,5 +21,8 @@ from __future__ import annotations
 from aotidoctor.probes.cuda import cuda_probe
 
 PROBE = cuda_probe(
-    "AD-RUN-012", "cuda_blocking", variable="CUDA_LAUNCH_BLOCKING", asks="where does it surface with blocking launches?"
+    "AD-RUN-012",
+    "cuda_blocking",
+    variables=("CUDA_LAUNCH_BLOCKING",),
+    asks="where does it surface with blocking launches?",
 )

@@ -1,8 +1,8 @@
 """Without the caching allocator, does an out-of-bounds access show?
 
 What it does
-    Repeats the run in a fresh interpreter with PYTORCH_NO_CUDA_MEMORY_CACHING=1, set before the CUDA context exists:
-    later it has no effect.
+    Repeats the run in a fresh interpreter with PYTORCH_NO_CUDA_MEMORY_CACHING=1 and blocking launches, both set before
+    the CUDA context exists: later they have no effect.
 
 Why it matters
     The caching allocator hands out slack around each buffer, where a small overrun goes unnoticed; without it the
@@ -17,11 +17,12 @@ When it is wrong
 
 from __future__ import annotations
 
-from aotidoctor.probes.cuda import cuda_probe
+from aotidoctor.probes.cuda import ACCESS, cuda_probe
 
 PROBE = cuda_probe(
     "AD-RUN-013",
     "cuda_no_caching",
-    variable="PYTORCH_NO_CUDA_MEMORY_CACHING",
+    variables=("PYTORCH_NO_CUDA_MEMORY_CACHING", "CUDA_LAUNCH_BLOCKING"),
     asks="does it change without the caching allocator?",
+    only=ACCESS,
 )

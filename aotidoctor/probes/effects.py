@@ -9,9 +9,8 @@ from dataclasses import replace
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.run import JsonValue, NotStarted, Outcome
+from aotidoctor.probes.cuda_effects import Effect, cuda_effects, seen_early
 from aotidoctor.probes.symptoms import RAISED_FROM, recognise
-
-Effect = tuple[bool | None, str]
 
 # They act together, or not at all: judged as one.
 HEAP_CHECKS = ("LD_PRELOAD", "MALLOC_CHECK_", "MALLOC_PERTURB_")
@@ -27,6 +26,7 @@ def with_effect(case: Case, outcome: Outcome) -> Outcome:
         effects.append(_heap_checks(outcome))
     if outcome.request.debugger:
         effects.append(_watched(outcome))
+    effects += cuda_effects(outcome)
     if payload.get("perturb") is not None:
         effects.append(_filled(outcome.result.get("memory_filled")))
     if payload.get("threads") is not None:
@@ -51,14 +51,12 @@ def _variable(case: Case, outcome: Outcome, name: str) -> Effect:
             text = outcome.error.message if outcome.error is not None else ""
             shown = RAISED_FROM.search(text) is not None or "frame #" in text
             return (True, "the exception carries C++ frames") if shown else (None, "no exception carried C++ frames")
-        case "CUDA_LAUNCH_BLOCKING" | "PYTORCH_NO_CUDA_MEMORY_CACHING":
-            return (None, "set before CUDA was initialised; nothing reports back") if not outcome.forked else _late()
+        case "CUDA_LAUNCH_BLOCKING" | "PYTORCH_NO_CUDA_MEMORY_CACHING" | "PYTORCH_CUDA_ALLOC_CONF":
+            return seen_early(outcome, name)
+        case name if name.startswith("CUDA_") and outcome.request.gpu_core:
+            return True, "told by the dump"
         case _:
             return None, "nothing reports back"
-
-
-def _late() -> Effect:
-    return False, "set after CUDA was initialised"
 
 
 def _input_checks(case: Case, outcome: Outcome) -> Effect:

@@ -47,7 +47,7 @@ class History:
         return tuple(f for f in self.findings if f.severity is Severity.ERROR and f.code.startswith(prefixes))
 
 
-Plan = Request | Reuse | NotChecked | tuple[Request | NotChecked, ...]
+Plan = Request | Reuse | NotChecked | tuple[Request | Reuse | NotChecked, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

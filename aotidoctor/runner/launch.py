@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aotidoctor.model.run import JsonObject, Request
@@ -20,6 +20,9 @@ from aotidoctor.runner.start import ONLY_ZYGOTE, Zygote, child_environ, start_fr
 _READ_AT_START = re.compile(
     r"(LD|OMP|GOMP|KMP|MKL|OPENBLAS|MALLOC|GLIBC|CUDA|NVIDIA|PYTORCH|ATEN|TORCH|TORCHINDUCTOR|LC)_|PYTHON|LANG$"
 )
+
+# In a request: the directory of its run, which nobody knows before.
+RUN_DIR = "{run_dir}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,10 +100,11 @@ class Launcher:
             zygote.close()
 
     def _fresh(self, request: Request, run_dir: RunDir) -> Child:
+        request = _placed(request, run_dir)
         changes = {**request.env, "TMPDIR": run_dir.tmp}
         _write_request(request, run_dir, changes, parent=os.getpid())
         environ = child_environ(self._environ, changes, token=run_dir.token)
-        spawned = start_fresh(self._python, run_dir.path, environ)
+        spawned = start_fresh(self._python, run_dir.path, environ, wrapper=request.wrapper)
         return Child(watch=Watch(spawned.pid), argv=spawned.argv, forked=False, reap=spawned.reap)
 
     def _forked(self, request: Request, run_dir: RunDir) -> Child:
@@ -120,8 +124,18 @@ class Launcher:
 
 def needs_fresh(request: Request) -> bool:
     """Whether a fork of the warm worker would not be sound, or not be what was asked for."""
-    early = any(_READ_AT_START.match(name) for name in request.env)
+    early = bool(request.wrapper) or any(_READ_AT_START.match(name) for name in request.env)
     return request.fresh or early or any(not device.startswith("cpu") for device in _devices(request.payload))
+
+
+def _placed(request: Request, run_dir: RunDir) -> Request:
+    """The request with the directory of its run where it names that."""
+
+    def place(text: str) -> str:
+        return text.replace(RUN_DIR, str(run_dir.path))
+
+    env = {name: place(value) if value is not None else None for name, value in request.env.items()}
+    return replace(request, env=env, wrapper=tuple(place(word) for word in request.wrapper))
 
 
 def _devices(payload: JsonObject) -> list[str]:

@@ -23,10 +23,12 @@ class Native:
 
     def __init__(self, request: Request, run_dir: RunDir, path: str | None) -> None:
         self._wanted = request.debugger or request.stacks
+        self._gpu_core = request.gpu_core
         self._run_dir = run_dir
         self._path = path or os.defpath
         self._debugger: Debugger | None = None
         self._output = ""
+        self._core = ""
         self._problem: str | None = None
         if request.debugger:
             # Sessions with gdb need modules that other runs should not pay for.
@@ -37,7 +39,7 @@ class Native:
     @property
     def output(self) -> str:
         """All sections, cut to a size that a report can hold."""
-        told = self._debugger.output if self._debugger is not None else ""
+        told = self._debugger.output if self._debugger is not None else self._core
         return (self._output + told)[:MAX_OUTPUT]
 
     @property
@@ -65,6 +67,10 @@ class Native:
         """After the child's end: wait a moment for the debugger's last words."""
         if self._debugger is not None:
             self._debugger.finish()
+        if self._gpu_core:
+            from aotidoctor.runner.gpu_core import read_gpu_core  # noqa: PLC0415 - see above
+
+            self._core, self._problem = read_gpu_core(self._run_dir, self._path)
 
     def close(self) -> None:
         """End the debugger at once: what it still holds cannot be waited for by anybody else."""

@@ -28,6 +28,7 @@ from aotidoctor.runner.output import Output
 from aotidoctor.runner.places import RunDir, make_run_dir, make_work_dir, remove_tree
 from aotidoctor.runner.process import kill_all, undisturbed
 from aotidoctor.runner.readout import Readout, read_channel
+from aotidoctor.runner.tool_files import read_tool_output
 from aotidoctor.runner.trace_file import read_trace
 from aotidoctor.runner.wait import dump_stacks, wait_for_end
 
@@ -236,6 +237,7 @@ def _outcome(pending: Pending, end: End, readout: Readout, stdout: Output, stder
         forked=pending.child.forked,
         peak_rss=end.peak_rss,
         trace=trace,
+        tool_output=read_tool_output(pending.run_dir.path) if pending.request.wrapper else "",
         debugger_output=pending.native.output,
         debugger_problem=pending.native.problem,
     )

@@ -60,13 +60,13 @@ def _absolute(name: str, value: str) -> str:
     return os.pathsep.join(os.path.abspath(part) for part in value.split(os.pathsep) if part)  # noqa: PTH100 - of a gone one
 
 
-def start_fresh(python: str, run_dir: Path, environ: Mapping[str, str]) -> Spawned:
-    """Start a new interpreter for one request.
+def start_fresh(python: str, run_dir: Path, environ: Mapping[str, str], *, wrapper: tuple[str, ...] = ()) -> Spawned:
+    """Start a new interpreter for one request, under the command ``wrapper`` where there is one.
 
     Raises:
         OSError: there is no such interpreter, or no process could be made.
     """
-    argv = (python, *FLAGS, WORKER, "--once", str(run_dir))
+    argv = (*wrapper, python, *FLAGS, WORKER, "--once", str(run_dir))
     return _spawn(argv, environ, run_dir, ())
 
 

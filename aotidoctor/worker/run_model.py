@@ -14,6 +14,7 @@ from aotidoctor.worker import treat
 from aotidoctor.worker.call import Call, read_call
 from aotidoctor.worker.calls import make_calls
 from aotidoctor.worker.channel import Channel
+from aotidoctor.worker.cuda_calls import KEYS, limit_files, make_cuda_calls
 from aotidoctor.worker.limits import fill_new_memory, heap_checks_loaded
 from aotidoctor.worker.load import LoadedModel, load_model, model_names
 from aotidoctor.worker.setup_module import after_load, load_setup
@@ -40,6 +41,13 @@ def run(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
         return _watched(model, call, payload, channel)
     if call is not None and (payload.get("sub_batch") or payload.get("against_threads")):
         return _side_by_side(model, call, payload, channel)
+    if payload.get("file_limit"):
+        limit_files(int(payload["file_limit"]))
+    if call is not None and any(payload.get(key) for key in KEYS):
+        make_cuda_calls(model, call, payload, channel)
+        channel.enter("unload")
+        model.close()
+        return {}
     outputs = make_calls(model, call, payload, channel) if call is not None else None
     if payload.get("reference"):
         _reference(payload, model, call, outputs, channel)

@@ -369,7 +369,8 @@ def test_cuda_rungs_are_asked_for_a_failed_cuda_run_only(probe, variable):
     assert isinstance(probe.plan(case(), history(plain_run=DIED)), NotChecked)
     assert isinstance(probe.plan(case(device="cuda"), history(plain_run=OK)), NotChecked)
     request = probe.plan(case(device="cuda"), history(plain_run=DIED))
-    assert (request.env, request.fresh) == ({variable: "1"}, True)
+    assert (request.env[variable], request.env["CUDA_LAUNCH_BLOCKING"], request.fresh) == ("1", "1", True)
+    assert request.payload["trace"] is True
     assert one(probe.read(case(device="cuda"), history(), OK)).kind == "vanishes"
     fault = raised("CUDA error: an illegal memory access was encountered")
     assert one(probe.read(case(device="cuda"), history(), fault)).facts["symptom"] == "cuda-illegal-access"

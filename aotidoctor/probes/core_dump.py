@@ -1,0 +1,130 @@
+"""Which GPU thread faulted, according to the GPU's own core dump?
+
+What it does
+    Repeats the failed call with CUDA_ENABLE_COREDUMP_ON_EXCEPTION=1. The driver then writes the state of the GPU at the
+    first fault to a file, without the contents of memory (CUDA_COREDUMP_GENERATION_FLAGS: the lightweight set), and
+    cuda-gdb reads it: exception, kernel, block and thread. The file lies in the run's own directory, is bounded in
+    size, and goes with it.
+
+Why it matters
+    It names the kernel without slowing anything down, those inside of libraries included, where the launch trace sees
+    one operator only.
+
+Example:
+    triton_poi_fused_addmm_relu_0: observed Warp Illegal Address in block (15,0,0) thread (96,0,0), expected none
+
+When it is wrong
+    The hardware reports some faults late, so that the address of the instruction may be a few behind. Without the
+    driver's debugging interface (some containers, vGPUs) no file is written: then it says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.run import Outcome, Request
+from aotidoctor.probes.cuda import again, why_not
+from aotidoctor.probes.probe import History, Probe, evidence, unasked
+from aotidoctor.probes.symptoms import recognise
+from aotidoctor.probes.taint import first_fault
+
+CODE, NAME = "AD-RUN-027", "core_dump"
+TOOL = "cuda-gdb"
+INSTALL = "cuda-gdb is not installed; it is part of the CUDA toolkit: conda install -c nvidia cuda-gdb"
+# The driver's names for what to leave out; together its "lightweight" set.
+LIGHTWEIGHT = (
+    "skip_nonrelocated_elf_images",
+    "skip_global_memory",
+    "skip_shared_memory",
+    "skip_local_memory",
+    "skip_constbank_memory",
+)
+MAX_BYTES = 1 << 30
+EXCEPTION = re.compile(r"CUDA Exception: (?P<exception>[^\n]+)")
+PC = re.compile(r"triggered at PC (?P<pc>0x[0-9a-f]+)(?:\s+\((?P<file>[^():\n]+):(?P<line>\d+)\))?")
+FOCUS = re.compile(
+    r"focus set to CUDA kernel \d+, grid (?P<grid>\d+),(?: cluster \([^)]*\),)? block \((?P<block>[^)]*)\), "
+    r"thread \((?P<thread>[^)]*)\), device (?P<device>\d+), sm (?P<sm>\d+)"
+)
+FRAME = re.compile(r"^#0\s+(?:0x[0-9a-f]+ in )?(?:void )?(?P<kernel>[\w:~]+)", re.MULTILINE)
+# What the driver calls a fault, in the words of the runtime.
+_RUNTIME = (
+    (
+        re.compile(r"Illegal Address|Out-of-range Address|Invalid Address Space"),
+        "an illegal memory access was encountered",
+    ),
+    (re.compile(r"Misaligned Address"), "misaligned address"),
+    (re.compile(r"Assert"), "device-side assert triggered"),
+)
+
+
+def plan(case: Case, history: History) -> Request | NotChecked:
+    """Asked when a kernel faulted and the launch trace could not name one of the package."""
+    reason = why_not(case, history) or _known(history)
+    if reason is not None:
+        return unasked(CODE, NAME, reason)
+    if not case.host.tools.get(TOOL):
+        return unasked(CODE, NAME, INSTALL)
+    request = again(case, history, NAME, "with a GPU core dump at the first fault", file_limit=MAX_BYTES)
+    env = {
+        "CUDA_ENABLE_COREDUMP_ON_EXCEPTION": "1",
+        "CUDA_COREDUMP_GENERATION_FLAGS": ",".join(LIGHTWEIGHT),
+        "CUDA_COREDUMP_FILE": "{run_dir}/gpu.core",
+    }
+    return replace(request, env=env, gpu_core=True)
+
+
+def _known(history: History) -> str | None:
+    if history.has("AD-RUN-026", "kernel", "refused", "hang"):
+        return "the launch trace has named the kernel"
+    plain = history.outcomes["plain_run"]
+    return "no kernel faulted: there is no dump to read" if first_fault(plain) is None else None
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """One finding: exception, or unavailable."""
+    text = outcome.debugger_output
+    exception, frame = EXCEPTION.search(text), FRAME.search(text)
+    if exception is None:
+        why = outcome.debugger_problem or "cuda-gdb told of no exception in the dump"
+        return [evidence(CODE, "unavailable", Severity.INFO, outcome, observed=why, expected="the thread that faulted")]
+    kernel = frame["kernel"] if frame else None
+    facts = _facts(text, exception["exception"].strip())
+    where = f" in block ({facts['block']}) thread ({facts['thread']})" if "block" in facts else ""
+    return [
+        evidence(
+            CODE,
+            "exception",
+            Severity.ERROR,
+            outcome,
+            subject=kernel,
+            observed=f"{facts['exception']}{where}",
+            expected="no exception",
+            stream="debugger",
+            facts={**facts, "kernel": kernel} if kernel else facts,
+        )
+    ]
+
+
+def _facts(text: str, exception: str) -> dict[str, FactValue]:
+    facts: dict[str, FactValue] = {"exception": exception}
+    for pattern in (FOCUS, PC):
+        match = pattern.search(text)
+        if match:
+            facts |= {key: value for key, value in match.groupdict().items() if value is not None}
+    words = next((said for pattern, said in _RUNTIME if pattern.search(exception)), exception)
+    return {**facts, "symptom": recognise(words).name}
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="which thread of which kernel faulted, by the GPU's core dump?",
+    asked_when="when a kernel faulted that the launch trace could not name, and cuda-gdb is installed",
+    plan=plan,
+    read=read,
+)

@@ -1,0 +1,53 @@
+"""Did what a rung for CUDA changed take effect? Part of ``effects``."""
+
+from __future__ import annotations
+
+from aotidoctor.model.run import Outcome
+
+Effect = tuple[bool | None, str]
+
+
+def seen_early(outcome: Outcome, name: str) -> Effect:
+    """Of a variable that is read when CUDA is initialised: it acts if it was there before, which a fork cannot give."""
+    if outcome.forked:
+        return False, "set after CUDA was initialised"
+    seen = outcome.result.get("env_took_effect")
+    if not isinstance(seen, dict) or name not in seen:
+        return None, "set before CUDA was initialised; the child ended before it could tell"
+    if seen[name] is not True:
+        return False, f"the child does not see {name}"
+    return True, "in the child's environment before CUDA was initialised"
+
+
+def cuda_effects(outcome: Outcome) -> list[Effect]:
+    """Hooks on launches, tools that the child runs under, the GPU's core dump, variants of the call."""
+    request, effects = outcome.request, []
+    if request.payload.get("launch_trace"):
+        effects.append(_hooked(outcome))
+    if request.wrapper:
+        started = "COMPUTE-SANITIZER" in outcome.tool_output
+        effects.append((started, "the tool wrote its log" if started else "the tool wrote nothing"))
+    if request.gpu_core:
+        why = outcome.debugger_problem
+        effects.append((False, why) if why else (True, "the driver wrote a dump"))
+    variant = request.payload.get("cuda_variant")
+    if variant:
+        effects.append(_variant(outcome, captures=variant == "capture"))
+    return effects
+
+
+def _hooked(outcome: Outcome) -> Effect:
+    problem = outcome.result.get("launch_problem")
+    if isinstance(problem, dict):
+        return False, str(problem.get("text") or problem.get("name"))
+    if "launch_trace" in outcome.result:
+        return True, "the package's calls of the driver were hooked"
+    return None, "the child ended before it could tell"
+
+
+def _variant(outcome: Outcome, *, captures: bool) -> Effect:
+    if "cuda_memory" not in outcome.result:
+        return None, "the child ended before it could tell"
+    if captures and outcome.stage in ("run1", "capture") and "variant" not in outcome.result:
+        return (True, "it ended in the capture") if outcome.stage == "capture" else (False, "it ended before a capture")
+    return True, "the call was made so"

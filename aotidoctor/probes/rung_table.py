@@ -1,0 +1,182 @@
+"""Rung by rung: how often does it fail, and how?
+
+What it does
+    Puts the outcomes of all runs of the ladder side by side: of how many runs each rung failed, in what way, and
+    whether its setting took effect. Where the failure was gone with blocking launches, the plain run and that rung are
+    first repeated twice each, so that chance is not taken for a reason.
+
+Why it matters
+    The pattern is evidence in itself. What fails each time, and never when each launch is waited for, is a race or an
+    order of work that nothing enforces. What fails at another kernel without the caching allocator writes or reads
+    beyond a buffer, into the slack that the allocator left there.
+
+Example:
+    plain_run 3 of 3, cuda_blocking 0 of 3: observed gone with blocking launches, expected one outcome on all rungs
+
+When it is wrong
+    Three runs that agree may agree by chance. Waiting also changes how fast things go: a fault that needs a full queue
+    is gone then, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.run import NotStarted, Outcome, Request
+from aotidoctor.probes.cuda import place_of, symptom_of, why_not
+from aotidoctor.probes.probe import History, Plan, Probe, Reuse, evidence, succeeded, unasked
+
+CODE, NAME = "AD-RUN-029", "rung_table"
+PLAIN, BLOCKING, UNCACHED = "plain_run", "cuda_blocking", "cuda_no_caching"
+# The rungs in the order in which they are asked; names of variants and tools follow these.
+ORDER = (PLAIN, "check_inputs", BLOCKING, UNCACHED, "launch_trace", "core_dump", "sanitizer", "cuda_variants")
+# Under these the same failure says something of timing; others change more than that.
+REPEATS = 2
+ENOUGH = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One rung: ``failed`` of ``runs`` runs, how (empty when none did), and where, as far as that is known."""
+
+    rung: str
+    runs: int
+    failed: int
+    seen: tuple[str, ...]
+    places: tuple[str, ...]
+    took_effect: bool | None
+
+
+def plan(case: Case, history: History) -> Plan:
+    """The repetitions that decide, then the table from all there is."""
+    reason = why_not(case, history)
+    if reason is not None:
+        return unasked(CODE, NAME, reason)
+    if not any(name in history.outcomes for name in (BLOCKING, UNCACHED, "launch_trace")):
+        return unasked(CODE, NAME, "no other rung was run to compare with")
+    return (*_repeats(history), Reuse(probe=PLAIN))
+
+
+def _repeats(history: History) -> tuple[Request | NotChecked, ...]:
+    blocking = history.outcomes.get(BLOCKING)
+    if blocking is None or not succeeded(blocking) or blocking.took_effect is False:
+        return ()
+    return tuple(
+        replace(history.outcomes[rung].request, probe=f"{rung}#{number}", purpose="once more: is it chance?")
+        for number in range(2, REPEATS + 2)
+        for rung in (PLAIN, BLOCKING)
+    )
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """Of a repetition nothing; of all: vanishes-blocking, moves-uncached, flaky, stable or undecided."""
+    if outcome.request.probe != PLAIN:
+        return []
+    rows = rows_of(case, history)
+    kind = verdict_of(rows)
+    return [
+        evidence(
+            CODE,
+            kind,
+            Severity.WARN if kind in ("vanishes-blocking", "moves-uncached", "flaky") else Severity.INFO,
+            outcome,
+            observed=f"{_WORDS[kind]}: {', '.join(f'{row.rung} {row.failed} of {row.runs}' for row in rows)}",
+            expected="one outcome on all rungs",
+            facts=_facts(rows),
+        )
+    ]
+
+
+_WORDS = {
+    "vanishes-blocking": "gone with blocking launches, a race or an order of work",
+    "moves-uncached": "at another call without the caching allocator, beyond a buffer's end",
+    "flaky": "now and then with nothing changed",
+    "stable": "the same on every rung",
+    "undecided": "no pattern that tells",
+}
+
+
+def rows_of(case: Case, history: History) -> tuple[Row, ...]:
+    """The table, in the order of the ladder."""
+    groups: dict[str, list[Outcome]] = {}
+    for name, outcome in history.outcomes.items():
+        rung = name.partition("#")[0]
+        if rung.startswith(ORDER) and not isinstance(outcome.ending, NotStarted):
+            groups.setdefault(rung, []).append(outcome)
+    place = {name: index for index, name in enumerate(ORDER)}
+    ordered = sorted(groups, key=lambda rung: min(place[name] for name in ORDER if rung.startswith(name)))
+    return tuple(_row(case, history, rung, groups[rung]) for rung in ordered)
+
+
+def _row(case: Case, history: History, rung: str, outcomes: Sequence[Outcome]) -> Row:
+    failed = [outcome for outcome in outcomes if not succeeded(outcome)]
+    places = [place for outcome in failed if (place := _place(case, history, rung, outcome)) is not None]
+    effects = [outcome.took_effect for outcome in outcomes]
+    return Row(
+        rung=rung,
+        runs=len(outcomes),
+        failed=len(failed),
+        seen=tuple(dict.fromkeys(symptom_of(case, outcome) for outcome in failed)),
+        places=tuple(dict.fromkeys(places)),
+        took_effect=False if False in effects else None if None in effects else True,
+    )
+
+
+def _place(case: Case, history: History, rung: str, outcome: Outcome) -> str | None:
+    """The call that it failed in. The plain run cannot know: its launches are not waited for."""
+    if rung in (BLOCKING, UNCACHED):
+        place = place_of(case, outcome)
+        return f"{place.name} (call {place.number})" if place is not None else None
+    codes = {"launch_trace": "AD-RUN-026", "core_dump": "AD-RUN-027"}
+    code = "AD-RUN-028" if rung.startswith("sanitizer") else codes.get(rung)
+    return next((item.subject for item in history.findings if item.code == code and item.subject), None)
+
+
+def verdict_of(rows: Sequence[Row]) -> str:
+    """What the pattern says; ``undecided`` where it could as well be chance."""
+    by_name = {row.rung: row for row in rows}
+    plain, blocking, uncached = by_name[PLAIN], by_name.get(BLOCKING), by_name.get(UNCACHED)
+    if 0 < plain.failed < plain.runs:
+        return "flaky"
+    if uncached is not None and blocking is not None and _moved(blocking, uncached):
+        return "moves-uncached"
+    if blocking is not None and blocking.failed == 0:
+        sure = min(plain.runs, blocking.runs) >= ENOUGH and blocking.took_effect is not False
+        return "vanishes-blocking" if sure else "undecided"
+    alike = {seen for row in rows for seen in row.seen}
+    return "stable" if len(alike) == 1 and all(row.failed == row.runs for row in rows) else "undecided"
+
+
+def _moved(blocking: Row, uncached: Row) -> bool:
+    """It fails at another place without the cache, or only without it; both runs have blocking launches."""
+    if not uncached.failed or uncached.took_effect is False:
+        return False
+    known = len(blocking.places) == len(uncached.places) == 1
+    return blocking.failed == 0 or (known and blocking.places != uncached.places)
+
+
+def _facts(rows: Sequence[Row]) -> dict[str, FactValue]:
+    """Column by column."""
+    facts: dict[str, FactValue] = {
+        "rungs": tuple(row.rung for row in rows),
+        "runs": tuple(row.runs for row in rows),
+        "failed": tuple(row.failed for row in rows),
+        "seen": tuple(", ".join(row.seen) for row in rows),
+        "places": tuple(", ".join(row.places) for row in rows),
+        "took_effect": tuple(row.took_effect for row in rows),
+    }
+    named = [row.places[0] for row in rows if row.rung == UNCACHED and row.places]
+    return {**facts, "kernel": named[0].partition(" (call")[0]} if named else facts
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="what pattern do the rungs make: always, never when waited for, elsewhere without the cache?",
+    asked_when="when a call on CUDA failed and other rungs were run",
+    plan=plan,
+    read=read,
+)

@@ -1,0 +1,158 @@
+"""What does compute-sanitizer see: a bad access, memory read before it was written, a race?
+
+What it does
+    Repeats the failed call under NVIDIA's compute-sanitizer, without the caching allocator: memcheck where an access
+    faults or may, racecheck where the failure depends on timing, initcheck where calls differ from each other. The
+    first report counts; errors of CUDA calls after it only say that the context is dead.
+
+Why it matters
+    It names kernel, thread, address and size of the access, and the buffer that it just missed: what tells an index
+    that is too large from a pointer that was never one of the GPU's.
+
+Example:
+    triton_poi_fused_addmm_relu_0: observed write of 4 bytes, 1 byte after an allocation of 4096 bytes, expected none
+
+When it is wrong
+    It makes the GPU ten to a hundred times slower, so that a race may not show. racecheck sees shared memory only. A
+    kernel may read what it never uses: not every report of initcheck is a fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from aotidoctor.localize.sanitizer import Sanitized, SanitizerReport, read_sanitizer
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, FactValue, Severity
+from aotidoctor.model.run import Outcome, Request
+from aotidoctor.probes.cuda import ACCESS, again, symptom_of, vanished_blocking, why_not
+from aotidoctor.probes.payload import device_of
+from aotidoctor.probes.probe import History, Plan, Probe, evidence, succeeded, unasked
+
+CODE, NAME = "AD-RUN-028", "sanitizer"
+TOOL = "compute-sanitizer"
+INSTALL = (
+    "compute-sanitizer is not installed; it is part of the CUDA toolkit: conda install -c nvidia cuda-sanitizer-api"
+)
+# How much longer than without it a call may take.
+SLOWER = 10
+OPTIONS = ("--print-limit", "20", "--show-backtrace", "no", "--log-file", "{run_dir}/tool.log")
+
+
+def plan(case: Case, history: History) -> Plan:
+    """One run per tool that can tell something of this failure."""
+    reason = why_not(case, history)
+    if reason is not None and not _answers_differ(case, history):
+        return unasked(CODE, NAME, reason)
+    program = case.host.tools.get(TOOL)
+    if not program:
+        return unasked(CODE, NAME, INSTALL)
+    return tuple(
+        _request(case, history, program, tool) if why is None else unasked(CODE, f"{NAME} {tool}", why)
+        for tool, why in _tools(case, history)
+    )
+
+
+def _answers_differ(case: Case, history: History) -> bool:
+    """It returns, and not the same each time."""
+    return device_of(case) == "cuda" and history.has("AD-RUN-002", "differs")
+
+
+def _tools(case: Case, history: History) -> tuple[tuple[str, str | None], ...]:
+    plain = history.outcomes["plain_run"]
+    symptom = "an answer" if succeeded(plain) else symptom_of(case, plain)
+    timing = vanished_blocking(history)
+    return (
+        (
+            "memcheck",
+            None if symptom in (*ACCESS, "cuda-error", "other") else f"{symptom} is no fault of an access to memory",
+        ),
+        (
+            "initcheck",
+            None
+            if timing or _answers_differ(case, history)
+            else "nothing says that the call depends on what memory held before",
+        ),
+        (
+            "racecheck",
+            None
+            if timing or _answers_differ(case, history)
+            else "the failure does not depend on timing, as far as it was seen",
+        ),
+    )
+
+
+def _request(case: Case, history: History, program: str, tool: str) -> Request:
+    request = again(case, history, f"{NAME}_{tool}", f"under compute-sanitizer --tool {tool}")
+    return replace(
+        request,
+        wrapper=(program, "--tool", tool, *OPTIONS),
+        env={"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"},
+        timeout=request.timeout * SLOWER,
+    )
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """One finding: invalid-access, uninitialized or race (the first report), clean or unavailable."""
+    found = read_sanitizer(outcome.tool_output)
+    tool = outcome.request.probe.removeprefix(f"{NAME}_")
+    if not found.started:
+        said = (outcome.stderr_tail.strip().splitlines() or [f"it ended in {outcome.stage}"])[-1][:200]
+        return [_quiet("unavailable", outcome, f"{tool} did not start: {said}", tool)]
+    if found.reports:
+        return [_reported(outcome, found, tool)]
+    if found.total is None:
+        return [_quiet("unavailable", outcome, f"{tool} did not get to its end ({outcome.stage})", tool)]
+    return [_quiet("clean", outcome, f"{tool} reports nothing", tool)]
+
+
+def _quiet(kind: str, outcome: Outcome, observed: str, tool: str) -> Evidence:
+    return evidence(
+        CODE, kind, Severity.INFO, outcome, observed=observed, expected="a report", stream="tool", facts={"tool": tool}
+    )
+
+
+def _reported(outcome: Outcome, found: Sanitized, tool: str) -> Evidence:
+    first = found.reports[0]
+    others = tuple(dict.fromkeys(one.kernel for one in found.reports if one.kernel not in (None, first.kernel)))
+    facts: dict[str, FactValue] = {**first.facts, "tool": tool, "head": first.head[:200], "reports": len(found.reports)}
+    if first.kernel:
+        facts["kernel"] = first.kernel
+    if first.kind == "invalid-access":
+        facts["symptom"] = "cuda-misaligned" if first.facts.get("what") == "misaligned" else "cuda-illegal-access"
+    return evidence(
+        CODE,
+        first.kind,
+        # Memory that is read unwritten, and hazards, need not be what made it fail.
+        Severity.ERROR if first.kind == "invalid-access" else Severity.WARN,
+        outcome,
+        subject=first.kernel,
+        observed=_words(first),
+        expected="no report",
+        stream="tool",
+        facts={**facts, "total": found.total, "other_kernels": others},
+    )
+
+
+def _words(report: SanitizerReport) -> str:
+    facts = report.facts
+    if report.kind != "invalid-access":
+        return report.head.removeprefix("Error: ").removeprefix("ERROR: ")[:200]
+    size = f" of {facts['size']} bytes" if "size" in facts else ""
+    text = f"{facts.get('access', 'access')}{size} at {facts.get('address', 'an unknown address')}"
+    if "beyond" in facts:
+        text += f", {facts['beyond']} bytes {facts['side']} an allocation"
+        text += f" of {facts['allocated']} bytes" if "allocated" in facts else ""
+    thread = f", by thread ({facts['thread']}) of block ({facts['block']})" if "thread" in facts else ""
+    return text + thread
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="what does compute-sanitizer see?",
+    asked_when="when an access faulted or the failure depends on timing, and compute-sanitizer is installed",
+    plan=plan,
+    read=read,
+)

@@ -1,0 +1,79 @@
+"""What a process says after its first CUDA error is no evidence: the context is dead, and every call fails alike.
+
+Only errors that kill the context count. Running out of memory, a kernel for another GPU or an impossible launch leave
+it as it was, and what is said after them is worth as much as before.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from aotidoctor.model.evidence import FactValue
+from aotidoctor.model.run import Outcome
+
+# The texts of the runtime for errors after which a context cannot be used any more.
+DEADLY = re.compile(
+    r"illegal memory access was encountered|device-side assert triggered|misaligned address"
+    r"|unspecified launch failure|illegal instruction was encountered|hardware stack error"
+    r"|invalid program counter|operation not supported on global/shared address space|the launch timed out"
+    r"|uncorrectable ECC error|CUDA_ERROR_(?:ILLEGAL_ADDRESS|ASSERT|MISALIGNED_ADDRESS|LAUNCH_FAILED)"
+)
+# What a kernel prints before the error itself comes out.
+ASSERTION = re.compile(r"block: \[\d+,\s*\d+,\s*\d+\].*Assertion .* failed")
+# Cleaning up: said of a context that had died before.
+TEARDOWN = re.compile(
+    r"Failed to (?:free|destroy|unload|delete|synchronize)|terminate called|in destructor", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """The first CUDA error of a process: its line, where it was said, and how many lines of stderr came after it."""
+
+    line: str
+    stream: str
+    after: int = 0
+
+
+def first_fault(outcome: Outcome) -> Fault | None:
+    """The first error that killed the context; None where none is known of."""
+    lines = outcome.stderr_tail.splitlines()
+    said = [index for index, line in enumerate(lines) if DEADLY.search(line) or ASSERTION.search(line)]
+    early = [index for index in said if not TEARDOWN.search(lines[index])]
+    if early:
+        return Fault(line=lines[early[0]].strip()[:300], stream="stderr", after=_after(lines))
+    raised = DEADLY.search(outcome.error.message) if outcome.error is not None else None
+    if raised is not None and outcome.error is not None:
+        return Fault(line=_line_of(outcome.error.message, raised.start()), stream="result", after=len(said))
+    return Fault(line=lines[said[0]].strip()[:300], stream="stderr", after=_after(lines)) if said else None
+
+
+def untainted(text: str) -> str:
+    """The text up to the first error that kills the context, that line included. Assertions before it belong to it."""
+    lines = text.splitlines(keepends=True)
+    end = next((index for index, line in enumerate(lines) if DEADLY.search(line)), None)
+    return text if end is None else "".join(lines[: end + 1])
+
+
+def taint_facts(outcome: Outcome, line: str) -> dict[str, FactValue]:
+    """Facts for evidence that rests on ``line``: empty where the process had no such error.
+
+    ``tainted`` is True where that line was said after another CUDA error.
+    """
+    fault = first_fault(outcome)
+    if fault is None:
+        return {}
+    same = line == fault.line or DEADLY.search(line) is not None or ASSERTION.search(line) is not None
+    return {"first_cuda_error": fault.line, "tainted": not same, "tainted_lines": fault.after}
+
+
+def _after(lines: list[str]) -> int:
+    last = next((index for index, line in enumerate(lines) if DEADLY.search(line)), len(lines) - 1)
+    return len(lines) - last - 1
+
+
+def _line_of(text: str, position: int) -> str:
+    start = text.rfind("\n", 0, position) + 1
+    end = text.find("\n", position)
+    return text[start : end if end >= 0 else len(text)].strip()[:300]

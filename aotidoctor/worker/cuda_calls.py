@@ -1,0 +1,124 @@
+"""Calls of a package on CUDA that are made in another way than usual: each launch waited for, another stream, captured.
+
+Parts of the result: ``launch_*`` (``hooks.launches``), ``cuda_memory`` (free and total bytes of the device before the
+call), ``cuda_device`` (the index it ran on), ``variant`` (what was done, once it was).
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from typing import Any
+
+from aotidoctor.worker.call import Call
+from aotidoctor.worker.calls import synchronize
+from aotidoctor.worker.channel import Channel
+from aotidoctor.worker.leaves import rebuild
+from aotidoctor.worker.load import LoadedModel
+
+# Payload keys that ask for one of these.
+KEYS = ("launch_trace", "cuda_variant")
+WARM_UPS = 2
+
+
+def make_cuda_calls(model: LoadedModel, call: Call, payload: dict[str, Any], channel: Channel) -> None:
+    """The calls that the payload asks for."""
+    if payload.get("launch_trace"):
+        _traced(model, call, payload, channel)
+    else:
+        _varied(model, call, payload, channel)
+
+
+def limit_files(limit: int) -> None:
+    """No file that is written from here on grows beyond ``limit`` bytes; Python ignores the signal that tells so."""
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit if hard < 0 else min(limit, hard), hard))
+
+
+def _traced(model: LoadedModel, call: Call, payload: dict[str, Any], channel: Channel) -> None:
+    from aotidoctor.worker.hooks.launches import trace_launches
+
+    channel.enter("trace")
+    if model.directory is None:
+        channel.put(launch_problem={"text": "it is not known where the package was unpacked"})
+        return
+    launches = trace_launches(model.directory, channel)
+    if launches is None:
+        return
+    count = max(1, int(payload.get("calls") or 1))
+    saved = call.copy() if count > 1 else None
+    for number in range(1, count + 1):
+        channel.enter(f"run{number}")
+        launches.begin(number)
+        try:
+            result = model(*call.args, **call.kwargs)
+        finally:
+            launches.finish()
+        synchronize(payload)
+        del result
+        if saved is not None and number < count:
+            call.restore(saved)
+
+
+def _varied(model: LoadedModel, call: Call, payload: dict[str, Any], channel: Channel) -> None:
+    import torch
+
+    index = payload.get("device_index", -1)
+    if isinstance(index, int) and index >= 0:
+        torch.cuda.set_device(index)
+        call = _on_device(call, f"cuda:{index}")
+    free, total = torch.cuda.mem_get_info()
+    channel.put(cuda_memory={"free": free, "total": total}, cuda_device=torch.cuda.current_device())
+    variant = payload["cuda_variant"]
+    if variant == "stream":
+        _on_stream(model, call, channel)
+    elif variant == "capture":
+        _captured(model, call, channel)
+    else:
+        channel.enter("run1")
+        model(*call.args, **call.kwargs)
+        synchronize(payload)
+    channel.put(variant=variant, cuda_allocator=os.environ.get("PYTORCH_CUDA_ALLOC_CONF"))
+
+
+def _on_stream(model: LoadedModel, call: Call, channel: Channel) -> None:
+    import torch
+
+    side: Any = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    channel.enter("run1")
+    with torch.cuda.stream(side):
+        model(*call.args, **call.kwargs)
+    side.synchronize()
+
+
+def _captured(model: LoadedModel, call: Call, channel: Channel) -> None:
+    """Warmed up on a side stream, as torch asks for: constants are folded in the first call."""
+    import torch
+
+    side: Any = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    channel.enter("run1")
+    with torch.cuda.stream(side):
+        for _ in range(WARM_UPS):
+            model(*call.args, **call.kwargs)
+    side.synchronize()
+    graph: Any = torch.cuda.CUDAGraph()
+    channel.enter("capture")
+    with torch.cuda.graph(graph):
+        model(*call.args, **call.kwargs)
+    channel.enter("replay")
+    graph.replay()
+    torch.cuda.synchronize()
+
+
+def _on_device(call: Call, device: str) -> Call:
+    """CUDA tensors on that device; those of the CPU stay where they are."""
+    import torch
+
+    def move(_: str, leaf: Any) -> Any:
+        return leaf.to(device) if isinstance(leaf, torch.Tensor) and leaf.is_cuda else leaf
+
+    return Call(
+        args=rebuild(call.args, "args", move), kwargs=rebuild(call.kwargs, "kwargs", move), described=call.described
+    )
