@@ -17,6 +17,7 @@ from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import JsonObject, Outcome, Request
 from aotidoctor.model.serving import Consequence, ServedModel, ServedVersion
+from aotidoctor.model.serving_hook import INIT
 from aotidoctor.probes.payload import base_payload
 from aotidoctor.serve import Watch, case_of, report_on
 from aotidoctor.serving.hook_reading import read_hook_run
@@ -148,8 +149,9 @@ def _request(case: Case, rehearsal: JsonObject, *, gpu: int | None) -> Request:
 def _hook(model: ServedModel, wish: Wish, climb: Climb) -> tuple[Evidence, ...]:
     """Call the init library for the newest version that is served."""
     hook, version = model.hook, next(iter(reversed(model.served)), None)
-    if hook is None or not hook.exists or hook.problem or version is None or model.release.before(SINCE):
-        reason = f"no library that Triton {model.release.name} would load"
+    callable_ = hook is not None and hook.exists and not hook.problem and INIT in hook.symbols
+    if hook is None or not callable_ or version is None or model.release.before(SINCE):
+        reason = f"no library that Triton {model.release.name} would load and call"
         climb.not_checked.append(NotChecked(code=HOOK, name="load_hook", reason=reason))
         return ()
     gpu = bool(model.settled and model.settled.kinds and model.settled.kinds[0] == "KIND_GPU")
