@@ -82,7 +82,13 @@ def evidence(found: Violation, path: str, *, accepted: bool = False) -> Evidence
     name = by_node or by_target or path
     subject = f"{found.graph}.{name}" if found.graph else name
     overruled = accepted and rule.of_torch and found.severity is Severity.ERROR
-    facts = {"rule": rule.name, "node": found.node, "target": found.target, "graph": found.graph or None}
+    facts = {
+        "what": "program",
+        "rule": rule.name,
+        "node": found.node,
+        "target": found.target,
+        "graph": found.graph or None,
+    }
     line = {"line": found.where.text} if found.where is not None and found.where.text else {}
     return Evidence(
         code=found.code,

@@ -140,19 +140,28 @@ def _text(bound: int | None) -> str:
 
 
 def _shared(pairs: Sequence[tuple[LeafSpec, ProgramLeaf]]) -> list[Difference]:
-    """Dims that must be equal in the program and need not be in the package."""
-    first: dict[str, tuple[str, str]] = {}
+    """Sizes that must be equal in one of the two alone. The compiler may tie some together, never set them free."""
+    theirs_of: dict[str, tuple[str, str]] = {}
+    ours_of: dict[str, tuple[str, str]] = {}
+    for place, ours, theirs in _symbols(pairs):
+        known, at = theirs_of.setdefault(theirs, (ours, place))
+        if known != ours:
+            package, program = f"{place} and {at} may differ", f"both are {theirs}"
+            return [_difference("inputs", "shared-size", place, package, program, decisive=True)]
+        known, at = ours_of.setdefault(ours, (theirs, place))
+        if known != theirs:
+            package, program = f"{place} and {at} are equal", f"{theirs} and {known}, which may differ"
+            return [_difference("inputs", "shared-size", place, package, program, decisive=False)]
+    return []
+
+
+def _symbols(pairs: Sequence[tuple[LeafSpec, ProgramLeaf]]) -> Iterator[tuple[str, str, str]]:
+    """Place and symbol of both, for each dim that is one plain symbol in both."""
     for one, other in pairs:
         for at, (dim, size) in enumerate(zip(one.dims or (), _shape(other), strict=False)):
-            ours = str(dim.expr) if dim.expr is not None and dim.static is None else None
-            if ours is None or size.isdecimal() or not size.isalnum() or not ours.isalnum():
-                continue
-            place = f"{one.path}.shape[{at}]"
-            known, known_at = first.setdefault(size, (ours, place))
-            if known != ours:
-                package, program = f"{place} and {known_at} may differ", f"both are {size}"
-                return [_difference("inputs", "shared-size", place, package, program, decisive=True)]
-    return []
+            ours = str(dim.expr) if dim.expr is not None and dim.static is None else ""
+            if ours.isalnum() and size.isalnum() and not size.isdecimal():
+                yield f"{one.path}.shape[{at}]", ours, size
 
 
 def _shape(leaf: ProgramLeaf) -> tuple[str, ...]:

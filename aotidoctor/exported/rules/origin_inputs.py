@@ -31,6 +31,7 @@ RULE = ExportRule(
         "specialized": Severity.ERROR,
         "range": Severity.ERROR,
         "shared-size": Severity.ERROR,
+        "shared-size-hint": Severity.INFO,
         "dynamic-hint": Severity.INFO,
         "specialized-hint": Severity.INFO,
         "range-hint": Severity.INFO,

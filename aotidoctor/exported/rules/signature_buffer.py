@@ -8,7 +8,7 @@ Why it matters
     The program has a buffer without a value, or two of them. PyTorch's verifier refuses it.
 
 Example:
-    b_mean (mean): observed the state dict holds mean, which is not persistent, expected no entry: it is among the
+    mean: observed the state dict holds mean, which is not persistent, expected no entry: it is among the
     constants
 
 When it is wrong
@@ -32,4 +32,5 @@ RULE = ExportRule(
         "unwanted": Severity.ERROR,
     },
     of_torch=True,
+    names_target=True,
 )

@@ -7,7 +7,7 @@ Why it matters
     The program has a constant without a value. PyTorch's verifier refuses it.
 
 Example:
-    c_lifted_tensor_0 (lifted_tensor_0): observed constant tensor lifted_tensor_0 is not among the program's
+    lifted_tensor_0: observed constant tensor lifted_tensor_0 is not among the program's
     constants
 
 When it is wrong
@@ -25,4 +25,5 @@ RULE = ExportRule(
     title="a constant tensor of the signature is not there",
     severities={"not-tensor": Severity.ERROR, "no-target": Severity.ERROR, "absent": Severity.ERROR},
     of_torch=True,
+    names_target=True,
 )

@@ -7,7 +7,7 @@ Why it matters
     The program calls methods of an object that it does not have. PyTorch's verifier refuses it.
 
 Example:
-    obj_queue (queue): observed custom object queue is not among the program's constants, expected its value
+    queue: observed custom object queue is not among the program's constants, expected its value
 
 When it is wrong
     Never.
@@ -24,4 +24,5 @@ RULE = ExportRule(
     title="a custom object of the signature is not there, or is none",
     severities={"not-object": Severity.ERROR, "no-target": Severity.ERROR, "absent": Severity.ERROR},
     of_torch=True,
+    names_target=True,
 )

@@ -7,7 +7,7 @@ Why it matters
     The program has a weight without a value. PyTorch's verifier refuses it.
 
 Example:
-    p_linear_weight (linear.weight): observed parameter linear.weight is not in the state dict, expected its value
+    linear.weight: observed parameter linear.weight is not in the state dict, expected its value
 
 When it is wrong
     Never. An archive whose weights were left out on purpose has to be given them before it is verified.
@@ -29,4 +29,5 @@ RULE = ExportRule(
         "not-parameter": Severity.ERROR,
     },
     of_torch=True,
+    names_target=True,
 )

@@ -1,0 +1,39 @@
+"""What the child says of archives: ``agree.py FOLDER ARCHIVE...`` makes those of ``archives`` and ``healthy`` in FOLDER.
+
+Writes ``FOLDER/records.json``: path -> records of rules, and whether torch could rebuild the program.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parent.parent.parent.parent))
+
+import torch
+
+from aotidoctor.worker.channel import plain
+from aotidoctor.worker.verify.job import judge
+from aotidoctor.worker.verify.load import load_programs
+from aotidoctor.worker.verify.records import Records
+from programs import archives, healthy
+from programs.cases import CASES
+
+
+def main(folder: Path, given: list[Path]) -> None:
+    archives.write(folder)
+    for case in CASES:
+        if case.source == "healthy" and case.declared is None:
+            torch.export.save(getattr(healthy, case.name)(), folder / f"healthy_{case.name}.pt2")
+    found = {}
+    for path in [*sorted(folder.glob("*.pt2")), *given]:
+        records = Records()
+        loaded = load_programs(path, records)[0]
+        found[str(path)] = {"records": judge(loaded, records)["records"], "rebuilt": loaded.program is not None}
+    (folder / "records.json").write_text(json.dumps(plain(found)))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), [Path(item) for item in sys.argv[2:]])

@@ -1,0 +1,98 @@
+"""The archive's own answer against the child's: the same rules, nodes and source lines wherever both can tell."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from foundry.models import BY_NAME as MODELS
+from programs.cases import CASES
+
+from aotidoctor.exported.static import judge_static
+from aotidoctor.model.evidence import Severity
+from aotidoctor.origin import open_program
+
+AGREE = Path(__file__).parent / "programs" / "agree.py"
+ARCHIVES = sorted({case.name for case in CASES if case.source == "archive" and case.name != "json"})
+HEALTHY = sorted({case.name for case in CASES if case.source == "healthy" and case.declared is None})
+# Custom operators are looked up by the child alone: whether they are there, and have fake kernels.
+BY_NAME_ONLY = {"VERIFY-A03"}
+# What the archive tells of PyTorch's own operators.
+PARTLY = {"VERIFY-G04", "VERIFY-A08"}
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, packages):
+    room = tmp_path_factory.mktemp("agree")
+    given = [str(packages.exported(name)) for name in MODELS]
+    command = [sys.executable, str(AGREE), str(room), *given]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return room
+
+
+@pytest.fixture(scope="module")
+def said(folder):
+    return json.loads((folder / "records.json").read_text())
+
+
+def both(path, said):
+    """What each says, as far as both can: code, kind, node, target, graph and line."""
+    archive = open_program(str(path))
+    reading = judge_static(archive)
+    child = said[str(path)]
+    codes = (reading.answered | PARTLY) - BY_NAME_ONLY
+    ours = {
+        (v.code, v.kind, v.node, v.target, v.graph, None if v.where is None else (v.where.file, v.where.line))
+        for v in reading.violations
+        if v.code in codes
+    }
+    theirs = {
+        (
+            r["code"],
+            r["kind"],
+            r["node"],
+            r["target"],
+            r["graph"],
+            r["where"] and (r["where"]["file"], r["where"]["line"]),
+        )
+        for r in child["records"]
+        if r["code"] in codes
+    }
+    return ours, theirs, child["rebuilt"]
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_damaged_archives(name, folder, said):
+    ours, theirs, rebuilt = both(folder / f"{name}.pt2", said)
+    # Where torch could not rebuild the program, the archive still tells what it can.
+    assert ours == theirs if rebuilt else theirs <= ours
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_healthy_programs(name, folder, said):
+    ours, theirs, rebuilt = both(folder / f"healthy_{name}.pt2", said)
+    assert rebuilt
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_base_models(name, packages, said):
+    path = packages.exported(name)
+    ours, theirs, rebuilt = both(path, said)
+    assert rebuilt
+    assert ours == theirs
+    wrong = [v for v in judge_static(open_program(str(path))).violations if v.severity is Severity.ERROR]
+    assert wrong == []
+
+
+def test_what_only_the_archive_tells(folder, said):
+    ours, theirs, rebuilt = both(folder / "program.pt2", said)
+    assert not rebuilt
+    assert {item[0] for item in ours - theirs} == {"VERIFY-S09"}
