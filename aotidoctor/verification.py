@@ -318,7 +318,8 @@ def _causes(climb: Climb, question: Question) -> tuple[Diagnosis, ...]:
         case,
         artifact=replace(case.artifact, path="model.pt2"),
         options=replace(case.options, reference=question.path),
-        reference=ExportedFacts(name=""),
+        # A command must not write over the file that only makes the program.
+        reference=None if question.is_function else ExportedFacts(name=""),
     )
     found = name_causes(Climb(case=named, runner=None, findings=climb.findings))
     return tuple(with_paths(item, named) for item in advised(found, climb.findings))

@@ -54,7 +54,6 @@ def declare_missing(serialized: Any, records: Records) -> list[str]:
             target=name,
             observed=f"operator {name} is not registered in this process",
             expected="an operator that --setup or --custom-op-library registers",
-            what="program",
         )
         # A schema that cannot be guessed shows as a program that cannot be rebuilt.
         with contextlib.suppress(Exception):
