@@ -116,7 +116,7 @@ def _first_failing(case: Case, outcome: Outcome, failure: JsonObject) -> Evidenc
         "error_code": _number(failure.get("code")),
         "symptom": recognise(f"CUDA error: {text}").name,
         "stage": outcome.stage,
-        **taint_facts(outcome, text),
+        **taint_facts(outcome),
     }
     entry, following = _record(failure.get("call")), _record(failure.get("before"))
     if entry is None:

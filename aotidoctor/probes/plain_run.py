@@ -30,6 +30,7 @@ from aotidoctor.probes.allocation import sizes_behind
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 from aotidoctor.probes.symptoms import CALL_FAILED, Symptom, recognise
+from aotidoctor.probes.taint import said_first, taint_facts, without_taint
 
 CODE, NAME = "AD-RUN-001", "plain_run"
 # No tensor has a dim of this many elements.
@@ -81,7 +82,7 @@ def read_ending(code: str, case: Case, outcome: Outcome) -> Evidence:
             code, "ok", Severity.INFO, outcome, observed=observed, expected="no failure", facts={"stage": "done"}
         )
     kind, observed, facts = _ending(outcome)
-    symptom = _at_load(_symptom(outcome), outcome.stage)
+    symptom = said_first(_at_load(_symptom(without_taint(outcome)), outcome.stage), outcome)
     facts |= {
         "stage": outcome.stage,
         "symptom": symptom.name,
@@ -89,6 +90,7 @@ def read_ending(code: str, case: Case, outcome: Outcome) -> Evidence:
         **custom_ops(case),
         **symptom.facts,
         **said_by_runtime(symptom.name, outcome),
+        **taint_facts(outcome),
     }
     return evidence(
         code,
@@ -130,7 +132,8 @@ def _symptom(outcome: Outcome) -> Symptom:
         return recognise(outcome.stderr_tail)
     text = f"{outcome.error.type}: {outcome.error.message}"
     said = _without_garbage(recognise(text))
-    if said.name == "other" and "API call failed" in text:
+    # cuBLAS says of an earlier kernel's fault only that its own call did not work; the package's clean-up says which.
+    if (said.name == "other" and "API call failed" in text) or "CUBLAS_STATUS_EXECUTION_FAILED" in text:
         echoed = recognise(outcome.stderr_tail)
         return echoed if echoed.name != "other" else said
     return Symptom(name="other", line=_head(text), facts=said.facts) if said.name == "other" else said

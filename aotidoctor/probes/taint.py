@@ -7,10 +7,11 @@ it as it was, and what is said after them is worth as much as before.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aotidoctor.model.evidence import FactValue
 from aotidoctor.model.run import Outcome
+from aotidoctor.probes.symptoms import Symptom, recognise
 
 # The texts of the runtime for errors after which a context cannot be used any more.
 DEADLY = re.compile(
@@ -56,16 +57,33 @@ def untainted(text: str) -> str:
     return text if end is None else "".join(lines[: end + 1])
 
 
-def taint_facts(outcome: Outcome, line: str) -> dict[str, FactValue]:
-    """Facts for evidence that rests on ``line``: empty where the process had no such error.
+def without_taint(outcome: Outcome) -> Outcome:
+    """The outcome with the part of stderr that is worth reading."""
+    return replace(outcome, stderr_tail=untainted(outcome.stderr_tail))
 
-    ``tainted`` is True where that line was said after another CUDA error.
+
+def said_first(symptom: Symptom, outcome: Outcome) -> Symptom:
+    """The symptom of the first CUDA error, where an exception with other words came after it."""
+    fault = first_fault(outcome)
+    return recognise(fault.line) if fault is not None and _tainted(outcome, fault) else symptom
+
+
+def taint_facts(outcome: Outcome) -> dict[str, FactValue]:
+    """Facts of evidence from this process; empty where nothing killed its context.
+
+    ``tainted`` is True where it ended with other words than those of the first error, which then decide nothing.
     """
     fault = first_fault(outcome)
     if fault is None:
         return {}
-    same = line == fault.line or DEADLY.search(line) is not None or ASSERTION.search(line) is not None
-    return {"first_cuda_error": fault.line, "tainted": not same, "tainted_lines": fault.after}
+    return {"first_cuda_error": fault.line, "tainted": _tainted(outcome, fault), "tainted_lines": fault.after}
+
+
+def _tainted(outcome: Outcome, fault: Fault) -> bool:
+    """An exception that says nothing of the error that was there before it."""
+    if outcome.error is None or fault.stream == "result" or TEARDOWN.search(fault.line):
+        return False
+    return DEADLY.search(outcome.error.message) is None
 
 
 def _after(lines: list[str]) -> int:
