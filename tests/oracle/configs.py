@@ -323,4 +323,79 @@ VALUES = (
     *(plain(f"form_{at}", f"{text}\n") for at, text in enumerate(_FORMS)),
 )  # fmt: skip
 
-CONFIGS: tuple[Config, ...] = SYNTAX + CORE + VALUES
+_BATCH = "max_batch_size: 8\n"
+
+
+def _sequence(fields: str) -> str:
+    return f"sequence_batching {{ {fields} }}\n"
+
+
+def _control(kind: str, values: str, name: str = "C") -> str:
+    return f'control_input [ {{ name: "{name}" control [ {{ kind: CONTROL_SEQUENCE_{kind} {values} }} ] }} ]'
+
+
+_START_VALUES = "fp32_false_true: [ 0, 1 ]"
+_STATE = 'state [ { input_name: "a" output_name: "b" data_type: TYPE_FP32 dims: [ -1 ] } ]'
+# More of what the core judges: schedulers, policies, reshapes.
+MORE = (
+    plain("preferred_without_batch", "dynamic_batching { preferred_batch_size: [ 4 ] }\n"),
+    plain("preferred_largest", _BATCH + "dynamic_batching { preferred_batch_size: 8 }\n"),
+    plain("latest_empty", "version_policy { latest { } }\n"),
+    plain("specific_empty", "version_policy { specific { } }\n"),
+    plain("policy_empty", "version_policy { }\n"),
+    plain("specific_some", "version_policy { specific { versions: [ 1, 7 ] } }\n"),
+    plain("runtime_own", 'runtime: "libtriton_pytorch.so"\n'),
+    plain("runtime_empty", 'runtime: ""\n'),
+    plain("runtime_word", 'runtime: "pytorch"\n'),
+    plain("priority_default_zero", _BATCH + "dynamic_batching { priority_levels: 2 }\n"),
+    plain(
+        "priority_policy_beyond",
+        _BATCH
+        + "dynamic_batching { priority_levels: 2 default_priority_level: 1 priority_queue_policy { key: 3 value { } } }\n",
+    ),
+    plain("preserve_ordering", _BATCH + "dynamic_batching { preserve_ordering: true }\n"),
+    plain(
+        "preserve_with_priorities",
+        _BATCH + "dynamic_batching { preserve_ordering: true priority_levels: 2 default_priority_level: 1 }\n",
+    ),
+    plain("sequence_oldest", _sequence("oldest { max_candidate_sequences: 4 }")),
+    plain(
+        "sequence_oldest_preferred", _sequence("oldest { max_candidate_sequences: 4 preferred_batch_size: [ 8 ] }")
+    ),
+    plain("sequence_direct", _sequence("direct { }")),
+    plain("sequence_direct_slots", _sequence("direct { minimum_slot_utilization: 2.0 }")),
+    plain("control_two_values", _sequence(_control("START", "int32_false_true: [ 0, 1 ] fp32_false_true: [ 0, 1 ]"))),
+    plain("control_three_entries", _sequence(_control("START", "int32_false_true: [ 0, 1, 2 ]"))),
+    plain("control_one_entry", _sequence(_control("START", "int32_false_true: [ 1 ]"))),
+    plain("control_no_name", _sequence(f"control_input [ {{ control [ {{ kind: CONTROL_SEQUENCE_START {_START_VALUES} }} ] }} ]")),
+    plain("control_none", _sequence('control_input [ { name: "C" } ]')),
+    plain("control_id", _sequence(_control("CORRID", "data_type: TYPE_UINT64"))),
+    plain("control_id_no_type", _sequence(_control("CORRID", ""))),
+    plain("control_id_float", _sequence(_control("CORRID", "data_type: TYPE_FP32"))),
+    plain("control_id_text", _sequence(_control("CORRID", "data_type: TYPE_STRING"))),
+    plain("control_id_values", _sequence(_control("CORRID", f"data_type: TYPE_UINT64 {_START_VALUES}"))),
+    plain("control_two_kinds", _sequence(_control("START", _START_VALUES) + _control("END", _START_VALUES))),
+    plain("state", _sequence(_STATE)),
+    plain("state_without_dims", _sequence(_STATE.replace("dims: [ -1 ]", ""))),
+    plain("groups_none", "instance_group [ ]\n"),
+    plain("file_elsewhere", 'default_model_filename: "../x.pt2"\n'),
+    plain("file_empty", 'default_model_filename: ""\n'),
+    plain("ensemble_empty", "ensemble_scheduling { }\n"),
+    with_input("format_rank_batch", NAMED + "data_type: TYPE_FP32 format: FORMAT_NCHW dims: [ 4, 4 ]", "max_batch_size: 4\n"),
+    with_input("reshape_zero", NAMED + "data_type: TYPE_FP32 dims: [ 4 ] reshape { shape: [ 0 ] }"),
+    with_input("reshape_minus_two", NAMED + "data_type: TYPE_FP32 dims: [ 4 ] reshape { shape: [ -2, -2 ] }"),
+    with_input("reshape_moves_variable", NAMED + "data_type: TYPE_FP32 dims: [ -1, -1, 4 ] reshape { shape: [ -1, 4, -1 ] }"),
+    with_input("reshape_around_variable", NAMED + "data_type: TYPE_FP32 dims: [ 2, -1, 2 ] reshape { shape: [ 4, -1 ] }"),
+    with_input("reshape_to_nothing", NAMED + "data_type: TYPE_FP32 dims: [ 2 ] reshape { shape: [ ] }", "max_batch_size: 4\n"),
+    with_input("optional_batch", NAMED + "data_type: TYPE_FP32 dims: [ 4 ] optional: true", "max_batch_size: 2\n"),
+    with_input("odd_name", 'name: "a/b c" data_type: TYPE_FP32 dims: [ 4 ]'),
+    with_output("output_reshape_size", 'name: "OUTPUT__0" data_type: TYPE_FP32 dims: [ 64 ] reshape { shape: [ 4, 4 ] }'),
+    with_output("output_reshape_empty", 'name: "OUTPUT__0" data_type: TYPE_FP32 dims: [ 1 ] reshape { shape: [ ] }'),
+    with_output(
+        "output_reshape_empty_batch", 'name: "OUTPUT__0" data_type: TYPE_FP32 dims: [ 1 ] reshape { }', "max_batch_size: 4\n"
+    ),
+    with_output("output_shape_tensor", 'name: "OUTPUT__0" data_type: TYPE_INT32 dims: [ 1 ] is_shape_tensor: true'),
+    with_output("output_variable", 'name: "OUTPUT__0" data_type: TYPE_FP32 dims: [ -1 ]'),
+)  # fmt: skip
+
+CONFIGS: tuple[Config, ...] = SYNTAX + CORE + VALUES + MORE

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 from aotidoctor.model.serving import Consequence, Remark, ServedModel
 from aotidoctor.model.serving_config import ConfigMessage, ConfigScalar, ModelConfig, Position, TensorConfig
+from aotidoctor.serving.rules.core_sequence import sequence_refusals
 from aotidoctor.serving.text_format import is_true
 from aotidoctor.serving.typed import enum_of, numbers_of, texts_of
 
 LIBRARY = "libtriton_pytorch.so"
-_VALUES = ("int32_false_true", "fp32_false_true", "bool_false_true")
 
 
 def refusals(model: ServedModel) -> Iterator[Remark]:
@@ -88,7 +88,8 @@ def _scheduling(config: ModelConfig, name: str, scheduling: ConfigMessage) -> It
             yield from _preferred(config, scheduling)
             yield from _priority(scheduling)
         case "sequence_batching":
-            yield from _controls(scheduling)
+            for words, observed, at in sequence_refusals(config, scheduling):
+                yield _refused(words, observed, at)
         case _:
             words = "ensemble scheduling cannot be set for a model whose platform is not ensemble"
             yield _refused(words, name, scheduling.at)
@@ -110,20 +111,15 @@ def _priority(batching: ConfigMessage) -> Iterator[Remark]:
     if count > 0 and not 1 <= chosen <= count:
         at = default[-1].at if default else levels[-1].at
         yield _refused(f"default priority level must be in range [1, {count}]", str(chosen), at)
-
-
-def _controls(sequence: ConfigMessage) -> Iterator[Remark]:
-    seen: set[str] = set()
-    for control in (item for tensor in sequence.messages("control_input") for item in tensor.messages("control")):
-        given = enum_of(control, "kind", "ModelSequenceBatching.Control.Kind")
-        kind = given.value if given is not None else "CONTROL_SEQUENCE_START"
-        if kind in seen:
-            yield _refused(f"sequence batching specifies multiple {kind} tensors", kind, control.at)
-        seen.add(kind)
-        values = sum(1 for name in _VALUES if control.first(name) is not None)
-        if kind != "CONTROL_SEQUENCE_CORRID" and values != 1:
-            words = "sequence batching must specify either 'int32_false_true', 'fp32_false_true' or 'bool_false_true'"
-            yield _refused(f"{words} for {kind}", f"{values} of them", control.at)
+    for policy in batching.messages("priority_queue_policy") if count > 0 else ():
+        for key in numbers_of(policy, "key"):
+            if not 1 <= key.value <= count:
+                words = f"priority queue policy must have priority level in range [1, {count}]"
+                yield _refused(words, str(key.value), key.at)
+    ordered = _flagged(batching, "preserve_ordering")
+    if count > 1 and ordered:
+        words = "Only one priority level is allowed when 'preserve_ordering' is true"
+        yield _refused(words, f"{count} levels", ordered[0].at)
 
 
 def _batch_inputs(config: ModelConfig) -> Iterator[Remark]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 
 from aotidoctor.model.serving import Consequence, Remark, Rule, ServedModel
@@ -96,8 +95,7 @@ def _reshaped(tensor: TensorConfig, *, batched: bool) -> Remark:
     dims, shape = [item.value for item in tensor.dims], [item.value for item in tensor.shape]
     written = tensor.tree.first("reshape")
     at = written.at if written is not None else tensor.at
-    fixed = -1 not in dims and -1 not in shape
-    fits = dims.count(-1) == shape.count(-1) and (not fixed or math.prod(dims) == math.prod(shape))
+    fits = _parts(dims) == _parts(shape) and all(size >= 1 or size == -1 for size in shape)
     if fits and (shape or batched):
         return Remark(
             kind="reshape",
@@ -114,11 +112,22 @@ def _reshaped(tensor: TensorConfig, *, batched: bool) -> Remark:
         consequence=Consequence.FAILS_TO_LOAD,
         message="the model is not loaded: dims and reshape have different sizes, or nothing is left of the shape.",
         observed=f"dims {dims}, reshape {shape}",
-        expected="as many elements, and as many variable dimensions, in both",
+        expected="as many elements between variable dimensions in both",
         subject=tensor.label,
         remedy="Make the reshape hold as many elements as dims.",
         at=at,
     )
+
+
+def _parts(sizes: Sequence[int]) -> list[int]:
+    """How many elements there are before, between and after the variable dimensions."""
+    parts = [1]
+    for size in sizes:
+        if size == -1:
+            parts.append(1)
+        else:
+            parts[-1] *= size
+    return parts
 
 
 def ensembles_use_its_names(model: ServedModel) -> Sequence[Remark]:
