@@ -178,10 +178,12 @@ class _Reader:
         known = _KINDS.get(kind, "other")
         if known == "other":
             self._fail("R9", f"Value of `type` property ('{kind}') is unsupported.", path, kind)
+        before = len(self.failures)
         keys = self._keys(node.get("context"), known, path)
         children = node.get("children_spec")
         below = children if isinstance(children, list) else []
-        self._count(known, keys, children, path)
+        if len(self.failures) == before:
+            self._count(known, keys, children, path)
         labels = [repr(key) for key in keys] if len(keys) == len(below) else [str(at) for at in range(len(below))]
         return SpecNode(
             kind=known,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.serving import Consequence, NotJudged, Remark, ServedModel, ServedVersion
@@ -89,16 +90,17 @@ def _merged(said: Sequence[tuple[int, Remark | NotJudged]], asked: int) -> Said:
 def _join(
     model: ServedModel, config: ModelConfig, version: ServedVersion, contract: Contract, table: NameTable
 ) -> Joined:
-    inputs = resolve_inputs(table, [tensor.label for tensor in config.inputs])
-    outputs = resolve_outputs(table, [tensor.label for tensor in config.outputs])
+    # Where the spec does not parse, the server gets to no name.
+    inputs = resolve_inputs(table, [tensor.label for tensor in config.inputs if table.read])
+    outputs = resolve_outputs(table, [tensor.label for tensor in config.outputs if table.read])
     return Joined(
         model=model,
         config=config,
         version=version,
         contract=contract,
         table=table,
-        inputs=Side(word="input", rows=table.inputs, tensors=tuple(zip(config.inputs, inputs, strict=True))),
-        outputs=Side(word="output", rows=table.outputs, tensors=tuple(zip(config.outputs, outputs, strict=True))),
+        inputs=Side(word="input", rows=table.inputs, tensors=tuple(zip_longest(config.inputs, inputs))),
+        outputs=Side(word="output", rows=table.outputs, tensors=tuple(zip_longest(config.outputs, outputs))),
     )
 
 
