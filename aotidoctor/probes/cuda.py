@@ -62,10 +62,11 @@ def why_not(case: Case, history: History) -> str | None:
     symptom = symptom_of(case, plain)
     if first_fault(plain) is None and (symptom in PLAIN_WORDS or symptom.startswith("check-")):
         return f"its words tell what is wrong ({symptom}): the same under every setting"
-    # What the input checks complain of is found by then, too.
-    static = history.errors(*_STATIC, "AD-RUN-003")
-    if static and not case.options.localize:
-        return f"{static[0].code} explains it already; its treatment is tried instead"
+    # With the checks it may as well fail as it did before: only what they complain of explains it.
+    checked = tuple(f for f in history.errors("AD-RUN-003") if str(f.facts.get("symptom")).startswith("check-"))
+    known = (*history.errors(*_STATIC), *checked)
+    if known and not case.options.localize:
+        return f"{known[0].code} explains it already; its treatment is tried instead"
     return None
 
 

@@ -142,6 +142,8 @@ def test_what_was_not_seen_is_said(done, kind):
         (case(device="cuda"), raised("CUDA out of memory. Tried to allocate 2.00 GiB"), (), "cuda-oom"),
         (case(device="cuda"), raised("input_handles[0]: unmatched dtype, expected: 6(at::kFloat), but got: 3"), (), "check-"),
         (case(device="cuda"), FAULT, (finding("AD-IN-003"),), "AD-IN-003 explains it"),
+        (case(device="cuda"), FAULT, (finding("AD-RUN-003", "raised", symptom="check-dtype"),), "AD-RUN-003 explains"),
+        (case(device="cuda"), FAULT, (finding("AD-RUN-003", "raised", symptom="cuda-illegal-access"),), None),
         (case(device="cuda", localize=True), FAULT, (finding("AD-IN-003"),), None),
     ],
 )  # fmt: skip
