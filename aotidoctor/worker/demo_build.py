@@ -1,11 +1,13 @@
 """Job ``demo_build``: compile one small model and save what the demo breaks.
 
 The model has a dynamic batch, an embedding and a nested argument. It is compiled twice: with its weights inside, and
-with its weights beside the code, which the ordinary loader does not load.
+with its weights beside the code, which the ordinary loader does not load. Beside it lies a model folder of Triton
+Inference Server, with a configuration that the server takes and that is wrong.
 """
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,21 @@ REFERENCE = "exported.pt2"
 GOOD, TRANSPOSED, NARROW_IDS, BAD_ID = "good.pt", "transposed.pt", "int32_ids.pt", "bad_id.pt"
 
 ROWS = 100
+# Named as the documentation has it, with the type that the client happens to send, and merged with other requests.
+CONFIG = """\
+platform: "torch_aoti"
+input [
+  { name: "ARGS[0]" data_type: TYPE_FP32 dims: [ -1, 16 ] },
+  { name: "ARGS[1][scale]" data_type: TYPE_FP32 dims: [ 16 ] },
+  { name: "ARGS[1][shift]" data_type: TYPE_FP32 dims: [ 16 ] },
+  { name: "INPUT__3" data_type: TYPE_INT32 dims: [ -1 ] }
+]
+output [
+  { name: "RESULT" data_type: TYPE_FP32 dims: [ -1, 4 ] }
+]
+instance_group [ { kind: KIND_CPU } ]
+parameters { key: "INFERENCE_MOD" value { string_value: "true" } }
+"""
 # With it the package tells which line of the model a kernel comes from.
 SOURCE_LINES = {"trace.provenance_tracking_level": 1}
 # Precompiled headers pay off from the third model on; these are two, compiled side by side.
@@ -49,7 +66,17 @@ def demo_build(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
         package_path=str(folder / (WITHOUT_WEIGHTS if separate else PACKAGE)),
         inductor_configs={**QUICK, **SOURCE_LINES, **(WEIGHTS_BESIDE if separate else {})},
     )
+    if not separate:
+        _serve(folder)
     return {"torch": torch.__version__}
+
+
+def _serve(folder: Path) -> None:
+    """A model folder as Triton expects it."""
+    version = folder / "served" / "ranker" / "1"
+    version.mkdir(parents=True)
+    (version.parent / "config.pbtxt").write_text(CONFIG, encoding="utf-8")
+    shutil.copyfile(folder / PACKAGE, version / PACKAGE)
 
 
 def _inputs() -> tuple[Any, dict[str, Any], Any]:
