@@ -10,7 +10,12 @@ TORCH_FLAGS ?=
 ORACLE ?= $(VENV)/oracle
 ORACLE_WHEEL ?= nvidia-pytriton==0.7.0
 
-.PHONY: demo test test-oracle lint bench install clean
+# A CUDA build of torch for the tests on a simulated GPU: 4.7 GB, kept outside the checkout by version.
+CUDA_CACHE ?= $(or $(AOTIDOCTOR_CUDA_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/aotidoctor-cuda)
+CUDA_TORCH ?= 2.13.0
+CUDA_VENV ?= $(CUDA_CACHE)/venv/$(CUDA_TORCH)
+
+.PHONY: demo test test-oracle test-cuda-sim lint bench install clean
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -33,6 +38,15 @@ $(ORACLE)/.installed: $(BIN)/.installed
 
 test-oracle: $(ORACLE)/.installed
 	AOTIDOCTOR_ORACLE=$(abspath $(ORACLE)) $(BIN)/python -m pytest -m oracle -p no:xdist
+
+# Three equals signs: two would also take a CPU build that is at hand.
+$(CUDA_VENV)/.installed:
+	$(PYTHON) -m venv $(CUDA_VENV)
+	$(CUDA_VENV)/bin/python -m pip install --quiet --no-cache-dir "torch===$(CUDA_TORCH)" --editable ".[torch]"
+	touch $@
+
+test-cuda-sim: install $(CUDA_VENV)/.installed
+	AOTIDOCTOR_CUDA_CACHE=$(CUDA_CACHE) $(BIN)/python -m pytest tests/cuda_sim -m cuda_sim -n auto --dist worksteal
 
 lint: install
 	$(BIN)/ruff format --check .
