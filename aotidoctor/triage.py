@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from aotidoctor import bisection, confirmation, printing, recompilation
+from aotidoctor import bisection, confirmation, printing, recompilation, shrinking
 from aotidoctor.climb import Climb, name_causes, run_checks
 from aotidoctor.ladder import check_rung_names, run_probes
 from aotidoctor.model.diagnosis import Diagnosis
@@ -53,6 +53,7 @@ def _treated(climb: Climb) -> tuple[Diagnosis, ...]:
         diagnoses = name_causes(climb, refuted=verdicts.refuted)
         proven = {**recompilation.proof(climb), **bisection.proof(climb)}
         verdicts = replace(verdicts, confirmed={**verdicts.confirmed, **proven})
+    shrinking.shrink_inputs(climb)
     return confirmation.apply(diagnoses, verdicts)
 
 

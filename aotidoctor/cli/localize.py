@@ -25,6 +25,7 @@ def localize(
     budget: opt.Budget = None,
     threads: opt.Threads = None,
     memory_limit: opt.MemoryLimit = None,
+    shrink: opt.Shrink = False,
     format_: opt.FormatOption = None,
     json: opt.Json = False,
     report: opt.ReportTo = None,
@@ -62,6 +63,7 @@ def localize(
         trust_pickle=trust_pickle,
         memory_limit=memory_limit,
         localize=True,
+        shrink=shrink,
     )
     from aotidoctor import pipeline  # noqa: PLC0415 - `--help` does not need the stages
 

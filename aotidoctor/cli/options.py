@@ -108,6 +108,7 @@ MemoryLimit = Annotated[
     int | None,
     typer.Option(parser=size, metavar="SIZE", help="Address space of a child, such as 8G."),
 ]
+Shrink = Annotated[bool, typer.Option("--shrink", help="Find the smallest inputs that still fail.")]
 Plan = Annotated[bool, typer.Option("--plan", help="Say what would run and why; run nothing.")]
 FormatOption = Annotated[Format | None, typer.Option("--format", help="Format of stdout. [default: rich]")]
 Json = Annotated[bool, typer.Option("--json", help="Same as --format json.")]

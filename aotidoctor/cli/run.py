@@ -33,6 +33,7 @@ def run(
     memory_limit: opt.MemoryLimit = None,
     rungs: opt.Rungs = None,
     skip_rungs: opt.SkipRungs = None,
+    shrink: opt.Shrink = False,
     plan: opt.Plan = False,
     format_: opt.FormatOption = None,
     json: opt.Json = False,
@@ -77,6 +78,7 @@ def run(
         rungs=opt.names(rungs),
         skip_rungs=opt.names(skip_rungs) or (),
         memory_limit=memory_limit,
+        shrink=shrink,
     )
     from aotidoctor import pipeline  # noqa: PLC0415 - `--help` does not need the stages
 

@@ -19,7 +19,7 @@ class Options:
 
     ``threads`` is the thread count to run with (None: torch's default). ``model_name`` None means: ``model`` as the
     loader does, or the only model there is. ``localize`` asks for the place of a failure whatever it costs, also where
-    the diagnosis does not need it. ``tolerances`` are for outputs against the reference's; ``measure`` asks for their
+    the diagnosis does not need it; ``shrink`` for the smallest inputs that still fail. ``tolerances`` are for outputs against the reference's; ``measure`` asks for their
     distance from a float64 run also where they agree.
     """
 
@@ -40,6 +40,7 @@ class Options:
     skip_rungs: tuple[str, ...] = ()
     memory_limit: int | None = None
     localize: bool = False
+    shrink: bool = False
     tolerances: Tolerances = field(default_factory=Tolerances)
     measure: bool = False
 

@@ -30,6 +30,7 @@ from aotidoctor.probes import (
     reference,
     rung_table,
     sanitizer,
+    shrink,
     sub_batch,
     threads,
     values,
@@ -67,6 +68,6 @@ PROBES: tuple[Probe, ...] = (
 )
 
 # Asked after the ladder, each by a part of the pipeline of its own: an answer takes a chain of runs.
-LATER: tuple[Probe, ...] = (printed_values.PROBE, recompiled.PROBE, compiler_bisect.PROBE)
+LATER: tuple[Probe, ...] = (printed_values.PROBE, recompiled.PROBE, compiler_bisect.PROBE, shrink.PROBE)
 
 __all__ = ["LATER", "PROBES", "History", "Plan", "Probe", "Reuse", "succeeded"]

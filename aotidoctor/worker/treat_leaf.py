@@ -80,6 +80,15 @@ def clamp_dim(step: Step, leaf: Any) -> tuple[Any, str]:
     return leaf.index_select(dim, index), f"dim {dim}: {leaf.shape[dim]}→{size}"
 
 
+def slice_dim(step: Step, leaf: Any) -> tuple[Any, str]:
+    """``size`` entries of dim ``dim`` from ``start`` on, with their values, in memory of their own and as ordered."""
+    import torch
+
+    dim, start, size = step["dim"], step["start"], step["size"]
+    part = leaf.narrow(dim, start, size).clone(memory_format=torch.preserve_format)
+    return part, f"dim {dim}: {leaf.shape[dim]}→{size} from {start}"
+
+
 def clone(_: Step, leaf: Any) -> tuple[Any, str]:
     """A copy in memory of its own."""
     return leaf.detach().clone(), ""
@@ -137,6 +146,7 @@ LEAF_STEPS: dict[str, Change] = {
     "reshape": reshape,
     "permute": permute,
     "clamp_dim": clamp_dim,
+    "slice_dim": slice_dim,
     "clone": clone,
     "nan_to_num": nan_to_num,
     "clamp_values": clamp_values,

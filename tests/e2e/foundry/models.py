@@ -367,6 +367,22 @@ def cube() -> Built:
     return Cube(), (torch.randn(8),), {}, ({0: n},)
 
 
+def lookup() -> Built:
+    """ids: int64 [n], x: float32 [n, m]; rows of a table with 100 of them."""
+    import torch
+
+    class Lookup(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = torch.nn.Embedding(100, 1)
+
+        def forward(self, ids, x):
+            return self.table(ids) * x + 1
+
+    n, m = torch.export.Dim("n", min=2, max=4096), torch.export.Dim("m", min=2, max=64)
+    return Lookup(), (torch.arange(8), torch.randn(8, 4)), {}, ({0: n}, {0: n, 1: m})
+
+
 def total() -> Built:
     """A full reduction, whose per-thread accumulators are sized by the machine that compiles."""
     import torch
@@ -516,6 +532,7 @@ MODELS: tuple[BaseModel, ...] = (
     BaseModel(name="cube", build=cube),
     BaseModel(name="sentence", build=sentence, config={"trace.provenance_tracking_level": 1}),
     BaseModel(name="buffered", build=buffered),
+    BaseModel(name="lookup", build=lookup),
     BaseModel(name="total", build=total),
     BaseModel(name="wronggelu", build=activation, around=approximate_gelu),
     BaseModel(name="bfloat16", build=rounded),

@@ -60,6 +60,19 @@ def test_clamp_dim_cuts_or_repeats_the_last(size: int, rows: list[int]) -> None:
     assert treated([{"op": "clamp_dim", "path": "args[0]", "dim": 0, "size": size}], base).args[0].tolist() == rows
 
 
+@pytest.mark.parametrize("transposed", [False, True])
+def test_slice_dim_keeps_values_and_the_order_of_strides(transposed: bool) -> None:
+    import torch
+
+    base = torch.arange(24.0).reshape(6, 4)
+    base = base.t() if transposed else base
+    step = {"op": "slice_dim", "path": "args[0]", "dim": 1, "start": 1, "size": 2}
+    (part,) = treated([step], base).args
+    assert torch.equal(part, base[:, 1:3])
+    assert part.is_contiguous() is not transposed
+    assert part.untyped_storage().data_ptr() != base.untyped_storage().data_ptr()
+
+
 def test_values() -> None:
     import torch
 

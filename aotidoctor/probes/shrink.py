@@ -1,0 +1,137 @@
+"""What are the smallest inputs with which it still fails?
+
+What it does
+    Cuts the batch and the other dynamic sizes of the inputs, from their end and from their start, and calls the package
+    with what is left, each time in a fresh child. A size counts as failing only if the run ends in the same way: same
+    exception or signal, same words, same kernel. What is kept keeps its values, its order and its strides.
+
+Why it matters
+    A failure with one row is a bug report that others can run; the row that is left is the one to look at.
+
+Example:
+    args[0].shape[0]: observed fails with 1 (entry 700 of 800), gone with entry 700 left out
+
+When it is wrong
+    Each size is tried once: a failure that comes and goes is cut to the wrong place. Sizes that fail in the middle of
+    a range only are not searched for. Static dims are compiled in and stay.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from aotidoctor.localize.smaller import Parts, Size, Smallest, cuts, lines_of, sizes_of
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.run import NotStarted, Outcome, Request
+from aotidoctor.probes.payload import run_request
+from aotidoctor.probes.plain_run import read_ending
+from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+
+CODE, NAME = "AD-RUN-031", "shrink"
+Signature = tuple[FactValue, ...]
+_NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
+
+
+def plan(case: Case, history: History) -> Request | NotChecked:
+    """The plain run again, with inputs that the search cuts, where that was asked for."""
+    reason = _why_not(case, history)
+    if reason is not None:
+        return unasked(CODE, NAME, reason)
+    return run_request(case, NAME, "with smaller inputs")
+
+
+def _why_not(case: Case, history: History) -> str | None:
+    if not case.options.shrink:
+        return "ask with --shrink"
+    plain = history.outcomes.get("plain_run")
+    if plain is None or isinstance(plain.ending, NotStarted):
+        return "the package could not be run on this host"
+    if succeeded(plain):
+        return "the plain run returned: there is no failure to keep"
+    if not plain.stage.startswith(("run", "scan")):
+        return f"it failed at the stage {plain.stage}, before the sizes of the inputs mattered"
+    if case.inputs is None or case.contract is None:
+        return "the sizes of the inputs are not known"
+    return None if sizes_of(case) else "no dynamic size is larger than the least that was compiled"
+
+
+def signature_of(case: Case, outcome: Outcome) -> Signature | None:
+    """How a run failed, without the numbers in its words; None where it returned or there was no run."""
+    if succeeded(outcome) or isinstance(outcome.ending, NotStarted):
+        return None
+    item = read_ending(CODE, case, outcome)
+    said = item.facts.get("line")
+    words = _NUMBER.sub("#", said) if isinstance(said, str) and item.facts.get("symptom") == "other" else ""
+    return (
+        item.kind,
+        *(item.facts.get(key) for key in ("signal", "type", "symptom", "kernel", "op", "variable")),
+        words,
+    )
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """Nothing by itself: the search makes the finding."""
+    return []
+
+
+def finding(sizes: Sequence[Size], end: Smallest, outcome: Outcome, runs: int) -> Evidence:
+    """What is left. ``outcome`` is the last run that failed alike."""
+    found = cuts(sizes, end.parts)
+    kept = {one.name: end.parts[one.name] for one in sizes}
+    named = {one.name: str(one.places[0]) for one in sizes}
+    smaller = [one for one in sizes if kept[one.name].size < one.value]
+    facts: dict[str, FactValue] = {
+        "runs": runs,
+        "sizes": tuple(f"{named[one.name]} = {kept[one.name].size}" for one in sizes),
+        "starts": tuple(kept[one.name].start for one in sizes),
+        "given": tuple(one.value for one in sizes),
+        "gone": tuple(f"{named[name]} = {size}" for name, size in end.gone.items()),
+        "command": lines_of(found),
+    }
+    observed = "; ".join(_text(one, end) for one in sizes)
+    return evidence(
+        CODE,
+        "smaller" if smaller else "needs-all",
+        Severity.INFO,
+        outcome,
+        subject=named[smaller[0].name] if smaller else named[sizes[0].name],
+        observed=f"fails alike with {observed}",
+        expected="the smallest inputs that still fail",
+        facts=facts,
+    )
+
+
+def _text(size: Size, end: Smallest) -> str:
+    part = end.parts[size.name]
+    if part.size == size.value:
+        return f"all {size.value} of {size.places[0]}"
+    rows = f"entry {part.start}" if part.size == 1 else f"entries {part.start} to {part.start + part.size - 1}"
+    gone = f", not with {end.gone[size.name]}" if size.name in end.gone else ""
+    return f"{part.size} of {size.value} in {size.places[0]} ({rows}{gone})"
+
+
+def unfinished(sizes: Sequence[Size], parts: Parts, outcome: Outcome, runs: int) -> Evidence:
+    """The time was up; what is left so far fails."""
+    item = finding(sizes, Smallest(parts=parts), outcome, runs)
+    return evidence(
+        CODE,
+        "unfinished",
+        Severity.INFO,
+        outcome,
+        subject=item.subject,
+        observed=f"{item.observed}; the search was not finished",
+        expected=item.expected,
+        facts=item.facts,
+    )
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="what are the smallest inputs with which it still fails?",
+    asked_when="with --shrink, when the plain run failed in a call with dynamic sizes",
+    plan=plan,
+    read=read,
+)
