@@ -11,7 +11,7 @@ from aotidoctor.casebook import select_model
 from aotidoctor.climb import Climb
 from aotidoctor.contract import read_contract
 from aotidoctor.host import read_host
-from aotidoctor.model.artifact import Artifact, ModelEntry
+from aotidoctor.model.artifact import Artifact, ArtifactKind, ModelEntry
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
@@ -57,7 +57,8 @@ def names(path: str, *, triton: str | None, argv: tuple[str, ...], environ: Mapp
     climb = Climb(case=package.case, runner=None)
     model = _model(package, "")
     climb.add(_obstacles(package, model))
-    report = report_on(climb, (model,), package.release, watch, cannot_examine=package.problem)
+    models = () if package.table is None else (model,)
+    report = report_on(climb, models, package.release, watch, cannot_examine=package.problem)
     return replace(report, names=package.table)
 
 
@@ -102,7 +103,8 @@ def draw_config(
     untold = "; ".join(reasons) if reasons and not errors else None
     if untold is not None:
         climb.not_checked.append(NotChecked(code="TRITON", name=package.name, reason=untold))
-    report = report_on(climb, (model,), package.release, watch, cannot_examine=untold)
+    models = () if package.table is None else (model,)
+    report = report_on(climb, models, package.release, watch, cannot_examine=untold)
     extra = report.extra if text is None else {**report.extra, "config": text}
     return Drawn(report=replace(report, names=package.table, extra=extra), text=text, reasons=reasons)
 
@@ -123,10 +125,11 @@ def _open(path: str, release: Release, environ: Mapping[str, str]) -> Package:
 
 
 def _problem(artifact: Artifact, entry: ModelEntry | None, contract: Contract | None) -> str:
-    if artifact.problem is not None:
-        return artifact.problem
+    if artifact.kind is ArtifactKind.MISSING:
+        return f"no such file: {artifact.path}"
     if entry is None:
-        return "no model in it that could be served" if not artifact.models else "which of its models is not said"
+        other = "none of its models is called model" if artifact.models else "no compiled model in it"
+        return artifact.problem or other
     return _UNTOLD if contract is None or contract.in_spec is None else "its call spec cannot be read"
 
 

@@ -14,7 +14,7 @@ from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import examined, present
 from aotidoctor.cli.progress import make_progress
 from aotidoctor.cli.run import argv
-from aotidoctor.cli.show import FailOn, make_show, write_file, write_stdout
+from aotidoctor.cli.show import FailOn, Format, make_show, write_file, write_stdout
 from aotidoctor.cli.triton import Release
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ NamingOption = Annotated[Naming, typer.Option("--naming", help="INPUT__0, or ARG
 Output = Annotated[
     str | None, typer.Option("--output", "-o", metavar="PATH", help="File or folder to write to. [default: stdout]")
 ]
+ReportFormat = Annotated[
+    Format | None, typer.Option("--format", help="Show the report on it instead of the config on stdout.")
+]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 
 
@@ -49,7 +52,7 @@ def triton_init(
     output: Output = None,
     force: Force = False,
     release: Release = None,
-    format_: opt.FormatOption = None,
+    format_: ReportFormat = None,
     json: opt.Json = False,
     redact: opt.Redact = True,
 ) -> None:
@@ -103,4 +106,6 @@ def _write(target: Path, text: str) -> None:
 def _refusal(drawn: Drawn) -> str:
     """Why there is no config, as comments: what is redirected into a file holds no half of one."""
     release = drawn.report.extra.get("release", "")
-    return "".join(f"# {line}\n" for line in (f"No config serves this package with Triton {release}:", *drawn.reasons))
+    judged = drawn.report.cannot_examine is None
+    head = f"No config serves this package with Triton {release}:" if judged else "No config can be made:"
+    return "".join(f"# {line}\n" for line in (head, *drawn.reasons))

@@ -97,7 +97,7 @@ def _tensors(rows: Sequence[NameRow], wanted: Wanted) -> list[str]:
             "  {",
             f'    name: "{_escaped(_name(row, wanted.naming))}"  # {_comment(row)}',
             f"    data_type: {row.data_type}",
-            f"    dims: [ {', '.join(_sizes(row.dims or (), batched=wanted.max_batch_size > 0))} ]",
+            *_dims(row.dims or (), batched=wanted.max_batch_size > 0),
             "  }" + ("" if row is rows[-1] else ","),
         ]
     return lines
@@ -117,10 +117,11 @@ def _comment(row: NameRow) -> str:
     )
 
 
-def _sizes(dims: Sequence[Dim], *, batched: bool) -> list[str]:
-    """Dims as the config has them; one element stands for a tensor without dims."""
-    written = ["-1" if dim.static is None else str(dim.static) for dim in (dims[1:] if batched else dims)]
-    return written or ["1"]
+def _dims(dims: Sequence[Dim], *, batched: bool) -> list[str]:
+    """Dims as the config has them. They cannot be empty: beside a batch, the one element is reshaped away."""
+    sizes = ["-1" if dim.static is None else str(dim.static) for dim in (dims[1:] if batched else dims)]
+    alone = ["    reshape { shape: [ ] }"] if batched and not sizes else []
+    return [f"    dims: [ {', '.join(sizes or ['1'])} ]", *alone]
 
 
 def _escaped(name: str) -> str:

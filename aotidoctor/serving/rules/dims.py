@@ -23,7 +23,7 @@ _MESSAGES = {
     ),
     "scalar": (
         Consequence.NOTE,
-        "loads and works: Triton has no tensors without dims, and the code reads the one element.",
+        "loads and works: the code reads the one element. AOTI_RUNTIME_CHECK_INPUTS=1 refuses the dim too many.",
     ),
     "multiple": (
         Consequence.SILENTLY_WRONG,
