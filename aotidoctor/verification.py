@@ -20,9 +20,9 @@ from aotidoctor.artifact import read_artifact
 from aotidoctor.checks import CHECKS
 from aotidoctor.climb import Climb, ask_check, name_causes
 from aotidoctor.diagnosis.rank import with_paths
-from aotidoctor.exported import findings
+from aotidoctor.exported import answer, findings
 from aotidoctor.exported.advice import advised
-from aotidoctor.exported.rules import RULES
+from aotidoctor.exported.other_files import why_no_program
 from aotidoctor.host import read_host
 from aotidoctor.model.artifact import Artifact, ArtifactKind, ExportedFacts
 from aotidoctor.model.case import Case, Options
@@ -30,19 +30,12 @@ from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.exported import Violation
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import (
-    Ending,
-    Exited,
     JsonObject,
     JsonValue,
-    NotStarted,
     Outcome,
-    OutOfMemory,
     Request,
-    Signalled,
-    TimedOut,
 )
 from aotidoctor.origin import STATIC, is_other, judge_against, open_program, origin_said, static_answer, unchecked
 from aotidoctor.version import __version__
@@ -52,25 +45,11 @@ if TYPE_CHECKING:
 
 OnEvent = Callable[[Event], None]
 NAME = "verify"
+INSTALL = "pip install 'aotidoctor[torch]'"
 # What rebuilding a program needs; the warm worker imports it while the parent reads.
 PRELOAD = ("torch.export.pt2_archive._package", "torch._export.serde.serialize")
 # An exported program is no AOTInductor package, which is what this check asks for.
 _WRONG_KIND = "AD-ART-002"
-_OTHER_FILES = {
-    ArtifactKind.AOTI_PACKAGE: "an AOTInductor package: it holds no graph any more",
-    ArtifactKind.AOTI_DIRECTORY: "the directory of an AOTInductor package: it holds no graph any more",
-    ArtifactKind.TORCHSCRIPT: "a TorchScript archive",
-    ArtifactKind.TORCH_SAVE: "a torch.save file",
-    ArtifactKind.BARE_SO: "a shared object",
-    ArtifactKind.SAFETENSORS: "a safetensors file",
-    ArtifactKind.ONNX: "an ONNX model",
-    ArtifactKind.PICKLE: "a pickle",
-    ArtifactKind.TEXT: "a text file",
-    ArtifactKind.LFS_POINTER: "a pointer to a large file: fetch its content with git lfs pull",
-    ArtifactKind.DIRECTORY: "a directory",
-    ArtifactKind.ZIP: "another zip archive",
-    ArtifactKind.OTHER: "a file of an unknown format",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +118,7 @@ def verify(
         seconds=time.monotonic() - at,
         interrupted=interrupted,
         cannot_examine=problem,
-        extra=_verifier_said(climb.runs) | origin_said(climb.findings),
+        extra=answer.verifier_said(climb.runs) | origin_said(climb.findings),
     )
 
 
@@ -171,9 +150,7 @@ def _cannot_examine(question: Question, artifact: Artifact) -> str | None:
         return f"no such file: {question.path}"
     if artifact.kind is ArtifactKind.UNREADABLE:
         return artifact.problem or "unreadable"
-    if question.is_function or artifact.exported or artifact.kind not in _OTHER_FILES:
-        return None
-    return f"{question.path} is no exported program (torch.export.save), but {_OTHER_FILES[artifact.kind]}"
+    return None if question.is_function else why_no_program(artifact)
 
 
 def _judge(climb: Climb, question: Question, declared: JsonValue) -> None:
@@ -205,13 +182,13 @@ def _judge_rebuilt(climb: Climb, question: Question, declared: JsonValue) -> lis
     """What a child says that rebuilds the programs; empty when there is no torch to do that."""
     host = climb.case.host
     if host.torch is None:
-        why = f"{host.torch_problem or 'torch is not installed here'}; pip install 'aotidoctor[torch]'"
+        why = f"{host.torch_problem or 'torch is not installed here'}; {INSTALL}"
         climb.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=why))
         return []
     outcome = _ask_child(climb, question, declared)
-    programs = _programs(outcome)
+    programs = answer.programs(outcome)
     if not programs:
-        climb.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=_why_nothing(outcome)))
+        climb.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=answer.why_nothing(outcome)))
         climb.add(_setup_finding(question, outcome))
     for program in programs:
         _add_program(climb, question, program)
@@ -247,37 +224,12 @@ def _ask_child(climb: Climb, question: Question, declared: JsonValue) -> Outcome
         )
     )
     if outcome is not None:
-        verdict = "rebuilt" if _programs(outcome) else _why_nothing(outcome)
+        verdict = "rebuilt" if answer.programs(outcome) else answer.why_nothing(outcome)
         done = Event(
             kind=EventKind.PROBE_END, name=NAME, seconds=outcome.seconds, verdict=verdict, ok=outcome.error is None
         )
         climb.on_event(done)
     return outcome
-
-
-def _programs(outcome: Outcome | None) -> list[JsonObject]:
-    found = outcome.result.get("programs") if outcome is not None else None
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
-
-
-def _why_nothing(outcome: Outcome | None) -> str:
-    if outcome is None:
-        return "the time budget is spent"
-    if outcome.error is not None:
-        return f"{outcome.error.type}: {outcome.error.message}"[:500]
-    return f"the child ended in stage {outcome.stage}: {_ended(outcome.ending)}"
-
-
-def _ended(ending: Ending) -> str:
-    match ending:
-        case Signalled(name=name):
-            return name
-        case TimedOut(limit=limit):
-            return f"no end within {limit:g} s"
-        case OutOfMemory(reason=reason) | NotStarted(reason=reason):
-            return reason
-        case Exited(code=code):
-            return f"exit {code}"
 
 
 def _setup_finding(question: Question, outcome: Outcome | None) -> Sequence[Evidence]:
@@ -299,16 +251,12 @@ def _add_program(climb: Climb, question: Question, program: JsonObject) -> None:
     unknown = program.get("unknown_inputs")
     if isinstance(unknown, list) and unknown:
         raise UsageError(f"{question.dynamic_shapes}: the program has no input {unknown[0]}")
-    accepted = program.get("verifier") == "passes"
     try:
-        violations: tuple[Violation, ...] = tuple(findings.read_records(program.get("records")))
+        climb.add(answer.found(program, question.path))
     except KeyError:
         reason = f"aotidoctor's own error: {traceback.format_exc(limit=-4)}"
         climb.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=reason))
-        return
-    made = [findings.evidence(item, question.path, accepted=accepted) for item in violations]
-    climb.add(_with_sentence(made, program))
-    climb.not_checked.extend(_skipped(program))
+    climb.not_checked.extend(answer.left_out(program))
 
 
 def _causes(climb: Climb, question: Question) -> tuple[Diagnosis, ...]:
@@ -325,40 +273,9 @@ def _causes(climb: Climb, question: Question) -> tuple[Diagnosis, ...]:
     return tuple(with_paths(item, named) for item in advised(found, climb.findings))
 
 
-def _with_sentence(made: list[Evidence], program: JsonObject) -> list[Evidence]:
-    """Violations of the verifier's rules know what it says itself: the one sentence that its users see."""
-    said = program.get("verifier_says")
-    if not isinstance(said, str):
-        return made
-    return [
-        replace(item, facts={**item.facts, "verifier": said})
-        if item.code.startswith(("VERIFY-G", "VERIFY-S"))
-        else item
-        for item in made
-    ]
-
-
-def _skipped(program: JsonObject) -> list[NotChecked]:
-    names = {rule.code: rule.name for rule in RULES}
-    skipped, cut = program.get("skipped"), program.get("cut")
-    notes = [
-        NotChecked(code=f"VERIFY-{code}", name=names.get(f"VERIFY-{code}", str(code)), reason=str(reason))
-        for code, reason in (skipped.items() if isinstance(skipped, dict) else ())
-    ]
-    for code, count in cut.items() if isinstance(cut, dict) else ():
-        reason = f"{count} more of the same kind are not listed"
-        notes.append(NotChecked(code=f"VERIFY-{code}", name=names[f"VERIFY-{code}"], reason=reason))
-    return notes
-
-
 def _nothing_judged(climb: Climb) -> str | None:
     """Why nobody may read the silence as health; None where a child or the archive itself was asked."""
     if any(item.name == STATIC for item in climb.not_checked):
         return None
     reason = next((item.reason for item in climb.not_checked if item.code == "VERIFY"), None)
     return None if reason is None else f"nothing was verified: {reason}"
-
-
-def _verifier_said(runs: Sequence[Outcome]) -> dict[str, str]:
-    programs = _programs(runs[0] if runs else None)
-    return {"verifier": str(programs[0].get("verifier"))} if programs else {}

@@ -64,10 +64,10 @@ def judge(
     if program is not None:
         result["dialects"] = [verifier.dialect for verifier in loaded.verifiers]
         result["nodes"] = len(program.graph.nodes)
-        _guarded("graph", lambda: check_graph(program, loaded.verifiers, records), result)
-        _guarded("signature", lambda: check_inputs(program, records), result)
-        _guarded("signature", lambda: check_outputs(program, records), result)
-        _guarded("signature", lambda: check_module_calls(program, records), result)
+        _guarded("G", lambda: check_graph(program, loaded.verifiers, records), result)
+        _guarded("S", lambda: check_inputs(program, records), result)
+        _guarded("S", lambda: check_outputs(program, records), result)
+        _guarded("S", lambda: check_module_calls(program, records), result)
         if loaded.dialect_known:
             _ask_verifier(program, loaded.verifiers, records, result)
         _look_ahead(program, loaded.missing, declared, records, result)
