@@ -95,7 +95,8 @@ def _cut(whole: Blob | str, constants: Sequence[ConstantSpec]) -> list[StoredTen
         return [
             _stored(constant, None, "the package does not tell the sizes of its constants") for constant in constants
         ]
-    if sum(known) > whole.size + _ALIGNMENT:
+    # The last one may end without its padding.
+    if sum(known) >= whole.size + _ALIGNMENT:
         why = f"{whole.size} bytes of constants, {sum(known)} expected"
         return [_stored(constant, None, why) for constant in constants]
     starts = accumulate([0, *known[:-1]])

@@ -14,6 +14,7 @@ import pytest
 
 from aotidoctor.reports.schema import schema
 from tests.artifacts.packages import package_parts, write_zip
+from tests.unit.exported.programs import write as write_program
 from tests.unit.serving.harness import MLP, ServingCase, lay_out
 
 ROOT = Path(__file__).parents[2]
@@ -100,6 +101,22 @@ def test_triton_without_its_schema(ask, tmp_path):
     assert status == 0
     (missing,) = [item for item in report["not_checked"] if item["code"] == "TRITON-R1"]
     assert "pip install 'aotidoctor[triton]'" in missing["reason"]
+
+
+def test_verify_by_the_archive_alone(ask, package, tmp_path):
+    def renamed(record):
+        specs = record["program"]["graph_module"]["signature"]["input_specs"]
+        specs[0]["parameter"]["parameter_name"] = "norm.wait"
+
+    status, report = ask("verify", write_program(tmp_path / "good.pt2", "mlp"), "--against", package)
+    jsonschema.Draft202012Validator(schema()).validate(report)
+    assert (status, [item["code"] for item in report["findings"]]) == (0, ["VERIFY-A06"])
+    said = {item["code"]: item["reason"] for item in report["not_checked"]}
+    assert "pip install 'aotidoctor[torch]'" in said["VERIFY"]
+    assert "C shims" in said["VERIFY-A02"]
+    status, report = ask("verify", write_program(tmp_path / "bad.pt2", "batchnorm", renamed))
+    assert status == 1
+    assert ("VERIFY-S03", "absent") in [(item["code"], item["kind"]) for item in report["findings"]]
 
 
 @pytest.mark.parametrize("words", [("env",), ("explain", "input-dtype")])
