@@ -86,12 +86,14 @@ def _pages(wanted: str | None = None) -> Iterator[Page]:
 
 
 def _rules() -> Iterator[Page]:
-    """Pages of the rules about Triton."""
-    from aotidoctor.serving.rules import RULES  # noqa: PLC0415 - nothing else here imports what it describes
+    """Pages of the rules about Triton, and of what a rehearsal finds beyond them."""
+    from aotidoctor.serving import rehearsal_reading  # noqa: PLC0415 - nothing else here imports what it describes
+    from aotidoctor.serving.rules import RULES  # noqa: PLC0415 - likewise
 
     for rule in RULES:
         text = _PART.sub(lambda found: f"\n## {found[1]}\n\n{found[2].upper()}", inspect.getdoc(rule.check) or "")
         yield Page(kind="rule", name=rule.check.__name__, code=rule.code, text=text + "\n")
+    yield Page(kind="rule", name="rehearsal", code=rehearsal_reading.CODE, text=rehearsal_reading.__doc__ or "")
 
 
 def _page(kind: str, name: str, source: str) -> Page | None:

@@ -1,6 +1,21 @@
-"""What a rehearsal showed, as findings: each with the rule that explains it, where one does.
+"""The server's answers to the sample are not those of the plain call, and no rule explains it.
 
-``TRITON-REHEARSAL`` is the code of a difference that no rule explains.
+What it does
+    ``aotidoctor triton rehearse`` loads the package in a child and calls it twice: plainly, and as the server would. For
+    the second call each tensor gets the type of the config, goes into the slot that the release makes of its name, and
+    is put together with other requests where the server does that. The answers are compared output by output. A
+    difference that a rule explains has that rule's code; this code is for the others, and for requests like the sample
+    that the server would refuse or die of.
+
+Why it matters
+    The server compares neither types nor sizes with the package, and answers with HTTP status 200 all the same.
+
+Example:
+    mlp: RESULT: observed 12 of 1024 values differ, expected the plain call's output
+
+When it is wrong
+    A model with random numbers answers otherwise each time: aotidoctor run tells. Memory beyond what a client sends holds
+    zeros here, and anything in a server. GPUs that are not here, other clients and the network are not rehearsed.
 """
 
 from __future__ import annotations

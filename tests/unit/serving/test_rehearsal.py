@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from aotidoctor.manual import find, markdown
 from aotidoctor.model.contract import Dim
 from aotidoctor.model.host import Host
 from aotidoctor.model.run import ChildError, Exited, NotStarted, Outcome, Request, Signalled, TimedOut
@@ -327,3 +328,9 @@ def test_a_crash_is_explained_by_a_type() -> None:
 def test_init_library(ran: Outcome, kind: str, severity: str) -> None:
     found = read_hook_run(model_of(STRAIGHT, release="26.07"), ran)
     assert (found.code, found.kind, found.severity.value) == ("TRITON-R46", kind, severity)
+
+
+def test_its_manual_page() -> None:
+    page = find(CODE)
+    assert page is not None
+    assert "plain call" in markdown(page)
