@@ -173,6 +173,13 @@ def _judge(climb: Climb, question: Question, declared: JsonValue) -> None:
         _take(climb, *judge_against(archive, question.against, question.options.model_name))
 
 
+def _why_nothing(outcome: Outcome | None) -> str:
+    """With the install line where torch turns out to be what is missing."""
+    error = outcome.error if outcome is not None else None
+    lacks = error is not None and error.type == "ModuleNotFoundError" and "'torch'" in error.message
+    return answer.why_nothing(outcome) + (f"; {INSTALL}" if lacks else "")
+
+
 def _take(climb: Climb, found: Sequence[Evidence], notes: Sequence[NotChecked]) -> None:
     climb.add(found)
     climb.not_checked.extend(notes)
@@ -188,7 +195,7 @@ def _judge_rebuilt(climb: Climb, question: Question, declared: JsonValue) -> lis
     outcome = _ask_child(climb, question, declared)
     programs = answer.programs(outcome)
     if not programs:
-        climb.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=answer.why_nothing(outcome)))
+        climb.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=_why_nothing(outcome)))
         climb.add(_setup_finding(question, outcome))
     for program in programs:
         _add_program(climb, question, program)
