@@ -5,8 +5,9 @@ are put together along dim 0, and the compiled code gets them by slot, unchecked
 
 Parts of the result: ``sent`` (per name, what the backend gets), ``padded`` (names whose memory was made longer, so that
 compiled code that reads beyond it reads zeros), ``refused`` (requests that the server's core turns away), ``cut`` (rows
-per request), ``merged`` (requests, where fewer than planned), ``plain`` (outputs of the plain calls), ``answers`` (per
-request and output). The stages are ``load``, ``plain1``..., ``request``, ``served``, ``compare``.
+per request), ``merged`` (requests, where fewer than planned), ``plain`` (outputs of the plain call), ``repeatable`` (does
+a second one give the same), ``answers`` (per request and output). The stages are ``load``, ``plain1``..., ``request``,
+``served``, ``compare``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 from aotidoctor.worker.call import Call, read_call
 from aotidoctor.worker.channel import Channel
-from aotidoctor.worker.compare import compare_leaf
+from aotidoctor.worker.compare import compare, compare_leaf
 from aotidoctor.worker.describe import describe, dtype_name
 from aotidoctor.worker.leaves import rebuild
 from aotidoctor.worker.load import LoadedModel, load_model
@@ -89,13 +90,18 @@ def _plain(model: LoadedModel, call: Call, plan: dict[str, Any], channel: Channe
     requests = []
     for number in range(plan["requests"]):
         shifted = _shifted(call, number, plan["requests"])
-        # A call may write to its inputs, or hand back their memory.
-        used = shifted.copy() or shifted
         channel.enter(f"plain{number + 1}")
-        expected = [_kept(leaf) for leaf in model.loader.run(_placed(model.flat(used.args, used.kwargs), plan))]
-        requests.append(Request(call=shifted, expected=expected))
+        requests.append(Request(call=shifted, expected=_called(model, shifted, plan)))
+    again = compare(_called(model, requests[0].call, plan), requests[0].expected)
+    channel.put(repeatable=again["agrees"])
     channel.put(plain=[describe(f"result {at}", leaf, values=True) for at, leaf in enumerate(requests[0].expected)])
     return requests
+
+
+def _called(model: LoadedModel, call: Call, plan: dict[str, Any]) -> list[Any]:
+    """A plain call. It may write to its inputs, or hand back their memory: copies on both sides."""
+    used = call.copy() or call
+    return [leaf.detach().clone() for leaf in model.loader.run(_placed(model.flat(used.args, used.kwargs), plan))]
 
 
 def _shifted(call: Call, number: int, count: int) -> Call:
@@ -107,10 +113,6 @@ def _shifted(call: Call, number: int, count: int) -> Call:
     if not number:
         return call
     return Call(args=rebuild(call.args, "args", shift), kwargs=rebuild(call.kwargs, "kwargs", shift))
-
-
-def _kept(leaf: Any) -> Any:
-    return leaf.detach().clone()
 
 
 def _placed(tensors: list[Any], plan: dict[str, Any]) -> list[Any]:

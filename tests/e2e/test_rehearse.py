@@ -133,6 +133,11 @@ def test_a_scalar_is_sent_as_one_element(packages: Kit, case_dir: Path) -> None:
     assert rehearsed(packages, case_dir, "masked", config(inputs, RESULTS[:1]), "26.05")[0] == SAME
 
 
+def test_random_numbers_say_nothing(packages: Kit, case_dir: Path) -> None:
+    text = config([tensor("INPUT__0", "[ 64, 64 ]")], [tensor("OUTPUT__0", "[ 64, 64 ]")])
+    assert rehearsed(packages, case_dir, "rand", text, "26.05")[0] == ["REHEARSAL random"]
+
+
 def test_a_config_that_refuses_the_sample(packages: Kit, case_dir: Path) -> None:
     inputs = [tensor("INPUT__0", "[ 16, 8 ]"), tensor("INPUT__1", "[ 16, 16 ]")]
     text = config(inputs, [tensor("OUTPUT__0", "[ 16, 16 ]")])

@@ -268,6 +268,15 @@ def test_a_difference_without_a_rule() -> None:
     assert read(model_of(STRAIGHT), outcome({"answers": [answer()]})) == [(CODE, "differs", "error")]
 
 
+def test_random_numbers_are_not_compared() -> None:
+    found = read(model_of(STRAIGHT), outcome({"repeatable": False, "answers": [answer()]}))
+    assert found == [(CODE, "random", "info")]
+    found = read(
+        model_of(STRAIGHT), outcome({"repeatable": False, "answers": [answer(what="shape", shape=[[1], [2]])]})
+    )
+    assert found == [(CODE, "differs", "error"), (CODE, "random", "info")]
+
+
 def test_refused_by_the_core() -> None:
     ran = outcome({"refused": [{"name": "INPUT__1", "what": "shape", "shape": [4, 16], "wanted": [3, 16]}]})
     assert read(model_of(STRAIGHT), ran) == [(CODE, "refused", "error")]
