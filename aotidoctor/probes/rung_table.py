@@ -81,7 +81,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         evidence(
             CODE,
             kind,
-            Severity.WARN if kind in ("vanishes-blocking", "moves-uncached", "flaky") else Severity.INFO,
+            _SEVERITY.get(kind, Severity.INFO),
             outcome,
             observed=f"{_WORDS[kind]}: {', '.join(f'{row.rung} {row.failed} of {row.runs}' for row in rows)}",
             expected="one outcome on all rungs",
@@ -90,6 +90,12 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     ]
 
 
+# The first two say why the call fails, the third only how.
+_SEVERITY = {
+    "vanishes-blocking": Severity.ERROR,
+    "moves-uncached": Severity.ERROR,
+    "flaky": Severity.WARN,
+}
 _WORDS = {
     "vanishes-blocking": "gone with blocking launches, a race or an order of work",
     "moves-uncached": "at another call without the caching allocator, beyond a buffer's end",

@@ -10,7 +10,7 @@ from typing import Any
 from aotidoctor.worker.hooks.slots import HooksUnavailableError, Slot
 
 LIBRARY = "libcuda.so.1"
-# The names of those that matter most, for drivers that cannot tell.
+# The names of those that matter most, the same whatever the driver calls them.
 NAMES = {
     1: "CUDA_ERROR_INVALID_VALUE",
     2: "CUDA_ERROR_OUT_OF_MEMORY",
@@ -45,7 +45,7 @@ class Driver:
 
     def error(self, code: int) -> tuple[str, str]:
         """Name and text of a result."""
-        name = self._text("cuGetErrorName", code) or NAMES.get(code) or f"CUDA error {code}"
+        name = NAMES.get(code) or self._text("cuGetErrorName", code) or f"CUDA error {code}"
         return name, self._text("cuGetErrorString", code) or ""
 
     def kernel_name(self, function: int) -> str | None:

@@ -25,7 +25,7 @@ CAUSES = {
     "divisibility stride layout lazy-bit alias nan mutation",
     "inputs-file": "corrupt unsafe format",
     "custom-op": "missing schema no-kernel exception crash hang exits leak fake-kernel bad-return contract",
-    "cuda": "illegal-access device-assert graph-capture launch",
+    "cuda": "illegal-access device-assert graph-capture launch race",
 }
 OTHERS = (
     "model-name platform-mismatch isa-mismatch gpu-arch-mismatch device-unavailable abi-mismatch missing-library "

@@ -340,7 +340,9 @@ def many(rung, *outcomes):
     ],
 )  # fmt: skip
 def test_the_pattern_of_the_rungs(outcomes, kind):
-    assert table(**outcomes).kind == kind
+    item = table(**outcomes)
+    assert item.kind == kind
+    assert (item.severity is Severity.ERROR) == (kind in ("vanishes-blocking", "moves-uncached"))
 
 
 def test_the_table_has_a_row_for_each_rung_in_the_order_of_the_ladder():
