@@ -6,8 +6,8 @@ are put together along dim 0, and the compiled code gets them by slot, unchecked
 Parts of the result: ``sent`` (per name, what the backend gets), ``padded`` (names whose memory was made longer, so that
 compiled code that reads beyond it reads zeros), ``refused`` (requests that the server's core turns away), ``cut`` (rows
 per request), ``merged`` (requests, where fewer than planned), ``plain`` (outputs of the plain call), ``repeatable``
-(does a second one give the same), ``answers`` (per request and output). The stages are ``load``, ``plain1``..., ``request``,
-``served``, ``compare``.
+(does a second one give the same), ``answers`` (per request and output). The stages are ``load``, ``plain1``...,
+``request``, ``served``, ``compare``.
 """
 
 from __future__ import annotations
