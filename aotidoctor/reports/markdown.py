@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from aotidoctor.model.localization import Localization
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome
-from aotidoctor.reports import contract_view, host_view, names_view, place_view, serving_view, view
+from aotidoctor.reports import contract_view, host_view, names_view, place_view, rung_rows, serving_view, view
 from aotidoctor.reports.comparison_view import HEADINGS, comparison_rows, reasons
 from aotidoctor.reports.debug_settings import SETTINGS
 from aotidoctor.reports.markdown_text import cell, code, details, fence, prose, table
@@ -54,7 +54,13 @@ def render(report: Report) -> str:
 
 def _parts(report: Report, room: _Room) -> list[str]:
     parts = [_first(report), _plan(report, room), _comparison(report, room), *_place(report, room)]
-    parts += [*_models(report, room), _evidence(report, room), _runs(report, room), _contract(report, room)]
+    parts += [
+        _rungs(report, room),
+        *_models(report, room),
+        _evidence(report, room),
+        _runs(report, room),
+        _contract(report, room),
+    ]
     if report.command == "inspect":
         parts.append(_package(report, room))
     if report.command == "env":
@@ -112,6 +118,11 @@ def _evidence(report: Report, room: _Room) -> str:
         for item in report.findings
     ]
     return _section("Evidence", ("", "", "Code", "Subject", "Observed", "Expected", "Source"), rows, room)
+
+
+def _rungs(report: Report, room: _Room) -> str:
+    rows = [tuple(cell(text, room.cell) for text in row) for row in rung_rows.rung_rows(report)]
+    return _section(f"{rung_rows.TITLE}: {rung_rows.verdict(report)}", rung_rows.HEADINGS, rows, room)
 
 
 def _models(report: Report, room: _Room) -> list[str]:

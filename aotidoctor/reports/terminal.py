@@ -16,8 +16,8 @@ from rich.text import Text
 
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome
+from aotidoctor.reports import rung_rows, view
 from aotidoctor.reports import terminal_facts as facts
-from aotidoctor.reports import view
 from aotidoctor.reports.contract_view import LeafRow, leaf_rows
 from aotidoctor.reports.terminal_comparison import show_comparison
 from aotidoctor.reports.terminal_layout import Layout
@@ -111,6 +111,7 @@ def _case(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
     show_comparison(report, out)
     if report.localization is not None and (not calm or report.command == "localize"):
         show_place(report.localization, out, detail=detail)
+    _rungs(report, out)
     _evidence(report, out, calm=calm, detail=detail)
     if not calm:
         _runs(report, out, detail)
@@ -121,6 +122,17 @@ def _case(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
     if report.internal_error is not None:
         out.title("Traceback of aotidoctor")
         out.block(report.internal_error)
+
+
+def _rungs(report: Report, out: Layout) -> None:
+    rows = rung_rows.rung_rows(report)
+    if not rows:
+        return
+    out.title(f"{rung_rows.TITLE}: {rung_rows.verdict(report)}")
+    table = out.table(*rung_rows.HEADINGS)
+    for row in rows:
+        table.add_row(*(Text(text) for text in row))
+    out.show(table)
 
 
 def _calm(report: Report, out: Layout) -> None:

@@ -1,0 +1,45 @@
+"""The table of rungs (AD-RUN-029) as rows of words: how often each failed, how, where, and whether its setting acted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.model.evidence import Evidence, FactValue
+from aotidoctor.model.report import Report
+from aotidoctor.reports.text import one_line
+
+CODE = "AD-RUN-029"
+TITLE = "Rungs"
+HEADINGS = ("Rung", "Failed", "How", "Where", "Setting acted")
+_ACTED = {True: "yes", False: "no", None: "unknown"}
+
+
+def rung_rows(report: Report) -> list[tuple[str, ...]]:
+    """One row per rung in the order of the ladder; empty where there is no such table."""
+    found = next((item for item in report.findings if item.code == CODE), None)
+    return [] if found is None else _rows(found)
+
+
+def verdict(report: Report) -> str:
+    """What the pattern says, in words."""
+    found = next((item for item in report.findings if item.code == CODE), None)
+    return "" if found is None else one_line(found.observed.partition(": ")[0])
+
+
+def _rows(found: Evidence) -> list[tuple[str, ...]]:
+    columns = [_column(found.facts.get(name)) for name in ("rungs", "failed", "runs", "seen", "places", "took_effect")]
+    return [
+        (
+            str(rung),
+            f"{failed} of {runs}",
+            one_line(str(seen), 120),
+            one_line(str(place), 120),
+            # The plain run changes nothing.
+            "" if rung == "plain_run" else _ACTED.get(acted, "unknown"),
+        )
+        for rung, failed, runs, seen, place, acted in zip(*columns, strict=False)
+    ]
+
+
+def _column(value: FactValue) -> Sequence[str | int | float | bool | None]:
+    return value if isinstance(value, tuple) else ()
