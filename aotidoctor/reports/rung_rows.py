@@ -1,4 +1,4 @@
-"""The table of rungs (AD-RUN-029) as rows of words: how often each failed, how, where, and whether its setting acted."""
+"""The table of rungs (AD-RUN-029) as rows of words: how often each failed, how, where, and if its setting acted."""
 
 from __future__ import annotations
 
