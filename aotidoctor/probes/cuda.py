@@ -64,7 +64,9 @@ def why_not(case: Case, history: History) -> str | None:
         return f"its words tell what is wrong ({symptom}): the same under every setting"
     # With the checks it may as well fail as it did before: only what they complain of explains it.
     checked = tuple(f for f in history.errors("AD-RUN-003") if str(f.facts.get("symptom")).startswith("check-"))
-    known = (*history.errors(*_STATIC), *checked)
+    # An assertion that was followed back to an input has its kernel in its text.
+    blamed = tuple(item for item in history.errors("AD-RUN-022") if item.kind == "index" and item.facts.get("kernel"))
+    known = (*history.errors(*_STATIC), *checked, *blamed)
     if known and not case.options.localize:
         return f"{known[0].code} explains it already; its treatment is tried instead"
     return None

@@ -144,6 +144,7 @@ def test_what_was_not_seen_is_said(done, kind):
         (case(device="cuda"), FAULT, (finding("AD-IN-003"),), "AD-IN-003 explains it"),
         (case(device="cuda"), FAULT, (finding("AD-RUN-003", "raised", symptom="check-dtype"),), "AD-RUN-003 explains"),
         (case(device="cuda"), FAULT, (finding("AD-RUN-003", "raised", symptom="cuda-illegal-access"),), None),
+        (case(device="cuda"), FAULT, (finding("AD-RUN-022", "index", kernel="triton_poi_fused_add_0"),), "AD-RUN-022"),
         (case(device="cuda", localize=True), FAULT, (finding("AD-IN-003"),), None),
     ],
 )  # fmt: skip
