@@ -74,7 +74,9 @@ def test_outputs_are_those_of_an_untraced_run(packages: Kit, runner: Runner) -> 
 
 def test_a_crash_loses_nothing(packages: Kit, runner: Runner, tmp_path: Path) -> None:
     setup = tmp_path / "setup_segv.py"
-    setup.write_text(f"import os, torch\nos.environ['ZOO_MODE'] = 'segv'\ntorch.ops.load_library({str(packages.library)!r})\n")
+    setup.write_text(
+        f"import os, torch\nos.environ['ZOO_MODE'] = 'segv'\ntorch.ops.load_library({str(packages.library)!r})\n"
+    )
     outcome = runner.run(request_of(packages, "misbehave", setup=str(setup), trace=True))
     assert isinstance(outcome.ending, Signalled), outcome
     found = last_call(case_of(packages, "misbehave"), outcome.trace, raised=False)
