@@ -19,8 +19,8 @@ class Options:
 
     ``threads`` is the thread count to run with (None: torch's default). ``model_name`` None means: ``model`` as the
     loader does, or the only model there is. ``localize`` asks for the place of a failure whatever it costs, also where
-    the diagnosis does not need it; ``shrink`` for the smallest inputs that still fail. ``tolerances`` are for outputs against the reference's; ``measure`` asks for their
-    distance from a float64 run also where they agree.
+    the diagnosis does not need it; ``shrink`` for the smallest inputs that still fail. ``tolerances`` are for outputs
+    against the reference's; ``measure`` asks for their distance from a float64 run also where they agree.
     """
 
     model_name: str | None = None
