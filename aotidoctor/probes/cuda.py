@@ -40,6 +40,7 @@ PLAIN_WORDS = (
 )
 # Faults of an access to memory: whether they show depends on what lies beside it.
 ACCESS = ("cuda-illegal-access", "cuda-misaligned")
+_SHORT = " as one with a bad access to memory may"
 _STATIC = ("AD-IN", "AD-ART", "AD-HOST", "AD-LOAD")
 
 
@@ -115,7 +116,7 @@ def cuda_probe(
         code=code,
         name=name,
         asks=asks,
-        asked_when="when a call on CUDA failed, and neither its words nor the inputs explain it",
+        asked_when=f"when a call on CUDA failed{_SHORT if only else ''}, and neither its words nor the inputs explain it",
         plan=plan,
         read=read,
     )

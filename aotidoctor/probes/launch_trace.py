@@ -155,7 +155,7 @@ def _under_way(case: Case, outcome: Outcome) -> Evidence:
         Severity.ERROR if sure else Severity.INFO,
         outcome,
         subject=launch.name,
-        observed=f"{ending.observed} {_WHEN.get(kind, 'inside of it, or of what follows')}{_dims(launch)}",
+        observed=f"{ending.observed}, {_WHEN.get(kind, 'inside of it, or of what follows')}{_dims(launch)}",
         expected="success",
         facts={**ending.facts, **launch.facts, "call_kind": launch.kind},
     )

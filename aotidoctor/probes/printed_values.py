@@ -57,12 +57,12 @@ def level_of(history: History) -> int:
 def _why_not(case: Case, history: History) -> str | None:
     if history.has(CODE, *FOLLOWED):
         return "the values were followed in the package itself"
+    if device_of(case) != "cpu":
+        return "packages for a GPU are not compiled again; launch_trace finds a failing kernel in the package as it is"
     if not _nonfinite(history) and not history.has("AD-RUN-011", *WRONG):
         return "the outputs are finite, and nothing says that they are wrong"
     if case.reference is None:
         return "there is no exported program to compile with the value printer: --reference exported.pt2"
-    if device_of(case) != "cpu":
-        return "packages for a GPU are not compiled again"
     static = history.errors("AD-IN", "AD-ART", "AD-HOST", "AD-LOAD")
     return f"{static[0].code} explains it already" if static else None
 
