@@ -40,7 +40,8 @@ PLAIN_WORDS = (
 )
 # Faults of an access to memory: whether they show depends on what lies beside it.
 ACCESS = ("cuda-illegal-access", "cuda-misaligned")
-_SHORT = " as one with a bad access to memory may"
+_WHEN = "when a call on CUDA failed, and neither its words nor the inputs explain it"
+_WHEN_ACCESS = "when a call on CUDA failed as one with a bad access to memory may, and nothing explains it"
 _STATIC = ("AD-IN", "AD-ART", "AD-HOST", "AD-LOAD")
 
 
@@ -116,7 +117,7 @@ def cuda_probe(
         code=code,
         name=name,
         asks=asks,
-        asked_when=f"when a call on CUDA failed{_SHORT if only else ''}, and neither its words nor the inputs explain it",
+        asked_when=_WHEN_ACCESS if only else _WHEN,
         plan=plan,
         read=read,
     )
