@@ -22,12 +22,11 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ROOT / "tests" / "data" / "cuda"
+from scenarios import ROOT, Gpu
+
 DRIVER_SOURCES = Path(__file__).parent / "driver"
-TORCH = "2.13.0"
+TORCH = os.environ.get("AOTIDOCTOR_CUDA_TORCH", "2.13.0")
 SECONDS = 300
-NEW_DRIVER, OLD_DRIVER = "999.0", "525.60.13"
 
 
 def cache_dir() -> Path:
@@ -67,18 +66,6 @@ def build_driver(version: str) -> Path:
             assert done.returncode == 0, done.stderr
             (place / "libcuda.so.1").symlink_to(library.name)
     return place
-
-
-@dataclass(frozen=True, kw_only=True)
-class Gpu:
-    """The simulated machine: ``capability`` of its GPU, the name that /proc tells, CUDA version of the driver."""
-
-    capability: str = "9.0"
-    name: str = "simulated CUDA H100"
-    devices: int = 1
-    driver: str = NEW_DRIVER
-    cuda: int = 13000
-    memory: int = 8 << 30
 
 
 @dataclass(frozen=True, kw_only=True)
