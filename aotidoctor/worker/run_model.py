@@ -2,7 +2,7 @@
 
 Everything learnt is handed over at once (``channel.put``), so that a crash in the second call still leaves the outputs
 of the first. The stages are ``setup``, ``inputs``, ``load``, ``trace``, ``after_load``, ``constants``, ``run1``,
-``scan``, ``run2``..., ``reference``, ``unload``, ``done``.
+``scan``, ``run2``..., ``reference``, ``unload``, ``done``; of a captured call ``capture`` and ``replay``.
 """
 
 from __future__ import annotations
