@@ -1,8 +1,8 @@
 """The GPU code in the package does not fit the GPU of this host, or a piece of it is missing.
 
 What it does
-    Compares the compute capability in the metadata with the GPUs that the driver lists, and the GPU code files that the
-    wrapper loads with the members of the package.
+    Compares the compute capability in the metadata, and the one in the GPU code itself, with the GPUs that the driver
+    lists, and the GPU code files that the wrapper loads with the members of the package.
 
 Why it matters
     Such a package loads with a warning at most. The first launch fails with "no kernel image is available for execution
@@ -44,8 +44,10 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
         reason = "the capability of this host's GPUs is not known" if capability else "the package states no capability"
         return missing or FIND.unchecked(reason)
     gpu = _used_gpu(case, known)
-    if gpu is None or runs_on(capability, gpu.compute_capability or "", has_ptx=_has_ptx(case.model)):
+    if gpu is None:
         return missing
+    if runs_on(capability, gpu.compute_capability or "", has_ptx=_has_ptx(case.model)):
+        return [*missing, *_other_code(case, case.model, gpu)]
     found = FIND.error(
         "capability",
         KEY,
@@ -70,6 +72,25 @@ def runs_on(compiled: str, gpu: str, *, has_ptx: bool) -> bool:
     if has_ptx and int(gpu) >= int(digits):
         return True
     return digits[:-1] == gpu[:-1] and int(gpu) >= int(digits)
+
+
+def _other_code(case: Case, model: ModelEntry, gpu: Gpu) -> list[Evidence]:
+    """The code itself is for another GPU than the metadata says."""
+    machine = [target[3:] for target in model.gpu_targets if target.startswith("sm_")]
+    ptx = [target[8:] for target in model.gpu_targets if target.startswith("compute_")]
+    fits = any(runs_on(one, gpu.compute_capability or "", has_ptx=False) for one in machine)
+    if not machine or fits or any(runs_on(one, gpu.compute_capability or "", has_ptx=True) for one in ptx):
+        return []
+    return [
+        FIND.error(
+            "gpu-code",
+            "GPU code",
+            observed=", ".join(model.gpu_targets),
+            expected=f"sm_{gpu.compute_capability} ({gpu.name})",
+            source=at_member(case, next(iter(model.gpu_code), None)),
+            facts={"package": model.gpu_targets, "gpu": gpu.compute_capability, "gpu_name": gpu.name},
+        )
+    ]
 
 
 def _capability(case: Case) -> tuple[str | None, str | None]:

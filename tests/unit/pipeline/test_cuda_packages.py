@@ -18,6 +18,7 @@ from aotidoctor.model.case import Options
 from aotidoctor.model.host import Gpu, TorchBuild
 from aotidoctor.model.inputs import InputSet
 from aotidoctor.model.tree import Container, Leaf
+from tests.gpu.faults import other_arch
 from tests.unit.checks.input_builders import tensor
 from tests.unit.checks.package_builders import host
 
@@ -99,6 +100,15 @@ def test_on_a_newer_gpu_only_ptx_helps():
     verdicts = {name: causes(case_at(package(name), gpus=gpu("100", "B200")))[0][:1] for name in PACKAGES}
     assert verdicts.pop("mlp_fatbin") == []
     assert set(map(tuple, verdicts.values())) == {("gpu-arch-mismatch",)}
+
+
+@pytest.mark.parametrize("name", ["mlp", "gpu_const", "mlp_noweights"])
+def test_device_code_for_another_gpu_than_the_metadata_says(name, tmp_path):
+    other_arch(package(name), tmp_path / "other.pt2")
+    found, climb = causes(case_at(tmp_path / "other.pt2"))
+    assert found[0] == "gpu-arch-mismatch"
+    (item,) = (one for one in climb.findings if one.code == "AD-HOST-004")
+    assert (item.kind, item.observed, item.expected) == ("gpu-code", "sm_70", "sm_90 (GPU)")
 
 
 def test_under_an_old_driver():
