@@ -120,7 +120,7 @@ def _one(case: Case, history: History, variant: Variant, symptom: str) -> Reques
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-    """One finding: vanishes, same, differs (another failure), fails (where the plain run did not) or works."""
+    """One finding: vanishes, same, differs, fails (where the plain run did not), works or unavailable."""
     name = outcome.request.probe.removeprefix(f"{NAME}_")
     words = next((variant.words for variant in VARIANTS if variant.name == name), name)
     plain = history.outcomes["plain_run"]
@@ -129,7 +129,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         return [_gone(outcome, name, words, facts, was_failing=not succeeded(plain))]
     now = read_ending(CODE, case, outcome)
     before = None if succeeded(plain) else symptom_of(case, plain)
-    kind = "fails" if before is None else "same" if now.facts.get("symptom") == before else "differs"
+    kind = _kind(outcome, str(now.facts.get("symptom")), before)
     return [
         replace(
             now,
@@ -142,6 +142,13 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
             facts={**now.facts, **facts},
         )
     ]
+
+
+def _kind(outcome: Outcome, now: str, before: str | None) -> str:
+    if outcome.stage in EARLY:
+        # It never came to the call.
+        return "unavailable"
+    return "fails" if before is None else "same" if now == before else "differs"
 
 
 def _gone(outcome: Outcome, name: str, words: str, facts: dict[str, FactValue], *, was_failing: bool) -> Evidence:

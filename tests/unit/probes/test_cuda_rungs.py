@@ -310,6 +310,12 @@ def test_a_variant_that_fails_where_the_plain_run_did_not_is_told():
     assert one(cuda_variants.read(gpu_case(), history(plain_run=OK), replace(OK, request=done.request))).kind == "works"
 
 
+def test_a_variant_that_never_came_to_the_call_tells_nothing():
+    done = outcome("cuda_variants_device", ending=Signalled(signal=11, name="SIGSEGV"), stage="load")
+    item = one(cuda_variants.read(gpu_case(), history(plain_run=FAULT), done))
+    assert (item.kind, item.severity) == ("unavailable", Severity.INFO)
+
+
 # The table
 
 BLOCKED = replace(raised(IMA, trace=trace("aoti_torch_cuda_mm_out", "cuLaunchKernel")), took_effect=True)
