@@ -16,6 +16,7 @@ from aotidoctor.probes import (
     cuda_variants,
     custom_ops,
     growth,
+    kernel_inputs,
     kernel_values,
     launch_trace,
     loaded_weights,
@@ -65,6 +66,7 @@ PROBES: tuple[Probe, ...] = (
     backtrace.PROBE,
     malloc_checks.PROBE,
     cpp_stack.PROBE,
+    kernel_inputs.PROBE,
 )
 
 # Asked after the ladder, each by a part of the pipeline of its own: an answer takes a chain of runs.

@@ -1,0 +1,97 @@
+"""What is the failing kernel handed, and does it fit?
+
+What it does
+    Once a kernel is named, lists its tensor arguments with the type that its code takes: the caller's inputs, each held
+    against the contract, the constants, and the calls that wrote the buffers.
+
+Why it matters
+    A kernel fails for what it is handed. With an input that does not fit, the kernel is not at fault; with inputs that
+    all fit, it, or the call that wrote its buffer, is the one to look at.
+
+Example:
+    triton_poi_fused_add_index_0: in_ptr0 (*i64) = args[0], which does not fit: dtype int32, expected int64
+
+When it is wrong
+    It is read from the sources in the package. A kernel that is called several times is shown at its first call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.localize.kernel_inputs import kernel_inputs
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.run import Outcome
+from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
+
+CODE, NAME = "AD-RUN-032", "kernel_inputs"
+# Who names a kernel, the surest first.
+NAMED_BY = (
+    "AD-RUN-026",
+    "AD-RUN-027",
+    "AD-RUN-028",
+    "AD-RUN-022",
+    "AD-RUN-012",
+    "AD-RUN-023",
+    "AD-RUN-024",
+    "AD-RUN-001",
+)
+
+
+def plan(case: Case, history: History) -> Reuse | NotChecked:
+    """Answered by the package, where a failed run named a kernel of it."""
+    plain = history.outcomes.get("plain_run")
+    if plain is None or succeeded(plain):
+        return unasked(CODE, NAME, "no run failed")
+    kernel = _kernel(case, history)
+    if kernel is None:
+        return unasked(CODE, NAME, "no kernel of the package was named")
+    return Reuse(probe="plain_run")
+
+
+def _kernel(case: Case, history: History) -> str | None:
+    known = {call.name for call in case.contract.kernels} if case.contract is not None else set()
+    for code in NAMED_BY:
+        for item in history.findings:
+            names = (item.facts.get("kernel"), item.subject)
+            found = next((name for name in names if item.code == code and name in known), None)
+            if isinstance(found, str):
+                return found
+    return None
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """One finding: ``fits`` or ``differs``."""
+    kernel = _kernel(case, history)
+    found = kernel_inputs(case, kernel) if kernel is not None else ()
+    if kernel is None or not found:
+        return []
+    wrong = [one for one in found if one.differs]
+    return [
+        evidence(
+            CODE,
+            "differs" if wrong else "fits",
+            Severity.INFO,
+            outcome,
+            subject=kernel,
+            observed="; ".join(map(str, found)),
+            expected="inputs that fit the contract",
+            facts={
+                "kernel": kernel,
+                "inputs": tuple(one.name for one in found if one.source == "input"),
+                "constants": tuple(one.name for one in found if one.source == "constant"),
+                "wrong": tuple(one.name for one in wrong),
+            },
+        )
+    ]
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="what is the failing kernel handed, and does it fit?",
+    asked_when="when a failed run named a kernel of the package (no further run)",
+    plan=plan,
+    read=read,
+)
