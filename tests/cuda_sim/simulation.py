@@ -64,6 +64,8 @@ def build_driver(version: str) -> Path:
             command = [str(python()), str(DRIVER_SOURCES / "build.py"), str(library)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr
+            # One library answers for both names; the first name tells that everything is there.
+            (place / "libnvidia-ml.so.1").symlink_to(library.name)
             (place / "libcuda.so.1").symlink_to(library.name)
     return place
 

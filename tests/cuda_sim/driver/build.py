@@ -14,7 +14,19 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 SITE = Path(sysconfig.get_paths()["purelib"])
-SOURCES = ("knobs.c", "errors.c", "device.c", "memory.c", "stream.c", "module.c", "launch.c", "blas.c", "proc.c")
+SOURCES = (
+    "knobs.c",
+    "errors.c",
+    "device.c",
+    "memory.c",
+    "virtual.c",
+    "stream.c",
+    "module.c",
+    "launch.c",
+    "blas.c",
+    "nvml.c",
+    "proc.c",
+)
 USERS = ("libtorch_cuda.so", "libc10_cuda.so", "libtorch_python.so", "libtorch_cpu.so")
 FLAGS = shlex.split("-O1 -g -w -fPIC -shared -fvisibility=hidden -Wl,-soname,libcuda.so.1")
 NOT_SUPPORTED, CUBLAS_NOT_SUPPORTED = 801, 15

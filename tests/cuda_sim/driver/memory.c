@@ -32,6 +32,36 @@ int sim_owns(unsigned long long address) {
   return !it ? 0 : it->host ? 2 : 1;
 }
 
+/* Memory that virtual.c maps: counted when it is made, known as the device's while it is mapped. */
+int sim_account(long long size) {
+  int fits;
+  pthread_mutex_lock(&guard);
+  fits = size <= 0 || used + size <= total();
+  if (fits) used += size;
+  pthread_mutex_unlock(&guard);
+  return fits;
+}
+
+void sim_adopt(void *start, size_t size) {
+  struct block *it = malloc(sizeof *it);
+  *it = (struct block){.start = start, .size = size};
+  pthread_mutex_lock(&guard);
+  it->next = blocks;
+  blocks = it;
+  pthread_mutex_unlock(&guard);
+}
+
+static struct block *unlinked(void *start) {
+  struct block **at, *it;
+  pthread_mutex_lock(&guard);
+  for (at = &blocks; *at && (*at)->start != start; at = &(*at)->next) {}
+  if ((it = *at)) *at = it->next;
+  pthread_mutex_unlock(&guard);
+  return it;
+}
+
+void sim_disown(void *start) { free(unlinked(start)); }
+
 static int take(void **out, size_t size, int host) {
   struct block *it = NULL;
   pthread_mutex_lock(&guard);
@@ -50,17 +80,10 @@ static int take(void **out, size_t size, int host) {
 }
 
 static int release(void *start) {
-  struct block **at, *it;
-  if (!start) return sim_fail(sim_sticky());
-  pthread_mutex_lock(&guard);
-  for (at = &blocks; *at && (*at)->start != start; at = &(*at)->next) {}
-  if ((it = *at)) {
-    *at = it->next;
-    if (!it->host) used -= it->size;
-  }
-  pthread_mutex_unlock(&guard);
-  if (!it) return sim_fail(1);
-  free(it->start);
+  struct block *it = start ? unlinked(start) : NULL;
+  if (start && !it) return sim_fail(1);
+  if (it && !it->host) sim_account(-(long long)it->size);
+  if (it) free(it->start);
   free(it);
   return sim_fail(sim_sticky());
 }

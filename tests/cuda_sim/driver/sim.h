@@ -42,6 +42,9 @@ const char *sim_text(int code);
 
 /* memory.c */
 int sim_owns(unsigned long long address);  /* 1: device memory, 2: host memory that CUDA knows */
+int sim_account(long long size);           /* memory taken or given back; 0 when there is not enough */
+void sim_adopt(void *start, size_t size);
+void sim_disown(void *start);
 
 /* stream.c */
 int sim_capturing(void);
