@@ -164,6 +164,7 @@ CASES: tuple[Case, ...] = (
     # Rounding in bfloat16: other numbers than the program's, and none of them wrong.
     called("ok_reference_bfloat16", "bfloat16", options=("--reference", "{exported:bfloat16}")),
     called("ok_rows_influence_rows", "crowd"),
+    called("ok_lookup", "lookup"),
     called("ok_reference_mlp", "mlp", options=("--reference", "{exported:mlp}")),
     given("ok_kwargs_reordered", "kwargs", lambda x, scale, bias: {"args": (x,), "kwargs": {
         "bias": bias, "scale": scale}}),
