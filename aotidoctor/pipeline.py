@@ -23,12 +23,12 @@ from aotidoctor.model.case import Case, Options
 from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import NotChecked, Severity
-from aotidoctor.model.localization import Localization
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import NotStarted
 from aotidoctor.version import __version__
 
 if TYPE_CHECKING:
+    from aotidoctor.model.localization import Localization
     from aotidoctor.runner import Runner
 
 OnEvent = Callable[[Event], None]

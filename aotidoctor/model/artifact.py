@@ -5,8 +5,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from aotidoctor.model.program import ProgramConstant, ProgramLeaf, ProgramOutput, SizeRange
+if TYPE_CHECKING:
+    from aotidoctor.model.program import ProgramConstant, ProgramLeaf, ProgramOutput, SizeRange
 
 
 class ArtifactKind(enum.Enum):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.evidence import Evidence, NotChecked
-from aotidoctor.model.localization import Localization
 from aotidoctor.model.run import Outcome
-from aotidoctor.model.serving_names import NameTable
+
+if TYPE_CHECKING:
+    from aotidoctor.model.localization import Localization
+    from aotidoctor.model.serving_names import NameTable
 
 SCHEMA = "aotidoctor.report/1"
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from aotidoctor.model.localization import OutputComparison
+from typing import TYPE_CHECKING
+
 from aotidoctor.model.report import Report
 from aotidoctor.reports.text import one_line
+
+if TYPE_CHECKING:
+    from aotidoctor.model.localization import OutputComparison
 
 HEADINGS = ("", "Output", "Verdict", "max diff", "eps", "ref. eps", "NaN/Inf", "Values", "relative", "beyond")
 """Largest difference, largest error against float64 of package and reference, largest relative difference, elements

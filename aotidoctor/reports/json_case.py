@@ -10,10 +10,11 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.contract import ConstantSpec, Contract, Dim, KernelCall, LeafSpec
 from aotidoctor.model.host import Host
 from aotidoctor.model.inputs import InputSet, LeafValue, PlainValue, TensorDesc
-from aotidoctor.model.serving_names import NameRow, NameTable
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+    from aotidoctor.model.serving_names import NameRow, NameTable
 
 # A report of `run` or `check` shows this many constants and kernels; `inspect` shows all.
 _LISTED = 50

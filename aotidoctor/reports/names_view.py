@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from aotidoctor.model.report import Report
-from aotidoctor.model.serving_names import NameRow
 from aotidoctor.reports import serving_view
 from aotidoctor.reports.contract_view import dim_text
 from aotidoctor.reports.text import plural
+
+if TYPE_CHECKING:
+    from aotidoctor.model.serving_names import NameRow
 
 HEADINGS = ("Path", "Number", "Name", "dtype", "Type", "Dims")
 _KINDS: Mapping[str, str] = {

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from aotidoctor.model.localization import Frame, Localization, TimelineEntry
 from aotidoctor.reports.text import one_line, short_name
+
+if TYPE_CHECKING:
+    from aotidoctor.model.localization import Frame, Localization, TimelineEntry
 
 _SHOWN = 12
 _FRAMES = 10

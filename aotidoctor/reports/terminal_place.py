@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.text import Text
 
-from aotidoctor.model.localization import Localization
 from aotidoctor.reports import place_view
 from aotidoctor.reports.terminal_layout import Layout
 from aotidoctor.reports.text import plural
+
+if TYPE_CHECKING:
+    from aotidoctor.model.localization import Localization
 
 
 def show_place(place: Localization, out: Layout, *, detail: int) -> None:
