@@ -25,10 +25,9 @@ from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import FactValue, NotChecked
-from aotidoctor.model.run import Exited, JsonObject, JsonValue, Outcome, Request
+from aotidoctor.model.run import Exited, JsonObject, JsonValue, Outcome, Request, objects
 from aotidoctor.probes import Plan, recompiled
 from aotidoctor.probes.probe import Probe
-from aotidoctor.probes.results import objects
 from aotidoctor.version import __version__
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from aotidoctor.model.evidence import Evidence, FactValue, FileSource, Severity
 from aotidoctor.model.host import Host
 from aotidoctor.model.localization import Localization, OutputComparison
 from aotidoctor.model.report import SCHEMA, Report
-from aotidoctor.model.run import JsonObject, JsonValue
+from aotidoctor.model.run import JsonObject, JsonValue, objects
 from aotidoctor.probes.reference_findings import CODE, OUTPUT_KINDS, output_finding
 from aotidoctor.version import __version__
 
@@ -75,7 +75,7 @@ def _read(path: str) -> JsonObject:
 
 def _findings(document: JsonObject, outputs: Sequence[OutputComparison], source: FileSource) -> list[Evidence]:
     """The saved findings, with that of the outputs made anew. Other weights explain outputs that differ."""
-    saved = [_evidence(item, source) for item in _objects(document.get("findings"))]
+    saved = [_evidence(item, source) for item in objects(document.get("findings"))]
     wrong = any(item.verdict not in FINE for item in outputs)
     others = [item for item in saved if item.code != CODE or item.kind not in OUTPUT_KINDS]
     weights = any(item.code == CODE and item.kind == "weights" for item in others)
@@ -127,7 +127,3 @@ def _fact(value: JsonValue) -> FactValue:
     if isinstance(value, list):
         return tuple(item if isinstance(item, str | int | float | bool) else None for item in value)
     return value if isinstance(value, str | int | float | bool) else None
-
-
-def _objects(value: JsonValue) -> list[JsonObject]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

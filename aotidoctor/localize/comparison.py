@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from aotidoctor.model.localization import OutputComparison
-from aotidoctor.model.run import JsonObject, JsonValue, Outcome
+from aotidoctor.model.run import JsonObject, JsonValue, Outcome, objects
 from aotidoctor.model.tolerance import Tolerances, agrees_within
 
 FINE = ("agrees", "both-within", "reference-imprecise")
@@ -22,7 +22,7 @@ def read_comparison(outcome: Outcome) -> tuple[OutputComparison, ...]:
     found = outcome.result.get("reference")
     if not isinstance(found, dict) or "outputs" not in found:
         return ()
-    leaves = [_leaf(item) for item in _objects(found.get("outputs"))]
+    leaves = [_leaf(item) for item in objects(found.get("outputs"))]
     missing = [OutputComparison(path=path, verdict="missing") for path in _texts(found.get("missing"))]
     extra = [OutputComparison(path=path, verdict="extra") for path in _texts(found.get("extra"))]
     odd: list[OutputComparison] = []
@@ -37,7 +37,7 @@ def saved_comparison(document: JsonObject) -> tuple[OutputComparison, ...]:
     """The comparison that a JSON report holds; empty where it has none."""
     place = document.get("localization")
     held = place.get("comparison") if isinstance(place, dict) else None
-    return tuple(_saved(item) for item in _objects(held) if isinstance(item.get("path"), str))
+    return tuple(_saved(item) for item in objects(held) if isinstance(item.get("path"), str))
 
 
 def judge_anew(found: Sequence[OutputComparison], tolerances: Tolerances) -> tuple[OutputComparison, ...]:
@@ -145,7 +145,3 @@ def _int(value: JsonValue) -> int:
 
 def _texts(value: JsonValue) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
-
-
-def _objects(value: JsonValue) -> list[JsonObject]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -13,7 +13,7 @@ from aotidoctor.localize.timeline import name_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import KernelCall
 from aotidoctor.model.localization import BufferValues, KernelValues
-from aotidoctor.model.run import JsonObject, JsonValue, Outcome
+from aotidoctor.model.run import JsonObject, JsonValue, Outcome, items, objects
 from aotidoctor.model.trace import TracedCall
 
 
@@ -42,7 +42,7 @@ def read_watched(case: Case, outcome: Outcome) -> Watched:
         return Watched(problem="the run ended before its values could be handed over")
     if found.get("problem"):
         return Watched(problem=str(found["problem"]))
-    records = _objects(found.get("calls"))
+    records = objects(found.get("calls"))
     symbols = [_symbol(record) for record in records]
     static = _static_calls(case, symbols)
     return Watched(
@@ -50,12 +50,12 @@ def read_watched(case: Case, outcome: Outcome) -> Watched:
             _call(case, index, record, symbols[index], static[index] if static else None)
             for index, record in enumerate(records)
         ),
-        written_by=tuple((str(item.get("path")), _number(item.get("from"))) for item in _objects(found.get("outputs"))),
+        written_by=tuple((str(item.get("path")), _number(item.get("from"))) for item in objects(found.get("outputs"))),
         compared=found.get("compared") is True,
         decomposition_differs=found.get("decomposition_differs") is True,
         left_out=_number(found.get("left_out")) or 0,
-        places=tuple((str(item.get("target")), str(item.get("where"))) for item in _objects(found.get("places"))),
-        notes=tuple(str(note) for note in _list(found.get("notes"))),
+        places=tuple((str(item.get("target")), str(item.get("where"))) for item in objects(found.get("places"))),
+        notes=tuple(str(note) for note in items(found.get("notes"))),
     )
 
 
@@ -77,7 +77,7 @@ def _call(case: Case, index: int, record: JsonObject, call: TracedCall, static: 
         index=index,
         name=name_of(case, call),
         kind=call.kind.value,
-        buffers=tuple(_buffer(case, role, item, static) for role, items in sides for item in _objects(items)),
+        buffers=tuple(_buffer(case, role, item, static) for role, items in sides for item in objects(items)),
     )
 
 
@@ -86,7 +86,7 @@ def _buffer(case: Case, role: str, item: JsonObject, static: KernelCall | None) 
         name=_name(case, item, static),
         role=role,
         dtype=str(item.get("dtype") or ""),
-        shape=tuple(_number(size) or 0 for size in _list(item.get("shape"))),
+        shape=tuple(_number(size) or 0 for size in items(item.get("shape"))),
         nan=_number(item.get("nan")) or 0,
         inf=_number(item.get("inf")) or 0,
         low=_float(item.get("min")),
@@ -118,14 +118,6 @@ def user_name(case: Case, generated: str) -> str:
     leaf = next((leaf.path for leaf in case.contract.leaves if leaf.generated_name == generated), None)
     constant = next((one.original_fqn for one in case.contract.constants if one.name == generated), None)
     return leaf or constant or generated
-
-
-def _objects(value: JsonValue) -> list[JsonObject]:
-    return [item for item in _list(value) if isinstance(item, dict)]
-
-
-def _list(value: JsonValue) -> list[JsonValue]:
-    return value if isinstance(value, list) else []
 
 
 def _number(value: JsonValue) -> int | None:

@@ -83,11 +83,6 @@ def operator_name(target: str) -> str:
     return f"{parts[0]}::{parts[1]}" if len(parts) > 1 else target
 
 
-def around(entries: Sequence[TimelineEntry], limit: int = 12) -> tuple[TimelineEntry, ...]:
-    """The end of a long timeline: what led to the last call."""
-    return tuple(entries[-limit:])
-
-
 def launched_name(case: Case, made: Sequence[TracedCall], index: int) -> str:
     """The kernel of launch ``index`` of one call of the model; the symbol where the wrapper does not tell.
 

@@ -11,6 +11,16 @@ JsonValue = str | int | float | bool | None | list["JsonValue"] | dict[str, "Jso
 JsonObject = dict[str, JsonValue]
 
 
+def items(value: JsonValue) -> list[JsonValue]:
+    """A list out of JSON; empty for anything else."""
+    return value if isinstance(value, list) else []
+
+
+def objects(value: JsonValue) -> list[JsonObject]:
+    """The objects in a list; empty for anything else."""
+    return [item for item in items(value) if isinstance(item, dict)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """What to run. ``job`` names a module of ``aotidoctor.worker``; ``payload`` is its argument.

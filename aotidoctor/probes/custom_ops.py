@@ -21,11 +21,10 @@ from collections.abc import Sequence
 from aotidoctor.model.artifact import ExternNode
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.run import JsonObject, JsonValue, Outcome, Request
+from aotidoctor.model.run import JsonObject, JsonValue, Outcome, Request, objects
 from aotidoctor.probes.payload import device_of
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
-from aotidoctor.probes.results import objects
 
 CODE, NAME = "AD-RUN-010", "custom_ops"
 # These namespaces come with PyTorch itself: the worker's own import registers them.

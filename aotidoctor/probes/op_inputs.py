@@ -21,11 +21,10 @@ from collections.abc import Sequence
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.run import JsonObject, JsonValue, Outcome, Request, TimedOut
+from aotidoctor.model.run import JsonObject, JsonValue, Outcome, Request, TimedOut, objects
 from aotidoctor.probes.custom_ops import custom_nodes
 from aotidoctor.probes.payload import base_payload, device_of
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
-from aotidoctor.probes.results import objects
 
 CODE, NAME = "AD-RUN-020", "op_inputs"
 # Without a sign of trouble the question has to be cheap.

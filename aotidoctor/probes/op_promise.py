@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import CustomCall, PromisedResult
 from aotidoctor.model.expr import Sym, evaluate, parse_expr
-from aotidoctor.model.run import JsonObject, JsonValue, Outcome
-from aotidoctor.probes.results import inputs, objects
+from aotidoctor.model.run import JsonValue, Outcome, objects
+from aotidoctor.probes.results import inputs
 
 # A size that the operator itself decides: nothing can be promised.
 _UNBACKED = re.compile(r"\bu\d+\b")
@@ -149,8 +149,3 @@ def _sizes(value: JsonValue) -> Sizes | None:
 
 def _text(value: JsonValue) -> str | None:
     return value if isinstance(value, str) else None
-
-
-def object_of(value: JsonValue) -> JsonObject:
-    """The object; empty for anything else."""
-    return value if isinstance(value, dict) else {}

@@ -28,13 +28,13 @@ from aotidoctor.localize.comparison import read_comparison
 from aotidoctor.localize.weights import WeightsCompared, read_weights
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, RunSource, Severity
-from aotidoctor.model.run import JsonObject, JsonValue, Outcome, Request
+from aotidoctor.model.run import JsonObject, JsonValue, Outcome, Request, objects
 from aotidoctor.model.tolerance import Tolerance
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 from aotidoctor.probes.reference_findings import CODE, output_finding, weights_finding
-from aotidoctor.probes.results import objects, reference
+from aotidoctor.probes.results import reference
 
 NAME = "reference"
 # The worker is there once the outputs were compared and only the float64 run is missing.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from aotidoctor.model.run import JsonObject, JsonValue, Outcome
+from aotidoctor.model.run import JsonObject, JsonValue, Outcome, items, objects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,13 +26,13 @@ class Value:
 
 def outputs(outcome: Outcome, call: int) -> list[Value]:
     """Outputs of call number ``call`` (from 0); empty when it was not made."""
-    calls = _items(outcome.result.get("outputs"))
+    calls = items(outcome.result.get("outputs"))
     return [_value(item) for item in objects(calls[call])] if 0 <= call < len(calls) else []
 
 
 def calls_made(outcome: Outcome) -> int:
     """How many calls returned outputs."""
-    return len(_items(outcome.result.get("outputs")))
+    return len(items(outcome.result.get("outputs")))
 
 
 def inputs(outcome: Outcome) -> list[Value]:
@@ -47,7 +47,7 @@ def constants(outcome: Outcome) -> list[Value]:
 
 def resident_sizes(outcome: Outcome) -> list[int]:
     """Resident set size in bytes after each call."""
-    return [int(item) for item in _items(outcome.result.get("rss")) if isinstance(item, int | float)]
+    return [int(item) for item in items(outcome.result.get("rss")) if isinstance(item, int | float)]
 
 
 def reference(outcome: Outcome) -> JsonObject:
@@ -61,26 +61,17 @@ def same_outputs(a: list[Value], b: list[Value]) -> bool:
     return [(v.dtype, v.shape, v.digest) for v in a] == [(v.dtype, v.shape, v.digest) for v in b]
 
 
-def _items(value: JsonValue) -> list[JsonValue]:
-    return value if isinstance(value, list) else []
-
-
-def objects(value: JsonValue) -> list[JsonObject]:
-    """The objects in a list; empty for anything else."""
-    return [item for item in _items(value) if isinstance(item, dict)]
-
-
 def _value(item: JsonObject) -> Value:
     return Value(
         path=str(item.get("path") or item.get("name") or ""),
         dtype=str(item.get("dtype") or ""),
-        shape=tuple(_int(size) for size in _items(item.get("shape"))),
+        shape=tuple(_int(size) for size in items(item.get("shape"))),
         nan=_int(item.get("nan")),
         inf=_int(item.get("inf")),
         digest=str(item.get("sha256") or ""),
         changed=item.get("changed") is True,
-        aliases_inputs=tuple(_int(index) for index in _items(item.get("aliases_inputs"))),
-        aliases_outputs=tuple(_int(index) for index in _items(item.get("aliases_outputs"))),
+        aliases_inputs=tuple(_int(index) for index in items(item.get("aliases_inputs"))),
+        aliases_outputs=tuple(_int(index) for index in items(item.get("aliases_outputs"))),
         low=_float(item.get("min")),
         high=_float(item.get("max")),
     )

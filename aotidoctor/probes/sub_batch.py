@@ -26,11 +26,10 @@ from aotidoctor.model.contract import Contract, Dim
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.expr import Sym, parse_expr
 from aotidoctor.model.inputs import TensorDesc
-from aotidoctor.model.run import JsonObject, JsonValue, Outcome, Request
+from aotidoctor.model.run import JsonObject, JsonValue, Outcome, Request, objects
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
-from aotidoctor.probes.results import objects
 
 CODE, NAME = "AD-RUN-019", "sub_batch"
 # One row is its own case in compiled code: sizes of one are never symbols.

@@ -62,12 +62,6 @@ def read_channel(path: Path) -> Readout:
     return readout
 
 
-def last_stage(path: Path) -> tuple[str, float] | None:
-    """The stage entered last and when, None before the first."""
-    entered = read_channel(path).entered
-    return entered[-1] if entered else None
-
-
 def _take(line: bytes, readout: Readout) -> None:
     try:
         record: JsonValue = json.loads(line)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from aotidoctor.model.run import JsonObject
+from aotidoctor.model.run import JsonObject, objects
 from aotidoctor.model.serving import Release
 from aotidoctor.serving.names import NAMES_SINCE
 from aotidoctor.serving.rehearsal import SPLITS_SINCE, Rehearsal, Wire
-from aotidoctor.serving.rehearsal_words import crossing, number, objects, rename, sizes
+from aotidoctor.serving.rehearsal_words import crossing, number, rename, sizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

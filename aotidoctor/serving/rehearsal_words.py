@@ -107,11 +107,6 @@ def sizes(value: JsonValue) -> tuple[int, ...]:
     return tuple(int(size) for size in value if isinstance(size, int)) if isinstance(value, list) else ()
 
 
-def objects(value: JsonValue) -> list[JsonObject]:
-    """The objects of a list out of JSON."""
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
 def number(value: JsonValue) -> int:
     """A number out of JSON, 0 for anything else."""
     return int(value) if isinstance(value, int | float) else 0

@@ -56,7 +56,6 @@ from aotidoctor.exported.rules import (
     verifier_refuses,
     written_inputs,
 )
-from aotidoctor.model.evidence import Severity
 from aotidoctor.model.exported import ExportRule
 
 RULES: tuple[ExportRule, ...] = (
@@ -115,8 +114,3 @@ ORIGIN_RULES: tuple[ExportRule, ...] = (
 """Those of ``--against``: a package and a program, not a program alone."""
 
 BY_CODE = {rule.code: rule for rule in (*RULES, *ORIGIN_RULES)}
-
-
-def severity_of(code: str, kind: str) -> Severity:
-    """How bad ``kind`` of the rule ``code`` is. Raises ``KeyError`` for what no rule reports."""
-    return BY_CODE[code].severities[kind]

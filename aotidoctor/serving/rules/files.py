@@ -109,11 +109,6 @@ def inner_name_is_model(model: ServedModel) -> Sequence[Remark]:
     ]
 
 
-def _is_loadable(version: ServedVersion) -> bool:
-    artifact = version.artifact
-    return artifact is not None and artifact.kind is ArtifactKind.AOTI_PACKAGE and version.entry is not None
-
-
 def _not_loadable(version: ServedVersion) -> Remark:
     artifact = version.artifact
     names = ", ".join(entry.name for entry in artifact.models) if artifact is not None else ""
