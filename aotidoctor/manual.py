@@ -22,7 +22,7 @@ _PACKAGE = Path(__file__).resolve().parent
 _FOLDERS = {"checks": "check", "probes": "probe", "exported/rules": "rule"}
 _CODE = re.compile(r"[A-Z]+(?:-[A-Z0-9]+)+")
 _HEAD = re.compile(r"\A\+\+\+\n.*?^\+\+\+\n", re.MULTILINE | re.DOTALL)
-_OWN_TESTS = re.compile(r"^```toml (?:matches|does-not-match)\n.*?^```\n?", re.MULTILINE | re.DOTALL)
+_OWN_TESTS = re.compile(r"^```toml (?:matches|does-not-match|log)\n.*?^```\n?", re.MULTILINE | re.DOTALL)
 _PART = re.compile(r"^(Versions|Consequence|How it was seen|Remedy):\s+(\S)", re.MULTILINE)
 _HEADING = re.compile(r"(What it does|Why it matters|Example|When it is wrong):?")
 

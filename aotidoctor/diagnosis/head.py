@@ -19,7 +19,7 @@ else:  # pragma: no cover
     import tomli as tomllib
 
 FENCE = "+++"
-CODE = re.compile(r"AD-(ART|HOST|LOAD|IN|RUN|OUT)-\d{3}$|(TRITON|VERIFY)-([A-Z]\d+|\*)$")
+CODE = re.compile(r"AD-(ART|HOST|LOAD|IN|RUN|OUT|LOG)-\d{3}$|(TRITON|VERIFY)-([A-Z]\d+|\*)$")
 STAGES: Mapping[str, range] = {
     "artifact": range(100, 200),
     "host": range(200, 300),
@@ -27,7 +27,11 @@ STAGES: Mapping[str, range] = {
     "inputs": range(400, 500),
     "run": range(500, 600),
     "output": range(600, 700),
+    "compile": range(700, 800),
+    "other": range(800, 900),
 }
+# Causes of these may have no evidence but the lines of a log.
+LOG_STAGES = ("compile", "other")
 
 
 class PlaybookError(AotidoctorError):
@@ -136,7 +140,9 @@ def condition(head: Head) -> Condition:
     code = head.text("code")
     if not CODE.match(code):
         raise head.wrong(
-            "code", code, "AD- and ART, HOST, LOAD, IN, RUN or OUT, and three digits; or TRITON- or VERIFY- and a rule"
+            "code",
+            code,
+            "AD- and ART, HOST, LOAD, IN, RUN, OUT or LOG, and three digits; or TRITON- or VERIFY- and a rule",
         )
     kind = head.text("kind", "")
     found = Condition(

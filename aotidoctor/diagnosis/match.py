@@ -57,7 +57,9 @@ def is_run(item: Evidence) -> bool:
 
 
 def match(playbook: Playbook, findings: Sequence[Evidence]) -> Match | None:
-    """The match, or None."""
+    """The match, or None: also for a cause that only the lines of a log can tell."""
+    if not playbook.any_of and not playbook.all_of:
+        return None
     if any(holds(condition, item) for condition in playbook.none_of for item in findings):
         return None
     required = [_all(condition, findings) for condition in playbook.all_of]

@@ -13,13 +13,15 @@ from functools import lru_cache
 from pathlib import Path
 
 from aotidoctor import playbook_files
-from aotidoctor.diagnosis.head import STAGES, Head, PlaybookError, one_of, parse_toml, split
+from aotidoctor.diagnosis.head import LOG_STAGES, STAGES, Head, PlaybookError, one_of, parse_toml, split
 from aotidoctor.model.diagnosis import Playbook
 
 HEADINGS = ("What happened", "Why", "Confirm it", "Fix", "When this is not it", "References")
 MATCHES, DOES_NOT = "matches", "does-not-match"
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _EXAMPLE = re.compile(r"^```toml (matches|does-not-match)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# What a log says when this is the cause: read by aotidoctor.logs, and by it alone.
+_LOG = re.compile(r"^```toml log\n.*?^```$", re.MULTILINE | re.DOTALL)
 
 
 class Sections(Mapping[str, str]):
@@ -105,20 +107,19 @@ def parse_playbook(text: str, path: Path) -> Playbook:
         command=head.text("command", ""),
         treatment=head.text("treatment", "") or None,
         would_confirm=head.text("would_confirm"),
-        patterns=head.texts("patterns"),
         versions=head.text("versions", ""),
         path=str(path),
         sections=Sections(path),
     )
     head.done()
-    if not playbook.any_of and not playbook.all_of:
+    if not playbook.any_of and not playbook.all_of and stage not in LOG_STAGES:
         raise PlaybookError(f"{path.name}: any_of: missing, and so is all_of: it would match everything")
     return playbook
 
 
 def sections_of(prose: str) -> dict[str, str]:
     """Heading to text, in order; the example blocks are left out."""
-    parts = _HEADING.split(_EXAMPLE.sub("", prose))
+    parts = _HEADING.split(_LOG.sub("", _EXAMPLE.sub("", prose)))
     return {title.strip(): text.strip() for title, text in zip(parts[1::2], parts[2::2], strict=True)}
 
 
@@ -134,7 +135,7 @@ def examples_of(playbook: Playbook) -> Mapping[str, tuple[Head, ...]]:
 
 
 def check_prose(playbook: Playbook) -> None:
-    """Raise ``PlaybookError`` unless headings, example blocks and patterns are as they must be."""
+    """Raise ``PlaybookError`` unless headings and example blocks are as they must be."""
     if tuple(playbook.sections) != HEADINGS:
         raise PlaybookError(f"{playbook.path}: observed headings {tuple(playbook.sections)}, expected {HEADINGS}")
     empty = [title for title, text in playbook.sections.items() if not text]
@@ -143,15 +144,6 @@ def check_prose(playbook: Playbook) -> None:
     examples = examples_of(playbook)
     if not examples.get(MATCHES) or DOES_NOT not in examples:
         raise PlaybookError(f"{playbook.path}: observed blocks {sorted(examples)}, expected {MATCHES} and {DOES_NOT}")
-    for pattern in playbook.patterns:
-        _compile(pattern, playbook.path)
-
-
-def _compile(pattern: str, where: str) -> None:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise PlaybookError(f"{where}: patterns: {pattern!r} is not a regular expression") from error
 
 
 def _text(path: Path) -> str:

@@ -38,7 +38,7 @@ class Playbook:
     ``severity`` is the least severity of evidence that makes a diagnosis. ``weight`` orders causes, lowest first.
     ``explains`` names causes, symptoms (``index-out-of-bounds``, ``signalled``) and the groups ``@load``, ``@run`` and
     ``@output`` that this cause accounts for. ``stage`` is the heading of the cause: ``artifact``, ``host``, ``load``,
-    ``inputs``, ``run`` or ``output``.
+    ``inputs``, ``run``, ``output``, ``compile`` or ``other``.
     """
 
     cause: str
@@ -55,7 +55,6 @@ class Playbook:
     command: str
     treatment: str | None
     would_confirm: str
-    patterns: tuple[str, ...]
     versions: str
     path: str
     sections: Mapping[str, str]

@@ -13,7 +13,9 @@ from aotidoctor.model.run import Outcome
 
 if TYPE_CHECKING:
     from aotidoctor.model.localization import Localization
+    from aotidoctor.model.log import LogReading
     from aotidoctor.model.serving_names import NameTable
+    from aotidoctor.model.signature import Signature
 
 SCHEMA = "aotidoctor.report/1"
 
@@ -23,10 +25,12 @@ class Report:
     """The result of one command.
 
     ``verdict`` is ``healthy``, ``problem`` or ``unknown``; ``stage`` is where the failure is: ``artifact``, ``host``,
-    ``load``, ``inputs``, ``run`` or ``output`` (None when healthy). ``internal_error`` is a traceback of aotidoctor
+    ``load``, ``inputs``, ``run`` or ``output``, of a log also ``export``, ``compile``, ``link``, ``package``
+    or ``serve`` (None when healthy). ``internal_error`` is a traceback of aotidoctor
     itself. ``interrupted`` and ``out_of_time`` mark partial reports. ``started`` is RFC 3339 UTC. ``localization`` is
     the place of the failure in the compiled code, None where nothing was looked for. ``names`` are those that
-    a release of Triton has for the package's tensors, None where nobody asked.
+    a release of Triton has for the package's tensors, None where nobody asked. ``fingerprint`` is the signature at two
+    granularities with its parts, ``signature`` the finer one alone. ``log`` is what a log said, where one was read.
     """
 
     verdict: str
@@ -50,3 +54,5 @@ class Report:
     localization: Localization | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
     names: NameTable | None = None
+    fingerprint: Signature | None = None
+    log: LogReading | None = None

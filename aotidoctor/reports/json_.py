@@ -57,6 +57,8 @@ def document(report: Report) -> dict[str, object]:
         "inputs": json_case.inputs(case),
         "host": json_case.host(case.host),
         "signature": report.signature,
+        "fingerprint": report.fingerprint,
+        "log": report.log,
         "interrupted": report.interrupted,
         "out_of_time": report.out_of_time,
         "cannot_examine": report.cannot_examine,

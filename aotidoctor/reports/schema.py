@@ -250,6 +250,24 @@ _NAMES = _record(
     optional={"obstacles": _array(_OPEN)},
 )
 
+_STAGES = ("artifact", "host", "load", "inputs", "run", "output", "export", "compile", "link", "package", "serve")
+_FINGERPRINT = _record(
+    {
+        "version": _COUNT,
+        "family": _TEXT,
+        "exact": _TEXT,
+        "parts": _array(_record({"rule": _TEXT, "text": _TEXT, "granularity": _one_of("family", "exact")})),
+    }
+)
+_LOG_EVENT = _record(
+    {"form": _TEXT, "first": _COUNT, "last": _COUNT, "text": _TEXT},
+    optional={"origin": _TEXT, "stage": _TEXT, "count": _COUNT, "echo_of": _COUNT_OR_NULL, "tainted": _FLAG},
+)
+_LOG = _record(
+    {"name": _TEXT, "size": _COUNT, "lines": _COUNT, "events": _array(_LOG_EVENT)},
+    optional={"matches": _array(_OPEN), "more_events": _COUNT, "versions": _OPEN, "problems": _TEXTS},
+)
+
 
 def schema() -> JsonObject:
     """The JSON Schema document."""
@@ -258,7 +276,7 @@ def schema() -> JsonObject:
             "schema": {"const": "aotidoctor.report/1"},
             "tool": _record({"name": {"const": "aotidoctor"}, "version": _TEXT, "argv": _TEXTS}),
             "verdict": _one_of("healthy", "problem", "unknown"),
-            "stage": _one_of("artifact", "host", "load", "inputs", "run", "output", None),
+            "stage": _one_of(*_STAGES, None),
             "diagnoses": _array(_DIAGNOSIS),
             "findings": _array(_FINDING),
             "not_checked": _array(_record({"code": _TEXT, "name": _TEXT, "reason": _TEXT})),
@@ -281,6 +299,8 @@ def schema() -> JsonObject:
             "internal_error": _TEXT_OR_NULL,
             "extra": _OPEN,
             "names": _NAMES,
+            "fingerprint": _nullable(_FINGERPRINT),
+            "log": _nullable(_LOG),
         },
     )
     head: JsonObject = {

@@ -43,7 +43,7 @@ def test_the_least_head_is_accepted():
         ('title = "t"\n', 'title = "t"\nextra = 1\n', ["unknown key", "extra"]),
         ('any_of = [{ code = "AD-RUN-001", kind = "raised" }]\n', "", ["any_of", "match everything"]),
         ('title = "t"', "title = ", ["not TOML", "line 3"]),
-        ('remedy = "r"', 'remedy = "r"\npatterns = "x"', ["patterns", "list of strings"]),
+        ('remedy = "r"', 'remedy = "r"\nexplains = "x"', ["explains", "list of strings"]),
     ],
 )
 def test_a_slip_is_named(old, new, words):
