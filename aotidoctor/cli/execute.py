@@ -16,6 +16,7 @@ from typing import NoReturn
 
 import typer
 
+from aotidoctor.cli.extras import write_extras
 from aotidoctor.cli.progress import Progress, make_progress
 from aotidoctor.cli.show import Show, emit
 from aotidoctor.model.artifact import Artifact, ArtifactKind
@@ -68,6 +69,8 @@ def present(report: Report, show: Show, environ: Mapping[str, str]) -> int:
         note = f"{type(error).__name__} at {os.path.basename(where.filename)}:{where.lineno} while showing the report"  # noqa: PTH119
         report = replace(_stand_in(report.command, ""), internal_error=note)
         emit(report, show, environ)
+    else:
+        write_extras(report, show.extras, environ, redact=show.redact)
     return exit_status(report, show.fail_on.value)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import typer
 
+from aotidoctor.cli.extras import EXTRAS
 from aotidoctor.model.report import Report
 
 
@@ -40,10 +41,14 @@ _FILE_FORMATS = (Format.JSON, Format.MD)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Show:
-    """The output options. ``detail`` is -1 (quiet), 0, 1 or 2. ``files`` are the further reports to write."""
+    """The output options.
+
+    ``detail`` is -1 (quiet), 0, 1 or 2. ``files`` are the further reports to write, ``extras`` what is made besides.
+    """
 
     format: Format = Format.RICH
     files: tuple[tuple[Format, Path], ...] = ()
+    extras: tuple[tuple[str, Path], ...] = ()
     detail: int = 0
     fail_on: FailOn = FailOn.ERROR
     redact: bool = True
@@ -64,26 +69,34 @@ def make_show(
     """The output options as one value; ``protected`` are files that must not be overwritten. Raises BadParameter."""
     if json and format_ not in (None, Format.JSON):
         raise typer.BadParameter("--json and another --format contradict each other", param_hint="--json")
-    files = [_file(spec) for spec in report or ()]
+    specs = [_spec(text) for text in report or ()]
+    files = [(Format(kind), path) for kind, path in specs if kind not in EXTRAS]
+    extras = tuple((kind, path) for kind, path in specs if kind in EXTRAS)
     if output_dir is not None:
         files += [(kind, Path(output_dir) / f"report.{kind.value}") for kind in _FILE_FORMATS]
     taken = {os.path.realpath(path) for path in protected if path}
-    for _, path in files:
+    for _, path in (*files, *extras):
         if os.path.realpath(path) in taken:
             raise typer.BadParameter(f"{path} is what is examined; it is not overwritten", param_hint="--report")
     chosen = Format.JSON if json else format_ or Format.RICH
     return Show(
-        format=chosen, files=tuple(files), detail=-1 if quiet else min(verbose, 2), fail_on=fail_on, redact=redact
+        format=chosen,
+        files=tuple(files),
+        extras=extras,
+        detail=-1 if quiet else min(verbose, 2),
+        fail_on=fail_on,
+        redact=redact,
     )
 
 
-def _file(spec: str) -> tuple[Format, Path]:
-    name, colon, path = spec.partition(":")
-    known = [kind.value for kind in _FILE_FORMATS]
+def _spec(text: str) -> tuple[str, Path]:
+    """The kind of report and its path: a format of a file, or a key of ``EXTRAS``."""
+    name, colon, path = text.partition(":")
+    known = [*(kind.value for kind in _FILE_FORMATS), *EXTRAS]
     if not colon or not path or name not in known:
-        hint = f"{spec!r} is not FMT:PATH; formats of a file: {', '.join(known)}"
+        hint = f"{text!r} is not FMT:PATH; formats of a file: {', '.join(known)}"
         raise typer.BadParameter(hint, param_hint="--report")
-    return Format(name), Path(path)
+    return name, Path(path)
 
 
 def rendered(report: Report, kind: Format, detail: int, environ: Mapping[str, str]) -> str:

@@ -1,0 +1,38 @@
+"""What ``--report`` makes besides documents (``repro:DIR``): work that begins when the report is written.
+
+An entry is a function of the report as it is, unredacted; the folder or file to write; the environment; and whether
+what it writes is redacted. It returns one line for stderr. A failure of its own is a warning: the report is out, and
+its exit status stands.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from aotidoctor.model.errors import AotidoctorError
+from aotidoctor.model.report import Report
+
+Extra = Callable[[Report, Path, Mapping[str, str], bool], str]
+
+
+EXTRAS: Mapping[str, Extra] = {}
+
+
+def write_extras(
+    report: Report, extras: Sequence[tuple[str, Path]], environ: Mapping[str, str], *, redact: bool
+) -> None:
+    """Make each of ``extras``, pairs of a key of ``EXTRAS`` and a path, and say on stderr what became of it."""
+    for kind, path in extras:
+        try:
+            _say(EXTRAS[kind](report, path, environ, redact))
+        except (OSError, AotidoctorError) as error:
+            _say(f"warning: no {kind} at {path}: {error}")
+
+
+def _say(line: str) -> None:
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(f"aotidoctor: {line}\n")
+        sys.stderr.flush()
