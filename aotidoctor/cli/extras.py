@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -26,10 +27,17 @@ def write_extras(
 ) -> None:
     """Make each of ``extras``, pairs of a key of ``EXTRAS`` and a path, and say on stderr what became of it."""
     for kind, path in extras:
-        try:
-            _say(EXTRAS[kind](report, path, environ, redact))
-        except (OSError, AotidoctorError) as error:
-            _say(f"warning: no {kind} at {path}: {error}")
+        _say(_made(kind, report, path, environ, redact=redact))
+
+
+def _made(kind: str, report: Report, path: Path, environ: Mapping[str, str], *, redact: bool) -> str:
+    try:
+        return EXTRAS[kind](report, path, environ, redact)
+    except (OSError, AotidoctorError) as error:
+        return f"warning: no {kind} at {path}: {error}"
+    except Exception as error:  # noqa: BLE001 - the document is out: nothing may change its exit status any more
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        return f"warning: no {kind} at {path}: {type(error).__name__} at {Path(where.filename).name}:{where.lineno}"
 
 
 def _say(line: str) -> None:
