@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from aotidoctor.model.evidence import Evidence, FactValue
+from aotidoctor.model.operators import qualified
 
 _NAME = re.compile(r"\{([a-z_]+)(?:\|([^{}]*))?\}")
-_OPERATOR = re.compile(r"^torch\.ops\.(\w+)\.(\w+)(?:\.\w+)?$")
 _PART = re.compile(r"\.(?:shape\[\d+\]|shape|stride|dtype|device)$")
 
 
@@ -44,7 +44,8 @@ def title_of(template: str, lead: Evidence, evidence: Sequence[Evidence]) -> str
 
 def subject_of(lead: Evidence) -> str | None:
     """What the evidence is about; an operator always as ``ops::scale``."""
-    return None if lead.subject is None else _OPERATOR.sub(r"\1::\2", lead.subject)
+    subject = lead.subject
+    return qualified(subject) if subject is not None and subject.startswith("torch.ops.") else subject
 
 
 def leaf_of(subject: str | None) -> str | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from aotidoctor.localize.origins import Origin, origin_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.localization import TimelineEntry
+from aotidoctor.model.operators import qualified
 from aotidoctor.model.trace import CallKind, Trace, TracedCall
 
 RETURNED, ENTERED = "returned", "entered"
@@ -74,13 +75,7 @@ def name_of(case: Case, call: TracedCall) -> str:
     if call.kind is not CallKind.CUSTOM or case.model is None:
         return call.symbol
     nodes = case.model.extern_nodes
-    return operator_name(nodes[call.argument].target) if 0 <= call.argument < len(nodes) else call.symbol
-
-
-def operator_name(target: str) -> str:
-    """``zoo::misbehave`` of ``zoo::misbehave``, ``zoo::misbehave.default`` and ``torch.ops.zoo.misbehave.default``."""
-    parts = target.removeprefix("torch.ops.").replace("::", ".").split(".")
-    return f"{parts[0]}::{parts[1]}" if len(parts) > 1 else target
+    return qualified(nodes[call.argument].target) if 0 <= call.argument < len(nodes) else call.symbol
 
 
 def launched_name(case: Case, made: Sequence[TracedCall], index: int) -> str:

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from aotidoctor.model.evidence import FactValue
+from aotidoctor.model.operators import qualified
 
 # Each named group of a pattern becomes a fact.
 PATTERNS: tuple[tuple[str, str], ...] = (
@@ -204,15 +205,9 @@ def recognise(text: str) -> Symptom:
         if match:
             facts: dict[str, FactValue] = {key: value for key, value in match.groupdict().items() if value is not None}
             if "op" in facts:
-                facts["op"] = operator_name(str(facts["op"]))
+                facts["op"] = qualified(str(facts["op"]))
             return Symptom(name=name, line=_line_at(text, match.start()), facts={**facts, **_place(text)})
     return Symptom(name="other", line=_first_line(text), facts=_place(text))
-
-
-def operator_name(text: str) -> str:
-    """``ops::scale`` of ``torch.ops.ops.scale.default``; other spellings unchanged."""
-    parts = text.removeprefix("torch.ops.").split(".")
-    return f"{parts[0]}::{parts[1]}" if text.startswith("torch.ops.") and len(parts) > 1 else text
 
 
 def _place(text: str) -> dict[str, FactValue]:
