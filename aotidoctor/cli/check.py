@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from aotidoctor.cli import options as opt
-from aotidoctor.cli.execute import execute
+from aotidoctor.cli.execute import argv, execute
 from aotidoctor.cli.show import FailOn, make_show
 from aotidoctor.model.case import Options
 
@@ -70,7 +69,7 @@ def check(
             package,
             inputs,
             wanted,
-            argv=tuple(sys.argv),
+            argv=argv(),
             environ=os.environ,
             static_only=True,
             on_event=on_event,

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from aotidoctor.cli import options as opt
-from aotidoctor.cli.execute import execute
-from aotidoctor.cli.run import argv
+from aotidoctor.cli.execute import argv, execute
 from aotidoctor.cli.show import FailOn, make_show
 from aotidoctor.model.case import Options
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from aotidoctor.cli import options as opt
-from aotidoctor.cli.execute import execute
+from aotidoctor.cli.execute import argv, execute
 from aotidoctor.cli.show import FailOn, make_show
 
 
@@ -37,4 +36,4 @@ def env(
     )
     from aotidoctor import pipeline  # noqa: PLC0415 - `--help` does not need the stages
 
-    execute("env", "", show, lambda _: pipeline.env(argv=tuple(sys.argv), environ=os.environ))
+    execute("env", "", show, lambda _: pipeline.env(argv=argv(), environ=os.environ))

@@ -33,6 +33,11 @@ OnEvent = Callable[[Event], None]
 Work = Callable[[OnEvent], Report]
 
 
+def argv() -> tuple[str, ...]:
+    """The command as it was given; a report states it."""
+    return tuple(sys.argv)
+
+
 def execute(command: str, path: str, show: Show, work: Work) -> NoReturn:
     """Do the work, show its report, end with its exit status. ``path`` is what is examined (empty: nothing)."""
     environ = os.environ
@@ -91,7 +96,7 @@ def _stand_in(command: str, path: str) -> Report:
         findings=(),
         not_checked=(),
         runs=(),
-        argv=tuple(sys.argv),
+        argv=argv(),
         command=command,
         version=__version__,
         started=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),

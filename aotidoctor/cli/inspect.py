@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from aotidoctor.cli import options as opt
-from aotidoctor.cli.execute import execute
+from aotidoctor.cli.execute import argv, execute
 from aotidoctor.cli.show import FailOn, make_show
 from aotidoctor.model.case import Options
 
@@ -46,5 +45,5 @@ def inspect(
         "inspect",
         package,
         show,
-        lambda _: pipeline.inspect(package, wanted, argv=tuple(sys.argv), environ=os.environ),
+        lambda _: pipeline.inspect(package, wanted, argv=argv(), environ=os.environ),
     )

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 
 from aotidoctor.cli import options as opt
-from aotidoctor.cli.execute import execute
-from aotidoctor.cli.run import argv
+from aotidoctor.cli.execute import argv, execute
 from aotidoctor.cli.show import FailOn, make_show
 from aotidoctor.model.case import Options
 

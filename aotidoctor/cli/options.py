@@ -127,3 +127,11 @@ Redact = Annotated[
     bool,
     typer.Option("--redact/--no-redact", help="Hide names, secrets and tensor values."),
 ]
+Release = Annotated[
+    str | None,
+    typer.Option("--triton", metavar="YY.MM", help="Release of the server. [default: the newest known]"),
+]
+LoadHook = Annotated[
+    bool,
+    typer.Option("--load-hook", help="Call the library of MODEL_INIT_LIBRARY in a child: executes its native code."),
+]

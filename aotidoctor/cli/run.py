@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from aotidoctor.cli import options as opt
-from aotidoctor.cli.execute import execute
+from aotidoctor.cli.execute import argv, execute
 from aotidoctor.cli.show import FailOn, make_show
 from aotidoctor.model.case import Options
 
@@ -90,8 +89,3 @@ def run(
         show,
         lambda on_event: pipeline.diagnose(package, inputs, wanted, argv=argv(), environ=os.environ, on_event=on_event),
     )
-
-
-def argv() -> tuple[str, ...]:
-    """The command as it was given; a report states it."""
-    return tuple(sys.argv)

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from aotidoctor.cli import options as opt
-from aotidoctor.cli.execute import OnEvent, execute
-from aotidoctor.cli.run import argv
+from aotidoctor.cli.execute import OnEvent, argv, execute
 from aotidoctor.cli.show import FailOn, make_show
 from aotidoctor.model.case import Options
 from aotidoctor.model.report import Report
@@ -18,21 +17,13 @@ Repository = Annotated[
     str,
     typer.Argument(metavar="REPOSITORY|MODEL_DIR", help="A model repository, or the folder of one model."),
 ]
-Release = Annotated[
-    str | None,
-    typer.Option("--triton", metavar="YY.MM", help="Release of the server. [default: the newest known]"),
-]
-LoadHook = Annotated[
-    bool,
-    typer.Option("--load-hook", help="Call the library of MODEL_INIT_LIBRARY in a child: executes its native code."),
-]
 
 
 def triton(
     repository: Repository,
     *,
-    release: Release = None,
-    load_hook: LoadHook = False,
+    release: opt.Release = None,
+    load_hook: opt.LoadHook = False,
     timeout: opt.Timeout = 60.0,
     format_: opt.FormatOption = None,
     json: opt.Json = False,

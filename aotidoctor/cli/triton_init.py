@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aotidoctor.cli import options as opt
-from aotidoctor.cli.execute import examined, present
+from aotidoctor.cli.execute import argv, examined, present
 from aotidoctor.cli.progress import make_progress
-from aotidoctor.cli.run import argv
 from aotidoctor.cli.show import FailOn, Format, make_show, write_file, write_stdout
-from aotidoctor.cli.triton import Release
 
 if TYPE_CHECKING:
     from aotidoctor.model.report import Report
@@ -51,7 +49,7 @@ def triton_init(
     naming: NamingOption = Naming.ORDINAL,
     output: Output = None,
     force: Force = False,
-    release: Release = None,
+    release: opt.Release = None,
     format_: ReportFormat = None,
     json: opt.Json = False,
     redact: opt.Redact = True,

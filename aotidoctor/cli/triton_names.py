@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 
 from aotidoctor.cli import options as opt
-from aotidoctor.cli.execute import execute
-from aotidoctor.cli.run import argv
+from aotidoctor.cli.execute import argv, execute
 from aotidoctor.cli.show import FailOn, make_show
-from aotidoctor.cli.triton import Release
 
 
 def triton_names(
     package: opt.Package,
     *,
-    release: Release = None,
+    release: opt.Release = None,
     format_: opt.FormatOption = None,
     json: opt.Json = False,
     report: opt.ReportTo = None,

@@ -8,10 +8,8 @@ from typing import Annotated
 import typer
 
 from aotidoctor.cli import options as opt
-from aotidoctor.cli.execute import execute
-from aotidoctor.cli.run import argv
+from aotidoctor.cli.execute import argv, execute
 from aotidoctor.cli.show import FailOn, make_show
-from aotidoctor.cli.triton import LoadHook, Release
 from aotidoctor.model.case import Options
 
 ModelDir = Annotated[str, typer.Argument(metavar="MODEL_DIR", help="The folder of one model, with its config.pbtxt.")]
@@ -31,10 +29,10 @@ def rehearse(
     model_dir: ModelDir,
     inputs: opt.RequiredInputs,
     *,
-    release: Release = None,
+    release: opt.Release = None,
     request_batch: RequestBatch = None,
     send: Send = None,
-    load_hook: LoadHook = False,
+    load_hook: opt.LoadHook = False,
     setup: opt.Setup = None,
     custom_op_library: opt.CustomOpLibrary = None,
     trust_pickle: opt.TrustPickle = False,

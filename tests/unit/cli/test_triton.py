@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from typer.testing import CliRunner
 
-from aotidoctor import cli, manual
+from aotidoctor import manual
 from aotidoctor.cli import build_app
 from aotidoctor.reports.schema import schema
 from aotidoctor.serving.rules import RULES
@@ -144,12 +144,11 @@ def test_a_word_or_a_path(repository, monkeypatch):
     """The first argument is the word; ``./names`` is the folder of that name."""
     said = types.SimpleNamespace(package=None)
 
-    def names(package: str) -> None:
+    def triton_names(package: str) -> None:
         """The word's own help."""
         said.package = package
 
-    monkeypatch.setitem(cli.TRITON_WORDS, "names", names)
-    monkeypatch.setitem(cli._EXAMPLES, "triton names", ("aotidoctor triton names model.pt2",))
+    monkeypatch.setattr("aotidoctor.cli.triton_names.triton_names", triton_names)
     assert call("triton", "names", "model.pt2").exit_code == 0
     assert said.package == "model.pt2"
     assert "The word's own help" in call("triton", "names", "--help").stdout

@@ -1,0 +1,96 @@
+"""Commands that are imported when they are asked for: each pays for its own module, not for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+class Entry(NamedTuple):
+    """Where a command is: ``module:function`` below aotidoctor.cli, and the examples that its help ends with.
+
+    ``words`` are the commands that may stand where this one expects a path: ``aotidoctor triton names model.pt2``.
+    """
+
+    place: str
+    examples: tuple[str, ...]
+    words: Mapping[str, Entry] = {}
+
+
+def load(name: str, entry: Entry) -> TyperCommand:
+    """The command at ``entry``; imports its module."""
+    app = typer.Typer(rich_markup_mode=None, add_completion=False, context_settings=CONTEXT)
+    kind = _with_words(entry.words) if entry.words else None
+    app.command(name, epilog=_epilog(entry), cls=kind)(_function(entry))
+    command = get_command(app)
+    assert isinstance(command, TyperCommand)  # noqa: S101 - one function, no callback: a command and no group
+    return command
+
+
+def _function(entry: Entry) -> Callable[..., None]:  # type: ignore[explicit-any]  # each has options of its own
+    module, _, function = entry.place.partition(":")
+    found: Callable[..., None] = getattr(import_module(f"aotidoctor.cli.{module}"), function)  # type: ignore[explicit-any]
+    return found
+
+
+def _epilog(entry: Entry) -> str:
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in entry.examples)
+
+
+class _Commands(Mapping[str, TyperCommand]):
+    """The commands of a table by name. The names are known without importing anything."""
+
+    def __init__(self, table: Mapping[str, Entry]) -> None:
+        self._table = table
+
+    def __getitem__(self, name: str) -> TyperCommand:
+        return load(name, self._table[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+
+def group(table: Mapping[str, Entry]) -> type[TyperGroup]:
+    """The class of a group with the commands of ``table``, listed in its order."""
+
+    class LazyGroup(TyperGroup):
+        """Looks a command up when it is named; only the group's help needs them all."""
+
+        def __init__(self, **settings: object) -> None:
+            super().__init__(**settings)  # type: ignore[arg-type]
+            self.commands = _Commands(table)  # type: ignore[assignment]  # nothing is added later
+
+        def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # noqa: ARG002
+            return list(table)
+
+    return LazyGroup
+
+
+def _with_words(words: Mapping[str, Entry]) -> type[TyperCommand]:
+    """The class of a command whose first argument may be one of ``words``, which is then the command.
+
+    The first argument is one of the words or it is a path; ``./names`` is the folder of that name.
+    """
+
+    class Words(TyperCommand):
+        """Hands over to the word's own command."""
+
+        def make_context(  # type: ignore[override]
+            self, info_name: str | None, args: list[str], parent: typer.Context | None = None, **extra: object
+        ) -> typer.Context:
+            if args and args[0] in words:
+                chosen = load(args[0], words[args[0]])
+                return chosen.make_context(f"{info_name} {args[0]}", args[1:], parent=parent, **extra)  # type: ignore[return-value]
+            return super().make_context(info_name, args, parent=parent, **extra)  # type: ignore[return-value]
+
+    return Words

@@ -1,0 +1,96 @@
+"""The table of commands: it names what is in the folder, and a command imports no other."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from aotidoctor import cli
+from aotidoctor.cli import COMMANDS, TRITON_WORDS, build_app
+
+# What commands share; every other file of the folder is a command.
+SHARED = {"__init__", "execute", "extras", "lazy", "options", "progress", "show"}
+ENTRIES = {
+    **{(name,): entry for name, entry in COMMANDS.items()},
+    **{("triton", w): e for w, e in TRITON_WORDS.items()},
+}
+LOADED = """
+import sys
+from aotidoctor.cli import build_app
+try:
+    build_app()({words!r}, prog_name="aotidoctor")
+except SystemExit:
+    pass
+import json
+print(json.dumps([n.removeprefix("aotidoctor.cli.") for n in sys.modules if n.startswith("aotidoctor.cli.")]))
+"""
+
+
+def call(*words):
+    return CliRunner().invoke(build_app(), [*words])
+
+
+def test_the_table_names_every_file_of_the_folder():
+    files = {path.stem for path in Path(cli.__file__).parent.glob("*.py")}
+    assert {entry.place.partition(":")[0] for entry in ENTRIES.values()} == files - SHARED
+
+
+@pytest.mark.parametrize("words", ENTRIES, ids=" ".join)
+def test_help_says_what_it_does_and_ends_with_its_examples(words):
+    entry = ENTRIES[words]
+    module, _, function = entry.place.partition(":")
+    first = getattr(import_module(f"aotidoctor.cli.{module}"), function).__doc__.splitlines()[0]
+    shown = call(*words, "--help").stdout
+    assert first in re.sub(r"\s+", " ", shown)
+    assert all(example.startswith(f"aotidoctor {' '.join(words)}") for example in entry.examples)
+    assert shown.rstrip().endswith(entry.examples[-1])
+
+
+def test_help_lists_the_commands_in_their_order():
+    listed = re.findall(r"^  ([a-z]+)  +[A-Z]", call("--help").stdout.partition("Commands:")[2], re.M)
+    assert listed == list(COMMANDS)
+
+
+@pytest.mark.parametrize(("typo", "meant"), [("chek", "check"), ("inspekt", "inspect"), ("tritn", "triton")])
+def test_a_typo_is_told_what_was_meant(typo, meant):
+    refused = call(typo)
+    assert refused.exit_code == 2
+    assert f"No such command '{typo}'. Did you mean '{meant}'" in refused.stderr
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_imports_no_other(name):
+    """By what the modules say, each closed over what it imports of the folder."""
+    own = COMMANDS[name].place.partition(":")[0]
+    others = {entry.place.partition(":")[0] for entry in COMMANDS.values()} - {own}
+    assert not _reached(own) & others
+
+
+def test_what_is_really_imported():
+    code = LOADED.format(words=["check", "/no/such.pt2", "--json"])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    loaded = set(json.loads(done.stdout.splitlines()[-1]))
+    assert loaded - SHARED == {"check"}
+
+
+def _reached(module):
+    found, ahead = set(), [module]
+    while ahead:
+        name = ahead.pop()
+        if name in found:
+            continue
+        found.add(name)
+        tree = ast.parse((Path(cli.__file__).parent / f"{name}.py").read_text())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("aotidoctor.cli"):
+                below = node.module.removeprefix("aotidoctor.cli").lstrip(".")
+                ahead += [below] if below else [alias.name for alias in node.names if alias.name != "build_app"]
+    return found
