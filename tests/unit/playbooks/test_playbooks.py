@@ -33,7 +33,9 @@ OTHERS = (
     "weights-mismatch device-index load-device load-api setup-failed index-out-of-range integer-division "
     "runtime-assert kernel-crash mixed-device model-hang killed threading memory-leak nan-produced overflow "
     "weights-differ codegen-bug numeric-difference nondeterministic uninitialized-read train-mode output-alias output-spec "
-    "serving-config export-unsupported export-specialization unbacked-symint missing-c-shim large-weights dtype-unsupported"
+    "serving-config export-unsupported export-specialization unbacked-symint missing-c-shim large-weights dtype-unsupported "
+    "lowering-failure dynamic-shape-codegen autotune-failure user-triton-kernel triton-version arch-flags packaging-bug "
+    "undefined-symbol-link backend-unsupported host-application performance"
 )
 
 
