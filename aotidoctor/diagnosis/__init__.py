@@ -5,14 +5,14 @@ from __future__ import annotations
 from aotidoctor.diagnosis.head import PlaybookError
 from aotidoctor.diagnosis.playbooks import find_playbook, load_playbooks
 from aotidoctor.diagnosis.rank import confirm, diagnose, rerank
-from aotidoctor.diagnosis.signature import signature
+from aotidoctor.diagnosis.signature import fingerprint
 
 __all__ = [
     "PlaybookError",
     "confirm",
     "diagnose",
     "find_playbook",
+    "fingerprint",
     "load_playbooks",
     "rerank",
-    "signature",
 ]
