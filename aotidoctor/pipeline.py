@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from aotidoctor import casebook
 from aotidoctor.climb import Climb, name_causes, run_checks
-from aotidoctor.diagnosis import fingerprint
+from aotidoctor.diagnosis import signed
 from aotidoctor.host import read_host
 from aotidoctor.model.artifact import RUNNABLE_KINDS, Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Options
@@ -116,9 +116,7 @@ def _report(climb: Climb, diagnoses: tuple[Diagnosis, ...], watch: _Watch, *, in
     cannot_examine = _cannot_examine(climb, diagnoses)
     partial = interrupted or climb.out_of_time or cannot_examine is not None
     verdict = "problem" if diagnoses else "unknown" if failed or partial else "healthy"
-    place = _localization(climb, failed=bool(diagnoses))
-    mark = fingerprint(diagnoses, climb.findings, climb.runs, place) if diagnoses or failed else None
-    return Report(
+    report = Report(
         verdict=verdict,
         stage=_stage(climb, diagnoses),
         case=climb.case,
@@ -131,13 +129,12 @@ def _report(climb: Climb, diagnoses: tuple[Diagnosis, ...], watch: _Watch, *, in
         version=__version__,
         started=watch.started,
         seconds=time.monotonic() - watch.at,
-        signature=mark.exact if mark is not None else None,
-        fingerprint=mark,
         interrupted=interrupted,
         out_of_time=climb.out_of_time,
         cannot_examine=cannot_examine,
-        localization=place,
+        localization=_localization(climb, failed=bool(diagnoses)),
     )
+    return signed(report)
 
 
 def _localization(climb: Climb, *, failed: bool) -> Localization | None:

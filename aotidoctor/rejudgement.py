@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from aotidoctor.climb import Climb, name_causes
+from aotidoctor.diagnosis import signed
 from aotidoctor.localize.comparison import FINE, judge_anew, saved_comparison
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Options
@@ -43,7 +44,7 @@ def judge_report(path: str, options: Options, *, argv: tuple[str, ...] = ()) -> 
     climb.add(_findings(document, outputs, FileSource(file=path)))
     diagnoses = name_causes(climb)
     failed = any(item.severity is Severity.ERROR for item in climb.findings)
-    return Report(
+    report = Report(
         verdict="problem" if diagnoses else "unknown" if failed else "healthy",
         stage=diagnoses[0].stage or None if diagnoses else None,
         case=climb.case,
@@ -59,6 +60,7 @@ def judge_report(path: str, options: Options, *, argv: tuple[str, ...] = ()) -> 
         localization=Localization(comparison=outputs),
         extra={"from": path},
     )
+    return signed(report)
 
 
 def _read(path: str) -> JsonObject:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 
 from aotidoctor.climb import Climb, name_causes
+from aotidoctor.diagnosis import signed
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import NotChecked
@@ -48,7 +49,7 @@ def report_on(
     if (said := standing(release)) is not None:
         climb.not_checked.append(NotChecked(code="TRITON", name=f"Triton {release.name}", reason=said))
     diagnoses = name_causes(climb)
-    return Report(
+    report = Report(
         verdict="problem" if diagnoses else "unknown" if cannot_examine else "healthy",
         stage="host" if diagnoses else None,
         case=climb.case,
@@ -69,6 +70,7 @@ def report_on(
             "models": ", ".join(model.name for model in models),
         },
     )
+    return signed(report)
 
 
 def case_of(path: str, served: Served) -> Case:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from aotidoctor.artifact import read_artifact
 from aotidoctor.checks import CHECKS
 from aotidoctor.climb import Climb, ask_check, name_causes
+from aotidoctor.diagnosis import signed
 from aotidoctor.diagnosis.rank import with_paths
 from aotidoctor.exported import answer, findings
 from aotidoctor.exported.advice import advised
@@ -103,7 +104,7 @@ def verify(
     failed = any(item.severity is Severity.ERROR for item in climb.findings)
     problem = problem or (None if climb.findings or interrupted else _nothing_judged(climb))
     unknown = failed or interrupted or problem is not None
-    return Report(
+    report = Report(
         verdict="problem" if diagnoses or is_other(climb.findings) else "unknown" if unknown else "healthy",
         stage=diagnoses[0].stage or None if diagnoses else None,
         case=case,
@@ -120,6 +121,7 @@ def verify(
         cannot_examine=problem,
         extra=answer.verifier_said(climb.runs) | origin_said(climb.findings),
     )
+    return signed(report)
 
 
 def read_dynamic_shapes(path: str | None) -> JsonValue:

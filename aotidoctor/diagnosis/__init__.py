@@ -5,7 +5,7 @@ from __future__ import annotations
 from aotidoctor.diagnosis.head import PlaybookError
 from aotidoctor.diagnosis.playbooks import find_playbook, load_playbooks
 from aotidoctor.diagnosis.rank import confirm, diagnose, rerank
-from aotidoctor.diagnosis.signature import fingerprint
+from aotidoctor.diagnosis.signature import fingerprint, signed
 
 __all__ = [
     "PlaybookError",
@@ -15,4 +15,5 @@ __all__ = [
     "fingerprint",
     "load_playbooks",
     "rerank",
+    "signed",
 ]

@@ -55,19 +55,20 @@ def plain_kernel(name: str) -> str:
 
 def normal_function(name: str) -> str:
     """A function's name without arguments, template arguments and what a build or an address adds."""
-    text = _ADDRESS.sub("", _BUILD.sub("", _LAMBDA.sub("{lambda}", _CLONE.sub("", name))))
-    text = _without_nested(_without_nested(text, "(", ")", keep="(anonymous namespace)"), "<", ">")
+    text = re.sub(r" \[clone [^\]]*\]", "", name).replace("(anonymous namespace)::", "")
+    text = _ADDRESS.sub("", _BUILD.sub("", _LAMBDA.sub("{lambda}", _CLONE.sub("", text))))
+    text = _without_nested(_without_nested(text, "(", ")"), "<", ">")
     return plain_kernel(text.removesuffix(" const").strip().split(" ")[-1])
 
 
-def _without_nested(text: str, opening: str, closing: str, keep: str = "") -> str:
+def _without_nested(text: str, opening: str, closing: str) -> str:
     """``text`` without what stands between a pair, however deep; ``operator<`` and the like have no partner."""
-    text = text.replace(keep, "\0") if keep else text
-    if text.count(opening) == text.count(closing):
-        pattern = re.compile(rf"{re.escape(opening)}[^{re.escape(opening + closing)}]*{re.escape(closing)}")
-        while (shorter := pattern.sub("", text)) != text:
-            text = shorter
-    return text.replace("\0", keep)
+    if text.count(opening) != text.count(closing):
+        return text
+    pattern = re.compile(rf"{re.escape(opening)}[^{re.escape(opening + closing)}]*{re.escape(closing)}")
+    while (shorter := pattern.sub("", text)) != text:
+        text = shorter
+    return text
 
 
 def top_frames(frames: Sequence[tuple[str, str]]) -> tuple[str, ...]:

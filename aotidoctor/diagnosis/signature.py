@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from aotidoctor.diagnosis.explain import is_failure
@@ -28,6 +28,7 @@ from aotidoctor.model.signature import SIGNATURE_VERSION, Signature, SignaturePa
 if TYPE_CHECKING:
     from aotidoctor.model.localization import Localization
     from aotidoctor.model.log import LogEvent, LogReading
+    from aotidoctor.model.report import Report
 
 EXACT = f"aotidoctor{SIGNATURE_VERSION}:"
 FAMILY = f"aotidoctor{SIGNATURE_VERSION}f:"
@@ -36,13 +37,17 @@ LENGTH = 16
 STATIC_STAGES = ("artifact", "host", "load", "inputs")
 # Except for these: how it failed is all that is known of it.
 NO_STATIC_CAUSES = ("setup-failed",)
-# Symptoms that name nothing: their words, without numbers and names, tell failures apart.
-NAMELESS = ("", "other")
+# And these, which show while running: memory that is not theirs decides between garbage, a crash and nothing.
+LUCKY_CAUSES = ("custom-op-fake-kernel", "uninitialized-read", "memory-leak", "custom-op-leak", "input-alias")
 # What the checked heap of the C library says: the stack is where the damage was noticed, not where it was done.
-_HEAP = re.compile(r"(?i)double free|free\(\)|(?:m|re)alloc\w*\(\)|corrupted|invalid (?:pointer|next size)")
+_HEAP = re.compile(
+    r"(?i)heap-corruption|double free|free\(\)|(?:m|re)alloc\w*\(\)|corrupted|invalid (?:pointer|next size)"
+)
 # Facts that are words, not numbers: what was there instead of what.
 DETAILS = ("artifact_kind", "device", "observed_dtype", "expected_dtype", "package_format", "package_machine")
-_NAMES = re.compile(r"""(['"`]).*?\1|(?<!\w)(?:[\w.~-]*/)+[\w.-]*|\b\w*\d\w*\b|0x[0-9a-f]+""")
+_QUOTED = re.compile(r"""(['"`]).*?\1""")
+# A word of a message: no number, no path, no name of a host or a file.
+_WORD = re.compile(r"(?<![^\s(])[A-Za-z]+(?:::[A-Za-z_]+)*(?=[\s,;:.)]*(?:\s|$))")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +63,15 @@ class Seen:
 
     @property
     def is_static(self) -> bool:
-        """Whether the cause can be read off the files."""
+        """Whether the cause is what it is, whatever showed."""
         if self.first is None or self.first.cause in NO_STATIC_CAUSES:
             return False
-        return self.first.stage in STATIC_STAGES
+        return self.first.stage in STATIC_STAGES or self.first.cause in LUCKY_CAUSES
+
+    @property
+    def is_of_operator(self) -> bool:
+        """Whether the subject is an operator: then the kernels around it say what happened to be packed with it."""
+        return self.first is not None and subject_kind(self.first.subject) == "operator"
 
     @property
     def event(self) -> LogEvent | None:
@@ -102,6 +112,14 @@ def fingerprint(
     return Signature(family=FAMILY + _hash(family), exact=EXACT + _hash(parts), parts=parts)
 
 
+def signed(report: Report) -> Report:
+    """``report`` with both fingerprints, where there is a failure to tell from others."""
+    if not report.diagnoses and all(item.severity is not Severity.ERROR for item in report.findings):
+        return report
+    made = fingerprint(report.diagnoses, report.findings, report.runs, report.localization, report.log)
+    return replace(report, fingerprint=made, signature=made.exact)
+
+
 def _hash(parts: Sequence[SignaturePart]) -> str:
     text = "\n".join(f"{part.rule}={part.text}" for part in parts)
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:LENGTH]
@@ -112,9 +130,9 @@ def _cause(seen: Seen) -> Text:
 
 
 def _kind_of_failure(seen: Seen) -> Text:
-    """``static`` where it does not matter, else how it ended."""
+    """``any`` where it does not matter, else how it ended."""
     if seen.is_static:
-        return "static", ""
+        return "any", ""
     if seen.failed is not None:
         return seen.failed.kind, seen.failed.id
     if seen.event is not None:
@@ -160,7 +178,9 @@ def _variant(seen: Seen) -> Text:
         return None
     first = next((item for item in grounds if item.subject == seen.first.subject), grounds[0])
     details = [f"{name} {first.facts[name]}" for name in DETAILS if isinstance(first.facts.get(name), str)]
-    return " ".join((first.kind, *details)), first.id
+    # The rules for serving and for programs are known by their codes.
+    rule = "" if first.code.startswith("AD-") else first.code
+    return " ".join(one for one in (rule, first.kind, *details) if one), first.id
 
 
 def _is_ground(item: Evidence) -> bool:
@@ -175,22 +195,23 @@ def _symptom(seen: Seen) -> Text:
         told = seen.event if seen.first is None else None
         return (f"{told.kind} {_words(told.text)}".strip(), "") if told is not None else None
     facts = seen.failed.facts
-    name, signal = str(facts.get("symptom") or ""), str(facts.get("signal") or "")
+    name = str(facts.get("symptom") or "").removeprefix("other")
     error = next((run.error.type for run in seen.runs[:1] if run.error is not None), "")
-    words = _words(str(facts.get("line") or "")) if name in NAMELESS and not signal else ""
-    return " ".join(one for one in (name, signal, error, words) if one), seen.failed.id
+    words = _words(str(facts.get("line") or "")) if error and not name else ""
+    said = (name, str(facts.get("signal") or ""), error, words.removeprefix(f"{error} "))
+    return " ".join(one for one in said if one), seen.failed.id
 
 
 def _words(line: str) -> str:
-    return " ".join(_NAMES.sub(" ", line).split())[:120]
+    return " ".join(_WORD.findall(_QUOTED.sub(" ", line)))[:120]
 
 
 def _kernel(seen: Seen) -> Text:
-    return None if seen.is_static else _fact(seen, "kernel")
+    return None if seen.is_static or seen.is_of_operator else _fact(seen, "kernel")
 
 
 def _operator(seen: Seen) -> Text:
-    return None if seen.is_static else _fact(seen, "op")
+    return None if seen.is_static or seen.is_of_operator else _fact(seen, "op")
 
 
 def _fact(seen: Seen, name: str) -> Text:
@@ -207,7 +228,8 @@ def _frames(seen: Seen) -> Text:
         return None
     if seen.failed is None:
         return (" | ".join(logged_frames(seen.event.frames)), "") if seen.event is not None else None
-    if seen.failed.kind == "timed-out" or _HEAP.search(str(seen.failed.facts.get("line") or "")):
+    said = f"{seen.failed.facts.get('symptom')} {seen.failed.facts.get('line')}"
+    if seen.failed.kind == "timed-out" or _HEAP.search(said):
         return None
     native = native_frames(seen.place.frames) if seen.place is not None else ()
     error = next((run.error for run in seen.runs[:1] if run.error is not None), None)

@@ -286,7 +286,8 @@ def _traceback(report: Report, room: _Room) -> str:
 
 
 def _provenance(report: Report) -> str:
-    signature = f"\n\nSignature: {code(report.signature)}" if report.signature else ""
+    family = f" (family {code(report.fingerprint.family)})" if report.fingerprint is not None else ""
+    signature = f"\n\nSignature: {code(report.signature)}{family}" if report.signature else ""
     command = fence(view.command_text(report.argv), language="sh", room=4000)
     made = f"Made by aotidoctor {prose(report.version)} at {report.started} in {seconds(report.seconds)}."
     return f"### Again\n\n{command}{signature}\n\n{made}"

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome
+from aotidoctor.model.signature import Signature
 from aotidoctor.reports import rung_rows, view
 from aotidoctor.reports import terminal_facts as facts
 from aotidoctor.reports.contract_view import LeafRow, leaf_rows
@@ -85,7 +86,7 @@ def render(report: Report, console: Console, *, detail: int = 0) -> None:
         case _:
             _case(report, out, calm=calm, detail=detail)
     _not_checked(report, out, detail)
-    _footer(report, out)
+    _footer(report, out, detail)
 
 
 def _first_screen(report: Report, out: Layout) -> None:
@@ -278,10 +279,21 @@ def _not_checked(report: Report, out: Layout, detail: int) -> None:
         out.paragraph(f"{', '.join(names)}: {reason}")
 
 
-def _footer(report: Report, out: Layout) -> None:
+def _fingerprint(found: Signature, out: Layout, *, parts: bool) -> None:
+    """The coarser signature, and which rule gave which part of both."""
+    out.line(Text(f" Family    {one_line(found.family)}", style="dim"))
+    for part in found.parts if parts else ():
+        of = "family and exact" if part.granularity == "family" else "exact"
+        source = f", {part.source}" if part.source else ""
+        out.line(Text(f"   {part.rule}: {one_line(part.text)} ({of}{source})", style="dim"))
+
+
+def _footer(report: Report, out: Layout, detail: int) -> None:
     out.blank()
     if report.signature:
         out.line(Text(f" Signature {one_line(report.signature)}", style="dim"))
+    if report.fingerprint is not None and detail > 0:
+        _fingerprint(report.fingerprint, out, parts=detail > 1)
     if report.diagnoses and report.command != "env":
         out.line(Text(f" More: aotidoctor explain {report.diagnoses[0].cause}", style="dim"))
     out.code(view.command_text(report.argv), label=" Again: ")
