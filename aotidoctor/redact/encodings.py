@@ -1,0 +1,49 @@
+"""The forms in which a word can hide: escapes of JSON, URLs and Python, UTF-16, base64. Shared with the leak test."""
+
+from __future__ import annotations
+
+import base64
+import json
+from urllib.parse import quote
+
+# So many letters of base64 that they stand there by chance once in many gigabytes.
+_LEAST_BASE64 = 7
+
+
+def escaped(word: str) -> tuple[str, ...]:
+    """Texts that mean ``word`` after one or two rounds of unescaping; never the word itself."""
+    percent = quote(word, safe="")
+    forms = {
+        percent,
+        quote(percent, safe=""),
+        quote(word),
+        "".join(f"%{byte:02X}" for byte in word.encode()),
+        json.dumps(word)[1:-1],
+        json.dumps(word)[1:-1].replace("/", "\\/"),
+        json.dumps(json.dumps(word)[1:-1])[1:-1],
+        "".join(f"\\u{ord(char):04x}" for char in word if ord(char) < 0x10000),
+        repr(word)[1:-1],
+        repr(word.encode())[2:-1],
+        "".join(f"\\x{byte:02x}" for byte in word.encode()),
+    }
+    return tuple(sorted(forms - {word, ""}))
+
+
+def interleaved(word: str) -> tuple[str, ...]:
+    """UTF-16 of ``word`` that was decoded as if it were a single-byte encoding."""
+    return ("\0".join(word),)
+
+
+def base64_cores(word: bytes) -> tuple[str, ...]:
+    """What base64 makes of ``word`` whatever stands around it: one text per alignment, none for a short word."""
+    found = []
+    for shift in range(3):
+        text = base64.b64encode(b"\0" * shift + word).decode().rstrip("=")
+        # Letters that also hold bits of a neighbor are left out.
+        first = -(-shift * 8 // 6)
+        last = (shift + len(word)) * 8 // 6
+        core = text[first:last]
+        if len(core) >= _LEAST_BASE64:
+            found.append(core)
+            found.append(core.translate(str.maketrans("+/", "-_")))
+    return tuple(dict.fromkeys(found))

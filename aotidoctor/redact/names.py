@@ -1,0 +1,84 @@
+r"""Expressions for the names that are known: the home folder, users, hosts, secrets, and words that the user gave.
+
+A user's or host's name is looked for at word boundaries, in any case, after escapes (``%2F``, ``\n``), inside
+identifiers (``torchinductor_NAME``, ``NAMENet``) and inside mangled C++ names (``_ZN4NAME3fooEv``); a short or ordinary
+one only in an address, such as ``root@``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from aotidoctor.redact.encodings import base64_cores, escaped, interleaved
+from aotidoctor.redact.patterns import Kind
+from aotidoctor.redact.words import SUBSTRING, is_ordinary
+
+_AFTER_ESCAPE = r"(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrtbfv0])|(?<=\\u[0-9A-Fa-f]{4})|(?<=\\x[0-9A-Fa-f]{2})"
+_SEPARATOR = r"(?:/|\\+/|%2[Ff]|%252[Ff]|\\+u002[Ff])"
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """``kind`` is ``home``, ``user``, ``host``, ``secret`` or ``word``."""
+
+    kind: str
+    text: str
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether the name is hidden wherever its letters stand."""
+        return self.kind in ("secret", "word")
+
+
+def expressions(name: Name, *, strict: bool) -> Iterator[tuple[Kind, str]]:
+    """Expressions that find ``name``, each with the one group name it is to be given by the caller (``{group}``).
+
+    ``strict`` is for bundles: also inside longer words, and in base64.
+    """
+    if name.kind == "home":
+        yield from _home(name.text)
+        return
+    whole = name.everywhere or (strict and len(name.text) >= SUBSTRING and not is_ordinary(name.text))
+    if not name.everywhere and is_ordinary(name.text):
+        yield _address(name), name.text
+        return
+    yield (_anywhere(name.text) if whole else _bounded(name.text)), name.text
+    for form in (*escaped(name.text), *interleaved(name.text)):
+        if len(form) > len(name.text):
+            yield _anywhere(form), name.text
+    if strict:
+        for core in base64_cores(name.text.encode()):
+            yield Kind(re.escape(core), (core.casefold(),)), name.text
+
+
+def _anywhere(form: str) -> Kind:
+    return Kind(f"(?i:{re.escape(form)})", (form.casefold(),))
+
+
+def _bounded(name: str) -> Kind:
+    word = re.escape(name)
+    capital = re.escape(name[:1].upper() + name[1:])
+    length = f"(?<=(?<![0-9]){len(name)})" if len(name) < 10 else f"(?<={len(name)})"
+    start = rf"(?:(?<![A-Za-z0-9])|{_AFTER_ESCAPE})"
+    end = r"(?:(?![A-Za-z0-9])|(?=[A-Z][a-z]))"
+    pattern = f"(?:{start}(?i:{word}){end}|{length}(?i:{word})|(?<=[a-z]){capital}{end})"
+    return Kind(pattern, (name.casefold(),))
+
+
+def _address(name: Name) -> Kind:
+    word = re.escape(name.text)
+    form = f"{word}(?=@)" if name.kind == "user" else f"(?<=@){word}"
+    return Kind(rf"(?<![\w.-]){form}(?![\w-])", (name.text.casefold(),))
+
+
+def _home(home: str) -> Iterator[tuple[Kind, str]]:
+    path = home.rstrip("/")
+    if not path.strip("/"):
+        return
+    end = r"(?![\w-])(?!\.\w)"
+    yield Kind(rf"(?<![\w.-]){re.escape(path)}{end}", (path.casefold(),)), home
+    parts = [re.escape(part) for part in path.strip("/").split("/")]
+    escape = r"(?:\\+/|%2[Ff]|%252[Ff]|\\+u002[Ff])"
+    yield Kind(f"{escape}{_SEPARATOR.join(parts)}{end}", (path.rsplit("/", 1)[-1].casefold(),)), home
