@@ -16,6 +16,8 @@ _MEMBER = re.compile(r"(?:^|/)data/(?:aotinductor|weights|constants|sample_input
 _PATH = re.compile(r"/|\\|\.(?:pt2|pt|pth|py|so|npz|npy|json|safetensors|zip|onnx|dll|dylib)$")
 _BUILD = re.compile(r"\bc[0-9a-z]{40,}\b")
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
+# Buffers are numbered through in each build.
+_BUFFER = re.compile(r"\b(buf)\d+\b")
 # GLIBC_2.38, CXXABI_1.3.15, libcudart.so.12, sm_90a stays: an architecture is no version.
 _SYMBOL_VERSION = re.compile(r"\b((?:GLIBC(?:XX)?|CXXABI|GCC|GOMP|OMP|LIBC))_[\d.]+")
 _LIBRARY_VERSION = re.compile(r"(\.so)(?:\.\d+)*\.?(?=\W|$)")
@@ -48,7 +50,7 @@ def normal_subject(subject: str | None) -> str:
         return subject
     if kind == "member":
         return _member(subject)
-    text = _ADDRESS.sub("<address>", _BUILD.sub("<hash>", subject))
+    text = _BUFFER.sub(r"\1", _ADDRESS.sub("<address>", _BUILD.sub("<hash>", subject)))
     return plain_kernel(_LIBRARY_VERSION.sub(r"\1", _SYMBOL_VERSION.sub(r"\1", text)))
 
 

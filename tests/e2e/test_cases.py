@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 from foundry.cases import Case, Kit
 from foundry.registry import FAULTS, HEALTHY
+from signatures import of_report, recorded
 
 pytestmark = pytest.mark.torch
 
 SECONDS = 240
+SIGNATURES = recorded()
 EVIL = ("/tmp/aotidoctor_evil_absolute.txt", "/tmp/aotidoctor_evil_marker.txt")
 
 
@@ -72,6 +74,9 @@ def test_fault_is_named(case: Case, packages: Kit, case_dir: Path) -> None:
     if causes or answer.status != 0:
         assert causes[0] in case.causes, answer
         assert case.subject is None or _named(answer.report, case.subject), answer
+    known = SIGNATURES.get(case.name)
+    if known is not None and causes[:1] == [known["cause"]]:
+        assert of_report(answer.report) == {key: known[key] for key in ("exact", "family", "cause", "parts")}, answer
     assert answer.left == [], answer
     assert not [path for path in EVIL if os.path.exists(path)]
 

@@ -24,6 +24,7 @@ HASH = "c5guxrk6ccepukslcbfglrzrh3r2luchxge7cgg2nsh5lfhblw3c"
         (f"other/data/aotinductor/encoder/{HASH}.wrapper.so", "member", "<hash>.wrapper.so"),
         ("data/aotinductor/encoder", "member", "model"),
         ("zoo::misbehave", "operator", "zoo::misbehave"),
+        ("aten.empty (buf7 read by mm)", "operator", "aten.empty (buf read by mm)"),
         ("aten.native_dropout", "operator", "aten.native_dropout"),
         ("triton_poi_fused_add_12", "kernel", "triton_poi_fused_add"),
         ("cpp_fused_add_log_0 (aten.log)", "kernel", "cpp_fused_add_log (aten.log)"),
