@@ -25,7 +25,8 @@ from aotidoctor.localize.compiler_steps import (
 )
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import FactValue, NotChecked
-from aotidoctor.model.run import Exited, JsonObject, Outcome, Request
+from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.run import Exited, Outcome, Request
 from aotidoctor.probes import compiler_bisect, recompiled
 from aotidoctor.probes.compiler_bisect import WORDS
 from aotidoctor.recompilation import Recompiled, compile_now, guarded, say_why, target_of, tell

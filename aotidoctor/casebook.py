@@ -21,7 +21,7 @@ from aotidoctor.model.errors import InputsError
 from aotidoctor.model.evidence import NotChecked
 from aotidoctor.model.host import Host
 from aotidoctor.model.inputs import InputSet
-from aotidoctor.model.run import JsonObject
+from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.tree import Container
 
 T = TypeVar("T")

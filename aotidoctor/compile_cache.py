@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from aotidoctor.model.run import JsonObject
+from aotidoctor.model.json_types import JsonObject
 
 PACKAGE, FACTS = "model.pt2", "facts.json"
 LIMIT = 2 << 30

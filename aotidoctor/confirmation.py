@@ -23,7 +23,8 @@ from aotidoctor.ladder import history_of, succeeded
 from aotidoctor.model.diagnosis import Diagnosis, Treatment
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.run import JsonObject, Outcome, Request
+from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.probe import evidence
 from aotidoctor.probes.results import outputs, reference, same_outputs
 

@@ -15,7 +15,8 @@ from aotidoctor.ladder import history_of, plan_of
 from aotidoctor.localize.package_code import compare_code
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import NotChecked
-from aotidoctor.model.run import JsonValue, Request
+from aotidoctor.model.json_types import JsonValue
+from aotidoctor.model.run import Request
 from aotidoctor.probes import printed_values
 from aotidoctor.recompilation import PATIENCE, guarded, obtain, say_why, tell
 

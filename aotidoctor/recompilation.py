@@ -25,7 +25,8 @@ from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import FactValue, NotChecked
-from aotidoctor.model.run import Exited, JsonObject, JsonValue, Outcome, Request, objects
+from aotidoctor.model.json_types import JsonObject, JsonValue, objects
+from aotidoctor.model.run import Exited, Outcome, Request
 from aotidoctor.probes import Plan, recompiled
 from aotidoctor.probes.probe import Probe
 from aotidoctor.version import __version__

@@ -14,8 +14,9 @@ from aotidoctor.model.case import Case, Options
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.report import Report
-from aotidoctor.model.run import JsonObject, Outcome, Request
+from aotidoctor.model.run import Outcome, Request
 from aotidoctor.model.serving import Consequence, ServedModel, ServedVersion
 from aotidoctor.model.serving_hook import INIT
 from aotidoctor.probes.payload import base_payload

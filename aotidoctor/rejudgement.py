@@ -17,9 +17,9 @@ from aotidoctor.model.case import Case, Options
 from aotidoctor.model.errors import CannotExamineError, UsageError
 from aotidoctor.model.evidence import Evidence, FactValue, FileSource, Severity
 from aotidoctor.model.host import Host
+from aotidoctor.model.json_types import JsonObject, JsonValue, objects
 from aotidoctor.model.localization import Localization, OutputComparison
 from aotidoctor.model.report import SCHEMA, Report
-from aotidoctor.model.run import JsonObject, JsonValue, objects
 from aotidoctor.probes.reference_findings import CODE, OUTPUT_KINDS, output_finding
 from aotidoctor.version import __version__
 

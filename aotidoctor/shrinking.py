@@ -13,7 +13,8 @@ from aotidoctor.ladder import plan_of
 from aotidoctor.localize.smaller import Part, Parts, Size, Smallest, cuts, sizes_of, smallest, steps_of
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import NotChecked
-from aotidoctor.model.run import JsonValue, Outcome, Request
+from aotidoctor.model.json_types import JsonValue
+from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes import shrink
 from aotidoctor.recompilation import guarded, say_why, tell
 

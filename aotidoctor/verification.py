@@ -31,13 +31,9 @@ from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.report import Report
-from aotidoctor.model.run import (
-    JsonObject,
-    JsonValue,
-    Outcome,
-    Request,
-)
+from aotidoctor.model.run import Outcome, Request
 from aotidoctor.origin import STATIC, is_other, judge_against, open_program, origin_said, static_answer, unchecked
 from aotidoctor.version import __version__
 

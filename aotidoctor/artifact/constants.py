@@ -23,8 +23,8 @@ from aotidoctor.artifact.text import JsonError, as_list, as_object, as_text, par
 from aotidoctor.artifact.zip_directory import read_directory
 from aotidoctor.model.artifact import Artifact, ArtifactKind, CrcState, ModelEntry
 from aotidoctor.model.contract import ConstantSpec
+from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.program_archive import Content, StoredTensor
-from aotidoctor.model.run import JsonValue
 
 _IN_ARCHIVE = frozenset({ArtifactKind.AOTI_PACKAGE})
 _ALIGNMENT = 64

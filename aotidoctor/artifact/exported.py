@@ -12,7 +12,7 @@ from aotidoctor.artifact import program_facts
 from aotidoctor.artifact.metadata import argument_kind
 from aotidoctor.artifact.text import JsonError, as_list, as_object, as_text, clean, parse_json
 from aotidoctor.model.artifact import ExportedFacts
-from aotidoctor.model.run import JsonObject, JsonValue
+from aotidoctor.model.json_types import JsonObject, JsonValue
 
 # Parsed JSON takes many times its size in memory.
 MAX_JSON = 64 << 20

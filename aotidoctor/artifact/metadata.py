@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from aotidoctor.artifact.text import JsonError, as_list, as_object, as_text, clean, parse_json
 from aotidoctor.model.artifact import ExternNode, Metadata
-from aotidoctor.model.run import JsonValue
+from aotidoctor.model.json_types import JsonValue
 
 SUFFIX = "_metadata.json"
 

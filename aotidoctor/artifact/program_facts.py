@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from aotidoctor.artifact.program_sizes import size_text
 from aotidoctor.artifact.text import as_list, as_object, as_text
+from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.program import ProgramConstant, ProgramLeaf, ProgramOutput, ProgramTensor, SizeRange
-from aotidoctor.model.run import JsonObject, JsonValue
 
 # torch._export.serde.schema.ScalarType.
 DTYPES: Mapping[int, str] = {

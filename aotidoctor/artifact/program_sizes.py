@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from aotidoctor.artifact.text import as_object, as_text
-from aotidoctor.model.run import JsonValue
+from aotidoctor.model.json_types import JsonValue
 
 _MAX_TEXT = 4000
 _INFIX = {"Mul": "*", "Add": " + "}

@@ -28,6 +28,7 @@ from aotidoctor.artifact.program_sizes import size_text
 from aotidoctor.artifact.text import JsonError, as_object, as_text, parse_json
 from aotidoctor.artifact.zip_directory import read_directory
 from aotidoctor.model.artifact import CrcState
+from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.program_archive import (
     Content,
     Payload,
@@ -36,7 +37,6 @@ from aotidoctor.model.program_archive import (
     ProgramArchive,
     StoredTensor,
 )
-from aotidoctor.model.run import JsonObject, JsonValue
 
 CONFIG_LIMIT = 64 << 20
 LEGACY_PROGRAM = "serialized_exported_program.json"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from aotidoctor.model.run import JsonObject, JsonValue
+from aotidoctor.model.json_types import JsonObject, JsonValue
 
 
 class JsonError(ValueError):

@@ -15,7 +15,7 @@ from aotidoctor.contract.outputs import output_paths
 from aotidoctor.contract.treespec import SpecError, count_leaves, parse_call
 from aotidoctor.model.contract import ConstantSpec, Contract, Dim, HostNeeds, LeafSpec, OutputSpec
 from aotidoctor.model.expr import Num
-from aotidoctor.model.run import JsonObject, JsonValue
+from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.tree import Container, walk_call
 
 

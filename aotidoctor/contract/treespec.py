@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from aotidoctor.model.run import JsonValue
+from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.tree import Container, Leaf, Tree
 
 _TYPES = {

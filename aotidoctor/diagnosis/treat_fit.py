@@ -13,7 +13,7 @@ from aotidoctor.diagnosis.treat_plan import template
 from aotidoctor.diagnosis.treat_tensors import allows
 from aotidoctor.model.contract import Contract, LeafSpec
 from aotidoctor.model.inputs import InputSet, LeafValue, PlainValue, TensorDesc
-from aotidoctor.model.run import JsonObject
+from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.tree import Container, Leaf, Tree, child_path
 
 Key = str | int

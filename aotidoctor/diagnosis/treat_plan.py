@@ -10,7 +10,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.contract import LeafSpec
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.inputs import LeafValue, TensorDesc
-from aotidoctor.model.run import JsonObject, JsonValue
+from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.tree import Container, Leaf, Tree, child_path
 
 

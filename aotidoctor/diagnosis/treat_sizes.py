@@ -13,7 +13,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Dim
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.expr import evaluate, solve
-from aotidoctor.model.run import JsonObject
+from aotidoctor.model.json_types import JsonObject
 
 Place = tuple[str, int]
 

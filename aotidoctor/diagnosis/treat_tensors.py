@@ -10,7 +10,7 @@ from aotidoctor.diagnosis.treat_plan import Plan, found, merged, path_of, paths_
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Dim, LeafSpec
 from aotidoctor.model.evidence import Evidence
-from aotidoctor.model.run import JsonValue
+from aotidoctor.model.json_types import JsonValue
 
 # More dims than this are never permuted by mistake, and their permutations are many.
 MAX_PERMUTED = 6

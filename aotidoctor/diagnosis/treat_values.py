@@ -8,7 +8,7 @@ from aotidoctor.diagnosis.treat_plan import Plan, found, merged, path_of, paths_
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue
 from aotidoctor.model.inputs import TensorDesc
-from aotidoctor.model.run import JsonValue
+from aotidoctor.model.json_types import JsonValue
 
 BLAME = "AD-RUN-022"
 INDEX_SYMPTOMS = ("index-out-of-bounds", "cuda-assert")

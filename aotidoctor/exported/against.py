@@ -10,8 +10,8 @@ from aotidoctor.exported.rules import BY_CODE
 from aotidoctor.localize.weights import WeightsCompared, judge_weights
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.evidence import Evidence, FactValue, FileSource, NotChecked
+from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.program_archive import Payload, ProgramArchive, StoredTensor
-from aotidoctor.model.run import JsonObject
 from aotidoctor.provenance.compare import compare
 from aotidoctor.provenance.difference import Compared, Difference
 

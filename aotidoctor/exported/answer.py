@@ -8,7 +8,8 @@ from dataclasses import replace
 from aotidoctor.exported import findings
 from aotidoctor.exported.rules import RULES
 from aotidoctor.model.evidence import Evidence, NotChecked
-from aotidoctor.model.run import Ending, Exited, JsonObject, NotStarted, Outcome, OutOfMemory, Signalled, TimedOut
+from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.run import Ending, Exited, NotStarted, Outcome, OutOfMemory, Signalled, TimedOut
 
 
 def programs(outcome: Outcome | None) -> list[JsonObject]:

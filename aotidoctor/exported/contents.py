@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from aotidoctor.model.dtypes import ITEMSIZE
+from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.program_archive import StoredTensor
-from aotidoctor.model.run import JsonObject, JsonValue
 
 CHUNK = 1 << 20
 # Elements that are looked at one by one: where the layouts differ, and where pieces are not equal.

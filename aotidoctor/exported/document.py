@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from aotidoctor.model.exported import Where
-from aotidoctor.model.run import JsonObject, JsonValue
+from aotidoctor.model.json_types import JsonObject, JsonValue
 
 MAX_DEPTH = 64
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d{1,9})(?:, in .*)?$')

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from aotidoctor.exported.rules import BY_CODE
 from aotidoctor.model.evidence import Evidence, FactValue, FileSource, Severity
 from aotidoctor.model.exported import Violation, Where
-from aotidoctor.model.run import JsonObject, JsonValue
+from aotidoctor.model.json_types import JsonObject, JsonValue
 
 
 def violation(

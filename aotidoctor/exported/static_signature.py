@@ -16,8 +16,8 @@ from aotidoctor.exported.document import (
     union,
 )
 from aotidoctor.exported.static_found import Found
+from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.program_archive import Payloads, ProgramArchive
-from aotidoctor.model.run import JsonObject, JsonValue
 
 _FIELDS = {
     "parameter": ("S03", "parameter", "parameter_name"),

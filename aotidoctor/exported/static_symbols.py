@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from aotidoctor.exported.document import Graph, Node, as_integer, as_list, as_object, names_of
 from aotidoctor.exported.static_found import Found
+from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.program import SizeRange
 from aotidoctor.model.program_archive import ProgramArchive
-from aotidoctor.model.run import JsonValue
 
 _UNBACKED = re.compile(r"\b(?:zuf|u)\d+\b")
 _SYMBOL = re.compile(r"^[A-Za-z]+\d+$")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from aotidoctor.exported.document import Graph, Node, argument_name, as_integer, as_list, as_object, as_text, names_of
 from aotidoctor.exported.static_found import Found
+from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.program_archive import ProgramArchive
-from aotidoctor.model.run import JsonObject
 
 # ScalarType -> dtypes that the generated C++ code has no name for.
 _NO_CODE = {33: "float8_e8m0fnu"}

@@ -10,7 +10,7 @@ from aotidoctor.inputs.sizes import choose_shape, choose_stride, choose_symbols
 from aotidoctor.model.contract import Contract, LeafSpec
 from aotidoctor.model.forms import arrange, graft
 from aotidoctor.model.inputs import InputSet, LeafValue
-from aotidoctor.model.run import JsonObject, JsonValue
+from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.tree import Container, Leaf, Tree
 
 _DIVIDES = ("div", "remainder", "fmod")

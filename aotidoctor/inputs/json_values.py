@@ -11,7 +11,7 @@ from aotidoctor.inputs.values import MAX_BYTES, summarise
 from aotidoctor.model.dtypes import ITEMSIZE, contiguous_stride
 from aotidoctor.model.inputs import Elements, LeafValue, TensorDesc, ValueStats
 from aotidoctor.model.inputs_json import DocumentError, TensorSpec, decode
-from aotidoctor.model.run import JsonValue
+from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.tree import Tree
 
 MAX_FILE = 64 << 20

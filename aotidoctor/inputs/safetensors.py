@@ -10,7 +10,7 @@ from aotidoctor.inputs.problems import corrupt, wrong_format
 from aotidoctor.inputs.values import read_later, read_stats
 from aotidoctor.model.dtypes import ITEMSIZE, SAFETENSORS_DTYPES, contiguous_stride
 from aotidoctor.model.inputs import LeafValue, TensorDesc
-from aotidoctor.model.run import JsonObject, JsonValue
+from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.tree import Container, Leaf
 
 MAX_HEADER = 16 << 20

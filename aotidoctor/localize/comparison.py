@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from aotidoctor.model.json_types import JsonObject, JsonValue, objects
 from aotidoctor.model.localization import OutputComparison
-from aotidoctor.model.run import JsonObject, JsonValue, Outcome, objects
+from aotidoctor.model.run import Outcome
 from aotidoctor.model.tolerance import Tolerances, agrees_within
 
 FINE = ("agrees", "both-within", "reference-imprecise")

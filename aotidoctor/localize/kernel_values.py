@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from aotidoctor.localize.timeline import name_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import KernelCall
+from aotidoctor.model.json_types import JsonObject, JsonValue, items, objects
 from aotidoctor.model.localization import BufferValues, KernelValues
-from aotidoctor.model.run import JsonObject, JsonValue, Outcome, items, objects
+from aotidoctor.model.run import Outcome
 from aotidoctor.model.trace import TracedCall
 
 

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from aotidoctor.model.contract import KernelBody, KernelCall, Parameter
+from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.localization import BufferValues, KernelValues
-from aotidoctor.model.run import JsonObject, JsonValue
 
 _HEADER = re.compile(
     r"\[  (?:(?P<when>before|after)_launch - (?P<kernel>.+?) - (?P<buffer>[^\s:]+)|aoti_model_inputs - (?P<input>\S+))"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Dim
 from aotidoctor.model.expr import Expr, evaluate, solve
-from aotidoctor.model.run import JsonObject
+from aotidoctor.model.json_types import JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from aotidoctor.model.run import JsonObject, JsonValue, Outcome
+from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.run import Outcome
 
 # More than this part of a weight's elements differs: it is another weight, not a damaged one.
 _MOST = 0.5

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from aotidoctor.model.artifact import Artifact, ExportedFacts, ModelEntry
-from aotidoctor.model.contract import Contract
-from aotidoctor.model.errors import InputsError
-from aotidoctor.model.host import Host
-from aotidoctor.model.inputs import InputSet
-from aotidoctor.model.run import JsonObject
 from aotidoctor.model.tolerance import Tolerances
+
+if TYPE_CHECKING:
+    from aotidoctor.model.artifact import Artifact, ExportedFacts, ModelEntry
+    from aotidoctor.model.contract import Contract
+    from aotidoctor.model.errors import InputsError
+    from aotidoctor.model.host import Host
+    from aotidoctor.model.inputs import InputSet
+    from aotidoctor.model.json_types import JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

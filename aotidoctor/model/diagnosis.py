@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from aotidoctor.model.evidence import Severity
-from aotidoctor.model.run import JsonObject
+from aotidoctor.model.json_types import JsonObject
 
 
 class Status(enum.Enum):

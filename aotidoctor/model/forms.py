@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
+from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.named import Place, arrange_names, is_argument_name
-from aotidoctor.model.run import JsonObject, JsonValue
 from aotidoctor.model.tree import Container, Leaf, Tree
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from aotidoctor.model.run import JsonObject
+from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.tree import Container, Tree, walk_call
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from aotidoctor.model.artifact import ExportedFacts
-from aotidoctor.model.run import JsonObject
+from aotidoctor.model.json_types import JsonObject
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,20 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from aotidoctor.model.json_types import JsonObject as JsonObject  # noqa: PLC0414
+from aotidoctor.model.json_types import JsonValue as JsonValue  # noqa: PLC0414
+from aotidoctor.model.json_types import items as items  # noqa: PLC0414
+from aotidoctor.model.json_types import objects as objects  # noqa: PLC0414
 from aotidoctor.model.trace import Trace
-
-JsonValue = str | int | float | bool | None | list["JsonValue"] | dict[str, "JsonValue"]
-JsonObject = dict[str, JsonValue]
-
-
-def items(value: JsonValue) -> list[JsonValue]:
-    """A list out of JSON; empty for anything else."""
-    return value if isinstance(value, list) else []
-
-
-def objects(value: JsonValue) -> list[JsonObject]:
-    """The objects in a list; empty for anything else."""
-    return [item for item in items(value) if isinstance(item, dict)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from aotidoctor.localize.timeline import launched_name
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.run import JsonValue, NotStarted, Outcome, Request
+from aotidoctor.model.json_types import JsonValue
+from aotidoctor.model.run import NotStarted, Outcome, Request
 from aotidoctor.model.trace import CallKind
 from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending

@@ -24,7 +24,8 @@ from dataclasses import dataclass, field, replace
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
-from aotidoctor.model.run import JsonObject, JsonValue, Outcome, Request
+from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.cuda import ACCESS, EARLY, again, symptom_of, vanished_blocking, why_not
 from aotidoctor.probes.payload import device_index_of, device_of
 from aotidoctor.probes.plain_run import read_ending

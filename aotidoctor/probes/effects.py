@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from aotidoctor.model.case import Case
-from aotidoctor.model.run import JsonValue, NotStarted, Outcome
+from aotidoctor.model.json_types import JsonValue
+from aotidoctor.model.run import NotStarted, Outcome
 from aotidoctor.probes.cuda_effects import Effect, cuda_effects, seen_early
 from aotidoctor.probes.symptoms import RAISED_FROM, recognise
 

@@ -24,7 +24,8 @@ from aotidoctor.localize.first_bad import FirstBad, first_diverging, first_nonfi
 from aotidoctor.localize.kernel_values import Watched, read_watched
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
-from aotidoctor.model.run import JsonObject, Outcome, Request
+from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked

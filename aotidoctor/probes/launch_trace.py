@@ -26,7 +26,8 @@ from aotidoctor.localize.origins import origin_of
 from aotidoctor.localize.timeline import name_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
-from aotidoctor.model.run import JsonObject, JsonValue, Outcome, Request, Signalled, TimedOut
+from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.run import Outcome, Request, Signalled, TimedOut
 from aotidoctor.model.trace import CallKind, TracedCall, call_kind
 from aotidoctor.probes.cuda import again, why_not
 from aotidoctor.probes.plain_run import read_ending

@@ -22,7 +22,8 @@ from collections.abc import Iterator, Sequence
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import ConstantSpec
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
-from aotidoctor.model.run import JsonObject, JsonValue, Outcome, objects
+from aotidoctor.model.json_types import JsonObject, JsonValue, objects
+from aotidoctor.model.run import Outcome
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, unasked
 
 CODE, NAME = "AD-LOAD-005", "loaded_weights"

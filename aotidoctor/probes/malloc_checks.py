@@ -27,7 +27,8 @@ from dataclasses import dataclass, replace
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, RunSource, Severity
-from aotidoctor.model.run import JsonObject, Outcome, Request
+from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.run import Outcome, Request
 from aotidoctor.model.trace import CallKind, TracedCall
 from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending

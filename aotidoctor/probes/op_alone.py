@@ -24,7 +24,8 @@ from collections.abc import Sequence
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.run import JsonObject, JsonValue, Outcome, Request, TimedOut
+from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.run import Outcome, Request, TimedOut
 from aotidoctor.probes import op_ending, op_look
 from aotidoctor.probes.op_inputs import captured, in_trouble, skipped, timeout_of
 from aotidoctor.probes.op_look import promises_of

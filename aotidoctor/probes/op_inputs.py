@@ -21,7 +21,8 @@ from collections.abc import Sequence
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.run import JsonObject, JsonValue, Outcome, Request, TimedOut, objects
+from aotidoctor.model.json_types import JsonObject, JsonValue, objects
+from aotidoctor.model.run import Outcome, Request, TimedOut
 from aotidoctor.probes.custom_ops import custom_nodes
 from aotidoctor.probes.payload import base_payload, device_of
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import CustomCall
 from aotidoctor.model.evidence import Evidence, FactValue, Severity
-from aotidoctor.model.run import JsonObject, JsonValue, Outcome, objects
+from aotidoctor.model.json_types import JsonObject, JsonValue, objects
+from aotidoctor.model.run import Outcome
 from aotidoctor.probes.growth import LEAST_BYTES_PER_CALL, growth_rate
 from aotidoctor.probes.op_inputs import captured
 from aotidoctor.probes.op_promise import Difference, Tensor, compiled_promises, difference, misfed, tensors

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import CustomCall, PromisedResult
 from aotidoctor.model.expr import Sym, evaluate, parse_expr
-from aotidoctor.model.run import JsonValue, Outcome, objects
+from aotidoctor.model.json_types import JsonValue, objects
+from aotidoctor.model.run import Outcome
 from aotidoctor.probes.results import inputs
 
 # A size that the operator itself decides: nothing can be promised.

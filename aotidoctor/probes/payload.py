@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from aotidoctor.model.case import Case
-from aotidoctor.model.run import JsonObject, JsonValue, Request
+from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.run import Request
 
 OBSERVE: list[JsonValue] = ["outputs", "mutation", "alias", "values", "constants"]
 

@@ -27,8 +27,9 @@ from aotidoctor.localize.kernel_values import Watched
 from aotidoctor.localize.printed import read_printed, read_saved
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.localization import BufferValues, KernelValues
-from aotidoctor.model.run import JsonValue, Outcome, Request
+from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.kernel_values import WRONG, read_values
 from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending

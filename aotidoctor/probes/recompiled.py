@@ -26,7 +26,8 @@ from dataclasses import replace
 from aotidoctor.localize.comparison import FINE, read_comparison
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
-from aotidoctor.model.run import JsonObject, JsonValue, Outcome, Request
+from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import device_of
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked

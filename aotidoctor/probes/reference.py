@@ -28,7 +28,8 @@ from aotidoctor.localize.comparison import read_comparison
 from aotidoctor.localize.weights import WeightsCompared, read_weights
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, RunSource, Severity
-from aotidoctor.model.run import JsonObject, JsonValue, Outcome, Request, objects
+from aotidoctor.model.json_types import JsonObject, JsonValue, objects
+from aotidoctor.model.run import Outcome, Request
 from aotidoctor.model.tolerance import Tolerance
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.plain_run import read_ending

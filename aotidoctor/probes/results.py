@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from aotidoctor.model.run import JsonObject, JsonValue, Outcome, items, objects
+from aotidoctor.model.json_types import JsonObject, JsonValue, items, objects
+from aotidoctor.model.run import Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

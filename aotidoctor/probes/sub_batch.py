@@ -26,7 +26,8 @@ from aotidoctor.model.contract import Contract, Dim
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.expr import Sym, parse_expr
 from aotidoctor.model.inputs import TensorDesc
-from aotidoctor.model.run import JsonObject, JsonValue, Outcome, Request, objects
+from aotidoctor.model.json_types import JsonObject, JsonValue, objects
+from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked

@@ -22,7 +22,8 @@ from collections.abc import Sequence
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
-from aotidoctor.model.run import JsonObject, Outcome, Request, objects
+from aotidoctor.model.json_types import JsonObject, objects
+from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from aotidoctor.model.run import JsonObject, Request
+from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.run import Request
 from aotidoctor.runner.lost import ZygoteLostError
 from aotidoctor.runner.places import RunDir, current_directory
 from aotidoctor.runner.process import Watch

@@ -9,7 +9,8 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aotidoctor.model.run import ChildError, JsonObject, JsonValue
+from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.run import ChildError
 
 _MAX_BYTES = 64 * 1024 * 1024
 

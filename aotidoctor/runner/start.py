@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from aotidoctor.model.run import ChildError, JsonObject
+from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.run import ChildError
 from aotidoctor.runner.lost import ZygoteLostError
 from aotidoctor.runner.process import MARKER
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from aotidoctor.model.run import JsonValue
+from aotidoctor.model.json_types import JsonValue
 
 _KINDS = {"builtins.dict": "dict", "builtins.list": "list", "builtins.tuple": "tuple"}
 _DEEPEST = 200

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from aotidoctor.model.run import JsonObject, JsonValue
+from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.serving import Release, ServedModel
 from aotidoctor.model.serving_config import ModelConfig, TensorConfig
 from aotidoctor.model.serving_names import NameRow, NameTable

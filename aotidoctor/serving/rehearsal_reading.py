@@ -24,7 +24,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from aotidoctor.model.evidence import Evidence, FactValue, FileSource, Severity
-from aotidoctor.model.run import Exited, JsonObject, Outcome, OutOfMemory, Signalled, TimedOut, objects
+from aotidoctor.model.json_types import JsonObject, objects
+from aotidoctor.model.run import Exited, Outcome, OutOfMemory, Signalled, TimedOut
 from aotidoctor.model.serving import Consequence, ServedModel
 from aotidoctor.serving.rehearsal import SPLITS_SINCE, Rehearsal, Wire
 from aotidoctor.serving.rehearsal_reasons import Reasons, Why

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from aotidoctor.model.run import JsonObject, objects
+from aotidoctor.model.json_types import JsonObject, objects
 from aotidoctor.model.serving import Release
 from aotidoctor.serving.names import NAMES_SINCE
 from aotidoctor.serving.rehearsal import SPLITS_SINCE, Rehearsal, Wire

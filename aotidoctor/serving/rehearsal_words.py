@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from aotidoctor.model.evidence import FactValue
-from aotidoctor.model.run import Exited, JsonObject, JsonValue, Outcome, OutOfMemory, Signalled, TimedOut
+from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.run import Exited, Outcome, OutOfMemory, Signalled, TimedOut
 from aotidoctor.serving.rehearsal import Wire
 
 # What a finding is about, for a headline; by its kind.
