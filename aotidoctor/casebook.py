@@ -8,21 +8,23 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from aotidoctor import contract as contracts
+from aotidoctor import inputs as input_files
 from aotidoctor.artifact import read_artifact, read_exported
-from aotidoctor.contract import read_contract, settle_leaves
 from aotidoctor.host import read_host
-from aotidoctor.inputs import generate_inputs, read_inputs
-from aotidoctor.model.artifact import Artifact, ExportedFacts, ModelEntry
 from aotidoctor.model.case import Case, Options
-from aotidoctor.model.contract import Contract
 from aotidoctor.model.errors import InputsError
 from aotidoctor.model.evidence import NotChecked
 from aotidoctor.model.host import Host
-from aotidoctor.model.inputs import InputSet
-from aotidoctor.model.json_types import JsonObject
-from aotidoctor.model.tree import Container
+
+if TYPE_CHECKING:
+    from aotidoctor.model.artifact import Artifact, ExportedFacts, ModelEntry
+    from aotidoctor.model.contract import Contract
+    from aotidoctor.model.inputs import InputSet
+    from aotidoctor.model.json_types import JsonObject
+    from aotidoctor.model.tree import Container
 
 T = TypeVar("T")
 
@@ -44,7 +46,7 @@ def open_case(
     if on_artifact is not None:
         on_artifact(artifact)
     model = select_model(artifact, options.model_name)
-    read = partial(read_contract, artifact, model) if model is not None else lambda: None
+    read = partial(contracts.read_contract, artifact, model) if model is not None else lambda: None
     contract = _guarded("contract", read, None, failed)
     host = _guarded("host", partial(read_host, artifact=artifact, environ=environ), _bare_host(), failed)
     reference = _guarded("reference", partial(read_reference, options.reference), None, failed)
@@ -110,16 +112,17 @@ def with_inputs(case: Case) -> Case:
     try:
         if case.inputs_path is not None:
             inputs = _read(case.inputs_path, case)
-            contract = None if contract is None else settle_leaves(contract, inputs)
+            contract = None if contract is None else contracts.settle_leaves(contract, inputs)
         elif case.options.generate and case.contract is not None:
-            inputs, generated = generate_inputs(case.contract, seed=case.options.seed)
+            inputs, generated = input_files.generate_inputs(case.contract, seed=case.options.seed)
     except InputsError as raised:
         error = raised
     return replace(case, contract=contract, inputs=inputs, inputs_error=error, generated=generated)
 
 
 def _read(path: str, case: Case) -> InputSet:
-    return read_inputs(path, trust_pickle=case.options.trust_pickle, expected=expected_trees(case.contract))
+    trees = expected_trees(case.contract)
+    return input_files.read_inputs(path, trust_pickle=case.options.trust_pickle, expected=trees)
 
 
 def expected_trees(contract: Contract | None) -> tuple[Container[int], Container[int]] | None:

@@ -10,15 +10,17 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from aotidoctor.checks import CHECKS, Check
-from aotidoctor.diagnosis import diagnose, load_playbooks
-from aotidoctor.model.case import Case
-from aotidoctor.model.diagnosis import Diagnosis
-from aotidoctor.model.event import Event
+from aotidoctor import checks, diagnosis
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.run import Outcome, Request
+
+if TYPE_CHECKING:
+    from aotidoctor.checks import Check
+    from aotidoctor.model.case import Case
+    from aotidoctor.model.diagnosis import Diagnosis
+    from aotidoctor.model.event import Event
+    from aotidoctor.model.run import Outcome, Request
 
 # A child that could not even be given this much time would tell nothing.
 LEAST_TIMEOUT_S = 1.0
@@ -77,7 +79,7 @@ class Climb:
 def run_checks(climb: Climb) -> None:
     """All static checks in order; one whose needs failed is not asked."""
     failed: set[str] = set()
-    for check in CHECKS:
+    for check in checks.CHECKS:
         blocked = [name for name in check.needs if name in failed]
         result = check.unchecked(f"it depends on {blocked[0]}, which failed") if blocked else ask_check(check, climb)
         if isinstance(result, NotChecked):
@@ -103,4 +105,5 @@ def name_causes(climb: Climb, *, refuted: tuple[str, ...] = ()) -> tuple[Diagnos
     loud = {item.code for item in climb.findings if item.severity is not Severity.INFO}
     if not loud:
         return ()
-    return diagnose(climb.findings, load_playbooks(loud), refuted=refuted, case=climb.case)
+    playbooks = diagnosis.load_playbooks(loud)
+    return diagnosis.diagnose(climb.findings, playbooks, refuted=refuted, case=climb.case)

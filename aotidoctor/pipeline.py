@@ -20,14 +20,13 @@ from aotidoctor.diagnosis import signed
 from aotidoctor.host import read_host
 from aotidoctor.model.artifact import RUNNABLE_KINDS, Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Options
-from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.report import Report
-from aotidoctor.model.run import NotStarted
 from aotidoctor.version import __version__
 
 if TYPE_CHECKING:
+    from aotidoctor.model.diagnosis import Diagnosis
     from aotidoctor.model.localization import Localization
     from aotidoctor.runner import Runner
 
@@ -173,6 +172,8 @@ def _nothing_run(climb: Climb) -> str | None:
         return None
     endings = [outcome.ending for outcome in climb.runs]
     if endings:
+        from aotidoctor.model.run import NotStarted  # noqa: PLC0415 - without a run nobody has imported it
+
         all_lost = all(isinstance(ending, NotStarted) for ending in endings)
         return f"nothing was run: {endings[0].reason}" if all_lost and isinstance(endings[0], NotStarted) else None
     reason = next((item.reason for item in climb.not_checked if item.name == "plain_run"), None)

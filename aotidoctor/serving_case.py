@@ -11,7 +11,7 @@ from pathlib import Path
 
 from aotidoctor.artifact import read_artifact
 from aotidoctor.casebook import select_model
-from aotidoctor.checks import CHECKS
+from aotidoctor.checks import gpu_arch_mismatch, isa_mismatch, platform_mismatch
 from aotidoctor.contract import read_contract
 from aotidoctor.host import read_host
 from aotidoctor.model.artifact import Artifact, ModelEntry
@@ -27,7 +27,7 @@ from aotidoctor.serving.settle import picked, settle
 from aotidoctor.serving_hook import read_hook
 
 # The checks that compare a package with this host, as far as a server on such a host would feel it.
-_HOST_CHECKS = ("platform_mismatch", "isa_mismatch", "gpu_arch_mismatch")
+_HOST_CHECKS = (platform_mismatch.CHECK, isa_mismatch.CHECK, gpu_arch_mismatch.CHECK)
 # Beside those that are served, versions are read to compare them: this many of the newest.
 _COMPARED = 3
 _VERSION = re.compile(r"([+-]?[0-9]+)")
@@ -165,8 +165,7 @@ def _host_findings(
 ) -> tuple[Evidence, ...]:
     case = Case(artifact=artifact, host=host, model=entry, contract=contract)
     found: list[Evidence] = []
-    for check in CHECKS:
-        if check.name in _HOST_CHECKS:
-            said = check.run(case)
-            found.extend(() if isinstance(said, NotChecked) else said)
+    for check in _HOST_CHECKS:
+        said = check.run(case)
+        found.extend(() if isinstance(said, NotChecked) else said)
     return tuple(found)

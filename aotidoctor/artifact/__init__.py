@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from aotidoctor.artifact.constants import read_constants as read_package_constants
-from aotidoctor.artifact.integrity import DEFAULT_CRC_LIMIT
-from aotidoctor.artifact.programs import read_program_archive
-from aotidoctor.artifact.read import read_artifact, read_exported
+from typing import TYPE_CHECKING
+
+from aotidoctor.on_demand import names_of
+
+if TYPE_CHECKING:
+    from aotidoctor.artifact.constants import read_constants as read_package_constants
+    from aotidoctor.artifact.integrity import DEFAULT_CRC_LIMIT
+    from aotidoctor.artifact.programs import read_program_archive
+    from aotidoctor.artifact.read import read_artifact, read_exported
 
 __all__ = ["DEFAULT_CRC_LIMIT", "read_artifact", "read_exported", "read_package_constants", "read_program_archive"]
+
+_PLACES = {
+    "DEFAULT_CRC_LIMIT": "integrity",
+    "read_artifact": "read",
+    "read_exported": "read",
+    "read_package_constants": "constants:read_constants",
+    "read_program_archive": "programs",
+}
+__getattr__ = names_of(__name__, _PLACES)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from aotidoctor.artifact.exported import MAX_JSON, parse_exported
 from aotidoctor.artifact.item import Item
 from aotidoctor.artifact.layout import common_prefix, marker, model_layout, models_of, programs_of, zip_kind
 from aotidoctor.artifact.models import Counts, build_model
@@ -39,8 +38,13 @@ def with_contents(base: Artifact, items: Sequence[Item]) -> Artifact:
 
 def read_programs(items: Sequence[Item], counts: Counts) -> tuple[ExportedFacts, ...]:
     """Facts of every exported program that parses; the others are counted."""
+    programs = programs_of(items)[:MAX_MODELS]
+    if not programs:
+        return ()
+    from aotidoctor.artifact.exported import MAX_JSON, parse_exported  # noqa: PLC0415 - a package has none
+
     found = []
-    for name, item in programs_of(items)[:MAX_MODELS]:
+    for name, item in programs:
         data = item.read(MAX_JSON)
         facts = parse_exported(name, data) if data is not None else None
         if facts is None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from aotidoctor.diagnosis.head import PlaybookError
-from aotidoctor.diagnosis.playbooks import find_playbook, load_playbooks
-from aotidoctor.diagnosis.rank import confirm, diagnose, rerank
-from aotidoctor.diagnosis.signature import fingerprint, signed
+from typing import TYPE_CHECKING
+
+from aotidoctor.on_demand import names_of
+
+if TYPE_CHECKING:
+    from aotidoctor.diagnosis.head import PlaybookError
+    from aotidoctor.diagnosis.playbooks import find_playbook, load_playbooks
+    from aotidoctor.diagnosis.rank import confirm, diagnose, rerank
+    from aotidoctor.diagnosis.signature import fingerprint
+    from aotidoctor.diagnosis.signing import signed
 
 __all__ = [
     "PlaybookError",
@@ -17,3 +23,15 @@ __all__ = [
     "rerank",
     "signed",
 ]
+
+_PLACES = {
+    "PlaybookError": "head",
+    "confirm": "rank",
+    "diagnose": "rank",
+    "find_playbook": "playbooks",
+    "fingerprint": "signature",
+    "load_playbooks": "playbooks",
+    "rerank": "rank",
+    "signed": "signing",
+}
+__getattr__ = names_of(__name__, _PLACES)

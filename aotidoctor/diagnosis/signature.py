@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aotidoctor.diagnosis.explain import is_failure
@@ -28,7 +28,6 @@ from aotidoctor.model.signature import SIGNATURE_VERSION, Signature, SignaturePa
 if TYPE_CHECKING:
     from aotidoctor.model.localization import Localization
     from aotidoctor.model.log import LogEvent, LogReading
-    from aotidoctor.model.report import Report
 
 EXACT = f"aotidoctor{SIGNATURE_VERSION}:"
 FAMILY = f"aotidoctor{SIGNATURE_VERSION}f:"
@@ -110,14 +109,6 @@ def fingerprint(
     )
     family = tuple(part for part in parts if part.granularity == "family")
     return Signature(family=FAMILY + _hash(family), exact=EXACT + _hash(parts), parts=parts)
-
-
-def signed(report: Report) -> Report:
-    """``report`` with both fingerprints, where there is a failure to tell from others."""
-    if not report.diagnoses and all(item.severity is not Severity.ERROR for item in report.findings):
-        return report
-    made = fingerprint(report.diagnoses, report.findings, report.runs, report.localization, report.log)
-    return replace(report, fingerprint=made, signature=made.exact)
 
 
 def _hash(parts: Sequence[SignaturePart]) -> str:

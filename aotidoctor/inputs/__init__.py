@@ -5,9 +5,22 @@ Nothing of an inputs file is executed, and torch and numpy are not needed.
 
 from __future__ import annotations
 
-from aotidoctor.inputs.generate import generate_inputs
-from aotidoctor.inputs.live import describe_live
-from aotidoctor.inputs.read import read_inputs
-from aotidoctor.inputs.saved_state import read_saved_state
+from typing import TYPE_CHECKING
+
+from aotidoctor.on_demand import names_of
+
+if TYPE_CHECKING:
+    from aotidoctor.inputs.generate import generate_inputs
+    from aotidoctor.inputs.live import describe_live
+    from aotidoctor.inputs.read import read_inputs
+    from aotidoctor.inputs.saved_state import read_saved_state
 
 __all__ = ["describe_live", "generate_inputs", "read_inputs", "read_saved_state"]
+
+_PLACES = {
+    "describe_live": "live",
+    "generate_inputs": "generate",
+    "read_inputs": "read",
+    "read_saved_state": "saved_state",
+}
+__getattr__ = names_of(__name__, _PLACES)

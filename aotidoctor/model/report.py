@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from aotidoctor.model.case import Case
-from aotidoctor.model.diagnosis import Diagnosis
-from aotidoctor.model.evidence import Evidence, NotChecked
-from aotidoctor.model.run import Outcome
-
 if TYPE_CHECKING:
+    from aotidoctor.model.case import Case
+    from aotidoctor.model.diagnosis import Diagnosis
+    from aotidoctor.model.evidence import Evidence, NotChecked
     from aotidoctor.model.localization import Localization
     from aotidoctor.model.log import LogReading
+    from aotidoctor.model.run import Outcome
     from aotidoctor.model.serving_names import NameTable
     from aotidoctor.model.signature import Signature
 

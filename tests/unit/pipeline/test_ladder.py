@@ -27,7 +27,7 @@ def boom(_case):
 
 def test_a_check_that_raises_costs_only_itself(monkeypatch):
     broken = Check(code="AD-X-001", name="broken", cause="x", stage="inputs", needs=(), run=boom)
-    monkeypatch.setattr(climbing, "CHECKS", (broken, *CHECKS))
+    monkeypatch.setattr("aotidoctor.checks.registry.CHECKS", (broken, *CHECKS))
     climb = Climb(case=case_of(contract_of(Spec(16, 16)), call(tensor(16, 17))), runner=None)
     run_checks(climb)
     assert "a fault of our own" in next(item.reason for item in climb.not_checked if item.code == "AD-X-001")

@@ -1,0 +1,21 @@
+"""The fingerprint of a report. Apart from its rules, which a report without a failure does not need."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from aotidoctor.model.evidence import Severity
+
+if TYPE_CHECKING:
+    from aotidoctor.model.report import Report
+
+
+def signed(report: Report) -> Report:
+    """``report`` with both fingerprints, where there is a failure to tell from others."""
+    if not report.diagnoses and all(item.severity is not Severity.ERROR for item in report.findings):
+        return report
+    from aotidoctor.diagnosis.signature import fingerprint  # noqa: PLC0415
+
+    made = fingerprint(report.diagnoses, report.findings, report.runs, report.localization, report.log)
+    return replace(report, fingerprint=made, signature=made.exact)
