@@ -16,12 +16,11 @@ from typer.testing import CliRunner
 from aotidoctor import cli
 from aotidoctor.cli import COMMANDS, TRITON_WORDS, build_app
 
-# What commands share; every other file of the folder is a command.
-SHARED = {"__init__", "execute", "extras", "lazy", "options", "progress", "show"}
 ENTRIES = {
     **{(name,): entry for name, entry in COMMANDS.items()},
     **{("triton", w): e for w, e in TRITON_WORDS.items()},
 }
+MODULES = {entry.place.partition(":")[0] for entry in ENTRIES.values()}
 LOADED = """
 import sys
 from aotidoctor.cli import build_app
@@ -39,8 +38,10 @@ def call(*words):
 
 
 def test_the_table_names_every_file_of_the_folder():
-    files = {path.stem for path in Path(cli.__file__).parent.glob("*.py")}
-    assert {entry.place.partition(":")[0] for entry in ENTRIES.values()} == files - SHARED
+    """A file that no other imports is a command."""
+    files = {path.stem for path in Path(cli.__file__).parent.glob("*.py")} - {"__init__"}
+    shared = {name for file in files for name in _imports(file)} | _imports("__init__")
+    assert files - shared == MODULES
 
 
 @pytest.mark.parametrize("words", ENTRIES, ids=" ".join)
@@ -70,27 +71,29 @@ def test_a_typo_is_told_what_was_meant(typo, meant):
 def test_a_command_imports_no_other(name):
     """By what the modules say, each closed over what it imports of the folder."""
     own = COMMANDS[name].place.partition(":")[0]
-    others = {entry.place.partition(":")[0] for entry in COMMANDS.values()} - {own}
-    assert not _reached(own) & others
+    assert _reached(own) & MODULES == {own}
 
 
 def test_what_is_really_imported():
     code = LOADED.format(words=["check", "/no/such.pt2", "--json"])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     loaded = set(json.loads(done.stdout.splitlines()[-1]))
-    assert loaded - SHARED == {"check"}
+    assert loaded & MODULES == {"check"}
 
 
 def _reached(module):
-    found, ahead = set(), [module]
+    found, ahead = set(), {module}
     while ahead:
-        name = ahead.pop()
-        if name in found:
-            continue
-        found.add(name)
-        tree = ast.parse((Path(cli.__file__).parent / f"{name}.py").read_text())
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("aotidoctor.cli"):
-                below = node.module.removeprefix("aotidoctor.cli").lstrip(".")
-                ahead += [below] if below else [alias.name for alias in node.names if alias.name != "build_app"]
+        found |= ahead
+        ahead = {name for file in ahead for name in _imports(file)} - found
+    return found
+
+
+def _imports(module):
+    """What a file says it imports of the folder."""
+    found = set()
+    for node in ast.walk(ast.parse((Path(cli.__file__).parent / f"{module}.py").read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("aotidoctor.cli"):
+            below = node.module.removeprefix("aotidoctor.cli").lstrip(".")
+            found |= {below} if below else {alias.name for alias in node.names}
     return found
