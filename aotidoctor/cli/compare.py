@@ -9,7 +9,7 @@ import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, execute
-from aotidoctor.cli.show import FailOn, make_show
+from aotidoctor.cli.show import FailOn, IssueForm, make_show
 from aotidoctor.model.case import Options
 
 Package = Annotated[str | None, typer.Argument(metavar="[PACKAGE]", help="The .pt2 file; not with --from.")]
@@ -39,6 +39,7 @@ def compare(
     threads: opt.Threads = None,
     memory_limit: opt.MemoryLimit = None,
     format_: opt.FormatOption = None,
+    for_: opt.For = IssueForm.GENERIC,
     json: opt.Json = False,
     report: opt.ReportTo = None,
     output_dir: opt.OutputDir = None,
@@ -62,6 +63,7 @@ def compare(
         verbose=verbose,
         fail_on=fail_on,
         redact=redact,
+        form=for_,
         protected=(package, inputs, reference, setup, from_, *(custom_op_library or ())),
     )
     opt.one_source(inputs, generate=generate)

@@ -73,7 +73,7 @@ def _status(seen: list[Seen]) -> int:
 
 def _screen(number: int, patient: Patient, report: Report, environ: Mapping[str, str]) -> str:
     story = textwrap.fill(f"{number}. {patient.title}. {patient.story}", 80, subsequent_indent="   ")
-    return f"{story}\n\n{rendered(report, Format.RICH, -1, environ)}\n"
+    return f"{story}\n\n{rendered(report, Format.RICH, Show(detail=-1), environ)}\n"
 
 
 def _as_json(seen: list[Seen]) -> str:

@@ -6,12 +6,13 @@ import os
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, execute
-from aotidoctor.cli.show import FailOn, make_show
+from aotidoctor.cli.show import FailOn, IssueForm, make_show
 
 
 def env(
     *,
     format_: opt.FormatOption = None,
+    for_: opt.For = IssueForm.GENERIC,
     json: opt.Json = False,
     report: opt.ReportTo = None,
     output_dir: opt.OutputDir = None,
@@ -33,6 +34,7 @@ def env(
         verbose=verbose,
         fail_on=fail_on,
         redact=redact,
+        form=for_,
     )
     from aotidoctor import pipeline  # noqa: PLC0415 - `--help` does not need the stages
 

@@ -9,17 +9,17 @@ from typing import Annotated
 import typer
 
 from aotidoctor.cli import options as opt
-from aotidoctor.cli.show import Format, make_show, write_stdout
+from aotidoctor.cli.show import PageFormat, page_format, write_stdout
 
 
 def explain(
     topic: Annotated[str, typer.Argument(metavar="CAUSE|CODE", help="Such as input-stride, AD-IN-014, input_stride.")],
     *,
-    format_: opt.FormatOption = None,
+    format_: opt.PageFormatOption = None,
     json: opt.Json = False,
 ) -> None:
     """Explain a cause, a check or a probe."""
-    show = make_show(format_=format_, json=json)
+    shown = page_format(format_, json=json)
     # `--help` does not need these.
     from aotidoctor import manual  # noqa: PLC0415
 
@@ -28,15 +28,15 @@ def explain(
         near = manual.near(topic)
         hint = f"; did you mean {', '.join(near)}?" if near else ""
         raise typer.BadParameter(f"nothing is known of {topic!r}{hint}", param_hint="CAUSE|CODE")
-    match show.format:
-        case Format.JSON:
+    match shown:
+        case PageFormat.JSON:
             from aotidoctor.reports import json_  # noqa: PLC0415
 
             fields = {"kind": page.kind, "name": page.name, "code": page.code, "text": page.text}
             write_stdout(json_.dumps({"schema": "aotidoctor.explain/1", **fields}))
-        case Format.MD:
+        case PageFormat.MD:
             write_stdout(manual.markdown(page))
-        case Format.RICH:
+        case PageFormat.RICH:
             from aotidoctor.reports import terminal_page  # noqa: PLC0415
 
             write_stdout(terminal_page.text(manual.markdown(page), stream=sys.stdout, environ=os.environ))

@@ -6,7 +6,7 @@ import os
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, execute
-from aotidoctor.cli.show import FailOn, make_show
+from aotidoctor.cli.show import FailOn, IssueForm, make_show
 from aotidoctor.model.case import Options
 
 
@@ -15,6 +15,7 @@ def inspect(
     *,
     model_name: opt.ModelName = None,
     format_: opt.FormatOption = None,
+    for_: opt.For = IssueForm.GENERIC,
     json: opt.Json = False,
     report: opt.ReportTo = None,
     output_dir: opt.OutputDir = None,
@@ -36,6 +37,7 @@ def inspect(
         verbose=verbose,
         fail_on=fail_on,
         redact=redact,
+        form=for_,
         protected=(package,),
     )
     wanted = Options(model_name=model_name)

@@ -6,7 +6,7 @@ import os
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, execute
-from aotidoctor.cli.show import FailOn, make_show
+from aotidoctor.cli.show import FailOn, IssueForm, make_show
 from aotidoctor.model.case import Options
 
 
@@ -26,6 +26,7 @@ def localize(
     memory_limit: opt.MemoryLimit = None,
     shrink: opt.Shrink = False,
     format_: opt.FormatOption = None,
+    for_: opt.For = IssueForm.GENERIC,
     json: opt.Json = False,
     report: opt.ReportTo = None,
     output_dir: opt.OutputDir = None,
@@ -48,6 +49,7 @@ def localize(
         verbose=verbose,
         fail_on=fail_on,
         redact=redact,
+        form=for_,
         protected=(package, inputs, reference, setup, *(custom_op_library or ())),
     )
     wanted = Options(

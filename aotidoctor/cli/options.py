@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from aotidoctor.cli.show import FailOn, Format
+from aotidoctor.cli.show import FailOn, Format, IssueForm, PageFormat
 from aotidoctor.model.tolerance import Tolerance, Tolerances, parse_tolerance
 
 _UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -111,10 +111,16 @@ MemoryLimit = Annotated[
 Shrink = Annotated[bool, typer.Option("--shrink", help="Find the smallest inputs that still fail.")]
 Plan = Annotated[bool, typer.Option("--plan", help="Say what would run and why; run nothing.")]
 FormatOption = Annotated[Format | None, typer.Option("--format", help="Format of stdout. [default: rich]")]
+PageFormatOption = Annotated[PageFormat | None, typer.Option("--format", help="Format of stdout. [default: rich]")]
+For = Annotated[
+    IssueForm, typer.Option("--for", help="Issue form that Markdown fills: PyTorch's or Triton's bug report.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Same as --format json.")]
 ReportTo = Annotated[
     list[str] | None,
-    typer.Option("--report", metavar="FMT:PATH", help="Also write a report (json, md); repeatable."),
+    typer.Option(
+        "--report", metavar="FMT:PATH", help="Also write a report (json, md, sarif, junit, github); repeatable."
+    ),
 ]
 OutputDir = Annotated[
     str | None,

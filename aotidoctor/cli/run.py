@@ -6,7 +6,7 @@ import os
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, execute
-from aotidoctor.cli.show import FailOn, make_show
+from aotidoctor.cli.show import FailOn, IssueForm, make_show
 from aotidoctor.model.case import Options
 
 
@@ -35,6 +35,7 @@ def run(
     shrink: opt.Shrink = False,
     plan: opt.Plan = False,
     format_: opt.FormatOption = None,
+    for_: opt.For = IssueForm.GENERIC,
     json: opt.Json = False,
     report: opt.ReportTo = None,
     output_dir: opt.OutputDir = None,
@@ -56,6 +57,7 @@ def run(
         verbose=verbose,
         fail_on=fail_on,
         redact=redact,
+        form=for_,
         protected=(package, inputs, reference, setup, *(custom_op_library or ())),
     )
     opt.one_source(inputs, generate=generate)

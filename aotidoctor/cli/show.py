@@ -14,6 +14,7 @@ from pathlib import Path
 
 import typer
 
+from aotidoctor.cli import ci_formats
 from aotidoctor.cli.extras import EXTRAS
 from aotidoctor.model.report import Report
 
@@ -24,6 +25,26 @@ class Format(str, enum.Enum):
     RICH = "rich"
     MD = "md"
     JSON = "json"
+    HTML = "html"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    GITHUB = "github"
+
+
+class PageFormat(str, enum.Enum):
+    """Formats of what is no report: a page of the manual, a difference."""
+
+    RICH = "rich"
+    MD = "md"
+    JSON = "json"
+
+
+class IssueForm(str, enum.Enum):
+    """Whose form Markdown fills."""
+
+    GENERIC = "generic"
+    PYTORCH = "pytorch"
+    TRITON = "triton"
 
 
 class FailOn(str, enum.Enum):
@@ -36,7 +57,9 @@ class FailOn(str, enum.Enum):
 
 
 # Formats of --report: what a file can hold. `rich` depends on the terminal, so it is not one of them.
-_FILE_FORMATS = (Format.JSON, Format.MD)
+_FILE_FORMATS = (Format.JSON, Format.MD, Format.HTML, Format.SARIF, Format.JUNIT, Format.GITHUB)
+# What --output-dir writes: a report to read and one to keep.
+_DIRECTORY_FORMATS = (Format.JSON, Format.MD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +67,7 @@ class Show:
     """The output options.
 
     ``detail`` is -1 (quiet), 0, 1 or 2. ``files`` are the further reports to write, ``extras`` what is made besides.
+    ``form`` is the issue form that Markdown fills.
     """
 
     format: Format = Format.RICH
@@ -52,6 +76,14 @@ class Show:
     detail: int = 0
     fail_on: FailOn = FailOn.ERROR
     redact: bool = True
+    form: IssueForm = IssueForm.GENERIC
+
+
+def page_format(format_: PageFormat | None, *, json: bool) -> PageFormat:
+    """The format of a page. Raises BadParameter."""
+    if json and format_ not in (None, PageFormat.JSON):
+        raise typer.BadParameter("--json and another --format contradict each other", param_hint="--json")
+    return PageFormat.JSON if json else format_ or PageFormat.RICH
 
 
 def make_show(
@@ -64,6 +96,7 @@ def make_show(
     verbose: int = 0,
     fail_on: FailOn = FailOn.ERROR,
     redact: bool = True,
+    form: IssueForm = IssueForm.GENERIC,
     protected: Sequence[str | None] = (),
 ) -> Show:
     """The output options as one value; ``protected`` are files that must not be overwritten. Raises BadParameter."""
@@ -73,7 +106,7 @@ def make_show(
     files = [(Format(kind), path) for kind, path in specs if kind not in EXTRAS]
     extras = tuple((kind, path) for kind, path in specs if kind in EXTRAS)
     if output_dir is not None:
-        files += [(kind, Path(output_dir) / f"report.{kind.value}") for kind in _FILE_FORMATS]
+        files += [(kind, Path(output_dir) / f"report.{kind.value}") for kind in _DIRECTORY_FORMATS]
     taken = {os.path.realpath(path) for path in protected if path}
     for _, path in (*files, *extras):
         if os.path.realpath(path) in taken:
@@ -86,6 +119,7 @@ def make_show(
         detail=-1 if quiet else min(verbose, 2),
         fail_on=fail_on,
         redact=redact,
+        form=form,
     )
 
 
@@ -99,7 +133,7 @@ def _spec(text: str) -> tuple[str, Path]:
     return name, Path(path)
 
 
-def rendered(report: Report, kind: Format, detail: int, environ: Mapping[str, str]) -> str:
+def rendered(report: Report, kind: Format, show: Show, environ: Mapping[str, str]) -> str:
     """``report`` in a format. Only the chosen one is imported: rich alone would double the start-up time."""
     match kind:
         case Format.JSON:
@@ -109,18 +143,35 @@ def rendered(report: Report, kind: Format, detail: int, environ: Mapping[str, st
         case Format.MD:
             from aotidoctor.reports.markdown import render as render_markdown  # noqa: PLC0415
 
-            return render_markdown(report)
+            return render_markdown(report) if show.form is IssueForm.GENERIC else _filled_form(report, show)
+        case Format.HTML:
+            from aotidoctor.reports.html_ import render as render_html  # noqa: PLC0415
+
+            return render_html(report)
+        case Format.SARIF:
+            return ci_formats.sarif(report, show.fail_on.value)
+        case Format.JUNIT:
+            return ci_formats.junit(report, show.fail_on.value)
+        case Format.GITHUB:
+            return ci_formats.github(report)
         case Format.RICH:
             from aotidoctor.reports.terminal import text  # noqa: PLC0415
 
-            return text(report, stream=sys.stdout or StringIO(), environ=environ, detail=detail)
+            return text(report, stream=sys.stdout or StringIO(), environ=environ, detail=show.detail)
+
+
+def _filled_form(report: Report, show: Show) -> str:
+    from aotidoctor.reports.issue import render as render_issue  # noqa: PLC0415
+
+    repro = next((str(path) for kind, path in show.extras if kind == "repro"), None)
+    return render_issue(report, show.form.value, repro)
 
 
 def emit(report: Report, show: Show, environ: Mapping[str, str]) -> None:
     """Print the document and write the files. A file that cannot be written is a warning: the result is on stdout."""
-    write_stdout(rendered(report, show.format, show.detail, environ))
+    write_stdout(rendered(report, show.format, show, environ))
     for kind, path in show.files:
-        _write_report(path, rendered(report, kind, show.detail, environ))
+        _write_report(path, rendered(report, kind, show, environ))
 
 
 def _write_report(path: Path, text: str) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import OnEvent, argv, execute
-from aotidoctor.cli.show import FailOn, make_show
+from aotidoctor.cli.show import FailOn, IssueForm, make_show
 from aotidoctor.model.case import Options
 from aotidoctor.model.report import Report
 
@@ -26,6 +26,7 @@ def triton(
     load_hook: opt.LoadHook = False,
     timeout: opt.Timeout = 60.0,
     format_: opt.FormatOption = None,
+    for_: opt.For = IssueForm.GENERIC,
     json: opt.Json = False,
     report: opt.ReportTo = None,
     output_dir: opt.OutputDir = None,
@@ -48,6 +49,7 @@ def triton(
         verbose=verbose,
         fail_on=fail_on,
         redact=redact,
+        form=for_,
         protected=(repository, os.path.join(repository, "config.pbtxt")),  # noqa: PTH118 - it need not exist
     )
     seconds = timeout if load_hook else None

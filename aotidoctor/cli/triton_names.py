@@ -6,7 +6,7 @@ import os
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, execute
-from aotidoctor.cli.show import FailOn, make_show
+from aotidoctor.cli.show import FailOn, IssueForm, make_show
 
 
 def triton_names(
@@ -14,6 +14,7 @@ def triton_names(
     *,
     release: opt.Release = None,
     format_: opt.FormatOption = None,
+    for_: opt.For = IssueForm.GENERIC,
     json: opt.Json = False,
     report: opt.ReportTo = None,
     output_dir: opt.OutputDir = None,
@@ -36,6 +37,7 @@ def triton_names(
         verbose=verbose,
         fail_on=fail_on,
         redact=redact,
+        form=for_,
         protected=(package,),
     )
     from aotidoctor import package_config  # noqa: PLC0415 - `--help` does not need the stages

@@ -9,7 +9,7 @@ import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, execute
-from aotidoctor.cli.show import FailOn, make_show
+from aotidoctor.cli.show import FailOn, IssueForm, make_show
 from aotidoctor.model.case import Options
 
 ModelDir = Annotated[str, typer.Argument(metavar="MODEL_DIR", help="The folder of one model, with its config.pbtxt.")]
@@ -39,6 +39,7 @@ def rehearse(
     timeout: opt.Timeout = 60.0,
     memory_limit: opt.MemoryLimit = None,
     format_: opt.FormatOption = None,
+    for_: opt.For = IssueForm.GENERIC,
     json: opt.Json = False,
     report: opt.ReportTo = None,
     output_dir: opt.OutputDir = None,
@@ -61,6 +62,7 @@ def rehearse(
         verbose=verbose,
         fail_on=fail_on,
         redact=redact,
+        form=for_,
         protected=(model_dir, inputs, setup, *(custom_op_library or ())),
     )
     said = sent(send)

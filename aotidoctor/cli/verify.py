@@ -9,7 +9,7 @@ import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, execute
-from aotidoctor.cli.show import FailOn, make_show
+from aotidoctor.cli.show import FailOn, IssueForm, make_show
 from aotidoctor.model.case import Options
 
 Program = Annotated[
@@ -36,6 +36,7 @@ def verify(
     timeout: opt.Timeout = 300.0,
     memory_limit: opt.MemoryLimit = None,
     format_: opt.FormatOption = None,
+    for_: opt.For = IssueForm.GENERIC,
     json: opt.Json = False,
     report: opt.ReportTo = None,
     output_dir: opt.OutputDir = None,
@@ -57,6 +58,7 @@ def verify(
         verbose=verbose,
         fail_on=fail_on,
         redact=redact,
+        form=for_,
         protected=(program, dynamic_shapes, against, setup, *(custom_op_library or ())),
     )
     wanted = Options(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -54,6 +55,16 @@ def compiler(tools: Mapping[str, str | None]) -> str | None:
     if "CXX" in tools:
         return tools["CXX"]
     return next((tools[name] for name in _COMPILERS if tools.get(name)), None)
+
+
+def distribution(root: str = "/") -> str | None:
+    """``Debian GNU/Linux 12 (bookworm)``, as /etc/os-release names it."""
+    try:
+        text = Path(root, "etc/os-release").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    found = re.search(r"^PRETTY_NAME=\"?([^\"\n]+)", text, re.MULTILINE)
+    return found[1] if found is not None else None
 
 
 def glibc_version() -> str | None:

@@ -7,9 +7,10 @@ import sys
 from collections.abc import Mapping
 
 from aotidoctor.host.cpu import default_threads, read_cpu
-from aotidoctor.host.environment import allowed, find_tools, glibc_version, in_container
+from aotidoctor.host.environment import allowed, distribution, find_tools, glibc_version, in_container
 from aotidoctor.host.gpus import read_driver, read_gpus
 from aotidoctor.host.memory import read_memory
+from aotidoctor.host.packages import relevant_packages
 from aotidoctor.host.symbols import link
 from aotidoctor.host.tmpdir import read_tmpdir
 from aotidoctor.host.torch_build import find_torch
@@ -53,7 +54,16 @@ def read_host(*, artifact: Artifact | None, environ: Mapping[str, str]) -> Host:
         tools=find_tools(environ),
         environment=allowed(environ),
         in_container=in_container(environ),
+        distribution=distribution(),
+        platform=_platform(name),
+        packages=relevant_packages(sys.path),
     )
+
+
+def _platform(name: os.uname_result) -> str:
+    """As ``platform.platform()`` has it, which would read the interpreter's file for it."""
+    glibc = glibc_version()
+    return f"{name.sysname}-{name.release}-{name.machine}" + (f"-with-glibc{glibc}" if glibc else "")
 
 
 def _unpacked_size(artifact: Artifact | None) -> int:

@@ -11,6 +11,7 @@ from aotidoctor.host.elf import ElfError, defines, gnu_hash, open_image
 from aotidoctor.model.host import TorchBuild
 
 _ASSIGNMENT = re.compile(r"^(\w+)(?:\s*:[^=]+)?\s*=\s*(?:'([^']*)'|\"([^\"]*)\")", re.MULTILINE)
+_DEBUG = re.compile(r"^debug\b[^=\n]*=\s*(True|False)", re.MULTILINE)
 _ERROR_CONSTRUCTOR = b"_ZN3c105ErrorC1ENS_14SourceLocationE"
 _NEW_STRING = b"NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 _OLD_STRING = b"Ss"
@@ -49,8 +50,14 @@ def _read(folder: Path) -> FoundTorch:
         cxx11_abi=_cxx11_abi(folder / "lib" / "libc10.so"),
         hip=values.get("hip"),
         xpu=values.get("xpu"),
+        debug=_flag(text),
     )
     return FoundTorch(build=build, folder=folder, problem=None)
+
+
+def _flag(text: str) -> bool | None:
+    found = _DEBUG.search(text)
+    return found[1] == "True" if found is not None else None
 
 
 def _cxx11_abi(library: Path) -> bool | None:

@@ -25,10 +25,14 @@ class Severity(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSource:
-    """A place in a file: the package member, the inputs file or a file of the host. ``line`` counts from 1."""
+    """A place in a file: the package member, the inputs file or a file of the host.
+
+    ``line`` and ``column`` count from 1; the column is known of config.pbtxt only.
+    """
 
     file: str
     line: int | None = None
+    column: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 class TorchBuild:
     """The torch that the worker would import.
 
-    ``cuda``, ``hip`` and ``xpu`` are the toolkit versions it was built for, None where it was not.
+    ``cuda``, ``hip`` and ``xpu`` are the toolkit versions it was built for, None where it was not. ``debug`` tells
+    a debug build, None where its version.py does not say.
     """
 
     version: str
@@ -19,6 +20,7 @@ class TorchBuild:
     cxx11_abi: bool | None = None
     hip: str | None = None
     xpu: str | None = None
+    debug: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +62,9 @@ class Host:
     environment says otherwise). ``libraries`` maps a NEEDED name to the file it resolves to (None when not found).
     ``missing_symbols`` are undefined symbols of the package that nothing here provides; ``symbols_checked`` is how many
     were looked up (0 and ``symbols_problem`` set when it could not be done). ``tools`` maps tool name to path.
-    ``environment`` holds allow-listed variables only.
+    ``environment`` holds allow-listed variables only. ``distribution`` is the name that /etc/os-release gives
+    (``Debian GNU/Linux 12``), ``platform`` what Python's ``platform.platform()`` prints, and ``packages`` are the
+    installed distributions that PyTorch's collect_env lists.
     """
 
     system: str
@@ -87,3 +91,6 @@ class Host:
     tools: Mapping[str, str | None] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     in_container: bool | None = None
+    distribution: str | None = None
+    platform: str | None = None
+    packages: Mapping[str, str] = field(default_factory=dict)

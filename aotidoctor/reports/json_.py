@@ -107,8 +107,8 @@ def _finding(finding: Evidence) -> dict[str, object]:
 
 def _source(source: Source | None) -> dict[str, object] | None:
     match source:
-        case FileSource(file=file, line=line):
-            return {"file": file, "line": line}
+        case FileSource(file=file, line=line, column=column):
+            return {"file": file, "line": line, **({"column": column} if column is not None else {})}
         case RunSource(run=run, stream=stream, line=line):
             return {"run": run, "stream": stream, "line": line}
         case None:

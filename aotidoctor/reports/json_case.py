@@ -267,4 +267,7 @@ def host(found: Host) -> dict[str, object]:
         "tools": found.tools,
         "environment": found.environment,
         "in_container": found.in_container,
+        "distribution": found.distribution,
+        "platform": found.platform,
+        "packages": found.packages,
     }

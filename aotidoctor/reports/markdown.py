@@ -1,4 +1,4 @@
-"""The report as Markdown that fits the body of an issue: 65,536 characters at most.
+"""The report as Markdown that fits the body of an issue: fewer than 65,536 characters.
 
 Long parts are folded into ``<details>``; when the whole is too long it is written again with less room for each, and
 what was cut is counted. It states the exact command and version that made it.
@@ -7,7 +7,7 @@ what was cut is counted. It states the exact command and version that made it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 
 from aotidoctor.model.localization import Localization
 from aotidoctor.model.report import Report
@@ -15,58 +15,36 @@ from aotidoctor.model.run import Outcome
 from aotidoctor.reports import contract_view, host_view, names_view, place_view, rung_rows, serving_view, view
 from aotidoctor.reports.comparison_view import HEADINGS, comparison_rows, reasons
 from aotidoctor.reports.debug_settings import SETTINGS
+from aotidoctor.reports.markdown_room import Room, fitted
 from aotidoctor.reports.markdown_text import cell, code, details, fence, prose, table
 from aotidoctor.reports.text import plural, seconds
 
-LIMIT = 65_536
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Room:
-    """How much of each long part is shown: characters of printed text, rows of tables, characters of a cell."""
-
-    printed: int
-    rows: int
-    cell: int
-
-
-# From generous to what always fits: 40 rows of at most 5 cells of 60 characters in each of six tables.
-_ROOMS = (
-    _Room(printed=8000, rows=400, cell=240),
-    _Room(printed=3000, rows=150, cell=160),
-    _Room(printed=1000, rows=60, cell=120),
-    _Room(printed=300, rows=30, cell=60),
-    _Room(printed=100, rows=8, cell=40),
-)
-
 
 def render(report: Report) -> str:
-    """``report`` as Markdown, at most ``LIMIT`` characters."""
-    text = ""
-    for room in _ROOMS:
-        text = "\n\n".join(part for part in _parts(report, room) if part) + "\n"
-        if len(text) <= LIMIT:
-            break
-    return (
-        text if len(text) <= LIMIT else _first(report) + "\n\nThe rest is too long for Markdown; see the JSON report.\n"
-    )
+    """``report`` as Markdown, shorter than GitHub's limit of 65,536 characters."""
+    return fitted(partial(_parts, report))
 
 
-def _parts(report: Report, room: _Room) -> list[str]:
-    parts = [_first(report), _plan(report, room), _comparison(report, room), *_place(report, room)]
+def _parts(report: Report, room: Room) -> list[str]:
+    parts = [_first(report), _plan(report, room), comparison_section(report, room), *place_sections(report, room)]
     parts += [
         _rungs(report, room),
-        *_models(report, room),
-        _evidence(report, room),
-        _runs(report, room),
-        _contract(report, room),
+        *models_sections(report, room),
+        evidence_section(report, room),
+        runs_section(report, room),
+        contract_section(report, room),
     ]
     if report.command == "inspect":
         parts.append(_package(report, room))
     if report.command == "env":
         rows = [(code(item.name), item.acts, prose(item.what)) for item in SETTINGS]
         parts.append(_section("Debug settings", ("Setting", "Acts", "What it does"), rows, room))
-    parts += [_host(report), _not_checked(report, room), _traceback(report, room), _provenance(report)]
+    parts += [
+        host_section(report),
+        not_checked_section(report, room),
+        traceback_section(report, room),
+        provenance(report),
+    ]
     return parts
 
 
@@ -95,14 +73,15 @@ def _bullet(row: view.Row, number: int) -> str:
     return f"- **{row.label}:** {prose(row.text)}" if row.label or number == 0 else f"- {prose(row.text)}"
 
 
-def _plan(report: Report, room: _Room) -> str:
+def _plan(report: Report, room: Room) -> str:
     if not report.plan:
         return ""
     steps = [f"{number}. {prose(step, room.cell * 3)}" for number, step in enumerate(report.plan[: room.rows], 1)]
     return "### Plan\n\n" + "\n".join(steps)
 
 
-def _evidence(report: Report, room: _Room) -> str:
+def evidence_section(report: Report, room: Room) -> str:
+    """The findings, with what was observed and expected."""
     if serving_view.is_serving(report):
         return ""  # The tables of the models have said it.
     rows = [
@@ -120,12 +99,12 @@ def _evidence(report: Report, room: _Room) -> str:
     return _section("Evidence", ("", "", "Code", "Subject", "Observed", "Expected", "Source"), rows, room)
 
 
-def _rungs(report: Report, room: _Room) -> str:
+def _rungs(report: Report, room: Room) -> str:
     rows = [tuple(cell(text, room.cell) for text in row) for row in rung_rows.rung_rows(report)]
     return _section(f"{rung_rows.TITLE}: {rung_rows.verdict(report)}", rung_rows.HEADINGS, rows, room)
 
 
-def _models(report: Report, room: _Room) -> list[str]:
+def models_sections(report: Report, room: Room) -> list[str]:
     """Per model of a repository what its server would make of it."""
     if not serving_view.is_serving(report):
         return []
@@ -142,13 +121,14 @@ def _models(report: Report, room: _Room) -> list[str]:
     return sections[: room.rows]
 
 
-def _comparison(report: Report, room: _Room) -> str:
+def comparison_section(report: Report, room: Room) -> str:
+    """The outputs against the reference's."""
     rows = [tuple(cell(text, room.cell) for text in row) for row in comparison_rows(report)]
     shown = _section("Against the reference", HEADINGS, rows, room)
     return "\n\n".join(part for part in (shown, *(prose(text) for text in reasons(report) if shown)) if part)
 
 
-def _place(report: Report, room: _Room) -> list[str]:
+def place_sections(report: Report, room: Room) -> list[str]:
     """Where it is: culprit and chain, the calls that led to it, the native stack, the values of kernels."""
     place = report.localization
     if place is None:
@@ -168,7 +148,7 @@ def _place(report: Report, room: _Room) -> list[str]:
     return [section for section in sections if section]
 
 
-def _values(place: Localization, room: _Room) -> str:
+def _values(place: Localization, room: Room) -> str:
     if not place.values:
         return ""
     # pandas takes its time, and most reports have no such table.
@@ -181,7 +161,7 @@ def _values(place: Localization, room: _Room) -> str:
     return _section("Values of kernels", tuple(rows[0]), shown, room)
 
 
-def _section(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], room: _Room) -> str:
+def _section(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], room: Room) -> str:
     if not rows:
         return ""
     shown = table(headings, rows[: room.rows])
@@ -192,7 +172,8 @@ def _section(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]],
     return f"### {title}\n\n{shown}"
 
 
-def _runs(report: Report, room: _Room) -> str:
+def runs_section(report: Report, room: Room, *, printed: bool = True) -> str:
+    """The child runs, and what each printed."""
     rows = [
         (
             outcome.id,
@@ -207,16 +188,16 @@ def _runs(report: Report, room: _Room) -> str:
     ]
     headings = ("", "Probe", "Environment", "Ended", "In", "Time", "Setting took effect")
     shown = _section("Runs", headings, rows, room)
-    printed = [_printed(outcome, room) for outcome in report.runs[: room.rows]]
-    return "\n\n".join(part for part in (shown, *printed) if part)
+    told = [_printed(outcome, room) for outcome in report.runs[: room.rows]] if printed else []
+    return "\n\n".join(part for part in (shown, *told) if part)
 
 
-def _effect(outcome: Outcome, room: _Room) -> str:
+def _effect(outcome: Outcome, room: Room) -> str:
     why = f": {cell(outcome.took_effect_why, room.cell)}" if outcome.took_effect_why else ""
     return f"{view.took_effect(outcome)}{why}" if view.took_effect(outcome) else ""
 
 
-def _printed(outcome: Outcome, room: _Room) -> str:
+def _printed(outcome: Outcome, room: Room) -> str:
     error = outcome.error
     told = (
         ("error", (error.traceback or error.message) if error is not None else ""),
@@ -227,7 +208,8 @@ def _printed(outcome: Outcome, room: _Room) -> str:
     return details(f"{outcome.id} printed", "\n\n".join(blocks)) if blocks else ""
 
 
-def _contract(report: Report, room: _Room) -> str:
+def contract_section(report: Report, room: Room) -> str:
+    """The contract beside the inputs, leaf by leaf."""
     marks = {"": "", "warn": "⚠", "error": "✗"}
     leaves = contract_view.leaf_rows(report)
     given = report.case.inputs is not None
@@ -245,7 +227,7 @@ def _contract(report: Report, room: _Room) -> str:
     return _section("Contract", ("", "Leaf", "Expected", *(("Observed",) if given else ())), rows, room)
 
 
-def _package(report: Report, room: _Room) -> str:
+def _package(report: Report, room: Room) -> str:
     contract = report.case.contract
     if contract is None:
         return ""
@@ -269,23 +251,27 @@ def _package(report: Report, room: _Room) -> str:
     return "\n\n".join(section for section in sections if section)
 
 
-def _host(report: Report) -> str:
+def host_section(report: Report) -> str:
+    """What the host offers."""
     rows = [(label, cell(text)) for label, text in host_view.rows(report.case.host, whole=True)]
     return f"### Host\n\n{details(plural(len(rows), 'fact'), table(('', ''), rows))}"
 
 
-def _not_checked(report: Report, room: _Room) -> str:
+def not_checked_section(report: Report, room: Room) -> str:
+    """What was not looked at, and why."""
     rows = [(code(item.code), cell(item.name, room.cell), cell(item.reason, room.cell)) for item in report.not_checked]
     return _section("Not checked", ("Code", "Name", "Why"), rows, room)
 
 
-def _traceback(report: Report, room: _Room) -> str:
+def traceback_section(report: Report, room: Room) -> str:
+    """The traceback of aotidoctor itself."""
     if report.internal_error is None:
         return ""
     return f"### Traceback of aotidoctor\n\n{fence(report.internal_error, room=room.printed)}"
 
 
-def _provenance(report: Report) -> str:
+def provenance(report: Report) -> str:
+    """The command, signature and version."""
     family = f" (family {code(report.fingerprint.family)})" if report.fingerprint is not None else ""
     signature = f"\n\nSignature: {code(report.signature)}{family}" if report.signature else ""
     command = fence(view.command_text(report.argv), language="sh", room=4000)

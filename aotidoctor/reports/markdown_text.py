@@ -9,6 +9,10 @@ from collections.abc import Sequence
 from aotidoctor.reports.text import one_line, plain, tail
 
 _SPECIAL = re.compile(r"([\\`*_\[\]|~#])")
+# What GitHub links in running text, however it is escaped: @name, #1, GH-1, URLs, hashes of commits.
+_LINKED = re.compile(
+    r"(?i)(@|#(?=\w)|\bgh-(?=\d)|:(?=//)|\bwww(?=\.)|\b(?=[0-9]*[a-f])(?=[a-f]*\d)[0-9a-f]{6}(?=[0-9a-f]+\b))"
+)
 
 
 def code(text: str, limit: int = 300) -> str:
@@ -27,9 +31,13 @@ def cell(text: str, limit: int = 160) -> str:
 
 
 def prose(text: str, limit: int = 600) -> str:
-    """Running text: what Markdown or HTML give a meaning is escaped; ``@name`` and ``://`` do not become links."""
-    escaped = html.escape(_SPECIAL.sub(r"\\\1", one_line(text, limit)), quote=False)
-    return escaped.replace("@", "@\u200b").replace("://", ":\u200b//")
+    """Running text: what Markdown or HTML give a meaning is escaped, and nothing becomes a mention or a link."""
+    return html.escape(_SPECIAL.sub(r"\\\1", unlinked(one_line(text, limit))), quote=False)
+
+
+def unlinked(text: str) -> str:
+    """``text`` in which GitHub sees no person, issue, commit or address: an invisible space breaks each."""
+    return _LINKED.sub("\\1\u200b", text)
 
 
 def fence(text: str, *, language: str = "text", room: int = 4000) -> str:
@@ -46,7 +54,7 @@ def longest_run(text: str, letter: str) -> int:
 
 def details(summary: str, body: str) -> str:
     """A part that is folded away. The empty lines let the body be read as Markdown."""
-    return f"<details><summary>{html.escape(plain(summary), quote=False)}</summary>\n\n{body}\n\n</details>"
+    return f"<details><summary>{html.escape(unlinked(plain(summary)), quote=False)}</summary>\n\n{body}\n\n</details>"
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

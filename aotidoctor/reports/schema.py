@@ -44,7 +44,7 @@ def _one_of(*values: str | None) -> JsonObject:
 _SOURCE = _nullable(
     {
         "anyOf": [
-            _record({"file": _TEXT, "line": _COUNT_OR_NULL}),
+            _record({"file": _TEXT, "line": _COUNT_OR_NULL}, optional={"column": _COUNT}),
             _record({"run": {"type": "string", "pattern": _ID}, "stream": _TEXT, "line": _COUNT_OR_NULL}),
         ]
     }

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, Severity
 from aotidoctor.model.serving import Consequence, Needs, NotJudged, Release, Remark, Rule, ServedModel
+from aotidoctor.model.serving_config import Position
 from aotidoctor.serving.releases import FIRST
 from aotidoctor.serving.rules import RULES
 
@@ -70,7 +71,7 @@ def _missing(needs: Needs, model: ServedModel) -> str | None:
 def finding_of(rule: Rule, remark: Remark, model: ServedModel) -> Evidence:
     """The finding that a remark of a rule is."""
     file = remark.file or model.config_path
-    source = FileSource(file=file, line=remark.at.line if remark.at is not None else None) if file else None
+    source = _place(file, remark.at) if file else None
     return Evidence(
         code=rule.code,
         kind=remark.kind,
@@ -91,6 +92,10 @@ def finding_of(rule: Rule, remark: Remark, model: ServedModel) -> Evidence:
             **remark.facts,
         },
     )
+
+
+def _place(file: str, at: Position | None) -> FileSource:
+    return FileSource(file=file) if at is None else FileSource(file=file, line=at.line, column=at.column)
 
 
 def _not_seen(rule: Rule, release: Release) -> str:

@@ -9,12 +9,21 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from aotidoctor.reports import json_, markdown, terminal
+from aotidoctor.reports import github, issue, json_, junit, markdown, sarif, terminal
 from aotidoctor.reports.schema import schema
 from tests.unit.reports import builders
 
 HERE = Path(__file__).parent
-FORMATS = {"json": json_.render, "md": markdown.render, "txt": terminal.plain_text}
+FORMATS = {
+    "json": json_.render,
+    "md": markdown.render,
+    "txt": terminal.plain_text,
+    "sarif": sarif.render,
+    "junit.xml": junit.render,
+    "github": github.render,
+    "pytorch.md": lambda report: issue.render(report, "pytorch"),
+    "triton.md": lambda report: issue.render(report, "triton"),
+}
 
 
 @pytest.mark.parametrize("name", builders.GOLDEN)
@@ -34,4 +43,4 @@ def test_golden_json_keeps_the_schema(path):
 
 def test_no_golden_file_is_left_over():
     known = {f"{name}.{suffix}" for name in builders.GOLDEN for suffix in FORMATS}
-    assert {path.name for path in HERE.iterdir() if path.suffix[1:] in FORMATS} == known
+    assert {path.name for path in HERE.iterdir() if path.is_file() and path.suffix != ".py"} == known

@@ -12,8 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 import aotidoctor
-from aotidoctor.cli import build_app
+from aotidoctor.cli import COMMANDS, build_app
+from aotidoctor.cli.lazy import load
 from aotidoctor.cli.options import duration, size
+from aotidoctor.cli.show import Format
 from aotidoctor.model.errors import CannotExamineError, UsageError
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.reports.schema import schema
@@ -58,13 +60,47 @@ def test_json_on_stdout(pipeline, command):
     assert result.stderr == ""
 
 
-@pytest.mark.parametrize("form", ["rich", "md", "json"])
+@pytest.mark.parametrize("form", [kind.value for kind in Format])
 @pytest.mark.parametrize(("name", "status"), [("healthy", 0), ("misleading", 1), ("unknown", 3), ("wrong_kind", 1)])
 def test_the_status_is_the_same_for_every_format(pipeline, form, name, status):
     pipeline.report = builders.GOLDEN[name]()
     result = call("run", "model.pt2", "--format", form)
     assert result.exit_code == status
     assert result.stdout
+
+
+@pytest.mark.parametrize("form", ["pytorch", "triton"])
+def test_markdown_fills_a_form(pipeline, form):
+    pipeline.report = builders.misleading()
+    result = call("run", "model.pt2", "--format", "md", "--for", form)
+    assert result.exit_code == 1
+    assert {"pytorch": "### Versions", "triton": "**Triton Information**"}[form] in result.stdout
+    assert "## PROBLEM" not in result.stdout
+
+
+def test_a_file_in_every_format_beside_the_document(pipeline, tmp_path):
+    pipeline.report = builders.misleading()
+    kinds = [kind.value for kind in Format if kind is not Format.RICH]
+    words = [word for kind in kinds for word in ("--report", f"{kind}:{tmp_path / kind}")]
+    result = call("run", "model.pt2", "--json", *words)
+    assert result.exit_code == 1
+    assert one_document(result)["verdict"] == "problem"
+    assert {path.name for path in tmp_path.iterdir()} == set(kinds)
+    assert json.loads((tmp_path / "sarif").read_text())["runs"][0]["invocations"][0]["exitCode"] == 1
+    assert "<testsuite " in (tmp_path / "junit").read_text()
+    assert (tmp_path / "github").read_text().startswith("::error ")
+
+
+def test_an_output_folder_gets_a_report_to_read_and_one_to_keep(pipeline, tmp_path):
+    call("run", "model.pt2", "--json", "-o", str(tmp_path))
+    assert {path.name for path in tmp_path.iterdir()} == {"report.json", "report.md"}
+
+
+def test_every_command_with_formats_fills_forms():
+    for name, entry in COMMANDS.items():
+        for command in (load(name, entry), *(load(word, more) for word, more in entry.words.items())):
+            options = {option for parameter in command.params for option in parameter.opts}
+            assert ("--report" in options) == ("--for" in options), command.name
 
 
 def test_options_reach_the_pipeline(pipeline):
@@ -113,7 +149,7 @@ def test_generated_inputs_are_asked_for_without_a_file(pipeline):
     [
         "run",
         "run m.pt2 --no-such-option",
-        "run m.pt2 --report html:x.html",
+        "run m.pt2 --report pdf:x.pdf",
         "run m.pt2 --report md",
         "run m.pt2 --format junk",
         "run m.pt2 --json --format md",
@@ -138,7 +174,7 @@ def test_usage_errors(pipeline, words):
 
 
 def test_an_unknown_report_format_names_the_known(pipeline):
-    result = call("run", "m.pt2", "--report", "html:x")
+    result = call("run", "m.pt2", "--report", "pdf:x")
     assert "json, md" in " ".join(result.stderr.split())
 
 

@@ -1,0 +1,108 @@
+"""The report as workflow commands of GitHub Actions: ``::error file=...,line=...,title=...::message``.
+
+GitHub shows at most ten annotations of a level and step; the rest are counted in a notice, so that ten of a level are
+never silently the first ten of many. Whatever a child printed stays inside one command: line breaks are escaped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aotidoctor.model.evidence import Evidence, FileSource, Severity
+from aotidoctor.model.report import Report
+from aotidoctor.reports import view
+from aotidoctor.reports.places import is_member
+from aotidoctor.reports.text import one_line, plain, plural
+
+# What GitHub shows of each level.
+SHOWN = 10
+_LEVELS = {Severity.ERROR: "error", Severity.WARN: "warning", Severity.INFO: "notice"}
+_TONES = {"bad": "error", "unsure": "warning", "partial": "error", "good": "notice"}
+_MESSAGE = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Note:
+    level: str
+    title: str
+    message: str
+    place: FileSource | None = None
+
+
+def render(report: Report) -> str:
+    """``report`` as workflow commands, the verdict first."""
+    notes = [_verdict(report), *(_finding(report, finding) for finding in report.findings)]
+    lines, left = [], dict.fromkeys(_LEVELS.values(), 0)
+    # One place among the notices is kept for the count of what is left out.
+    room = {"error": SHOWN, "warning": SHOWN, "notice": SHOWN - 1}
+    for note in notes:
+        if room[note.level] > 0:
+            room[note.level] -= 1
+            lines.append(_command(note))
+        else:
+            left[note.level] += 1
+    if any(left.values()):
+        counts = ", ".join(plural(count, level) for level, count in left.items() if count)
+        lines.append(_command(_Note(level="notice", title="aotidoctor: not shown", message=f"and {counts} more")))
+    return "\n".join(lines) + "\n"
+
+
+def _verdict(report: Report) -> _Note:
+    """What stands on the first screen, at the place of the first evidence."""
+    head = view.headline(report)
+    rows = [f"{row.label}: {row.text}" if row.label else row.text for row in view.first_rows(report)]
+    partial = view.partial_note(report)
+    text = "\n".join(line for line in (head.text, partial, *rows) if line)
+    first = report.diagnoses[0] if report.diagnoses else None
+    found = next(iter(view.evidence_of(report, first)), None) if first is not None else None
+    return _Note(
+        level=_TONES[head.tone],
+        title=f"{head.word}: {first.cause}" if first is not None else head.word,
+        message=text,
+        place=_place(report, found) if found is not None else None,
+    )
+
+
+def _finding(report: Report, finding: Evidence) -> _Note:
+    told = finding.message or f"observed {finding.observed}, expected {finding.expected}"
+    about = f"{finding.subject}: " if finding.subject and finding.subject not in told else ""
+    where = view.source_text(finding.source)
+    return _Note(
+        level=_LEVELS[finding.severity],
+        title=f"{finding.code} {finding.kind}",
+        message=f"{about}{told}" + (f" [{where}]" if where else ""),
+        place=_place(report, finding),
+    )
+
+
+def _place(report: Report, finding: Evidence) -> FileSource | None:
+    """Where the annotation is attached. A member of the package is no file of the checkout: the package is."""
+    source, package = finding.source, report.case.artifact.path
+    if isinstance(source, FileSource) and not is_member(report.case.artifact, source.file):
+        return source
+    return FileSource(file=package) if package else None
+
+
+def _command(note: _Note) -> str:
+    place = note.place or FileSource(file="")
+    fields = (
+        ("file", one_line(place.file, 1000)),
+        ("line", str(place.line or "")),
+        ("col", str(place.column or "") if place.line else ""),
+        ("title", one_line(note.title, 200)),
+    )
+    properties = ",".join(f"{name}={_property(value)}" for name, value in fields if value)
+    return f"::{note.level} {properties}::{_data(_cut(plain(note.message)))}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MESSAGE else f"{text[:_MESSAGE]}… ({len(text) - _MESSAGE} more characters)"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    """A colon or comma would end a property."""
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,156 @@
+"""The report in the fields of a bug form: PyTorch's (``bug-report.yml``, ``pt2-bug-report.yml``) or Triton's.
+
+The headings are those that GitHub makes of PyTorch's form, and those of the Triton server's ``bug_report.md``. What a
+form asks for and the report does not know is said to be unknown.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from aotidoctor.model.artifact import ArtifactKind
+from aotidoctor.model.report import Report
+from aotidoctor.reports import place_view, view
+from aotidoctor.reports.markdown import (
+    comparison_section,
+    contract_section,
+    evidence_section,
+    models_sections,
+    provenance,
+    runs_section,
+)
+from aotidoctor.reports.markdown_room import Room, fitted
+from aotidoctor.reports.markdown_text import code, details, fence, prose
+from aotidoctor.reports.text import one_line
+from aotidoctor.reports.torch_script import script
+from aotidoctor.reports.versions import versions
+
+_REPRO = "`aotidoctor repro` writes a script that was run and certified to fail with the same signature."
+
+
+def render(report: Report, form: str, repro: str | None = None) -> str:
+    """``report`` in ``form`` (``pytorch`` or ``triton``), shorter than GitHub's limit.
+
+    ``repro`` is the folder that a certified reproduction was asked for in.
+    """
+    parts = _pytorch if form == "pytorch" else _triton
+    return fitted(partial(parts, report, repro))
+
+
+def _pytorch(report: Report, repro: str | None, room: Room) -> list[str]:
+    return [
+        "### 🐛 Describe the bug",
+        _described(report),
+        *_reproduction(report, repro, "####"),
+        *_evidence(report, room),
+        "### Error logs",
+        _error_log(report, room),
+        "### Versions",
+        fence(versions(report.case.host), room=12_000),
+        provenance(report).replace("### ", "#### ", 1),
+    ]
+
+
+def _triton(report: Report, repro: str | None, room: Room) -> list[str]:
+    release, host = report.extra.get("release"), report.case.host
+    version = f"Triton {prose(release)}, as given to aotidoctor" if release else "Not known to this report."
+    where = {True: "in a container", False: "outside of a container", None: "on a machine"}[host.in_container]
+    return [
+        "**Description**",
+        _described(report),
+        *_evidence(report, room),
+        "Error log:",
+        _error_log(report, room),
+        "**Triton Information**\nWhat version of Triton are you using?",
+        version,
+        "Are you using the Triton container or did you build it yourself?",
+        f"Not known to this report, which was made {where}.",
+        details("Versions", fence(versions(host), room=12_000)),
+        "**To Reproduce**",
+        *_reproduction(report, repro, ""),
+        *models_sections(report, room),
+        "" if report.case.contract is not None else "The inputs and outputs of the model are not known.",
+        "**Expected behavior**",
+        _expected(report),
+        provenance(report).partition("\n")[2].strip(),
+    ]
+
+
+def _described(report: Report) -> str:
+    """Verdict, package, cause and how sure."""
+    head = view.headline(report)
+    lines = [f"**{head.word}:** {prose(head.text, 300)}", ""]
+    if view.has_artifact(report):
+        lines += [f"Package: {code(view.artifact_text(report))}", ""]
+    if note := view.partial_note(report):
+        lines += [f"**{note}**", ""]
+    for number, row in enumerate(view.first_rows(report)):
+        if row.is_code:
+            lines += ["", fence(row.text, language="python", room=2000), ""]
+        else:
+            lines.append(f"- **{row.label}:** {_quoted(row)}" if row.label or number == 0 else f"- {prose(row.text)}")
+    return "\n".join(lines).rstrip("\n")
+
+
+def _quoted(row: view.Row) -> str:
+    return code(row.text, 600) if row.label in ("Subject", "Looked like", "Known", "Says") else prose(row.text)
+
+
+def _reproduction(report: Report, repro: str | None, level: str) -> list[str]:
+    made = script(report)
+    command = fence(view.command_text(report.argv), language="sh", room=4000)
+    title = f"{level} Minimal reproduction".strip()
+    if made is None:
+        parts = [title if level else "", command, "No script with torch alone can be written of what is known."]
+    else:
+        notes = "\n".join(f"- {prose(note)}" for note in made.notes)
+        parts = [
+            title if level else "",
+            command,
+            "The same call with torch alone (written from metadata, not run):",
+            fence(made.text, language="python", room=6000),
+            notes,
+        ]
+    folder = f"A certified reproduction was asked for in {code(repro)}; attach it." if repro else _REPRO
+    return [*parts, folder]
+
+
+def _evidence(report: Report, room: Room) -> list[str]:
+    place = report.localization
+    rows = place_view.place_rows(place) if place is not None else []
+    where = "\n".join(f"- **{label}:** {code(text, 600)}" for label, text in rows)
+    sections = [
+        where,
+        comparison_section(report, room),
+        evidence_section(report, room),
+        contract_section(report, room),
+        runs_section(report, room, printed=False),
+    ]
+    return [part.replace("### ", "#### ", 1) if part.startswith("### ") else part for part in sections]
+
+
+def _expected(report: Report) -> str:
+    if not report.diagnoses:
+        return "No failure." if report.verdict != "healthy" else "As observed: nothing wrong was found."
+    first = report.diagnoses[0]
+    told = next((item.expected for item in view.evidence_of(report, first) if item.expected), "")
+    return prose(told) if told else "No failure."
+
+
+def _error_log(report: Report, room: Room) -> str:
+    """What the first failing run said last, or what a log said; a traceback of aotidoctor where it failed itself."""
+    room_of_log = max(room.printed, 400)
+    if report.internal_error is not None:
+        return fence(report.internal_error, room=room_of_log)
+    if report.log is not None:
+        texts = [match.text for match in report.log.matches] or [event.text for event in report.log.events]
+        return fence("\n".join(texts[: room.rows]), room=room_of_log) if texts else "The log holds no error."
+    failed = next((outcome for outcome in report.runs if view.outcome_failed(outcome)), None)
+    if failed is None:
+        wrong = report.case.artifact.kind in (ArtifactKind.MISSING, ArtifactKind.UNREADABLE)
+        return "Nothing was run." if wrong or not report.runs else "No run failed."
+    error = failed.error
+    parts = [error.traceback or error.message if error is not None else "", failed.stderr_tail, failed.stdout_tail]
+    text = "\n".join(part for part in parts if part.strip())
+    ended = f"{failed.id} ({one_line(failed.request.probe, 60)}) ended: {view.run_ending(failed)} in {failed.stage}"
+    return f"{prose(ended)}\n\n{fence(text, room=room_of_log)}" if text else prose(ended)

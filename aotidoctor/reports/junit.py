@@ -1,0 +1,184 @@
+"""The report as JUnit XML in the form that Jenkins and Surefire agree on: one suite, one case per check, probe or code.
+
+A case fails when something at or above the severity that decides the exit status was found; what was not looked at is
+skipped with its reason; what broke inside aotidoctor is an error. Characters that XML cannot hold are replaced.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from xml.sax.saxutils import escape, quoteattr
+
+from aotidoctor.model.evidence import Evidence, NotChecked, RunSource
+from aotidoctor.model.report import Report
+from aotidoctor.reports import view
+from aotidoctor.reports.status import FAIL_ON
+from aotidoctor.reports.text import one_line, plain, tail
+
+_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_OWN_ERROR = "aotidoctor's own error"
+_ROOM = 16_000
+_MESSAGE = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Case:
+    """One testcase. ``outcome`` is ``failure``, ``error``, ``skipped`` or empty for a pass."""
+
+    name: str
+    family: str
+    outcome: str = ""
+    kind: str = ""
+    message: str = ""
+    text: str = ""
+    printed: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What is known of one code."""
+
+    code: str
+    name: str
+    findings: Sequence[Evidence]
+    unseen: NotChecked | None
+
+
+def render(report: Report, fail_on: str = "error", asked: Mapping[str, str] | None = None) -> str:
+    """``report`` as XML. ``asked`` are the checks that were asked, code to name: those without a finding passed."""
+    cases = _cases(report, fail_on, asked or {})
+    counts = {kind: sum(1 for case in cases if case.outcome == kind) for kind in ("failure", "error", "skipped")}
+    total = f'tests="{len(cases)}" failures="{counts["failure"]}" errors="{counts["error"]}"'
+    name = _attribute(f"aotidoctor {report.command}")
+    seconds = f'time="{max(report.seconds, 0):.3f}"'
+    suite = f'name={name} {total} skipped="{counts["skipped"]}" {seconds} timestamp={_attribute(report.started)}'
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites name={name} {total} {seconds}>"]
+    lines += [f"  <testsuite {suite}>", *_properties(report)]
+    for case in cases:
+        lines += _case(case)
+    lines += [f"    <system-out>{_text(_summary(report))}</system-out>", "  </testsuite>", "</testsuites>"]
+    return "\n".join(lines) + "\n"
+
+
+def _properties(report: Report) -> list[str]:
+    first = report.diagnoses[0] if report.diagnoses else None
+    values = {
+        "tool": f"aotidoctor {report.version}",
+        "command": view.command_text(report.argv),
+        "verdict": report.verdict,
+        "stage": report.stage or "",
+        "cause": first.cause if first is not None else "",
+        "signature": report.signature or "",
+        "package": report.case.artifact.path,
+    }
+    rows = [f"      <property name={_attribute(name)} value={_attribute(value)}/>" for name, value in values.items()]
+    return ["    <properties>", *rows, "    </properties>"]
+
+
+def _cases(report: Report, fail_on: str, asked: Mapping[str, str]) -> list[_Case]:
+    broken = [_broken(report)] if report.internal_error or report.cannot_examine else []
+    unseen = {item.code: item for item in report.not_checked}
+    found: dict[str, list[Evidence]] = {}
+    for finding in report.findings:
+        found.setdefault(finding.code, []).append(finding)
+    codes = [*asked, *(code for code in found if code not in asked)]
+    codes += [code for code in unseen if code not in codes]
+    if broken and not found and not unseen:
+        return broken  # Nothing was asked.
+    about = {item.code: item.name for item in report.not_checked} | dict(asked)
+    judged = [
+        _Asked(code=code, name=about.get(code, ""), findings=found.get(code, []), unseen=unseen.get(code))
+        for code in codes
+    ]
+    return [*broken, *(_judged(report, item, fail_on) for item in judged), *_runs(report)]
+
+
+def _broken(report: Report) -> _Case:
+    text = report.internal_error or report.cannot_examine or ""
+    message = one_line((text.strip().splitlines() or [""])[-1], _MESSAGE)
+    return _Case(
+        name="examination", family="aotidoctor", outcome="error", kind="examination", message=message, text=text
+    )
+
+
+def _judged(report: Report, asked: _Asked, fail_on: str) -> _Case:
+    """The case of one code."""
+    findings, unseen = asked.findings, asked.unseen
+    title, family = f"{asked.code} {asked.name}".strip(), f"aotidoctor.{asked.code.rpartition('-')[0]}"
+    threshold = FAIL_ON.index(fail_on)
+    bad = [item for item in findings if item.severity.rank >= threshold]
+    text = "\n\n".join(_told(report, item) for item in findings)
+    if bad:
+        worst = max(bad, key=lambda item: item.severity.rank)
+        message = one_line(_line(worst), _MESSAGE)
+        return _Case(
+            name=title, family=family, outcome="failure", kind=f"{worst.code} {worst.kind}", message=message, text=text
+        )
+    if findings or unseen is None:
+        return _Case(name=title, family=family, printed=text)
+    outcome = "error" if unseen.reason.startswith(_OWN_ERROR) else "skipped"
+    message = one_line(unseen.reason, _MESSAGE)
+    return _Case(name=title, family=family, outcome=outcome, kind="not-checked", message=message)
+
+
+def _runs(report: Report) -> list[_Case]:
+    """Each child run. How one ended is no verdict of its own: its findings are, under their codes."""
+    cases = []
+    for outcome in report.runs:
+        ended = view.run_ending(outcome)
+        printed = "\n".join(part for part in (ended, outcome.stdout_tail, outcome.stderr_tail) if part)
+        name = f"{outcome.id} {outcome.request.probe}"
+        cases.append(_Case(name=name, family="aotidoctor.runs", printed=printed, seconds=outcome.seconds))
+    return cases
+
+
+def _line(finding: Evidence) -> str:
+    told = finding.message or f"observed {finding.observed}, expected {finding.expected}"
+    return told if not finding.subject or finding.subject in told else f"{finding.subject}: {told}"
+
+
+def _told(report: Report, finding: Evidence) -> str:
+    where = view.source_text(finding.source)
+    lines = [f"[{finding.severity.value}] {_line(finding)}", f"at {where}" if where else ""]
+    lines += [
+        f"cause: {diagnosis.cause} ({diagnosis.title}); {diagnosis.remedy.text}"
+        for diagnosis in report.diagnoses
+        if finding.id in diagnosis.evidence and diagnosis.rank == 1
+    ]
+    if isinstance(finding.source, RunSource):
+        name = finding.source.run
+        lines += [tail(run.error.traceback, 4000) for run in report.runs if run.id == name and run.error is not None]
+    return "\n".join(line for line in lines if line)
+
+
+def _summary(report: Report) -> str:
+    head = view.headline(report)
+    rows = [f"{row.label}: {row.text}" if row.label else row.text for row in view.first_rows(report)]
+    return "\n".join(line for line in (f"{head.word}: {head.text}", view.partial_note(report), *rows) if line)
+
+
+def _case(case: _Case) -> list[str]:
+    head = f"    <testcase name={_attribute(case.name)} classname={_attribute(case.family)}"
+    head += f' time="{max(case.seconds, 0):.3f}"'
+    body = []
+    if case.outcome:
+        told = f"type={_attribute(case.kind)} message={_attribute(case.message)}"
+        body.append(f"      <{case.outcome} {told}>{_text(case.text)}</{case.outcome}>")
+    if case.printed:
+        body.append(f"      <system-out>{_text(case.printed)}</system-out>")
+    return [f"{head}>", *body, "    </testcase>"] if body else [f"{head}/>"]
+
+
+def _legal(text: str) -> str:
+    return _ILLEGAL.sub("\ufffd", plain(text))
+
+
+def _text(text: str) -> str:
+    return escape(_legal(tail(text, _ROOM)))
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(_legal(one_line(text, 4000)))
