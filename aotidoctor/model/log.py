@@ -40,7 +40,8 @@ class LogEvent:
     ``form`` names the shape (``python``, ``terminate``, ``c10``, ``glog``, ``compiler``, ``linker``, ``loader``,
     ``gdb``, ``sanitizer``, ``triton``, ``kernel``, ``assert``, ``signal``, ``line``...). ``text`` is the message,
     without prefixes and colours; ``frames`` are the symbols or ``file:line`` of its stack, innermost first. ``origin``
-    is the rank, thread, container or process it came from. ``count`` is how often the same was said; ``echo_of`` is the
+    is the rank, thread, container or process it came from. ``level`` is ``error``, ``warning``, or ``notice`` for a line
+    that only patterns take for a failure. ``count`` is how often the same was said; ``echo_of`` is the
     line of the event that it repeats or follows from; ``tainted`` says that a CUDA error came before it in its origin.
     """
 
@@ -52,6 +53,7 @@ class LogEvent:
     frames: tuple[str, ...] = ()
     origin: str = ""
     stage: str = ""
+    level: str = "error"
     count: int = 1
     echo_of: int | None = None
     tainted: bool = False
@@ -59,13 +61,17 @@ class LogEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogMatch:
-    """An event that a pattern knows; ``line`` says so. ``facts`` are the pattern's own and its named groups."""
+    """An event that a pattern knows; ``line`` says so. ``facts`` are the pattern's own and its named groups.
+
+    ``confidence`` is that of the pattern, less where the rest of the log speaks against it.
+    """
 
     event: LogEvent
     pattern: LogPattern
     line: int
     text: str
     facts: Mapping[str, FactValue] = field(default_factory=dict)
+    confidence: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

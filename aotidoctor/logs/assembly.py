@@ -1,0 +1,135 @@
+"""From lines to failures: each stream is read form by form; what is said again is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from aotidoctor.logs.forms import FORMS
+from aotidoctor.logs.found import Found, message, numbered
+from aotidoctor.logs.line import Line
+from aotidoctor.logs.matching import Matcher
+from aotidoctor.logs.words import letters
+from aotidoctor.model.log import LogMatch
+
+# Kept with all they say; what comes after them is counted.
+MOST_EVENTS, _REMEMBERED = 300, 50_000
+_AROUND = 40
+_KEY = 400
+
+
+@dataclass(slots=True)
+class Draft:
+    """A failure as it was found. ``level`` is ``error``, ``warning`` or ``notice`` (a line that only patterns know)."""
+
+    found: Found
+    origin: str
+    level: str
+    head: bytes
+    at: int
+    last: int
+    matches: tuple[LogMatch, ...] = ()
+    count: int = 1
+
+
+@dataclass(slots=True)
+class Assembly:
+    """All failures so far."""
+
+    matcher: Matcher
+    drafts: list[Draft] = field(default_factory=list)
+    more: int = 0
+    _index: dict[int, Draft | None] = field(default_factory=dict)
+
+    def add(self, lines: Sequence[Line]) -> None:
+        """Read a segment."""
+        known = self.matcher.candidates(lines)
+        streams: dict[str, list[int]] = {}
+        for at, line in enumerate(lines):
+            streams.setdefault(line.stream, []).append(at)
+        found: list[tuple[int, int, Found, Line]] = []
+        for places in streams.values():
+            own = [lines[at] for at in places]
+            for one in failures(own, known):
+                head = next(
+                    (line for line in own[one.first : one.end] if line.number == one.said[0][0]), own[one.first]
+                )
+                found.append((places[one.first], places[one.end - 1], one, head))
+        # The order of the log, whatever stream it was.
+        for first, last, one, head in sorted(found, key=lambda item: (item[2].said[0][0], item[0])):
+            self._keep(lines, first, last, one, head)
+
+    def _keep(self, lines: Sequence[Line], first: int, last: int, found: Found, head: Line) -> None:
+        key = hash((found.form, found.kind, letters(found.text[:_KEY].encode())))
+        if key in self._index:
+            draft = self._index[key]
+            if draft is None:
+                self.more += 1
+            else:
+                draft.count += 1
+            return
+        full = len(self.drafts) >= MOST_EVENTS
+        draft = self._draft(lines, first, last, found, head)
+        if full and not draft.matches:
+            self.more += 1
+            draft = None
+        else:
+            self.drafts.append(draft)
+        if len(self._index) < _REMEMBERED:
+            self._index[key] = draft
+
+    def _draft(self, lines: Sequence[Line], first: int, last: int, found: Found, head: Line) -> Draft:
+        origins = ("", head.origin)
+        around = [line for line in lines[max(first - _AROUND, 0) : last + 1 + _AROUND] if line.origin in origins]
+        level = "warning" if found.level == "warning" or _is_warning(found, head) else found.level
+        draft = Draft(
+            found=found,
+            origin=head.origin,
+            level=level,
+            head=head.raw,
+            at=lines[first].number,
+            last=max(lines[last].number, lines[first].number),
+        )
+        draft.matches = self.matcher.matches(found, "\n".join(line.text for line in around))
+        return draft
+
+
+def _is_warning(found: Found, head: Line) -> bool:
+    return head.level == "warning" and found.form in ("line", "loader")
+
+
+def failures(lines: Sequence[Line], known: frozenset[bytes]) -> Iterator[Found]:
+    """The failures of one stream, in order. ``known`` are raw lines that a pattern may know."""
+    at = 0
+    while at < len(lines):
+        found = _at(lines, at)
+        if found is None:
+            found = _bare(lines, at, known)
+        if found is None:
+            at += 1
+            continue
+        yield found
+        at = max(found.end, at + 1)
+
+
+def _at(lines: Sequence[Line], at: int) -> Found | None:
+    text = lines[at].text
+    if not text:
+        return None
+    for start, read in FORMS:
+        if start.search(text) is not None:
+            found = read(lines, at)
+            if found is not None:
+                return found
+    return None
+
+
+def _bare(lines: Sequence[Line], at: int, known: frozenset[bytes]) -> Found | None:
+    """A record that a logger calls an error, or a line that a pattern may know."""
+    line = lines[at]
+    if line.level == "error" and line.stamped and line.text:
+        said, frames, end = message(lines, at)
+        return Found(form="line", said=numbered(said), first=at, end=end, frames=tuple(frames))
+    if line.raw in known and line.text:
+        return Found(form="line", said=numbered(lines[at : at + 1]), first=at, end=at + 1, level="notice")
+    return None

@@ -1,0 +1,27 @@
+"""Assertions: those of GPU kernels, one line per thread, and those of the C library."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from aotidoctor.logs.found import Found, numbered
+from aotidoctor.logs.line import Line
+
+START = re.compile(r"[Aa]ssertion `|: Assertion |device-side assert")
+_DEVICE = re.compile(r"block: \[\d+,\s*\d+,\s*\d+\], thread: \[\d+,\s*\d+,\s*\d+\],? Assertion")
+_HOST = re.compile(r"(?:\S+:\d+: .*?: |: |^)Assertion [`'].*' failed")
+_MOST = 100_000
+
+
+def read(lines: Sequence[Line], at: int) -> Found | None:
+    """The assertion at ``at``, with all lines of further threads that follow at once."""
+    text = lines[at].text
+    if _DEVICE.search(text):
+        end = at + 1
+        while end < min(len(lines), at + _MOST) and _DEVICE.search(lines[end].text):
+            end += 1
+        return Found(form="assert", kind="device", said=numbered(lines[at : at + 1]), first=at, end=end, stage="run")
+    if _HOST.search(text):
+        return Found(form="assert", kind="SIGABRT", said=numbered(lines[at : at + 1]), first=at, end=at + 1)
+    return None

@@ -1,0 +1,140 @@
+"""Python's tracebacks: of scripts, loggers, notebooks and exception groups, whole or half; warnings; faulthandler.
+
+A log may begin or end in the middle of one. Without its head a traceback is an exception line with ``File`` lines
+before it; without its end it is a failure of which nothing more is known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from aotidoctor.logs.found import Found, message, numbered
+from aotidoctor.logs.line import Line
+
+START = re.compile(
+    r"Traceback \(most recent call last\)|(?:Error|Exception|Interrupt|Exit)\b(?::|$)|^[a-z_][\w.]*\.[A-Z]\w+: |"
+    r"^\S+:\d+: \w*Warning: |^Fatal Python error: "
+)
+_HEAD = re.compile(r"Traceback \(most recent call last\)")
+_EXCEPTION = re.compile(
+    r"^(?:Exception in thread .*? |Uncaught exception: |"
+    r"[Uu]nhandled exception: )?(?P<type>(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*?(?:Error|"
+    r"Exception|Interrupt|Exit))(?:: ?(?P<message>.*)|$)"
+)
+_DOTTED = re.compile(r"^(?P<type>(?:[a-z_]\w*\.)+[A-Z]\w+)(?:: (?P<message>.*)|$)")
+# After a traceback any class may be an exception.
+_CLASS = re.compile(r"^(?P<type>(?:[A-Za-z_]\w*\.)*[A-Z]\w+)(?:: (?P<message>.*)|$)")
+_WARNING = re.compile(r"^\S+:\d+: (?P<type>\w*Warning): ")
+_FATAL = re.compile(r"^Fatal Python error: (?P<kind>.+)$")
+_FILE = re.compile(r'^\s*File "?(?P<file>[^",]+?)"?(?:, line |:)(?P<line>\d+)(?:, in (?P<name>.+))?$')
+_NOTEBOOK = re.compile(r"^(?:-+>|File |Cell |<ipython|Input In|\.\.\.|[~/\w.-]+\.py(?::\d+)? in )")
+_BARS = re.compile(r"^\s*[|+][\s|+-]*?(?=\S|$) ?")
+_LINK = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)")
+_FOREIGN, _LONGEST, _BACK = 20, 400, 60
+_SIGNALS = {
+    "Segmentation fault": "SIGSEGV",
+    "Aborted": "SIGABRT",
+    "Bus error": "SIGBUS",
+    "Illegal instruction": "SIGILL",
+}
+
+
+def read(lines: Sequence[Line], at: int) -> Found | None:
+    """The traceback, exception, warning or fatal error that begins at ``at``."""
+    text = lines[at].text
+    if _HEAD.search(text):
+        return _traceback(lines, at)
+    fatal = _FATAL.match(text)
+    if fatal is not None:
+        return _faulthandler(lines, at, fatal["kind"])
+    warning = _WARNING.match(text)
+    if warning is not None:
+        return Found(
+            form="python",
+            kind=warning["type"],
+            said=numbered(lines[at : at + 1]),
+            first=at,
+            end=at + 1,
+            level="warning",
+        )
+    found = _EXCEPTION.match(text) or _DOTTED.match(text)
+    return None if found is None else _exception(lines, at, found["type"], first=at, frames=_frames_before(lines, at))
+
+
+def _traceback(lines: Sequence[Line], at: int) -> Found:
+    frames: list[str] = []
+    grouped = "|" in lines[at].text.partition("Traceback")[0]
+    dedent = len(lines[at].text) - len(lines[at].text.lstrip())
+    foreign, here = 0, at + 1
+    while here < min(len(lines), at + _LONGEST) and foreign <= _FOREIGN:
+        text = _BARS.sub("", lines[here].text) if grouped else lines[here].text
+        file = _FILE.match(text)
+        inside = text[dedent:] if not text[:dedent].strip() else text
+        if file is not None:
+            frames.append(f"{file['name'] or '?'} ({file['file']}:{file['line']})")
+        elif _HEAD.search(text):
+            break
+        elif inside and not inside[0].isspace() and not _NOTEBOOK.match(inside):
+            found = _EXCEPTION.match(inside) or _CLASS.match(inside)
+            if found is not None:
+                return _exception(lines, here, found["type"], first=at, frames=frames[::-1])
+            foreign += 1
+        here += 1
+    return Found(
+        form="python",
+        kind="truncated",
+        said=((lines[at].number, "Traceback (most recent call last)"),),
+        first=at,
+        end=here if foreign <= _FOREIGN else at + 1,
+        frames=tuple(frames[::-1]),
+        chained=_is_chained(lines, at),
+    )
+
+
+def _exception(lines: Sequence[Line], at: int, kind: str, *, first: int, frames: Sequence[str]) -> Found:
+    stamped = at > first and lines[at].stamped and lines[at - 1].stamped
+    said, native, end = message(lines, at, stamped=stamped)
+    begin = _BARS.sub("", said[0].text).strip()
+    return Found(
+        form="python",
+        kind=kind.rpartition(".")[2],
+        said=((said[0].number, begin), *numbered(said[1:])),
+        first=first,
+        end=end,
+        frames=(*native, *frames),
+        chained=_is_chained(lines, first),
+    )
+
+
+def _is_chained(lines: Sequence[Line], at: int) -> bool:
+    return any(_LINK.match(line.text.strip(" |+-")) for line in lines[max(at - 3, 0) : at])
+
+
+def _frames_before(lines: Sequence[Line], at: int) -> tuple[str, ...]:
+    """The frames of half a traceback: what stands before its exception."""
+    frames: list[str] = []
+    for line in reversed(lines[max(at - _BACK, 0) : at]):
+        file = _FILE.match(line.text)
+        if file is not None:
+            frames.append(f"{file['name'] or '?'} ({file['file']}:{file['line']})")
+        elif line.text and not line.text[0].isspace() and not _NOTEBOOK.match(line.text):
+            break
+    return tuple(frames)
+
+
+def _faulthandler(lines: Sequence[Line], at: int, kind: str) -> Found:
+    frames: list[str] = []
+    here = at + 1
+    while here < min(len(lines), at + _LONGEST):
+        text = lines[here].text
+        file = _FILE.match(text)
+        if file is not None:
+            frames.append(f"{file['name'] or '?'} ({file['file']}:{file['line']})")
+        elif text and not re.match(r"^(?:Current thread|Thread|Extension modules|\s|Python runtime state|<)", text):
+            break
+        here += 1
+    signal = next((name for words, name in _SIGNALS.items() if kind.startswith(words)), kind)
+    return Found(
+        form="signal", kind=signal, said=numbered(lines[at : at + 1]), first=at, end=here, frames=tuple(frames)
+    )

@@ -1,0 +1,44 @@
+"""Triton Inference Server: models that do not load, in its log and in the table of models that it prints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from aotidoctor.logs.found import Found, numbered
+from aotidoctor.logs.line import Line
+
+START = re.compile(
+    r"failed to load '|UNAVAILABLE: |UNLOADED|failed to load all models|error: creating server|Poll failed"
+)
+_LOAD = re.compile(r"failed to load '(?P<model>[^']+)' version \d+: (?P<why>.*)|failed to load '(?P<name>[^']+)'")
+_TABLE = re.compile(r"^\|\s*(?P<model>\S+)\s*\|\s*(?P<version>\S+)\s*\|\s*(?P<why>UNAVAILABLE: .*?)\s*\|?$")
+_MORE = re.compile(r"^\|\s+\|\s+\|\s*(?P<why>\S.*?)\s*\|?$")
+
+
+def read(lines: Sequence[Line], at: int) -> Found | None:
+    """The model and why it was not loaded."""
+    text = lines[at].text
+    table = _TABLE.match(text)
+    if table is not None:
+        return _row(lines, at, table)
+    loaded = _LOAD.search(text)
+    if loaded is not None:
+        why = loaded["why"] or text
+        return Found(form="triton", said=((lines[at].number, why),), first=at, end=at + 1, stage="serve")
+    if "failed to load all models" in text or "creating server" in text:
+        return Found(
+            form="triton", said=numbered(lines[at : at + 1]), first=at, end=at + 1, stage="serve", follows=True
+        )
+    return None
+
+
+def _row(lines: Sequence[Line], at: int, table: re.Match[str]) -> Found:
+    """A cell goes on in the rows below that have no model."""
+    said = [(lines[at].number, table["why"])]
+    end = at + 1
+    while end < len(lines) and (more := _MORE.match(lines[end].text)) is not None:
+        said.append((lines[end].number, more["why"]))
+        end += 1
+    whole = ((said[0][0], " ".join(words for _, words in said)),)
+    return Found(form="triton", said=whole, first=at, end=end, stage="serve")

@@ -1,0 +1,46 @@
+"""How a process ended, as shells, launchers and CI systems tell it. It says that something failed, not what."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from aotidoctor.logs.found import Found, numbered
+from aotidoctor.logs.line import Line
+
+START = re.compile(
+    r"Segmentation fault|\bAborted\b|Abort trap|Bus error|Illegal instruction|Floating point exception|core dumped|"
+    r"^(?:.*: line \d+: +\d+ )?Killed\b|exit(?:ed)? (?:with )?(?:exit )?(?:code|status)\b|[Ee]xit ?code|"
+    r"OOMKilled|died with <Signals|SIG(?:SEGV|ABRT|KILL|BUS|ILL|"
+    r"FPE|TERM)\b|signal: |[Tt]erminated by signal|\bSignal \d+"
+)
+_NAMES = (
+    (
+        re.compile(
+            r"Segmentation fault|SIGSEGV|\b(?:code|status):? ?(?:139|"
+            r"-11)\b|exitcode: ?-11|signal:? 11\b|Signals\.SIGSEGV"
+        ),
+        "SIGSEGV",
+    ),
+    (re.compile(r"\bAborted\b|Abort trap|SIGABRT|\b(?:code|status):? ?(?:134|-6)\b|exitcode: ?-6\b"), "SIGABRT"),
+    (re.compile(r"Illegal instruction|SIGILL|\b(?:code|status):? ?(?:132|-4)\b|exitcode: ?-4\b"), "SIGILL"),
+    (re.compile(r"Bus error|SIGBUS|\b(?:code|status):? ?(?:135|-7)\b"), "SIGBUS"),
+    (re.compile(r"Floating point exception|SIGFPE|\b(?:code|status):? ?(?:136|-8)\b"), "SIGFPE"),
+    (
+        re.compile(r"\bKilled\b|SIGKILL|OOMKilled|\b(?:code|status):? ?(?:137|-9)\b|exitcode: ?-9\b|signal: killed"),
+        "SIGKILL",
+    ),
+    (re.compile(r"SIGTERM|\b(?:code|status):? ?143\b"), "SIGTERM"),
+    (re.compile(r"exit(?:ed)? (?:with )?(?:exit )?(?:code|status)?:? ?[1-9]\d*|exit ?code:? ?[1-9]"), "exit"),
+)
+# Said of a whole, after its parts have failed.
+_FOLLOWS = ("exit", "SIGTERM", "SIGABRT")
+
+
+def read(lines: Sequence[Line], at: int) -> Found | None:
+    """The ending; None for one without a failure (exit code 0)."""
+    text = lines[at].text
+    kind = next((name for words, name in _NAMES if words.search(text)), None)
+    if kind is None:
+        return None
+    return Found(form="signal", kind=kind, said=numbered(lines[at : at + 1]), first=at, end=at + 1, follows=True)

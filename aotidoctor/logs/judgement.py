@@ -1,0 +1,118 @@
+"""What the failures of a log are to each other: the first, its echoes, and those that cannot be trusted after it.
+
+A failure is told many times: by the library, by the wrapper that passes it on, by the launcher that saw a process end.
+Whoever says the same words later, or says nothing but that something failed, is an echo. After an error that leaves
+the device unusable every further CUDA error of that process is tainted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aotidoctor.logs.assembly import Draft
+from aotidoctor.logs.words import letters
+
+# They pass a failure on, or notice that there was one.
+_WRAPPERS = re.compile(
+    r"API call failed at |CalledProcessError|CppCompileError|"
+    r"C\+\+ compile error|ChildFailedError|ProcessRaisedException|"
+    r"Loading outdated pt2 file|Failed to (?:compile|link) files|background workers? (?:are|is) no longer alive|"
+    r"terminate called (?:recursively|without)|Engine ?(?:Core)?.*(?:died|"
+    r"is dead)|DataLoader worker .* (?:killed|exited)|"
+    r"exited unexpectedly|returned non-zero exit status"
+)
+_STICKY = re.compile(
+    r"illegal memory access|device-side assert|misaligned address|unspecified launch failure|illegal instruction was|"
+    r"uncorrectable ECC|hardware stack error|invalid program counter|address space conflict|cudaErrorIllegalAddress"
+)
+_CUDA = re.compile(
+    r"CUDA (?:driver )?error|AcceleratorError|cudaError|CUBLAS_STATUS|CUDNN_STATUS|CUDNN_BACKEND|device-side assert|"
+    r"NCCL (?:error|WARN Cuda)|Failed to free GPU memory|Triton Error \[CUDA\]|CUDA out of memory|CUDA kernel errors"
+)
+_TYPE = re.compile(r"^(?:what\(\): *|[\w.:]*(?:Error|Exception|Failure)?: +|terminate called.*)+")
+# Shorter words may be the same by chance.
+_TELLING = 14
+
+
+@dataclass(slots=True)
+class Judged:
+    """A draft with the draft that it echoes, and whether it can be trusted."""
+
+    draft: Draft
+    root: Draft | None = None
+    tainted: bool = False
+
+
+def judge(drafts: Sequence[Draft]) -> list[Judged]:
+    """Each failure in order, with what it follows from."""
+    judged = [Judged(draft) for draft in drafts]
+    cores = [_core(draft) for draft in drafts]
+    broken: dict[str, Draft] = {}
+    for at, one in enumerate(judged):
+        draft = one.draft
+        if draft.level == "error":
+            one.root = _chained(judged, at) or _repeated(judged, cores, at) or _noticed(judged, at)
+        text = draft.found.text
+        first = broken.get(draft.origin)
+        one.tainted = first is not None and one.root is None and _CUDA.search(text) is not None
+        if first is None and draft.level == "error" and _STICKY.search(text) is not None:
+            broken[draft.origin] = draft
+    return judged
+
+
+def follows(draft: Draft) -> bool:
+    """Whether it only passes on, or notices, that something failed."""
+    return draft.found.follows or _WRAPPERS.search(draft.found.text.partition("\n")[0]) is not None
+
+
+def _root_of(one: Judged) -> Draft:
+    return one.root or one.draft
+
+
+def _chained(judged: Sequence[Judged], at: int) -> Draft | None:
+    """Raised because of, or while handling, the exception before it."""
+    draft = judged[at].draft
+    if not draft.found.chained:
+        return None
+    before = (
+        one for one in reversed(judged[:at]) if one.draft.origin == draft.origin and one.draft.found.form == "python"
+    )
+    one = next(before, None)
+    return None if one is None else _root_of(one)
+
+
+def _repeated(judged: Sequence[Judged], cores: Sequence[bytes], at: int) -> Draft | None:
+    """The same words said again by somebody else."""
+    own, text = cores[at], letters(judged[at].draft.found.text.encode())
+    for one, core in zip(judged[:at], cores[:at], strict=True):
+        if one.draft.level == "warning" or len(core) < _TELLING:
+            continue
+        if core in text or (len(own) >= _TELLING and own in letters(one.draft.found.text.encode())):
+            return _root_of(one)
+    return None
+
+
+def _noticed(judged: Sequence[Judged], at: int) -> Draft | None:
+    """What a wrapper or a launcher noticed: the failure of its process, or else of any; before it, or else after it."""
+    draft = judged[at].draft
+    if not follows(draft):
+        return None
+    others = [
+        (place > at, one.draft.origin != draft.origin, place)
+        for place, one in enumerate(judged)
+        if place != at and one.draft.level == "error" and not follows(one.draft)
+    ]
+    if others:
+        return judged[min(others)[2]].draft
+    # Of endings alone the first one tells.
+    earlier = next((one for one in judged[:at] if one.draft.level == "error"), None)
+    return None if earlier is None else _root_of(earlier)
+
+
+def _core(draft: Draft) -> bytes:
+    """The letters of the message proper, without the types and names that callers put before it."""
+    lines = [text for _, text in draft.found.said]
+    first = lines[1] if len(lines) > 1 and lines[0].startswith("terminate called") else lines[0]
+    return letters(_TYPE.sub("", first.strip())[:300].encode())

@@ -1,0 +1,60 @@
+"""Which patterns know a failure: by its message, and by what stands around it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from aotidoctor.logs.found import Found
+from aotidoctor.logs.line import Line
+from aotidoctor.logs.patterns import Pattern
+from aotidoctor.logs.words import Telltale, letters
+from aotidoctor.model.evidence import FactValue
+from aotidoctor.model.log import LogEvent, LogMatch
+
+MOST_MATCHES = 4
+
+
+class Matcher:
+    """The patterns, ready to be asked."""
+
+    def __init__(self, patterns: Sequence[Pattern]) -> None:
+        self._patterns = patterns
+        self._telltale = Telltale((), patterns)
+
+    def candidates(self, lines: Sequence[Line]) -> frozenset[bytes]:
+        """The raw lines that a pattern may know."""
+        reduced = {letters(line.raw): line.raw for line in lines}
+        telling = self._telltale.telling(set(reduced))
+        return frozenset(line.raw for line in lines if letters(line.raw) in telling)
+
+    def matches(self, found: Found, around: str) -> tuple[LogMatch, ...]:
+        """The patterns that know ``found``, the surest first; of each cause the best one."""
+        text = found.text
+        hits = [
+            (pattern, hit)
+            for pattern in self._patterns
+            if pattern.may_match(text) and (hit := pattern.regex.search(text)) is not None and _fits(pattern, around)
+        ]
+        hits.sort(key=lambda item: (-item[0].record.confidence, -len(item[0].record.regex)))
+        best: dict[str, LogMatch] = {}
+        for pattern, hit in hits:
+            best.setdefault(pattern.record.cause, _match(found, pattern, hit))
+        return tuple(best.values())[:MOST_MATCHES]
+
+
+def _fits(pattern: Pattern, around: str) -> bool:
+    return all(near.search(around) for near in pattern.near) and not any(one.search(around) for one in pattern.not_near)
+
+
+def _match(found: Found, pattern: Pattern, hit: re.Match[str]) -> LogMatch:
+    """With the very line that says so."""
+    before = hit.string[: hit.start()].count("\n")
+    number, text = found.said[min(before, len(found.said) - 1)]
+    facts: dict[str, FactValue] = {**pattern.record.facts}
+    facts.update({name: value for name, value in hit.groupdict().items() if value is not None})
+    # The event is put in when all are known.
+    event = LogEvent(form=found.form, first=number, last=number, text=found.text)
+    return LogMatch(
+        event=event, pattern=pattern.record, line=number, text=text, facts=facts, confidence=pattern.record.confidence
+    )

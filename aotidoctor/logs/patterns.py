@@ -1,0 +1,158 @@
+"""The patterns of the playbooks: their ``toml log`` blocks, parsed and checked.
+
+Each regular expression is compiled when it is first needed, and it is needed only where the text has a word that every
+match must have: most logs are told by a few of some hundred patterns.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from aotidoctor import playbook_files
+from aotidoctor.logs.literals import literals_of
+from aotidoctor.model.errors import AotidoctorError
+from aotidoctor.model.log import LogPattern
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # pragma: no cover
+    import tomli as tomllib
+
+# Below this a match is a lead that the reader is shown, and no diagnosis.
+LEAST_CONFIDENCE = 0.5
+DEFAULT_CONFIDENCE = 0.7
+STAGES = ("", "export", "compile", "link", "package", "load", "inputs", "run", "output", "serve", "host", "artifact")
+_BLOCK = re.compile(r"^```toml log\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_TEXTS = ("regex", "example", "source", "stage", "component", "known", "fixed")
+_LISTS = ("near", "not_near")
+_KEYS = frozenset((*_TEXTS, *_LISTS, "confidence", "facts"))
+
+
+class PatternError(AotidoctorError):
+    """A block of patterns breaks the form; the message says file, entry, key and what was expected."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A pattern ready for use. ``literals``: a match has one of these words (empty: nobody knows which)."""
+
+    record: LogPattern
+    literals: tuple[str, ...]
+
+    @cached_property
+    def regex(self) -> re.Pattern[str]:
+        """The compiled expression."""
+        return re.compile(self.record.regex, re.MULTILINE)
+
+    @cached_property
+    def near(self) -> tuple[re.Pattern[str], ...]:
+        """What must stand around it."""
+        return tuple(re.compile(text, re.MULTILINE) for text in self.record.near)
+
+    @cached_property
+    def not_near(self) -> tuple[re.Pattern[str], ...]:
+        """What must not stand around it."""
+        return tuple(re.compile(text, re.MULTILINE) for text in self.record.not_near)
+
+    def may_match(self, text: str) -> bool:
+        """Whether ``text`` is worth a search."""
+        return not self.literals or any(word in text for word in self.literals)
+
+
+def load_patterns() -> tuple[Pattern, ...]:
+    """The patterns of all playbooks, by cause and in the order of each file. Raises ``PatternError``."""
+    return _load(playbook_files.files())
+
+
+@lru_cache(maxsize=4)
+def _load(paths: tuple[Path, ...]) -> tuple[Pattern, ...]:
+    return tuple(pattern for path in paths for pattern in read_patterns(path.stem, path.read_text(encoding="utf-8")))
+
+
+def read_patterns(cause: str, text: str) -> tuple[Pattern, ...]:
+    """The patterns in the text of one playbook. Raises ``PatternError``."""
+    where = f"{cause}.md"
+    found: list[Pattern] = []
+    for body in _BLOCK.findall(text):
+        for entry in _entries(body, where):
+            record = _record(cause, entry, f"{where}: pattern {len(found) + 1}")
+            found.append(Pattern(record=record, literals=literals_of(record.regex)))
+    return tuple(found)
+
+
+def check(pattern: Pattern, where: str) -> None:
+    """Compile all of a pattern, which is done lazily else. Raises ``PatternError``."""
+    try:
+        _ = pattern.regex, pattern.near, pattern.not_near
+    except re.error as error:
+        raise PatternError(f"{where}: {pattern.record.regex!r}: {error}") from error
+
+
+def _entries(body: str, where: str) -> list[Mapping[str, object]]:
+    try:
+        table = tomllib.loads(body)
+    except tomllib.TOMLDecodeError as error:
+        raise PatternError(f"{where}: toml log: not TOML: {error}") from error
+    entries = table.get("pattern", [])
+    if set(table) - {"pattern"} or not isinstance(entries, list):
+        raise PatternError(f"{where}: toml log: observed keys {sorted(table)}, expected [[pattern]] only")
+    return entries
+
+
+def _record(cause: str, entry: Mapping[str, object], where: str) -> LogPattern:
+    unknown = sorted(set(entry) - _KEYS)
+    if unknown:
+        raise PatternError(f"{where}: unknown key {', '.join(unknown)}")
+    texts = {key: _text(entry, key, where) for key in _TEXTS}
+    if not texts["regex"]:
+        raise PatternError(f"{where}: regex: missing")
+    if texts["stage"] not in STAGES:
+        raise PatternError(f"{where}: stage: observed {texts['stage']!r}, expected one of {', '.join(STAGES[1:])}")
+    near, not_near = (_texts(entry, key, where) for key in _LISTS)
+    return LogPattern(
+        cause=cause,
+        regex=texts["regex"],
+        example=texts["example"],
+        source=texts["source"],
+        confidence=_share(entry, where),
+        near=near,
+        not_near=not_near,
+        stage=texts["stage"],
+        component=texts["component"] or "torch",
+        known=texts["known"],
+        fixed=texts["fixed"],
+        facts=_facts(entry, where),
+    )
+
+
+def _text(entry: Mapping[str, object], key: str, where: str) -> str:
+    value = entry.get(key, "")
+    if not isinstance(value, str):
+        raise PatternError(f"{where}: {key}: observed {value!r}, expected a string")
+    return value
+
+
+def _texts(entry: Mapping[str, object], key: str, where: str) -> tuple[str, ...]:
+    value = entry.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise PatternError(f"{where}: {key}: observed {value!r}, expected a list of strings")
+    return tuple(value)
+
+
+def _share(entry: Mapping[str, object], where: str) -> float:
+    value = entry.get("confidence", DEFAULT_CONFIDENCE)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise PatternError(f"{where}: confidence: observed {value!r}, expected a number from 0 to 1")
+    return float(value)
+
+
+def _facts(entry: Mapping[str, object], where: str) -> dict[str, str]:
+    value = entry.get("facts", {})
+    if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
+        raise PatternError(f"{where}: facts: observed {value!r}, expected a table of strings")
+    return value

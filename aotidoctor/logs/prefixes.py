@@ -1,0 +1,130 @@
+"""Prefixes that loggers, launchers and containers put before a line, taken off one after the other.
+
+What names a process (rank, container, pid) is its origin; a thread makes a stream of its own inside of it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+
+_LEVELS = {
+    "I": "info", "D": "info", "V": "info", "W": "warning", "E": "error", "F": "error", "C": "error",
+    "INFO": "info", "DEBUG": "info", "TRACE": "info", "NOTICE": "info", "WARN": "warning", "WARNING": "warning",
+    "ERROR": "error", "ERR": "error", "CRITICAL": "error", "FATAL": "error", "SEVERE": "error",
+}  # fmt: skip
+_LEVEL = r"(?P<level>INFO|DEBUG|TRACE|NOTICE|WARN(?:ING)?|ERR(?:OR)?|CRITICAL|FATAL|SEVERE)"
+_DATE = r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|\s?[+-]\d\d:?\d\d)?"
+# Each is tried at the start of what is left, until none fits.
+_PREFIXES = tuple(
+    re.compile(text)
+    for text in (
+        # torchrun, accelerate, MPI, Ray, vLLM.
+        r"\[(?P<rank>(?:rank|default)\s?\d+)\]:? ?",
+        r"\[(?P<rank>\d+,\d+)\]<std(?:err|out)>: ?",
+        r"\((?P<rank>[\w.:-]+(?: [\w.:-]+)* pid=\d+(?:, ip=[\w.:]+)?)(?:, \w+=\S+)*\) ?",
+        r"\((?P<rank>pid=\d+(?:, ip=[\w.:]+)?)\) ?",
+        # Container runtimes; docker compose and kubectl --prefix.
+        rf"{_DATE} std(?:err|out) [FP] ?",
+        r"\[(?P<rank>pod/[\w./-]+)\] ?",
+        r"(?P<rank>[a-z][\w.-]*) +\| ?",
+        # GitHub Actions.
+        r"(?:##\[|::)(?P<level>error|warning)\b[^\]:]*(?:\]|::) ?",
+        # Syslog and journald: time, host, program[pid].
+        r"(?:<\d+>)?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ (?P<rank>[\w.@/-]+(?:\[\d+\])?): ?",
+        rf"{_DATE} [\w.-]+ (?P<rank>[\w.@/-]+\[\d+\]): ?",
+        # The kernel's ring buffer.
+        r"\[ *\d+\.\d{3,6}\] (?:\[ *T\d+\] )?",
+        r"\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\] ",
+        # glog, torch._logging and c10's logger.
+        (
+            r"\[?(?P<letter>[IWEFDVC])\d{4,8} \d\d:\d\d:\d\d\.\d+ +(?P<thread>\d+)"
+            r" (?:[\w./<>+-]+:\d+\] ?)(?:\[(?:__)?[\w/-]+\] )*"
+        ),
+        r"\[(?P<letter>[IWEFDVC])(?:\d{4} \d\d:\d\d:\d\d\.\d+)? [\w./-]+:\d+\] ?",
+        # Python's logging in its usual clothes.
+        rf"\[?{_DATE}\]?(?:\[[\w.-]+\]\s*|:)?\s?(?:- |: )?",
+        rf"\[{_LEVEL}\]:? ?",
+        rf"{_LEVEL} \d\d-\d\d \d\d:\d\d:\d\d (?:\[[\w./]+:\d+\] ?)?",
+        rf"{_LEVEL}:[\w.]+:(?:\d+:)?",
+        rf"[\w.-]+ - {_LEVEL} - ?",
+        rf"{_LEVEL} +(?:\[[\w.-]+\] ?|- )",
+        r"\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]? ",
+        # pytest, and what people quote.
+        r"E {3}(?=\S| {4}|$)",
+        r"> (?=\S| {2})",
+    )
+)
+# What may stand at the start of a prefix; most lines of a stack have none of these.
+_MAY = re.compile(r"[\[(#:<{\d]|[IWEFDVC]\d|E {3}|> |[A-Z][a-z]{2} [ \d]\d |[A-Z]{3,8}\b|[\w.-]+ (?:- | *\| ?)")
+_COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_=>()][0-9A-B]?)")
+_MOST = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Bare:
+    """A line without its prefixes. ``ranks`` are the names of the process, outermost first."""
+
+    text: str
+    ranks: tuple[str, ...] = ()
+    thread: str = ""
+    level: str = ""
+    stamped: bool = False
+
+
+def bare(text: str) -> Bare:
+    """``text`` without colours and prefixes."""
+    if "\x1b" in text:
+        text = _COLOURS.sub("", text)
+    found = Bare(text)
+    for _ in range(_MOST):
+        if not _MAY.match(found.text):
+            break
+        shorter = _one(found)
+        if shorter is None:
+            break
+        found = shorter
+    return found
+
+
+def _one(line: Bare) -> Bare | None:
+    """Without one more prefix; None where there is none."""
+    for prefix in _PREFIXES:
+        found = prefix.match(line.text)
+        if found is not None and found.end():
+            return _without(line, found)
+    return None
+
+
+def _without(line: Bare, found: re.Match[str]) -> Bare:
+    parts = found.groupdict()
+    rank, thread = parts.get("rank"), parts.get("thread")
+    level = _LEVELS.get((parts.get("level") or parts.get("letter") or "").upper(), "")
+    return replace(
+        line,
+        text=line.text[found.end() :],
+        ranks=(*line.ranks, rank) if rank is not None else line.ranks,
+        thread=thread or line.thread,
+        level=level or line.level,
+        stamped=line.stamped or bool(level),
+    )
+
+
+def unwrapped(text: str) -> list[str]:
+    """The lines inside of a JSON record (docker's json-file, structured logs); else the line itself."""
+    start = text.lstrip("\x1b[0123456789;m ")
+    if not start.startswith("{") or '"' not in start:
+        return [text]
+    try:
+        record = json.loads(start)
+    except (ValueError, RecursionError):
+        return [text]
+    if not isinstance(record, dict):
+        return [text]
+    said = [record.get(key) for key in ("log", "message", "msg", "MESSAGE", "exc_info", "exception", "stack", "error")]
+    level = record.get("level") or record.get("severity") or record.get("levelname")
+    lines = [line for part in said if isinstance(part, str) for line in part.rstrip("\n").split("\n")]
+    if lines and isinstance(level, str) and level.upper() in _LEVELS:
+        lines[0] = f"[{level.upper()}] {lines[0]}"
+    return lines or [text]

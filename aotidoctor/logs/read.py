@@ -1,0 +1,82 @@
+"""From a stream to a ``LogReading``: source, sieve, lines, forms, patterns, judgement, in that order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import BinaryIO
+
+from aotidoctor.logs.assembly import Assembly, Draft
+from aotidoctor.logs.judgement import Judged, judge
+from aotidoctor.logs.lines import Streams, clean, decoded
+from aotidoctor.logs.matching import Matcher
+from aotidoctor.logs.patterns import Pattern, load_patterns
+from aotidoctor.logs.ranking import groups, ranked
+from aotidoctor.logs.sieve import Numbered, Sieve
+from aotidoctor.logs.source import Source
+from aotidoctor.logs.stages import stage_of
+from aotidoctor.logs.versions import HINTS, versions_in
+from aotidoctor.logs.words import BROAD, Telltale
+from aotidoctor.model.log import LogEvent, LogReading
+
+_FRAMES, _TEXT, _UNKNOWN, _ORIGINS = 40, 4000, 20, 64
+
+
+def read_log(stream: BinaryIO, name: str, patterns: Sequence[Pattern] | None = None) -> LogReading:
+    """Read ``stream`` to its end. ``patterns`` are those of the playbooks unless others are given."""
+    used = load_patterns() if patterns is None else patterns
+    source, sieve = Source(stream), Sieve(Telltale(BROAD, used))
+    assembly, streams = Assembly(Matcher(used)), Streams()
+    versions: dict[str, str] = {}
+    for segment in sieve.feed(source.blocks()):
+        _versions(segment, versions)
+        assembly.add(list(clean(segment, streams)))
+    judged = judge(assembly.drafts)
+    events = {id(one.draft): _event(one, sieve) for one in judged}
+    found = groups(judged)
+    unknown = [
+        group.root for group in found if not group.is_known and group.root.level == "error" and not group.tainted
+    ]
+    return LogReading(
+        name=name,
+        size=source.size,
+        lines=sieve.lines,
+        events=tuple(events.values()),
+        matches=ranked(found, versions, events),
+        more_events=assembly.more,
+        versions=versions,
+        origins=tuple(streams.origins)[:_ORIGINS],
+        unknown=tuple(events[id(root)] for root in unknown[:_UNKNOWN]),
+        problems=(*source.problems, *_skipped(sieve)),
+    )
+
+
+def _versions(segment: Sequence[Numbered], versions: dict[str, str]) -> None:
+    for _, raw in segment:
+        if len(raw) < 4096 and HINTS.search(raw) is not None:
+            versions_in(decoded(raw), versions)
+
+
+def _event(one: Judged, sieve: Sieve) -> LogEvent:
+    draft: Draft = one.draft
+    return LogEvent(
+        form=draft.found.form,
+        first=draft.at,
+        last=draft.last,
+        text=draft.found.text[:_TEXT],
+        kind=draft.found.kind,
+        frames=draft.found.frames[:_FRAMES],
+        origin=draft.origin,
+        stage=draft.found.stage or stage_of(draft.found),
+        level=draft.level,
+        count=max(draft.count, sieve.count(draft.head)),
+        echo_of=None if one.root is None else one.root.at,
+        tainted=one.tainted,
+    )
+
+
+def _skipped(sieve: Sieve) -> list[str]:
+    if not sieve.skipped:
+        return []
+    return [
+        f"so many lines speak of errors that {sieve.skipped:,} between the first and the last of them were not read"
+    ]

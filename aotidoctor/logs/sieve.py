@@ -1,0 +1,166 @@
+"""From blocks to the few lines that matter: those with a telling word, and their surroundings.
+
+Looking for words in a whole block is fast, looking at lines is not. So a block without a telling word costs no more
+than a search; one with such a word is cut into lines; and of lines that have the same letters, the first alone
+is looked at closely and the others are counted. A log of a million repeated errors is then as cheap as one of noise.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+
+from aotidoctor.logs.words import Telltale, letters
+
+BEFORE, AFTER = 40, 80
+# A log up to this size is read line by line.
+SMALL = 1 << 18
+# What is longer is read in parts.
+LONGEST = 4000
+# A line longer than this is not waited for.
+_PATIENCE = 1 << 20
+# Lines looked at closely, beyond which only the end of the log still is; and lines remembered as seen.
+BUDGET, _REMEMBERED = 100_000, 200_000
+_LATE_BLOCKS, _LATE_LINES = 2, 4000
+
+Numbered = tuple[int, bytes]
+
+
+class Sieve:
+    """Feed it blocks; it gives segments of numbered lines."""
+
+    def __init__(self, telltale: Telltale) -> None:
+        self._telltale = telltale
+        self._number = 1
+        self._ended = True
+        self._open: list[Numbered] = []
+        self._wants = 0
+        self._tail: list[Numbered] = []
+        self._seen: set[int] = set()
+        self._spent = 0
+        self._late: deque[tuple[int, bytes]] = deque(maxlen=_LATE_BLOCKS)
+        self._counts: Counter[int] = Counter()
+        self.skipped = 0
+
+    @property
+    def lines(self) -> int:
+        """Lines read so far, with one that has no end yet."""
+        return self._number - (1 if self._ended else 0)
+
+    def count(self, raw: bytes) -> int:
+        """How often a telling line with these letters was there."""
+        return self._counts[hash(letters(raw))]
+
+    def feed(self, blocks: Iterable[bytes]) -> Iterator[list[Numbered]]:
+        """The segments of ``blocks``, in order."""
+        rest, blocks = b"", iter(blocks)
+        first = next(blocks, b"")
+        second = next(blocks, b"")
+        if not second and len(first) <= SMALL:
+            yield from self._whole(first)
+            return
+        for block in chain((first, second), blocks):
+            whole = rest + block if rest else block
+            cut = whole.rfind(b"\n") + 1
+            if not cut and len(whole) < _PATIENCE:
+                rest = whole
+                continue
+            rest = whole[cut:] if cut else b""
+            yield from self._block(whole[:cut] if cut else whole)
+        if rest:
+            yield from self._block(rest)
+        for number, block in self._late:
+            lines = block.rsplit(b"\n", _LATE_LINES)[-_LATE_LINES:]
+            yield from self._telling(lines, letters(b"\n".join(lines)), number)
+        yield from self._close()
+
+    def _whole(self, text: bytes) -> Iterator[list[Numbered]]:
+        """A log so small that every line of it can be looked at, with or without a telling word."""
+        lines = text.split(b"\n")
+        self._ended = not lines[-1]
+        self._number += len(lines) - 1
+        if self._ended:
+            lines.pop()
+        for start in range(0, len(lines), LONGEST):
+            yield list(enumerate(lines[start : start + LONGEST], start + 1))
+
+    def _block(self, block: bytes) -> Iterator[list[Numbered]]:
+        number, ends = self._number, block.count(b"\n")
+        self._number += ends
+        self._ended = block.endswith(b"\n")
+        reduced = letters(block)
+        if self._telltale.may_tell(reduced):
+            if self._spent <= BUDGET:
+                yield from self._telling(block.split(b"\n")[: ends if self._ended else None], reduced, number)
+                return
+            if len(self._late) == _LATE_BLOCKS:
+                self.skipped += self._late[0][1].count(b"\n")
+            lines = block.split(b"\n")
+            self._late.append((number + max(len(lines) - _LATE_LINES, 0), block))
+            return
+        if self._wants:
+            self._open.extend(enumerate(block.split(b"\n", self._wants)[: min(self._wants, ends)], number))
+            yield from self._close()
+        last = block.rsplit(b"\n", BEFORE + 1)[1:] if ends else [block]
+        self._tail = list(enumerate(last, self._number - len(last) + 1))
+
+    def _telling(self, lines: Sequence[bytes], reduced: bytes, number: int) -> Iterator[list[Numbered]]:
+        """The segments of a block that has a telling word."""
+        spans = self._spans(self._fresh(reduced))
+        if self._open and (not spans or spans[0][0] > 0):
+            spans.insert(0, (0, self._wants))
+        for first, after in spans:
+            if first > 0 or not self._open:
+                yield from self._close()
+            for start in range(first, min(after, len(lines)), LONGEST):
+                yield from self._close(longer_than=LONGEST)
+                part = lines[start : min(start + LONGEST, after)]
+                self._spent += len(part)
+                self._open.extend(enumerate(part, number + start))
+            self._wants = after - len(lines)
+            if self._wants <= 0:
+                yield from self._close()
+        self._tail = list(enumerate(lines[-BEFORE:], number + max(len(lines) - BEFORE, 0)))
+
+    def _spans(self, hits: Sequence[int]) -> list[tuple[int, int]]:
+        """First line and the one after the last of what surrounds the hits; the tail of the block before joins in."""
+        spans: list[tuple[int, int]] = []
+        for hit in hits:
+            first, after = max(hit - BEFORE, 0), hit + AFTER + 1
+            if spans and first <= spans[-1][1]:
+                spans[-1] = (spans[-1][0], after)
+            else:
+                spans.append((first, after))
+        if self._open:
+            if spans and spans[0][0] <= self._wants:
+                spans[0] = (0, max(spans[0][1], self._wants))
+        elif hits and hits[0] < BEFORE:
+            self._open = self._tail[max(len(self._tail) - (BEFORE - hits[0]), 0) :]
+        return spans
+
+    def _fresh(self, reduced: bytes) -> list[int]:
+        """The telling lines that are unlike all before; the others are counted."""
+        keys = reduced.split(b"\n")
+        telling = self._telltale.telling(set(keys))
+        new = set()
+        for key, count in Counter(key for key in keys if key in telling).items():
+            mark = hash(key)
+            if mark in self._counts or len(self._counts) < _REMEMBERED:
+                self._counts[mark] += count
+            if mark not in self._seen:
+                new.add(key)
+                if len(self._seen) < _REMEMBERED:
+                    self._seen.add(mark)
+        found: list[int] = []
+        for at, key in enumerate(keys):
+            if key in new:
+                new.discard(key)
+                found.append(at)
+        return found
+
+    def _close(self, *, longer_than: int = 0) -> Iterator[list[Numbered]]:
+        if len(self._open) > longer_than:
+            yield self._open
+            self._open = []
+            self._wants = 0

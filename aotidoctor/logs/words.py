@@ -1,0 +1,96 @@
+"""The telling words: what a line of a failure has, in whatever form it is told; and a fast way to look for all of them.
+
+Python has no search for many words at once, and an alternation of them tries each at every character. Here the text
+is first reduced to its letters in lower case, and each word to a part of it that begins with a letter that is rare in
+English. The alternation of those parts, as a tree, then has to look at every seventh character only, however many
+words there are. What it finds is a hint, and the lines decide.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from aotidoctor.logs.patterns import Pattern
+
+# Stems, so that few of them cover much; more exact where the bare word is an everyday one ("default", "frame").
+BROAD = (
+    "rror", "xception", "traceback (most recent", "failed", "failure", "terminat", "abort", "killed", "segfault",
+    "segmentation", "ssert", "illegal instruction", "illegal memory", "undefined symbol", "undefined reference",
+    "cannot", "could not", "not found", "fatal", "corrupt", "SIGSEGV", "SIGABRT", "SIGILL", "SIGBUS", "SIGFPE",
+    "received signal", "caught signal", "core dumped", "stop reason", "SUMMARY: ThreadSanitizer", "MemorySanitizer",
+    "exit code", "exited with", "Invalid __global__", "NVRM: Xid",
+    # Versions.
+    "PyTorch version", "Python version", "Driver Version", "NVIDIA Release",
+)  # fmt: skip
+# A part of a word is nine letters long where it can be; the first one is rare, where there is a rare one.
+_LEAST, _MOST = 4, 9
+_RARE = "jqzxkvbpgyf"
+_LETTERS = b"abcdefghijklmnopqrstuvwxyz"
+_LOWER = bytes.maketrans(_LETTERS.upper(), _LETTERS)
+_OTHERS = bytes(byte for byte in range(256) if byte not in _LETTERS + _LETTERS.upper() + b"\n")
+
+Tree = dict[str, "Tree"]
+
+
+def letters(text: bytes) -> bytes:
+    """The letters of ``text`` in lower case, and its line ends."""
+    return text.translate(_LOWER, _OTHERS)
+
+
+class Telltale:
+    """Looks for ``words``, and for those that patterns must have."""
+
+    def __init__(self, words: Iterable[str], patterns: Iterable[Pattern]) -> None:
+        words = [*words, *(literal for pattern in patterns for literal in pattern.literals)]
+        parts = {part for word in words if (part := _part(letters(word.encode()).decode()))}
+        shortest = [part for part in parts if not any(other != part and other in part for other in parts)]
+        rare = [part for part in shortest if part[0] in _RARE]
+        self._common = tuple(part.encode() for part in sorted(shortest) if part[0] not in _RARE)
+        self._rare = re.compile(_alternation(_tree(rare)).encode())
+        self._all = re.compile(b"|".join([self._rare.pattern, *self._common]))
+
+    def may_tell(self, reduced: bytes) -> bool:
+        """Whether one of the words may be in a block of which ``reduced`` are the letters."""
+        return self._rare.search(reduced) is not None or any(part in reduced for part in self._common)
+
+    def telling(self, lines: set[bytes]) -> set[bytes]:
+        """Those of ``lines``, which are reduced to letters, that have one of the words."""
+        text = b"\n".join(lines)
+        found: set[bytes] = set()
+        hit = self._all.search(text)
+        while hit is not None:
+            end = text.find(b"\n", hit.end())
+            end = len(text) if end < 0 else end
+            found.add(text[text.rfind(b"\n", 0, hit.start()) + 1 : end])
+            hit = self._all.search(text, end)
+        return found
+
+
+def _part(word: str) -> str:
+    """The part of ``word`` to look for; empty where it is too short to tell anything."""
+    if len(word) < _LEAST:
+        return ""
+    starts = range(max(len(word) - _MOST + 1, min(len(word) - _LEAST, 2) + 1))
+    best = min(starts, key=lambda at: _rank(word[at]))
+    return word[best : best + _MOST]
+
+
+def _rank(letter: str) -> int:
+    at = _RARE.find(letter)
+    return at if at >= 0 else len(_RARE)
+
+
+def _tree(words: Iterable[str]) -> Tree:
+    root: Tree = {}
+    for word in words:
+        node = root
+        for letter in word:
+            node = node.setdefault(letter, {})
+    return root
+
+
+def _alternation(node: Tree) -> str:
+    """The tree as a regular expression. No word of it begins another one."""
+    branches = [letter + _alternation(below) for letter, below in sorted(node.items())]
+    return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})" if branches else ""
