@@ -11,15 +11,16 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
+from typing import TYPE_CHECKING
 
-from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Source
+from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.report import SCHEMA, Report
-from aotidoctor.model.run import Ending, Exited, JsonValue, NotStarted, Outcome, OutOfMemory, Signalled, TimedOut
 from aotidoctor.reports import json_case
 from aotidoctor.reports.debug_settings import SETTINGS
 
-_OUTPUTS_SHOWN = 64
+if TYPE_CHECKING:
+    from aotidoctor.model.diagnosis import Diagnosis
 
 
 def render(report: Report) -> str:
@@ -49,7 +50,7 @@ def document(report: Report) -> dict[str, object]:
         "diagnoses": [_diagnosis(diagnosis) for diagnosis in report.diagnoses],
         "findings": [_finding(finding) for finding in report.findings],
         "not_checked": [{"code": item.code, "name": item.name, "reason": item.reason} for item in report.not_checked],
-        "runs": [_run(outcome) for outcome in report.runs],
+        "runs": _runs(report),
         "plan": report.plan,
         "localization": report.localization,
         "artifact": json_case.artifact(case) if case.artifact.path else None,
@@ -66,6 +67,14 @@ def document(report: Report) -> dict[str, object]:
         "extra": report.extra,
         **further,
     }
+
+
+def _runs(report: Report) -> list[object]:
+    if not report.runs:
+        return []
+    from aotidoctor.reports.json_runs import run  # noqa: PLC0415 - a static command has none
+
+    return [run(outcome) for outcome in report.runs]
 
 
 def _diagnosis(diagnosis: Diagnosis) -> dict[str, object]:
@@ -113,57 +122,6 @@ def _source(source: Source | None) -> dict[str, object] | None:
             return {"run": run, "stream": stream, "line": line}
         case None:
             return None
-
-
-def _run(outcome: Outcome) -> dict[str, object]:
-    request, error = outcome.request, outcome.error
-    caught = {"type": error.type, "message": error.message, "traceback": error.traceback} if error else None
-    return {
-        "id": outcome.id,
-        "probe": request.probe,
-        "purpose": request.purpose,
-        "argv": outcome.argv,
-        "env": request.env,
-        "took_effect": "unknown" if outcome.took_effect is None else outcome.took_effect,
-        "took_effect_why": outcome.took_effect_why,
-        **_ending(outcome.ending),
-        "stage": outcome.stage,
-        "stages_s": outcome.stages,
-        "seconds": outcome.seconds,
-        "error": caught,
-        "warnings": outcome.warnings,
-        "outputs": _outputs(outcome.result.get("outputs")),
-        "applied": outcome.result.get("applied", []),
-        "stdout_tail": outcome.stdout_tail,
-        "stderr_tail": outcome.stderr_tail,
-        "stdout_bytes": outcome.stdout_bytes,
-        "stderr_bytes": outcome.stderr_bytes,
-        "peak_rss_bytes": outcome.peak_rss,
-        "fresh_process": not outcome.forked,
-    }
-
-
-def _ending(ending: Ending) -> dict[str, object]:
-    said: dict[str, object] = {"ending": "exited", "ending_why": "", "signal": None, "exit_code": None}
-    match ending:
-        case Exited(code=code, done=done):
-            return said | {"exit_code": code, "ending_why": "" if done else "no done-marker"}
-        case Signalled(name=name, by_us=by_us, core_dumped=core):
-            whys = (by_us and "sent by aotidoctor", core and "core dumped")
-            return said | {"ending": "signalled", "signal": name, "ending_why": ", ".join(why for why in whys if why)}
-        case TimedOut(limit=limit):
-            return said | {"ending": "timed-out", "ending_why": f"limit {limit:g} s"}
-        case OutOfMemory(reason=reason):
-            return said | {"ending": "out-of-memory", "ending_why": reason}
-        case NotStarted(reason=reason):
-            return said | {"ending": "not-started", "ending_why": reason}
-
-
-def _outputs(calls: JsonValue) -> list[object]:
-    """Descriptions of the last call's outputs, the first of them when there are very many."""
-    if not isinstance(calls, list) or not calls or not isinstance(calls[-1], list):
-        return []
-    return list(calls[-1][:_OUTPUTS_SHOWN])
 
 
 def clean(value: object) -> JsonValue:

@@ -9,11 +9,11 @@ from aotidoctor.model.artifact import Artifact, ExportedFacts, ModelEntry, Share
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import ConstantSpec, Contract, Dim, KernelCall, LeafSpec
 from aotidoctor.model.host import Host
-from aotidoctor.model.inputs import InputSet, LeafValue, PlainValue, TensorDesc
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+    from aotidoctor.model.inputs import InputSet, LeafValue
     from aotidoctor.model.serving_names import NameRow, NameTable
 
 # A report of `run` or `check` shows this many constants and kernels; `inspect` shows all.
@@ -232,6 +232,8 @@ def _input_set(found: InputSet) -> dict[str, object]:
 
 
 def _value(value: LeafValue) -> dict[str, object]:
+    from aotidoctor.model.inputs import PlainValue, TensorDesc  # noqa: PLC0415 - without inputs nobody has imported them
+
     match value:
         case PlainValue():
             return {"kind": "plain", **record(value)}
