@@ -84,6 +84,35 @@ COMMANDS = {
         ),
         TRITON_WORDS,
     ),
+    "classify": Entry(
+        "classify:classify",
+        (
+            "aotidoctor classify crash.log",
+            "kubectl logs my-pod | aotidoctor classify - --package model.pt2 --report md:case.md",
+        ),
+    ),
+    "watch": Entry(
+        "watch:watch",
+        (
+            "aotidoctor watch -- ./server --model model.pt2",
+            "aotidoctor watch --rerun --report md:crash.md -- python serve.py",
+        ),
+        rest=True,
+    ),
+    "bundle": Entry(
+        "bundle:bundle",
+        (
+            "aotidoctor bundle model.pt2 --inputs sample.pt --dry-run",
+            "aotidoctor bundle model.pt2 --inputs sample.pt --run --log server.log -o case.zip",
+        ),
+    ),
+    "analyze": Entry(
+        "analyze:analyze",
+        (
+            "aotidoctor analyze case.zip",
+            "aotidoctor analyze report.json --format md",
+        ),
+    ),
     "inspect": Entry("inspect:inspect", ("aotidoctor inspect model.pt2", "aotidoctor inspect model.pt2 --json")),
     "env": Entry("env:env", ("aotidoctor env", "aotidoctor env --format md")),
     "explain": Entry("explain:explain", ("aotidoctor explain input-stride", "aotidoctor explain AD-IN-014")),

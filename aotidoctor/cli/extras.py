@@ -19,7 +19,13 @@ from aotidoctor.model.report import Report
 Extra = Callable[[Report, Path, Mapping[str, str], bool], str]
 
 
-EXTRAS: Mapping[str, Extra] = {}
+def _bundle(report: Report, path: Path, environ: Mapping[str, str], redact: bool) -> str:
+    from aotidoctor.bundle.deliver import deliver_report  # noqa: PLC0415 - for --report bundle: only
+
+    return deliver_report(report, path, environ, redact=redact)
+
+
+EXTRAS: Mapping[str, Extra] = {"bundle": _bundle}
 
 
 def write_extras(

@@ -38,7 +38,7 @@ def expressions(name: Name, *, strict: bool) -> Iterator[tuple[Kind, str]]:
     ``strict`` is for bundles: also inside longer words, and in base64.
     """
     if name.kind == "home":
-        yield from _home(name.text)
+        yield from _home(name.text, strict=strict)
         return
     whole = name.everywhere or (strict and len(name.text) >= SUBSTRING and not is_ordinary(name.text))
     if not name.everywhere and is_ordinary(name.text):
@@ -73,12 +73,14 @@ def _address(name: Name) -> Kind:
     return Kind(rf"(?<![\w.-]){form}(?![\w-])", (name.text.casefold(),))
 
 
-def _home(home: str) -> Iterator[tuple[Kind, str]]:
+def _home(home: str, *, strict: bool) -> Iterator[tuple[Kind, str]]:
     path = home.rstrip("/")
     if not path.strip("/"):
         return
     end = r"(?![\w-])(?!\.\w)"
-    yield Kind(rf"(?<![\w.-]){re.escape(path)}{end}", (path.casefold(),)), home
+    # A compiler's option may stand before it: -I/root/include. So ordinary a folder as /root has namesakes elsewhere.
+    start = "" if strict and not is_ordinary(path.rpartition("/")[2]) else r"(?:(?<![\w.-])|(?<=-[A-Z]))"
+    yield Kind(f"{start}{re.escape(path)}{end}", (path.casefold(),)), home
     parts = [re.escape(part) for part in path.strip("/").split("/")]
     escape = r"(?:\\+/|%2[Ff]|%252[Ff]|\\+u002[Ff])"
     yield Kind(f"{escape}{_SEPARATOR.join(parts)}{end}", (path.rsplit("/", 1)[-1].casefold(),)), home

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 # Fields that hold megabytes and that no format shows.
 _OPAQUE = frozenset({"wrapper_cpp", "kernel_sources", "undefined", "kernel_symbols", "cpu_flags"})
-_PRINTED = frozenset({"stdout_tail", "stderr_tail"})
+_PRINTED = frozenset({"stdout_tail", "stderr_tail", "printed"})
 _KEY_AND_SECRET = {"password": ("before", "word"), "variable": ("name", "given"), "keyed": ("label", "value")}
 _GIVEN_AS = {"other": "user", "folders": "user", "ip6": "ip", "email": "email", "mac": "mac", "account": "account"}
 # Names met in a text are looked for in all texts; what they reveal in turn is rarely more than one round.
@@ -173,7 +173,7 @@ class Redactor:
         elif is_dataclass(value) and not isinstance(value, type):
             result = self._record(value)
         elif isinstance(value, Mapping):
-            result = {self._walk(key): self._walk(item) for key, item in value.items()}
+            result = {self._walk(key): self._walk(item, printed=key in _PRINTED) for key, item in value.items()}
         elif isinstance(value, (tuple, list)):
             result = type(value)(self._walk(item) for item in value)
         return result  # type: ignore[return-value]  # each branch keeps the type of what it was given

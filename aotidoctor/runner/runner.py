@@ -62,8 +62,9 @@ class Runner:
 
     ``environ`` is the environment that the user's program would have. ``python`` is the interpreter of the worker.
     ``start_timeout`` bounds importing torch, in seconds; a request's own timeout begins after that. ``preload`` names
-    modules that the warm worker imports together with torch. One thread at a time may use a runner, and that thread
-    must outlive the runs it starts (the kernel kills a child with the thread that made it).
+    modules that the warm worker imports together with torch. ``keep`` is shown the directory of each run after its end,
+    before it is removed. One thread at a time may use a runner, and that thread must outlive the runs it starts (the
+    kernel kills a child with the thread that made it).
     """
 
     def __init__(
@@ -74,12 +75,14 @@ class Runner:
         on_event: OnEvent | None = None,
         start_timeout: float = 180.0,
         preload: tuple[str, ...] = (),
+        keep: Callable[[str, Path], None] | None = None,
     ) -> None:
         self._environ = dict(environ)
         self._python = python
         self._on_event = on_event
         self._start_timeout = start_timeout
         self._preload = preload
+        self._keep = keep
         self._work_dir: Path | None = None
         self._launcher: Launcher | None = None
         self._count = 0
@@ -162,6 +165,8 @@ class Runner:
                 dump_stacks(pending.child.watch)
             pending.native.finish()
             end = _bury(pending, limit)
+            if self._keep is not None:
+                self._keep(pending.id, pending.run_dir.path)
             return _outcome(pending, end, told or read_channel(channel), stdout, stderr)
         finally:
             self._drop(pending)

@@ -1,0 +1,67 @@
+"""What today's verdict says against the one that was sent, as findings that every format shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.analysis import CODE, CODE_FILE
+from aotidoctor.analysis.saved import SavedCause
+from aotidoctor.model.diagnosis import Diagnosis
+from aotidoctor.model.evidence import Evidence, FileSource, Severity
+from aotidoctor.version import __version__
+
+
+def compared(before: Sequence[SavedCause], now: Sequence[Diagnosis], *, tool: str, path: str) -> Evidence:
+    """One note: the same cause, another one, named now, or not named any more."""
+    old, new = before[0].cause if before else None, now[0].cause if now else None
+    kind = _kind(old, new)
+    playbook = f" (playbook {now[0].playbook})" if now else ""
+    return Evidence(
+        code=CODE,
+        kind=kind,
+        severity=Severity.INFO,
+        subject=None,
+        observed=f"{new or 'no cause'} by aotidoctor {__version__}{playbook}",
+        expected=f"{old or 'no cause'}, as aotidoctor {tool or 'of an unknown version'} said",
+        message=_message(kind, old, new),
+        source=FileSource(file=path),
+        facts={"before": old, "now": new, "tool": tool},
+    )
+
+
+def unbelieved(problems: Sequence[str], path: str) -> list[Evidence]:
+    """A warning per thing of the file that was not used."""
+    return [
+        Evidence(
+            code=CODE_FILE,
+            kind="not-used",
+            severity=Severity.WARN,
+            subject=path,
+            observed=problem,
+            expected="a bundle as it was written",
+            message=f"{path}: {problem}",
+            source=FileSource(file=path),
+        )
+        for problem in problems[:50]
+    ]
+
+
+def _kind(old: str | None, new: str | None) -> str:
+    if old == new:
+        return "same" if old is not None else "none"
+    if old is None:
+        return "named-now"
+    return "another" if new is not None else "not-named"
+
+
+def _message(kind: str, old: str | None, new: str | None) -> str:
+    match kind:
+        case "same":
+            return f"the cause is the same as in what was sent: {new}"
+        case "named-now":
+            return f"what was sent named no cause; now it is {new}"
+        case "another":
+            return f"what was sent named {old}; now it is {new}"
+        case "not-named":
+            return f"what was sent named {old}; nothing that can be asked again says so"
+    return "no cause, as in what was sent"

@@ -1,0 +1,154 @@
+"""``aotidoctor bundle``: one file to send, made safe and proven to be."""
+
+from __future__ import annotations
+
+import enum
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from aotidoctor.cli import options as opt
+from aotidoctor.cli.execute import OnEvent, argv, examined
+from aotidoctor.cli.progress import make_progress
+from aotidoctor.cli.show import FailOn, warn, write_stdout
+from aotidoctor.model.case import Options
+from aotidoctor.model.errors import AotidoctorError, UsageError
+from aotidoctor.model.report import Report
+from aotidoctor.reports.status import exit_status
+
+
+class Include(str, enum.Enum):
+    """What is sent only when it is asked for."""
+
+    WEIGHTS = "weights"
+    INPUTS = "inputs"
+    PACKAGE = "package"
+
+
+Output = Annotated[
+    str | None, typer.Option("--output", "-o", metavar="FILE", help="The bundle. [default: PACKAGE.bundle.zip, here]")
+]
+Run = Annotated[bool, typer.Option("--run", help="Examine as `run` does; else as `check` does.")]
+From = Annotated[str | None, typer.Option("--from", metavar="REPORT", help="Send this saved JSON report.")]
+Log = Annotated[list[str] | None, typer.Option("--log", metavar="FILE", help="Send this log, too; repeatable.")]
+Includes = Annotated[
+    list[Include] | None,
+    typer.Option("--include", help="Send this, too; it cannot be redacted. Repeatable."),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="List what would be sent; write nothing.")]
+Words = Annotated[
+    list[str] | None, typer.Option("--redact-word", metavar="WORD", help="Hide this word, too; repeatable.")
+]
+Map = Annotated[
+    str | None,
+    typer.Option("--map", metavar="FILE", help="What the placeholders stand for. [default: beside the bundle]"),
+]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option("--allow-leaks", metavar="WORD", help="Send it although this word is in it; repeatable."),
+]
+MaxSize = Annotated[int, typer.Option("--max-size", parser=opt.size, metavar="SIZE", help="Limit of the bundle.")]
+
+
+def bundle(
+    package: opt.Package,
+    inputs: opt.Inputs = None,
+    *,
+    output: Output = None,
+    run: Run = False,
+    from_: From = None,
+    log: Log = None,
+    include: Includes = None,
+    dry_run: DryRun = False,
+    redact_word: Words = None,
+    map_: Map = None,
+    allow_leaks: Allow = None,
+    max_size: MaxSize = 256 << 20,
+    model_name: opt.ModelName = None,
+    device: opt.Device = None,
+    setup: opt.Setup = None,
+    custom_op_library: opt.CustomOpLibrary = None,
+    reference: opt.Reference = None,
+    generate: opt.Generate = False,
+    trust_pickle: opt.TrustPickle = False,
+    timeout: opt.Timeout = 60.0,
+    budget: opt.Budget = None,
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
+    fail_on: opt.FailOnOption = FailOn.ERROR,
+    redact: opt.Redact = True,
+) -> None:
+    """Pack everything that a report needs into one file, without what is private.
+
+    Weights and values of tensors are left out; names and secrets become placeholders, and the finished file is searched
+    for them. Executes nothing, unless --run is given.
+    """
+    from aotidoctor.bundle.deliver import Target, check_target, deliver  # noqa: PLC0415 - `--help` needs none of it
+    from aotidoctor.bundle.listing import listing  # noqa: PLC0415
+    from aotidoctor.bundle.pieces import Material, Wanted  # noqa: PLC0415
+    from aotidoctor.bundle.produce import examine, with_saved  # noqa: PLC0415
+    from aotidoctor.reports.json_ import dumps  # noqa: PLC0415
+
+    opt.one_source(inputs, generate=generate)
+    if run and from_ is not None:
+        raise typer.BadParameter("--run and --from contradict each other", param_hint="--from")
+    _check_words(redact_word)
+    options = Options(
+        model_name=model_name,
+        device=device,
+        setup=setup,
+        custom_op_libraries=tuple(custom_op_library or ()),
+        reference=reference,
+        generate=generate,
+        timeout=timeout,
+        budget=budget,
+        trust_pickle=trust_pickle,
+    )
+    wanted = Wanted(
+        logs=tuple(log or ()),
+        include=tuple(item.value for item in include or ()),
+        words=tuple(redact_word or ()),
+        allowed=tuple(allow_leaks or ()),
+        redact=redact,
+        largest=max_size,
+    )
+    place = Path(output) if output is not None else Path(f"{Path(package).name or 'package'}.bundle.zip")
+    target = Target(path=place, map_path=Path(map_) if map_ is not None else None, dry=dry_run)
+    material: list[Material] = []
+
+    def work(on_event: OnEvent) -> Report:
+        check_target(target, (package, inputs, reference, setup, from_, *wanted.logs))
+        found = examine(package, inputs, options, runs=run, argv=argv(), environ=os.environ, on_event=on_event)
+        material.append(found if from_ is None else with_saved(found, from_))
+        return found.report
+
+    report = examined("bundle", package, work, make_progress(sys.stderr, os.environ, quiet=quiet))
+    if report.cannot_examine is not None and not wanted.logs:
+        _fail(report.cannot_examine)
+    try:
+        made = deliver(
+            material[0] if material else Material(report=report), wanted, target, os.environ, platform.node()
+        )
+    except UsageError as error:
+        raise typer.BadParameter(str(error)) from error
+    except AotidoctorError as error:
+        _fail(str(error))
+    map_place = str(target.map_file) if wanted.redact else None
+    shown = dumps(made.manifest) if json else listing(made, place=str(place), map_place=map_place, dry=dry_run)
+    write_stdout(shown)
+    raise typer.Exit(exit_status(report, fail_on.value))
+
+
+def _check_words(words: list[str] | None) -> None:
+    short = [word for word in words or () if len(word) < 3]
+    if short:
+        raise typer.BadParameter(f"{short[0]!r} is too short to be looked for", param_hint="--redact-word")
+
+
+def _fail(message: str) -> NoReturn:
+    warn(message)
+    raise typer.Exit(4)
