@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aotidoctor.model.case import Case
@@ -28,31 +28,44 @@ def leaf_rows(report: Report) -> tuple[LeafRow, ...]:
 
     Strides are shown where they may matter: in a marked row, and where those passed are not the ordinary ones.
     """
+    return tuple(_row(report, *leaf) for leaf in leaves(report))
+
+
+def leaves(report: Report) -> tuple[tuple[str, LeafSpec | None, LeafValue | None], ...]:
+    """Path, what is expected and what was passed for it, in the order of ``leaf_rows``."""
     contract, inputs = report.case.contract, report.case.inputs
     given = dict(inputs.leaves()) if inputs is not None else {}
     specs = {spec.path: spec for spec in contract.leaves} if contract is not None else {}
-    objects = {item.subject for item in report.findings if (item.code, item.kind) == ("AD-IN-002", "object")}
-    return tuple(
-        _row(report, path, specs.get(path), given.get(path), objects)
-        for path in dict.fromkeys((*specs, *given))
-        if path not in objects
-    )
+    objects = _objects(report)
+    paths = (path for path in dict.fromkeys((*specs, *given)) if path not in objects)
+    return tuple((path, specs.get(path), given.get(path)) for path in paths)
 
 
-def _row(
-    report: Report, path: str, spec: LeafSpec | None, value: LeafValue | None, objects: Collection[str | None]
-) -> LeafRow:
+def _objects(report: Report) -> frozenset[str | None]:
+    return frozenset(item.subject for item in report.findings if (item.code, item.kind) == ("AD-IN-002", "object"))
+
+
+def _row(report: Report, path: str, spec: LeafSpec | None, value: LeafValue | None) -> LeafRow:
     mark = _mark(path, report.findings)
-    strides = bool(mark) or (isinstance(value, TensorDesc) and not _is_ordinary(value))
-    unexpected = "unknown" if report.case.contract is None else "not expected"
-    expected = unexpected if spec is None else leaf_text(spec, strides=strides)
-    missing = "inside an object" if any(path.startswith((f"{name}.", f"{name}[")) for name in objects) else "missing"
-    observed = missing if value is None else value_text(value, strides=strides)
+    strides = bool(mark) or (isinstance(value, TensorDesc) and not is_ordinary(value))
+    expected = unexpected_text(report) if spec is None else leaf_text(spec, strides=strides)
+    observed = missing_text(report, path) if value is None else value_text(value, strides=strides)
     shown = None if report.case.inputs is None else observed
     return LeafRow(path=one_line(path, 120), expected=expected, observed=shown, mark=mark)
 
 
-def _is_ordinary(value: TensorDesc) -> bool:
+def unexpected_text(report: Report) -> str:
+    """What is said of a leaf that the contract does not have."""
+    return "unknown" if report.case.contract is None else "not expected"
+
+
+def missing_text(report: Report, path: str) -> str:
+    """What is said of a leaf that was not passed."""
+    inside = any(path.startswith((f"{name}.", f"{name}[")) for name in _objects(report))
+    return "inside an object" if inside else "missing"
+
+
+def is_ordinary(value: TensorDesc) -> bool:
     """True for the strides of a tensor that was just made; a dim of size 1 may have any."""
     step = 1
     for size, stride in zip(reversed(value.shape), reversed(value.stride or ()), strict=False):

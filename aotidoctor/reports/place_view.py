@@ -51,7 +51,7 @@ def timeline_rows(place: Localization, *, whole: bool = False) -> tuple[list[tup
             _MARK if entry.state == "entered" or (entry.name == place.culprit and entry is entries[-1]) else "",
             short_name(entry.name),
             entry.kind,
-            _took(entry.seconds),
+            took_text(entry.seconds),
             " ".join(part for part in (", ".join(entry.origins), f"at {entry.where}" if entry.where else "") if part),
         )
         for entry in entries
@@ -83,7 +83,7 @@ def _function(name: str | None) -> str:
     return one_line(short or name, 80)
 
 
-def _took(seconds: float | None) -> str:
+def took_text(seconds: float | None) -> str:
     """``1.5 ms``; kernels take microseconds."""
     if seconds is None:
         return ""

@@ -33,6 +33,8 @@ class Row:
     is_code: bool = False
 
 
+# Of a report on a program of the user's: its command.
+WATCHED = "program"
 _AGREEING = ("agrees", "precision")
 # Two lines of a terminal: the whole message stands below.
 _HEADLINE = 110
@@ -144,6 +146,7 @@ def first_rows(report: Report) -> tuple[Row, ...]:
 
 def _diagnosis_rows(report: Report, diagnosis: Diagnosis) -> tuple[Row, ...]:
     rows = [
+        *_program_rows(report),
         Row(label="Subject", text=one_line(diagnosis.subject or "")),
         Row(label="Looked like", text=one_line(diagnosis.looked_like)),
         Row(label="Is", text=what_it_is(report, diagnosis)),
@@ -155,9 +158,17 @@ def _diagnosis_rows(report: Report, diagnosis: Diagnosis) -> tuple[Row, ...]:
     return tuple(row for row in rows if row.text)
 
 
+def _program_rows(report: Report) -> list[Row]:
+    """Of a program that was watched: how it ended."""
+    if WATCHED not in report.extra or not report.runs:
+        return []
+    ended = next((item.observed for item in report.findings if item.code == "AD-RUN-033"), "")
+    return [Row(label="Program", text=f"{one_line(report.extra[WATCHED], 60)}: {ended}")]
+
+
 def what_it_is(report: Report, diagnosis: Diagnosis) -> str:
-    """Observed and expected of the first evidence that the diagnosis rests on."""
-    found = next((item for item in evidence_of(report, diagnosis) if item.observed or item.expected), None)
+    """Observed and expected of the most telling evidence that the diagnosis rests on."""
+    found = telling(report, diagnosis)
     if found is None:
         return ""
     parts = (
@@ -165,6 +176,13 @@ def what_it_is(report: Report, diagnosis: Diagnosis) -> str:
         found.expected and f"expected {one_line(found.expected, 160)}",
     )
     return ", ".join(part for part in parts if part) + f" [{found.id}]"
+
+
+def telling(report: Report, diagnosis: Diagnosis) -> Evidence | None:
+    """The first evidence of a diagnosis that says more than what it looked like; else the first that says anything."""
+    found = [item for item in evidence_of(report, diagnosis) if item.observed or item.expected]
+    more = (item for item in found if not item.observed or item.observed not in diagnosis.looked_like)
+    return next(more, found[0] if found else None)
 
 
 def evidence_of(report: Report, diagnosis: Diagnosis) -> tuple[Evidence, ...]:
@@ -186,7 +204,9 @@ def how_sure(diagnosis: Diagnosis) -> str:
 def _unknown_rows(report: Report) -> tuple[Row, ...]:
     failed = next((outcome for outcome in report.runs if outcome_failed(outcome)), None)
     rows = [Row(label="Fails in", text=report.stage)] if report.stage else []
-    if failed is not None:
+    if WATCHED in report.extra:
+        rows += [*_program_rows(report), Row(label="Says", text=_last_words(report.runs[0]))]
+    elif failed is not None:
         rows.append(Row(label="Known", text=f"{run_ending(failed)} in {failed.stage} [{failed.id}]"))
         rows.append(Row(label="Says", text=_last_words(failed)))
     rows = [row for row in rows if row.text]
@@ -205,6 +225,8 @@ def _last_words(outcome: Outcome) -> str:
 def next_steps(report: Report) -> tuple[str, ...]:
     """What the user can add so that more can be said."""
     case, steps = report.case, []
+    if WATCHED in report.extra and len(report.runs) < 2:
+        steps.append("run it again under settings that say more: --rerun")
     if case.inputs is None and case.inputs_error is None:
         steps.append("give the inputs it fails with: --inputs FILE (or --generate to make some)")
     if case.options.skip_rungs or case.options.rungs:

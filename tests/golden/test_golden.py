@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import json
 import os
+from importlib.resources import files
 from pathlib import Path
 
 import jsonschema
 import pytest
 
-from aotidoctor.reports import github, issue, json_, junit, markdown, sarif, terminal
+from aotidoctor.reports import github, html_, issue, json_, junit, markdown, sarif, terminal
 from aotidoctor.reports.schema import schema
 from tests.unit.reports import builders
 
 HERE = Path(__file__).parent
+
+
+def _html(report):
+    """The page without its style sheet, which would be the same in each of them."""
+    style = (files("aotidoctor.reports") / "templates" / "report.css").read_text(encoding="utf-8").rstrip("\n")
+    page = html_.render(report)
+    assert page.count(style) == 1
+    return page.replace(style, "/* report.css */")
+
+
 FORMATS = {
     "json": json_.render,
     "md": markdown.render,
     "txt": terminal.plain_text,
+    "html": _html,
     "sarif": sarif.render,
     "junit.xml": junit.render,
     "github": github.render,
