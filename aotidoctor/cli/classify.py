@@ -1,0 +1,94 @@
+"""``aotidoctor classify``: from a log alone, of any stage."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from typing import Annotated, BinaryIO
+
+import typer
+
+from aotidoctor.cli import options as opt
+from aotidoctor.cli.execute import argv, execute
+from aotidoctor.cli.show import FailOn, IssueForm, make_show
+from aotidoctor.model.case import Options
+from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.model.report import Report
+
+LogFile = Annotated[str, typer.Argument(metavar="LOG|-", help="The log; - is standard input.")]
+OfPackage = Annotated[
+    str | None,
+    typer.Option("--package", metavar="FILE", help="The .pt2 it is about: kernels, lines and inputs get their names."),
+]
+
+
+def classify(
+    log: LogFile,
+    *,
+    package: OfPackage = None,
+    inputs: opt.Inputs = None,
+    model_name: opt.ModelName = None,
+    trust_pickle: opt.TrustPickle = False,
+    format_: opt.FormatOption = None,
+    for_: opt.For = IssueForm.GENERIC,
+    json: opt.Json = False,
+    report: opt.ReportTo = None,
+    output_dir: opt.OutputDir = None,
+    quiet: opt.Quiet = False,
+    verbose: opt.Verbose = 0,
+    fail_on: opt.FailOnOption = FailOn.ERROR,
+    redact: opt.Redact = True,
+) -> None:
+    """Name the cause of a failure from its log alone.
+
+    Any stage: export, compile, link, package, load, run, serve. Executes nothing, also not from --package.
+    """
+    show = make_show(
+        format_=format_,
+        json=json,
+        report=report,
+        output_dir=output_dir,
+        quiet=quiet,
+        verbose=verbose,
+        fail_on=fail_on,
+        redact=redact,
+        form=for_,
+        protected=(log, package, inputs),
+    )
+    if inputs is not None and package is None:
+        raise typer.BadParameter("inputs tell something only together with --package", param_hint="--inputs")
+    wanted = Options(model_name=model_name, trust_pickle=trust_pickle)
+    execute("classify", "", show, lambda _on_event: _work(log, package, inputs, wanted))
+
+
+def _work(path: str, package: str | None, inputs: str | None, options: Options) -> Report:
+    from aotidoctor.classify import classify as classified  # noqa: PLC0415 - `--help` does not need the stages
+
+    with _opened(path) as stream:
+        return classified(
+            stream,
+            "stdin" if path == "-" else path,
+            package=package,
+            inputs=inputs,
+            options=options,
+            argv=argv(),
+            environ=os.environ,
+        )
+
+
+def _opened(path: str) -> AbstractContextManager[BinaryIO]:
+    """The log as bytes. Raises CannotExamineError."""
+    if path == "-":
+        if sys.stdin is None:
+            raise CannotExamineError("standard input is closed")
+        return nullcontext(sys.stdin.buffer)
+    try:
+        # A device never ends.
+        if stat.S_ISCHR(os.stat(path).st_mode):  # noqa: PTH116 - no ValueError of pathlib's
+            raise CannotExamineError(f"{path} is a device, not a log")
+        return open(path, "rb")  # noqa: PTH123 - likewise; the caller closes it
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise CannotExamineError(f"{path}: {reason}") from error
