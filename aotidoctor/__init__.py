@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from aotidoctor.version import __version__
 
 if TYPE_CHECKING:
+    from aotidoctor.guarding import guard
     from aotidoctor.model.case import Options
     from aotidoctor.model.errors import AotidoctorError, CannotExamineError, InputsError, UsageError
     from aotidoctor.model.report import Report
@@ -31,6 +32,7 @@ __all__ = [
     "__version__",
     "check",
     "diagnose",
+    "guard",
     "inspect",
 ]
 
@@ -43,6 +45,7 @@ _PLACES = {
     "UsageError": "aotidoctor.model.errors",
     "check": "aotidoctor.pipeline",
     "diagnose": "aotidoctor.pipeline",
+    "guard": "aotidoctor.guarding",
     "inspect": "aotidoctor.pipeline",
 }
 

@@ -17,18 +17,21 @@ class Entry(NamedTuple):
     """Where a command is: ``module:function`` below aotidoctor.cli, and the examples that its help ends with.
 
     ``words`` are the commands that may stand where this one expects a path: ``aotidoctor triton names model.pt2``.
+    With ``rest`` everything from the first argument on is another program's: ``aotidoctor watch ./server --port 8000``.
     """
 
     place: str
     examples: tuple[str, ...]
     words: Mapping[str, Entry] = {}
+    rest: bool = False
 
 
 def load(name: str, entry: Entry) -> TyperCommand:
     """The command at ``entry``; imports its module."""
     app = typer.Typer(rich_markup_mode=None, add_completion=False, context_settings=CONTEXT)
     kind = _with_words(entry.words) if entry.words else None
-    app.command(name, epilog=_epilog(entry), cls=kind)(_function(entry))
+    context = {**CONTEXT, "allow_interspersed_args": False} if entry.rest else None
+    app.command(name, epilog=_epilog(entry), cls=kind, context_settings=context)(_function(entry))
     command = get_command(app)
     assert isinstance(command, TyperCommand)  # noqa: S101 - one function, no callback: a command and no group
     return command

@@ -91,9 +91,14 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
             expected=expected,
             message=f"{subject or ending.facts.get('stage')}: {ending.facts.get('line') or ending.observed}",
             source=ending.source,
-            facts={**ending.facts, **_input_facts(case, ending)},
+            facts={**ending.facts, **_input_facts(case, ending), **_dtypes(symptom, observed, expected)},
         )
     ]
+
+
+def _dtypes(symptom: str, observed: str, expected: str) -> dict[str, FactValue]:
+    """Both dtypes, for the remedy."""
+    return {"observed_dtype": observed, "expected_dtype": expected} if symptom == "check-dtype" else {}
 
 
 def _refuses_harmless(case: Case, history: History, symptom: str, ending: Evidence) -> bool:

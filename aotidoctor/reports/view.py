@@ -11,7 +11,7 @@ from aotidoctor.model.diagnosis import Diagnosis, Status
 from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Severity, Source
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Ending, Exited, NotStarted, Outcome, OutOfMemory, Signalled, TimedOut
-from aotidoctor.reports import contract_view, host_view, names_view, serving_view
+from aotidoctor.reports import contract_view, host_view, log_view, names_view, serving_view
 from aotidoctor.reports.text import one_line, plural, seconds
 
 
@@ -58,6 +58,8 @@ def headline(report: Report) -> Headline:
         case "problem":
             text = one_line(report.extra.get("origin") or "see the evidence")
             return Headline(word="PROBLEM", text=_cut(text), tone="bad")
+        case _ if report.log is not None and log_view.is_log(report):
+            return Headline(word="UNKNOWN", text=log_view.unknown(report.log), tone="unsure")
         case _ if not any(outcome_failed(outcome) for outcome in report.runs):
             return Headline(word="UNKNOWN", text="no verdict could be reached", tone="unsure")
         case _:
@@ -69,6 +71,8 @@ def _calm(report: Report) -> Headline:
         return Headline(word="HOST", text=host_view.summary(report.case.host), tone="good")
     if report.command == "inspect":
         return Headline(word="PACKAGE", text=contract_view.summary(report.case), tone="good")
+    if report.log is not None and log_view.is_log(report):
+        return Headline(word="NO FAILURE", text=log_view.calm(report.log), tone="good")
     if serving_view.is_serving(report):
         return _servable(report)
     if report.command == "verify" and not report.interrupted:
@@ -162,8 +166,8 @@ def _program_rows(report: Report) -> list[Row]:
     """Of a program that was watched: how it ended."""
     if WATCHED not in report.extra or not report.runs:
         return []
-    ended = next((item.observed for item in report.findings if item.code == "AD-RUN-033"), "")
-    return [Row(label="Program", text=f"{one_line(report.extra[WATCHED], 60)}: {ended}")]
+    ended = next((f"{item.subject}: {item.observed}" for item in report.findings if item.code == "AD-RUN-033"), "")
+    return [Row(label="Program", text=one_line(ended, 200))]
 
 
 def what_it_is(report: Report, diagnosis: Diagnosis) -> str:
@@ -171,6 +175,9 @@ def what_it_is(report: Report, diagnosis: Diagnosis) -> str:
     found = telling(report, diagnosis)
     if found is None:
         return ""
+    if log_view.is_log(report) and found.code.startswith("AD-LOG"):
+        # What was observed is the line that it looked like.
+        return f"{one_line(diagnosis.title)} [{found.id}]"
     parts = (
         found.observed and f"observed {one_line(found.observed, 160)}",
         found.expected and f"expected {one_line(found.expected, 160)}",
@@ -202,6 +209,8 @@ def how_sure(diagnosis: Diagnosis) -> str:
 
 
 def _unknown_rows(report: Report) -> tuple[Row, ...]:
+    if log_view.is_log(report):
+        return tuple(Row(label=label, text=text) for label, text in log_view.unknown_rows(report))
     failed = next((outcome for outcome in report.runs if outcome_failed(outcome)), None)
     rows = [Row(label="Fails in", text=report.stage)] if report.stage else []
     if WATCHED in report.extra:
@@ -260,6 +269,9 @@ def run_ending(outcome: Outcome) -> str:
     """``ending_text``, or ``raised Type`` when the worker caught an exception."""
     if outcome.error is not None:
         return f"raised {one_line(outcome.error.type, 60)}"
+    if outcome.request.job == "watch" and isinstance(outcome.ending, Exited):
+        # A program of the user's knows nothing of done-markers.
+        return f"exit {outcome.ending.code}" if outcome.ending.code else "ok"
     return ending_text(outcome.ending)
 
 

@@ -22,7 +22,7 @@ ATTACH_S = 15.0
 LAST_WORDS_S = 1.0
 MAX_ANSWER = 512 * 1024
 # No start-up files, no symbols before they are asked for, nothing fetched from a network, frames in one form.
-_SETTINGS = (
+SETTINGS = (
     "set pagination off",
     "set width 0",
     "set confirm off",
@@ -67,7 +67,7 @@ class Gdb:
             GdbError: it may not, or cannot.
         """
         deadline = time.monotonic() + ATTACH_S
-        for setting in _SETTINGS:
+        for setting in SETTINGS:
             self.ask(setting, deadline - time.monotonic())
         said = self.ask(f"attach {pid}", deadline - time.monotonic())
         if _THREAD.search(self.ask("info threads", deadline - time.monotonic())) is None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from aotidoctor.runner.gdb import Gdb
@@ -33,8 +33,8 @@ _MANGLED = re.compile(r"(?<= in )_Z\w+(?:\.\w+)*")
 BIG = 16 * 1024 * 1024
 
 
-def one_stack(gdb: Gdb, pid: int, stop: str) -> str:
-    """All about the stop that gdb described with ``stop``.
+def one_stack(gdb: Gdb, pid: int | None, stop: str, *, maps: Sequence[str] = ()) -> str:
+    """All about the stop that gdb described with ``stop``; ``maps`` is the memory map where there is no process.
 
     Raises:
         GdbError: it ended, or took too long.
@@ -49,7 +49,8 @@ def one_stack(gdb: Gdb, pid: int, stop: str) -> str:
     said = {name: gdb.ask(command, deadline - time.monotonic()) for name, command in asked.items()}
     stack, read = _with_libraries(gdb, f"bt {DEPTH}", deadline)
     near = [int(value, 16) for _, value in _VALUE.findall(said["signal"] + said["registers"])]
-    return sections({"stop": stop, **said, "stack": stack, "read": read, "maps": _maps(pid, _addresses(stack), near)})
+    lines = maps if pid is None else _map_lines(pid)
+    return sections({"stop": stop, **said, "stack": stack, "read": read, "maps": _maps(lines, _addresses(stack), near)})
 
 
 def all_stacks(gdb: Gdb, pid: int) -> str:
@@ -60,7 +61,7 @@ def all_stacks(gdb: Gdb, pid: int) -> str:
     """
     deadline = time.monotonic() + COLLECT_S
     stacks, read = _with_libraries(gdb, f"thread apply all bt {DEPTH_OF_MANY}", deadline)
-    return sections({"stacks": stacks, "read": read, "maps": _maps(pid, _addresses(stacks), ())})
+    return sections({"stacks": stacks, "read": read, "maps": _maps(_map_lines(pid), _addresses(stacks), ())})
 
 
 def sections(texts: dict[str, str]) -> str:
@@ -115,12 +116,15 @@ def _addresses(stack: str) -> list[int]:
     return [int(address, 16) for address in _PC.findall(stack)]
 
 
-def _maps(pid: int, inside: Iterable[int], near: Iterable[int]) -> str:
-    """Lines of the memory map: the ones that hold the addresses, and for ``near`` also those before and after."""
+def _map_lines(pid: int) -> list[str]:
     try:
-        lines = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+        return Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
-        return ""
+        return []
+
+
+def _maps(lines: Sequence[str], inside: Iterable[int], near: Iterable[int]) -> str:
+    """Lines of the memory map: the ones that hold the addresses, and for ``near`` also those before and after."""
     spans = [tuple(int(part, 16) for part in line.split(maxsplit=1)[0].split("-")) for line in lines]
     kept = {index for index, (low, high) in enumerate(spans) if any(low <= address < high for address in inside)}
     for address in near:

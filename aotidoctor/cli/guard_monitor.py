@@ -1,0 +1,193 @@
+"""The process beside a program with a guard: it waits for its words, or for its death, and reports.
+
+It is started by ``aotidoctor.runner.monitor`` and is no command. Its messages are lines of JSON on descriptor 3: first
+who the program is, then what it raised, or that the block has ended well. A program that ends without the last one died
+inside of the block: of what, faulthandler's file tells, or the kernel, if it is asked soon enough.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import select
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aotidoctor.model.run import Ending, Exited, OutOfMemory, Signalled
+from aotidoctor.model.watched import Stream, StreamKind, Watched
+from aotidoctor.runner.memory import oom_kills, risen
+from aotidoctor.runner.monitor import FD
+from aotidoctor.runner.watch_proc import Observer
+
+if TYPE_CHECKING:
+    from aotidoctor.model.inputs import InputSet
+    from aotidoctor.model.json_types import JsonObject
+
+_FATAL = re.compile(r"^Fatal Python error: (.+)$", re.MULTILINE)
+_SIGNALS = {
+    "Segmentation fault": signal.SIGSEGV,
+    "Aborted": signal.SIGABRT,
+    "Bus error": signal.SIGBUS,
+    "Floating-point exception": signal.SIGFPE,
+    "Floating point exception": signal.SIGFPE,
+    "Illegal instruction": signal.SIGILL,
+}
+_DUMPED = 0x80
+
+
+def main() -> None:
+    """Look after one block of one program."""
+    try:
+        _main()
+    except Exception as error:  # noqa: BLE001 - nobody is there to be told a traceback
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            sys.stderr.write(f"aotidoctor: guard: no report: {type(error).__name__}: {error}\n")
+
+
+def _main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    lines = _Lines()
+    hello = lines.next(None)
+    if hello is None:
+        return
+    pid = int(str(hello["pid"]))
+    began, before = time.time(), oom_kills()
+    ended = os.pidfd_open(pid)
+    observer = Observer(pid, os.environ.get("TMPDIR") or "/tmp", without=os.getpid())  # noqa: S108 - the loader's
+    observer.start()
+    message = lines.next(ended)
+    status = None if message is not None else _status_of(pid)
+    seen = observer.finish()
+    if message is not None and "raised" not in message:
+        return
+    room = str(hello["room"])
+    faults = _text(f"{room}/faults")
+    if message is None:
+        ending = _ending(status, faults, risen(before, oom_kills()))
+        if ending is None:
+            return
+        text = faults
+    else:
+        ending, text = Exited(code=1, done=False), str(message["raised"])
+    stream = Stream(name="stderr", kind=StreamKind.FILE, head=text.encode(), size=len(text.encode()))
+    watched = Watched(
+        argv=tuple(str(word) for word in _list(hello["argv"])),
+        ending=ending,
+        status=1 if status is None else status,
+        pid=pid,
+        seconds=time.time() - began,
+        started=began,
+        streams=(stream,),
+        seen=seen,
+    )
+    try:
+        _report(watched, hello, message or {}, room)
+    finally:
+        if message is None:
+            import shutil  # noqa: PLC0415 - the program is gone, and cannot tidy up
+
+            shutil.rmtree(room, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                Path(room, "told").touch()
+
+
+def _report(watched: Watched, hello: JsonObject, message: JsonObject, room: str) -> None:
+    # A block that ends well does not pay for these.
+    from aotidoctor.cli.execute import redacted  # noqa: PLC0415
+    from aotidoctor.cli.show import make_show  # noqa: PLC0415
+    from aotidoctor.cli.watch import show_on_stderr  # noqa: PLC0415
+    from aotidoctor.runner.watch_core import autopsy  # noqa: PLC0415
+    from aotidoctor.watching import report as watching  # noqa: PLC0415
+
+    quiet = bool(hello["quiet"])
+    with contextlib.suppress(OSError):
+        os.chdir(str(hello["cwd"]))
+    show = make_show(format_=None, json=False, report=[str(spec) for spec in _list(hello["reports"])], quiet=quiet)
+    wish = watching.Wish(
+        package=_optional(hello["package"]),
+        live=_live(message.get("live")),
+        # What runs the package again is not for a program that is waiting.
+        checked_inputs=_optional(hello["inputs"]),
+        no_again="",
+        command="guard",
+    )
+    made = watching.report_on(autopsy(watched, os.environ, room), wish, argv=watched.argv, environ=os.environ)
+    show_on_stderr(made, redacted(made, os.environ) if hello["redact"] else made, show, printed=not quiet)
+
+
+def _ending(status: int | None, faults: str, oom: str | None) -> Ending | None:
+    """How the program ended; None where it is not known, or was no failure."""
+    if status is not None and os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        if number == signal.SIGKILL and oom is not None:
+            return OutOfMemory(reason=oom)
+        return Signalled(signal=number, name=signal.Signals(number).name, core_dumped=bool(status & _DUMPED))
+    if (fatal := _FATAL.search(faults)) is not None and fatal[1] in _SIGNALS:
+        number = _SIGNALS[fatal[1]]
+        return Signalled(signal=int(number), name=number.name)
+    if status is not None and os.WIFEXITED(status) and os.WEXITSTATUS(status):
+        return Exited(code=os.WEXITSTATUS(status), done=False)
+    return None if oom is None else OutOfMemory(reason=oom)
+
+
+def _status_of(pid: int) -> int | None:
+    """The wait status of a process that has ended and that nobody has waited for yet."""
+    fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return int(fields[49]) if len(fields) > 49 and fields[0] == "Z" else None
+
+
+class _Lines:
+    """Messages from the program."""
+
+    def __init__(self) -> None:
+        self._data = b""
+
+    def next(self, ended: int | None) -> JsonObject | None:
+        """The next message; None when there will be none, or when the process of descriptor ``ended`` has ended."""
+        poll = select.poll()
+        poll.register(FD, select.POLLIN)
+        if ended is not None:
+            poll.register(ended, select.POLLIN)
+        while b"\n" not in self._data:
+            ready = {fd for fd, _ in poll.poll()}
+            if FD not in ready:
+                return None
+            data = os.read(FD, 1 << 16)
+            if not data:
+                # It closes its end when it dies, a moment before it is dead.
+                if ended is not None:
+                    select.select([ended], [], [], 5.0)
+                return None
+            self._data += data
+        line, _, self._data = self._data.partition(b"\n")
+        message: JsonObject = json.loads(line)
+        return message
+
+
+def _live(text: object) -> InputSet | None:
+    if not isinstance(text, str):
+        return None
+    from aotidoctor.watching.live import unpacked  # noqa: PLC0415 - for a failure only
+
+    return unpacked(text)
+
+
+def _optional(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

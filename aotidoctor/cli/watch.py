@@ -1,0 +1,180 @@
+"""``aotidoctor watch -- PROGRAM...``: run any program untouched, triage it if it fails.
+
+stdout, stderr and exit status are the program's; what we say comes after its end, on stderr.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shutil
+import stat
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from aotidoctor.cli import options as opt
+from aotidoctor.cli.show import Show, make_show, rendered, warn, write_file
+from aotidoctor.model.watched import Program, Watched
+from aotidoctor.runner.watch import die_as, is_good
+from aotidoctor.runner.watch import watch as run_watched
+
+if TYPE_CHECKING:
+    from aotidoctor.model.case import Options
+    from aotidoctor.model.report import Report
+    from aotidoctor.watching.rungs import Again
+
+Command = Annotated[list[str], typer.Argument(metavar="[--] PROGRAM [ARG]...", help="The program and its arguments.")]
+Rerun = Annotated[
+    bool,
+    typer.Option("--rerun", help="After a failure run it again under settings that say more; without input."),
+]
+Core = Annotated[bool, typer.Option("--core", help="Allow core files: raise the program's soft limit.")]
+Always = Annotated[bool, typer.Option("--always", help="Report also when the program ends well.")]
+Limit = Annotated[
+    float | None,
+    typer.Option("--timeout", parser=opt.duration, metavar="TIME", help="End the program after this time."),
+]
+UsedPackage = Annotated[str | None, typer.Option("--package", metavar="FILE", help="The package it uses, if not seen.")]
+RERUN_LIMIT_S = 120.0
+
+
+def watch(
+    program: Command,
+    *,
+    rerun: Rerun = False,
+    timeout: Limit = None,
+    core: Core = False,
+    always: Always = False,
+    package: UsedPackage = None,
+    inputs: opt.Inputs = None,
+    setup: opt.Setup = None,
+    custom_op_library: opt.CustomOpLibrary = None,
+    reference: opt.Reference = None,
+    report: opt.ReportTo = None,
+    output_dir: opt.OutputDir = None,
+    quiet: opt.Quiet = False,
+    verbose: opt.Verbose = 0,
+    redact: opt.Redact = True,
+) -> None:
+    """Run any program, untouched, and triage it if it fails.
+
+    Its output, exit status and signals are its own. With --inputs native code of the package is executed again after a
+    failure, with --rerun the whole program.
+    """
+    show = make_show(
+        format_=None,
+        json=False,
+        report=report,
+        output_dir=output_dir,
+        quiet=quiet,
+        verbose=verbose,
+        redact=redact,
+        protected=(package, inputs, reference, setup, *(custom_op_library or ())),
+    )
+    given = Program(argv=tuple(program), limit=timeout, core=core)
+    watched = run_watched(given, os.environ, keep=always)
+    if watched.exec_error is not None:
+        _say(f"aotidoctor: watch: {watched.exec_error}\n")
+        _leave(watched)
+    if not always and is_good(watched.ending, watched.asked):
+        _leave(watched)
+    from aotidoctor.model.case import Options  # noqa: PLC0415 - for a failure only
+
+    options = Options(
+        setup=setup,
+        custom_op_libraries=tuple(custom_op_library or ()),
+        reference=reference,
+    )
+    # Whatever happens to us, the program's end is what counts.
+    with contextlib.suppress(KeyboardInterrupt):
+        try:
+            _triage(watched, given, show, rerun=rerun, package=package, inputs=inputs, options=options)
+        except Exception:  # noqa: BLE001 - the guard: our own failure is told, and changes nothing
+            warn(f"no report on the program:\n{traceback.format_exc(limit=-4)}")
+    _leave(watched)
+
+
+def _triage(
+    watched: Watched,
+    given: Program,
+    show: Show,
+    *,
+    rerun: bool,
+    package: str | None,
+    inputs: str | None,
+    options: Options,
+) -> None:
+    """Everything after a failure. Its modules are imported here: a program that ends well does not pay for them."""
+    from aotidoctor.cli.execute import argv, redacted  # noqa: PLC0415 - likewise
+    from aotidoctor.cli.progress import make_progress  # noqa: PLC0415 - likewise
+    from aotidoctor.runner.watch_core import autopsy  # noqa: PLC0415 - likewise
+    from aotidoctor.watching import report as watching  # noqa: PLC0415 - see above
+
+    with tempfile.TemporaryDirectory(prefix="aotidoctor-") as room:
+        watched = autopsy(watched, os.environ, room)
+    wish = watching.Wish(
+        package=package,
+        inputs=inputs,
+        options=options,
+        again=_again() if rerun else None,
+        has_gdb=shutil.which("gdb") is not None,
+        limit=given.limit or max(RERUN_LIMIT_S, 2 * watched.seconds),
+    )
+    progress = make_progress(sys.stderr, os.environ, quiet=show.detail < 0 or not (rerun or inputs))
+    if rerun and reads_input():
+        _say("aotidoctor: what the program read cannot be given to it again: it gets no input when it is run again\n")
+    with progress:
+        made = watching.report_on(watched, wish, argv=argv(), environ=os.environ, on_event=progress.on_event)
+    show_on_stderr(made, redacted(made, os.environ) if show.redact else made, show)
+
+
+def show_on_stderr(made: Report, shown: Report, show: Show, *, printed: bool = True) -> None:
+    """The first screen on stderr, the documents where they were asked for; ``shown`` is the redacted report."""
+    from aotidoctor.cli.extras import write_extras  # noqa: PLC0415 - for a failure only
+    from aotidoctor.reports.terminal import text  # noqa: PLC0415 - likewise
+
+    if printed:
+        screen = text(shown, stream=sys.stderr or io.StringIO(), environ=os.environ, detail=show.detail or -1)
+        _say(f"\n{screen}")
+    for kind, path in show.files:
+        _write(path, rendered(shown, kind, show, os.environ))
+    write_extras(made, show.extras, os.environ, redact=show.redact)
+
+
+def _write(path: Path, document: str) -> None:
+    try:
+        write_file(path, document)
+    except OSError as error:
+        warn(f"could not write {path}: {error.strerror or error}")
+
+
+def _again() -> Again:
+    from aotidoctor.runner.watch_again import watch_again  # noqa: PLC0415 - with --rerun only
+
+    return lambda program, debugger: watch_again(program, os.environ, debugger=debugger)
+
+
+def reads_input() -> bool:
+    """Whether the program may have read something that is gone now: a terminal's keys, or what came from a pipe."""
+    try:
+        mode = os.fstat(0).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(0)
+
+
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+def _leave(watched: Watched) -> NoReturn:
+    """End as the program did, without the interpreter's own tidying up: there is nothing to tidy."""
+    os._exit(die_as(watched))

@@ -1,0 +1,133 @@
+"""How a program of the user's ended that loads the package itself (watch, guard).
+
+What it does
+    Reads the end of a program that ran untouched: its exit status or signal, the exception that its output tells of
+    (the last line of a Python traceback, what the C++ runtime prints when it terminates), and how far it had come:
+    whether it mapped code of a package. With --rerun the same command is run again under settings of the environment,
+    and each of these runs is read likewise.
+
+Why it matters
+    It is the failure as it happens in production, in a program that nobody can call function by function. What the
+    same program does under other settings tells where to look, without a line of it being changed.
+
+Example:
+    ./server: observed SIGABRT after std::runtime_error, expected exit status 0
+
+When it is wrong
+    A program may catch an exception, log it and end for another reason. Exit statuses of 128 and more are mostly those
+    of a child that a shell passes on. A rerun gets no input: a program that waits for some does something else then.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.run import ChildError, Exited, NotStarted, Outcome, OutOfMemory, Signalled, TimedOut
+from aotidoctor.probes.plain_run import custom_ops
+from aotidoctor.probes.probe import History, Probe, evidence, unasked
+from aotidoctor.probes.symptoms import recognise
+
+CODE, NAME = "AD-RUN-033", "watched_program"
+_ABORTS = "SIGABRT"
+_HIGHEST_SIGNAL = 64
+# What the C++ runtime prints, up to the next such line; what Python prints last, with the lines of its message.
+_TERMINATE = re.compile(
+    r"terminate called after throwing an instance of '(?P<type>[^'\n]+)'"
+    r"(?:\s+what\(\):\s+(?P<what>.*(?:\n(?!\S*terminate called).*){0,40}))?"
+)
+_TRACEBACK = re.compile(
+    r"^Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)+"
+    r"(?P<type>[A-Za-z_][\w.]*)(?:: (?P<what>.*(?:\n.*){0,40}))?",
+    re.MULTILINE,
+)
+
+
+def plan(case: Case, history: History) -> NotChecked:
+    """Not a rung: ``watch`` and ``guard`` have the program already."""
+    return unasked(CODE, NAME, "this is for aotidoctor watch and aotidoctor.guard()")
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """One finding: ok, raised, exited, signalled, timed-out, out-of-memory or not-started."""
+    kind, observed, facts = _ending(outcome)
+    good = kind == "ok"
+    said = recognise(outcome.error.message if outcome.error is not None else "")
+    facts |= {"stage": outcome.stage, **custom_ops(case)}
+    if outcome.error is not None:
+        facts |= {"type": outcome.error.type, "symptom": said.name, "line": said.line, **said.facts}
+    program = PurePosixPath(outcome.argv[0]).name if outcome.argv else "the program"
+    return [
+        evidence(
+            CODE,
+            kind,
+            Severity.INFO if good else Severity.ERROR,
+            outcome,
+            subject=program,
+            observed=observed,
+            expected="exit status 0",
+            message=f"{program}: {observed}" + (f": {said.line}" if said.line else ""),
+            stream="stderr",
+            facts=facts,
+        )
+    ]
+
+
+def raised_in(text: str) -> ChildError | None:
+    """The exception that ended a program, as far as its output tells of one: the last one it tells of."""
+    found = [*_TRACEBACK.finditer(text), *_TERMINATE.finditer(text)]
+    if not found:
+        return None
+    last = max(found, key=lambda one: one.start())
+    lines = (last["what"] or "").rstrip().splitlines()
+    return ChildError(type=last["type"], message="\n".join(_without_rest(lines)), traceback=last[0].rstrip())
+
+
+def _without_rest(lines: Sequence[str]) -> list[str]:
+    """A message ends before the next traceback, and before what a shell or the interpreter adds."""
+    kept: list[str] = []
+    for line in lines:
+        if line.startswith(("Traceback (", "During handling", "The above exception", "Fatal Python error")):
+            break
+        kept.append(line)
+    while kept and not kept[-1].strip():
+        kept.pop()
+    return kept
+
+
+def _ending(outcome: Outcome) -> tuple[str, str, dict[str, FactValue]]:
+    after = f" after {outcome.error.type}" if outcome.error is not None else ""
+    match outcome.ending:
+        case Exited(code=0):
+            return "ok", "exit status 0", {"exit_code": 0}
+        case Exited(code=code):
+            child = _child_signal(code)
+            passed_on = f" (a child of it died of signal {child})" if child and not after else ""
+            kind = "raised" if after else "exited"
+            return kind, f"exit status {code}{after}{passed_on}", {"exit_code": code, "child_signal": child}
+        case Signalled(name=name, signal=number):
+            kind = "raised" if after and name == _ABORTS else "signalled"
+            return kind, f"{name}{after}", {"signal": name, "number": number}
+        case TimedOut(limit=limit):
+            return "timed-out", f"no end within {limit:g} s", {"limit": limit}
+        case OutOfMemory(reason=reason):
+            return "out-of-memory", f"killed for memory ({reason})", {}
+        case NotStarted(reason=reason):
+            return "not-started", reason, {}
+
+
+def _child_signal(code: int) -> int | None:
+    return code - 128 if 128 < code <= 128 + _HIGHEST_SIGNAL else None
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="how did the program end that loads the package itself?",
+    asked_when="by aotidoctor watch and aotidoctor.guard() only",
+    plan=plan,
+    read=read,
+)

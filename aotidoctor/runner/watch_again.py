@@ -1,0 +1,138 @@
+"""Run a watched program again, apart from the user: no input, output kept and not shown, a time limit, its own session.
+
+With a debugger the new process waits for it before the program is executed, so that environment, folder and arguments
+are the program's own. Whatever it leaves running is ended.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+from aotidoctor.model.run import Signalled
+from aotidoctor.model.watched import Program, Watched
+from aotidoctor.runner.debugger import Debugger, hang_stacks
+from aotidoctor.runner.memory import oom_kills, risen
+from aotidoctor.runner.native import MAX_OUTPUT
+from aotidoctor.runner.places import RunDir, make_run_dir, make_work_dir, remove_tree
+from aotidoctor.runner.process import MARKER, kill_all
+from aotidoctor.runner.process import Watch as Ends
+from aotidoctor.runner.tasks import task_section
+from aotidoctor.runner.watch import ending_of, refused
+from aotidoctor.runner.watch_proc import Observer
+from aotidoctor.runner.watch_signals import End
+from aotidoctor.runner.watch_start import ExecError, Signals, start
+from aotidoctor.runner.watch_streams import make_captures
+
+# Reading a stack may take longer than the program's own time.
+_HELD_S = 60.0
+_ATTACH_S = 30.0
+
+
+def watch_again(program: Program, environ: Mapping[str, str], *, debugger: bool = False) -> Watched:
+    """Run it, with the changes of ``program.env`` and within ``program.limit``. Raises OSError."""
+    work = make_work_dir(environ)
+    try:
+        run_dir = make_run_dir(work, "W1", {**environ, **program.env}.get("TMPDIR"))
+        try:
+            return _run(program, environ, run_dir, debugger=debugger)
+        finally:
+            run_dir.remove()
+    finally:
+        remove_tree(work)
+
+
+def _run(program: Program, environ: Mapping[str, str], run_dir: RunDir, *, debugger: bool) -> Watched:
+    began, started, before = time.monotonic(), time.time(), oom_kills()
+    ways = make_captures()
+    signals = Signals(mask=frozenset(), relayed=frozenset(), children_ignored=False)
+    temporary = {"TMPDIR": run_dir.tmp} if run_dir.foreign_tmp is not None or not environ.get("TMPDIR") else {}
+    marked = {**environ, MARKER: run_dir.token, **temporary}
+    gdb = Debugger(run_dir, environ.get("PATH") or os.defpath) if debugger else None
+    try:
+        pid = start(program, ways, signals, marked, before=lambda: _apart(run_dir, debugger=debugger))
+    except (ExecError, OSError) as error:
+        if gdb is not None:
+            gdb.close()
+        return refused(program, error, started)
+    observer = Observer(pid, marked.get("TMPDIR") or "/tmp")  # noqa: S108 - where the loader goes
+    ends = Ends(pid)
+    end = End(None)
+    output, problem = "", None
+    try:
+        observer.start()
+        for way in ways:
+            way.start()
+        over = None if ends.wait(program.limit or 3600.0) or _was_dying(gdb, ends) else program.limit
+        if over is not None:
+            output, problem = _standing(pid, observer, gdb, run_dir, environ)
+        if gdb is not None:
+            gdb.finish()
+        seen = observer.finish()
+    finally:
+        kill_all(pid, run_dir.token)
+        if gdb is not None:
+            gdb.close()
+        ends.wait(10.0)
+        ends.close()
+        with suppress(ChildProcessError):
+            _, end.status, usage = os.wait4(pid, 0)
+            end.peak_rss = usage.ru_maxrss * 1024
+    for way in ways:
+        way.finish()
+    ending = ending_of(end, over, risen(before, oom_kills()))
+    if gdb is not None and isinstance(ending, Signalled):
+        output, problem = gdb.output, gdb.problem
+    return Watched(
+        argv=program.argv,
+        ending=ending,
+        status=end.status,
+        pid=pid,
+        seconds=time.monotonic() - began,
+        started=started,
+        peak_rss=end.peak_rss,
+        streams=tuple(replace(way.stream(), problem=None) for way in ways),
+        seen=seen,
+        debugger_output=output[:MAX_OUTPUT],
+        debugger_problem=problem or (gdb.problem if gdb is not None else None),
+    )
+
+
+def _apart(run_dir: RunDir, *, debugger: bool) -> None:
+    """In the new process: leave the user's session, and wait for the debugger."""
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0, inheritable=True)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    if not debugger:
+        return
+    run_dir.file("attach").write_text(str(os.getpid()), encoding="ascii")
+    deadline = time.monotonic() + _ATTACH_S
+    while time.monotonic() < deadline and not run_dir.file("no_debugger").exists() and not _is_traced():
+        time.sleep(0.01)
+
+
+def _is_traced() -> bool:
+    with open("/proc/self/status", encoding="utf-8") as stream:  # noqa: PTH123 - between fork and exec
+        return any(line.startswith("TracerPid:") and line.split()[1] != "0" for line in stream)
+
+
+def _was_dying(gdb: Debugger | None, ends: Ends) -> bool:
+    return gdb is not None and gdb.holds.is_set() and ends.wait(_HELD_S)
+
+
+def _standing(
+    pid: int, observer: Observer, gdb: Debugger | None, run_dir: RunDir, environ: Mapping[str, str]
+) -> tuple[str, str | None]:
+    """Where it stands when its time is up."""
+    target = observer.seen().holder or pid
+    text = task_section(target)
+    if gdb is not None and gdb.problem is None and target == pid:
+        gdb.stacks()
+        return text + gdb.output, gdb.problem
+    stacks, problem = hang_stacks(run_dir, target, environ.get("PATH") or os.defpath)
+    return text + stacks, problem

@@ -1,0 +1,74 @@
+"""Native stacks of a watched program: of one that does not end, and of a core file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from aotidoctor.runner.core_maps import maps_of_core
+from aotidoctor.runner.debugger import INSTALL, hang_stacks
+from aotidoctor.runner.gdb import SETTINGS, Gdb, GdbError
+from aotidoctor.runner.places import make_run_dir, make_work_dir, remove_tree
+from aotidoctor.runner.stacks import COLLECT_S, one_stack
+from aotidoctor.runner.tasks import task_section
+
+_OPEN_S = 60.0
+# Nothing looks for this one: it is ended where it is used.
+_MARK = "watch"
+
+
+def standing(pid: int, environ: Mapping[str, str]) -> tuple[str, str | None]:
+    """Where the process stands: what /proc says of its threads, then their stacks. And why there are no stacks."""
+    text = task_section(pid)
+    try:
+        work = make_work_dir(environ)
+    except OSError as error:
+        return text, str(error)
+    try:
+        run_dir = make_run_dir(work, "W1", environ.get("TMPDIR"))
+        stacks, problem = hang_stacks(run_dir, pid, environ.get("PATH") or os.defpath)
+        run_dir.remove()
+    except OSError as error:
+        return text, str(error)
+    else:
+        return text + stacks, problem
+    finally:
+        remove_tree(work)
+
+
+def of_core(core: str, program: str | None, environ: Mapping[str, str]) -> tuple[str, str | None]:
+    """The sections that ``Outcome.debugger_output`` has for a crash, from a core file; or why there are none."""
+    path = shutil.which("gdb", path=environ.get("PATH") or os.defpath)
+    if path is None:
+        return "", INSTALL
+    try:
+        gdb = Gdb(os.path.abspath(path), token=_MARK, directory=Path("/"))  # noqa: PTH100 - of a user's PATH
+    except GdbError as error:
+        return "", str(error)
+    try:
+        return _read(gdb, core, program), None
+    except GdbError as error:
+        return "", str(error)
+    finally:
+        gdb.close()
+
+
+def _read(gdb: Gdb, core: str, program: str | None) -> str:
+    deadline = time.monotonic() + COLLECT_S
+    for setting in SETTINGS:
+        gdb.ask(setting, deadline - time.monotonic())
+    if program is not None:
+        gdb.ask(f"file {_quoted(program)}", _OPEN_S)
+    said = gdb.ask(f"core-file {_quoted(core)}", _OPEN_S)
+    # In a core file the signal is past; the reading of stacks knows one wording.
+    stop = said.replace("Program terminated with signal", "Program received signal")
+    if "received signal" not in stop:
+        raise GdbError(f"gdb cannot read the core file: {said.strip()[-200:]}")
+    return one_stack(gdb, None, stop, maps=maps_of_core(core))
+
+
+def _quoted(path: str) -> str:
+    return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'

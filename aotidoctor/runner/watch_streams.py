@@ -1,0 +1,239 @@
+"""The program's output on its way: what each stream leads to decides how it is looked at.
+
+A regular file is the program's own, handed on as it is and read afterwards from where it stood. A terminal becomes a
+pseudo terminal of the same size, so that programs that ask still find one. Pipes and sockets become a pipe; what comes
+out of it goes on at once, and a reader that has gone away is gone for the program, too. Where both streams lead to the
+same place, they share one way, which keeps the order. Devices such as ``/dev/null`` are handed on and not read; what is
+closed stays closed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import stat
+import termios
+import threading
+from collections.abc import Collection
+from contextlib import suppress
+
+from aotidoctor.model.watched import Stream, StreamKind
+from aotidoctor.runner.watch_kept import HEAD, TAIL, Kept
+
+_BLOCK = 1 << 16
+_NAMES = {1: "stdout", 2: "stderr"}
+COPIED = (StreamKind.TERMINAL, StreamKind.PIPE, StreamKind.SOCKET)
+
+
+def kind_of(fd: int) -> StreamKind:
+    """What the descriptor leads to."""
+    try:
+        mode = os.fstat(fd).st_mode
+    except OSError:
+        return StreamKind.CLOSED
+    if os.isatty(fd):
+        return StreamKind.TERMINAL
+    if stat.S_ISREG(mode):
+        return StreamKind.FILE
+    if stat.S_ISFIFO(mode):
+        return StreamKind.PIPE
+    # A server started by inetd talks with its client over the socket: that is no output to be looked into.
+    if stat.S_ISSOCK(mode) and not _same(0, fd):
+        return StreamKind.SOCKET
+    return StreamKind.DEVICE
+
+
+class Way:
+    """One way for one stream, or for both where they lead to the same place.
+
+    ``theirs`` is the descriptor for the program, None where it gets ours as it is. What is not ``shown`` is kept only.
+    """
+
+    def __init__(self, fds: tuple[int, ...], kind: StreamKind, *, shown: bool = True) -> None:
+        self.fds = fds
+        self.kind = kind
+        self._shown = shown
+        self.theirs: int | None = None
+        self.kept = Kept()
+        self.left_open = False
+        self._offset = _position(fds[0]) if kind is StreamKind.FILE else 0
+        self._source = -1
+        self._wake: tuple[int, int] | None = None
+        self._thread: threading.Thread | None = None
+        if kind is StreamKind.TERMINAL:
+            self._source, self.theirs = os.openpty()
+            self.resize()
+            _raw(fds[0], self.theirs)
+        elif kind in COPIED:
+            self._source, self.theirs = os.pipe()
+            _widen(self.theirs)
+
+    def resize(self) -> None:
+        """Give the pseudo terminal the size of the real one."""
+        if self.kind is StreamKind.TERMINAL and self._source >= 0:
+            with suppress(OSError):
+                size = fcntl.ioctl(self.fds[0], termios.TIOCGWINSZ, bytes(8))
+                fcntl.ioctl(self._source, termios.TIOCSWINSZ, size)
+
+    def start(self) -> None:
+        """Begin to copy; the program has its end of the way by now."""
+        if self.theirs is None:
+            return
+        os.close(self.theirs)
+        self._wake = os.pipe()
+        self._thread = threading.Thread(target=self._run, daemon=True, name="copy")
+        self._thread.start()
+
+    def finish(self) -> None:
+        """After the program's end: copy what is there already. ``left_open`` tells whether somebody may still write."""
+        if self._thread is None or self._wake is None:
+            return
+        os.write(self._wake[1], b".")
+        self._thread.join()
+
+    def pump(self) -> None:
+        """Go on copying until nobody can write any more, keeping nothing."""
+        while self._source >= 0 and self._pass_on(keep=False):
+            pass
+
+    def descriptors(self) -> tuple[int, ...]:
+        """What ``pump`` needs."""
+        return (self._source, self.fds[0]) if self.left_open else ()
+
+    def stream(self) -> Stream:
+        """What was kept, or can be read now."""
+        name = _NAMES[self.fds[0]] if len(self.fds) == 1 else "output"
+        if self.kind is StreamKind.FILE:
+            return _read_back(name, self.fds[0], self._offset)
+        problem = None if self.kind in COPIED else f"{name} is {self.kind.value}: there is nothing to read"
+        return Stream(
+            name=name,
+            kind=self.kind,
+            head=self.kept.head,
+            tail=self.kept.tail,
+            size=self.kept.size,
+            problem=problem,
+        )
+
+    def _run(self) -> None:
+        assert self._wake is not None  # noqa: S101 - start has made it
+        poll = select.poll()
+        poll.register(self._source, select.POLLIN)
+        poll.register(self._wake[0], select.POLLIN)
+        ending = False
+        while self._source >= 0:
+            ready = {fd for fd, _ in poll.poll(0 if ending else None)}
+            ending = ending or self._wake[0] in ready
+            if self._source in ready:
+                self._pass_on(keep=True)
+            elif ending:
+                self.left_open = True
+                return
+            if ending:
+                # One that is always readable would hide that nothing else is.
+                with suppress(KeyError):
+                    poll.unregister(self._wake[0])
+
+    def _pass_on(self, *, keep: bool) -> bool:
+        try:
+            data = os.read(self._source, _BLOCK)
+        except OSError:
+            # A pseudo terminal whose last user has gone.
+            data = b""
+        if data and keep:
+            self.kept.add(data)
+        if data and (not self._shown or _written(self.fds[0], data)):
+            return True
+        os.close(self._source)
+        self._source = -1
+        return False
+
+
+def make_ways(closed: Collection[int]) -> tuple[Way, ...]:
+    """The ways of stdout and stderr; ``closed`` are the standard streams that were, before we put something there."""
+    kinds = {fd: StreamKind.CLOSED if fd in closed else kind_of(fd) for fd in _NAMES}
+    if kinds[1] is kinds[2] and kinds[1] is not StreamKind.CLOSED and _same(1, 2):
+        return (Way((1, 2), kinds[1]),)
+    return tuple(Way((fd,), kind) for fd, kind in kinds.items())
+
+
+def make_captures() -> tuple[Way, ...]:
+    """Ways on which nothing is shown to anybody."""
+    return tuple(Way((fd,), StreamKind.PIPE, shown=False) for fd in _NAMES)
+
+
+def occupy_closed() -> tuple[int, ...]:
+    """Where a standard stream is closed, put something there, lest a file of ours takes its number; which these are.
+
+    It is closed again when the program is executed.
+    """
+    closed = tuple(fd for fd in (0, 1, 2) if kind_of(fd) is StreamKind.CLOSED)
+    for _ in closed:
+        os.open(os.devnull, os.O_RDWR)
+    return closed
+
+
+def _written(fd: int, data: bytes) -> bool:
+    """False when nobody reads any more."""
+    view = memoryview(data)
+    try:
+        while view:
+            view = view[_write(fd, view) :]
+    except OSError:
+        return False
+    return True
+
+
+def _write(fd: int, data: memoryview) -> int:
+    try:
+        return os.write(fd, data)
+    except BlockingIOError:
+        # Somebody else has set it so.
+        select.select([], [fd], [])
+        return 0
+
+
+def _same(one: int, other: int) -> bool:
+    try:
+        a, b = os.fstat(one), os.fstat(other)
+    except OSError:
+        return False
+    return (a.st_dev, a.st_ino, a.st_rdev) == (b.st_dev, b.st_ino, b.st_rdev)
+
+
+def _raw(real: int, other: int) -> None:
+    """The settings of the real terminal, but bytes pass as they are: the real one does what is to be done with them."""
+    with suppress(termios.error):
+        settings = termios.tcgetattr(real)
+        settings[1] &= ~termios.OPOST
+        termios.tcsetattr(other, termios.TCSANOW, settings)
+
+
+def _widen(fd: int) -> None:
+    """Room for a burst, where the kernel grants it."""
+    with suppress(OSError):
+        fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, 1 << 20)
+
+
+def _position(fd: int) -> int:
+    """Where the program's first byte will go."""
+    appends = fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_APPEND
+    return os.fstat(fd).st_size if appends else os.lseek(fd, 0, os.SEEK_CUR)
+
+
+def _read_back(name: str, fd: int, offset: int) -> Stream:
+    try:
+        copy = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY)
+    except OSError as error:
+        return Stream(name=name, kind=StreamKind.FILE, problem=f"{name} cannot be read back: {error.strerror}")
+    try:
+        end = os.fstat(copy).st_size
+        problem = None if offset <= end else f"{name} was cut while the program ran: read from its beginning"
+        begin = offset if offset <= end else 0
+        head = os.pread(copy, min(HEAD, end - begin), begin)
+        rest = max(begin + len(head), end - TAIL)
+        tail = os.pread(copy, max(0, end - rest), rest)
+    finally:
+        os.close(copy)
+    return Stream(name=name, kind=StreamKind.FILE, head=head, tail=tail, size=end - begin, problem=problem)

@@ -1,0 +1,52 @@
+"""What a program printed, classified stream by stream, with its evidence numbered among that of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from aotidoctor.classify import classify_text
+from aotidoctor.climb import Climb
+from aotidoctor.model.diagnosis import Diagnosis
+from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.log import LogReading
+from aotidoctor.model.watched import Watched
+from aotidoctor.watching.outcome import texts_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """One text: findings, the causes it names, and the reading itself."""
+
+    evidence: tuple[Evidence, ...]
+    diagnoses: tuple[Diagnosis, ...]
+    reading: LogReading
+
+
+def read_output(watched: Watched, *, run: str = "") -> tuple[Said, ...]:
+    """What each stream says; ``run`` goes before the names of the streams of a rerun."""
+    prefix = f"{run} " if run else ""
+    found = []
+    for stream in texts_of(watched):
+        evidence, diagnoses, reading = classify_text(stream.text, f"{prefix}{stream.name}")
+        found.append(Said(evidence=tuple(evidence), diagnoses=tuple(diagnoses), reading=reading))
+    return tuple(found)
+
+
+def take(climb: Climb, said: Said) -> Said:
+    """Add the evidence to what is known; the same with the ids that it has there."""
+    known = len(climb.findings)
+    climb.add(said.evidence)
+    added = climb.findings[known:]
+    names = {old.id: new.id for old, new in zip(said.evidence, added, strict=True)}
+    diagnoses = tuple(
+        replace(one, evidence=tuple(names.get(name, name) for name in one.evidence)) for one in said.diagnoses
+    )
+    return replace(said, evidence=tuple(added), diagnoses=diagnoses)
+
+
+def main_reading(said: Sequence[Said]) -> LogReading | None:
+    """The reading that a report shows: the one that recognises most, errors' stream first."""
+    return max(
+        (one.reading for one in said), key=lambda reading: (len(reading.matches), len(reading.events)), default=None
+    )
