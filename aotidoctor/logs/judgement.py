@@ -53,7 +53,9 @@ def judge(drafts: Sequence[Draft]) -> list[Judged]:
     for at, one in enumerate(judged):
         draft = one.draft
         if draft.level == "error":
-            one.root = _chained(judged, at) or _repeated(judged, cores, at) or _noticed(judged, at)
+            one.root = (
+                _chained(judged, at) or _asserted(judged, at) or _repeated(judged, cores, at) or _noticed(judged, at)
+            )
         text = draft.found.text
         first = broken.get(draft.origin)
         one.tainted = first is not None and one.root is None and _CUDA.search(text) is not None
@@ -81,6 +83,13 @@ def _chained(judged: Sequence[Judged], at: int) -> Draft | None:
     )
     one = next(before, None)
     return None if one is None else _root_of(one)
+
+
+def _asserted(judged: Sequence[Judged], at: int) -> Draft | None:
+    """An assertion of the GPU, told once more by the first call that waits for it."""
+    if "device-side assert" not in judged[at].draft.found.text:
+        return None
+    return next((_root_of(one) for one in judged[:at] if one.draft.found.kind == "device"), None)
 
 
 def _repeated(judged: Sequence[Judged], cores: Sequence[bytes], at: int) -> Draft | None:

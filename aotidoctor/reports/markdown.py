@@ -12,7 +12,16 @@ from functools import partial
 from aotidoctor.model.localization import Localization
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome
-from aotidoctor.reports import contract_view, host_view, names_view, place_view, rung_rows, serving_view, view
+from aotidoctor.reports import (
+    contract_view,
+    host_view,
+    log_view,
+    names_view,
+    place_view,
+    rung_rows,
+    serving_view,
+    view,
+)
 from aotidoctor.reports.comparison_view import HEADINGS, comparison_rows, reasons
 from aotidoctor.reports.debug_settings import SETTINGS
 from aotidoctor.reports.markdown_room import Room, fitted
@@ -30,6 +39,7 @@ def _parts(report: Report, room: Room) -> list[str]:
     parts += [
         _rungs(report, room),
         *models_sections(report, room),
+        log_section(report, room),
         evidence_section(report, room),
         runs_section(report, room),
         contract_section(report, room),
@@ -40,7 +50,7 @@ def _parts(report: Report, room: Room) -> list[str]:
         rows = [(code(item.name), item.acts, prose(item.what)) for item in SETTINGS]
         parts.append(_section("Debug settings", ("Setting", "Acts", "What it does"), rows, room))
     parts += [
-        host_section(report),
+        "" if log_view.is_log(report) else host_section(report),
         not_checked_section(report, room),
         traceback_section(report, room),
         provenance(report),
@@ -53,6 +63,8 @@ def _first(report: Report) -> str:
     lines = [f"## {head.word}: {prose(head.text, 200)}", ""]
     if view.has_artifact(report):
         lines += [code(view.artifact_text(report)), ""]
+    if report.log is not None and log_view.is_log(report):
+        lines += [code(log_view.log_text(report.log)), ""]
     if note := view.partial_note(report):
         lines += [f"**{note}**", ""]
     rows = view.first_rows(report)
@@ -97,6 +109,16 @@ def evidence_section(report: Report, room: Room) -> str:
         for item in report.findings
     ]
     return _section("Evidence", ("", "", "Code", "Subject", "Observed", "Expected", "Source"), rows, room)
+
+
+def log_section(report: Report, room: Room) -> str:
+    """What a log said, and what else it tells."""
+    if report.log is None:
+        return ""
+    shown, _ = log_view.rows(report.log, whole=True)
+    rows = [(row.line, cell(row.said, 2 * room.cell), cell(row.what, room.cell)) for row in shown]
+    told = "\n".join(f"- **{label}:** {code(text, 600)}" for label, text in log_view.facts(report.log))
+    return "\n\n".join(part for part in (_section("Log", log_view.HEADINGS, rows, room), told) if part)
 
 
 def _rungs(report: Report, room: Room) -> str:

@@ -17,11 +17,12 @@ from rich.text import Text
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome
 from aotidoctor.model.signature import Signature
-from aotidoctor.reports import rung_rows, view
+from aotidoctor.reports import log_view, rung_rows, view
 from aotidoctor.reports import terminal_facts as facts
 from aotidoctor.reports.contract_view import LeafRow, leaf_rows
 from aotidoctor.reports.terminal_comparison import show_comparison
 from aotidoctor.reports.terminal_layout import Layout
+from aotidoctor.reports.terminal_log import show_log
 from aotidoctor.reports.terminal_place import show_place
 from aotidoctor.reports.terminal_serving import show_names, show_serving
 from aotidoctor.reports.terminal_stream import looks_of
@@ -94,6 +95,8 @@ def _first_screen(report: Report, out: Layout) -> None:
     out.headline(verdict.word, verdict.text, style=_TONES[verdict.tone])
     if view.has_artifact(report):
         out.paragraph(view.artifact_text(report), style="dim")
+    if report.log is not None and log_view.is_log(report):
+        out.paragraph(log_view.log_text(report.log), style="dim")
     if note := view.partial_note(report):
         out.line(Text(f" {note}", style=_TONES["partial"]))
     rows = view.first_rows(report)
@@ -113,11 +116,15 @@ def _case(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
     if report.localization is not None and (not calm or report.command == "localize"):
         show_place(report.localization, out, detail=detail)
     _rungs(report, out)
+    if report.log is not None:
+        show_log(report.log, out, detail=detail)
     _evidence(report, out, calm=calm, detail=detail)
     if not calm:
         _runs(report, out, detail)
         _contract(report, out, detail)
-        facts.host(report.case.host, out, detail=detail)
+        if not log_view.is_log(report):
+            # A log may come from another machine.
+            facts.host(report.case.host, out, detail=detail)
     else:
         _calm(report, out)
     if report.internal_error is not None:

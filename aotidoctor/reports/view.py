@@ -48,6 +48,8 @@ def headline(report: Report) -> Headline:
     if report.cannot_examine is not None:
         return Headline(word="CANNOT EXAMINE", text=one_line(report.cannot_examine), tone="partial")
     match report.verdict:
+        case "healthy" if report.log is not None and log_view.is_log(report):
+            return Headline(word="NO FAILURE", text=log_view.calm(report.log), tone="good")
         case "healthy":
             return _calm(report)
         case "problem" if report.diagnoses:
@@ -71,8 +73,6 @@ def _calm(report: Report) -> Headline:
         return Headline(word="HOST", text=host_view.summary(report.case.host), tone="good")
     if report.command == "inspect":
         return Headline(word="PACKAGE", text=contract_view.summary(report.case), tone="good")
-    if report.log is not None and log_view.is_log(report):
-        return Headline(word="NO FAILURE", text=log_view.calm(report.log), tone="good")
     if serving_view.is_serving(report):
         return _servable(report)
     if report.command == "verify" and not report.interrupted:
@@ -177,7 +177,7 @@ def what_it_is(report: Report, diagnosis: Diagnosis) -> str:
         return ""
     if log_view.is_log(report) and found.code.startswith("AD-LOG"):
         # What was observed is the line that it looked like.
-        return f"{one_line(diagnosis.title)} [{found.id}]"
+        return f"{one_line(diagnosis.title)} [{diagnosis.evidence[0]}]"
     parts = (
         found.observed and f"observed {one_line(found.observed, 160)}",
         found.expected and f"expected {one_line(found.expected, 160)}",
