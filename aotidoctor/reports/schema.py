@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aotidoctor.model.run import JsonObject, JsonValue
+from aotidoctor.model.json_types import JsonObject, JsonValue
 
 _TEXT: JsonObject = {"type": "string"}
 _TEXT_OR_NULL: JsonObject = {"type": ["string", "null"]}

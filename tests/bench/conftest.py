@@ -1,8 +1,13 @@
-"""Fixtures and the closing table of the benchmarks: every number is a ratio to plain torch in the same run."""
+"""Fixtures and the closing table of the benchmarks: every number is a ratio to plain torch in the same run.
+
+Two of them: of the medians of the wall clock, as a user waits, and of the least processor time (user and system, with
+children), which other load on the machine moves less.
+"""
 
 from __future__ import annotations
 
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -16,7 +21,10 @@ from foundry.cases import Kit
 
 from tests.e2e.conftest import packages  # noqa: F401 - a fixture
 
+CUDA = sorted(path.stem for path in Path(__file__).parents[1].joinpath("data", "cuda").glob("*.pt2"))
+PLAIN = "plain load+run"
 MEDIANS: dict[str, float] = {}
+CPU: dict[str, float] = {}
 MEMORY: dict[str, int] = {}
 # Name, what it is compared with, what it should stay below.
 RATIOS = (
@@ -26,6 +34,8 @@ RATIOS = (
     ("check", "import torch", None),
     ("inspect", "plain load+run", 0.06),
     ("triton", "plain load+run", 0.06),
+    *((f"check cuda {name}", "plain load+run", 0.06) for name in CUDA),
+    *((f"inspect cuda {name}", "plain load+run", 0.06) for name in CUDA),
     ("run, healthy", "plain load+run", 0.6),
     ("run, failing, all rungs", "plain load+run", 1.2),
     ("run, crash", "plain load+run", 1.2),
@@ -44,13 +54,24 @@ class Stopwatch:
     def __call__(self, name, *command, rounds=5, statuses=(0,)):
         # Compiled bytecode is what an installed program has.
         environ = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+        spent = []
 
         def once():
+            before = _children_cpu()
             done = subprocess.run(command, capture_output=True, check=False, env=environ)
+            spent.append(_children_cpu() - before)
             assert done.returncode in statuses, done.stderr[-2000:]
 
         self.benchmark.pedantic(once, rounds=rounds, warmup_rounds=1, iterations=1)
-        MEDIANS[name] = statistics.median(self.benchmark.stats.stats.data)
+        MEDIANS[name], CPU[name] = statistics.median(self.benchmark.stats.stats.data), min(spent)
+        if PLAIN in MEDIANS:
+            self.benchmark.extra_info["ratio"] = round(MEDIANS[name] / MEDIANS[PLAIN], 4)
+            self.benchmark.extra_info["cpu_ratio"] = round(CPU[name] / CPU[PLAIN], 4)
+
+
+def _children_cpu():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 @pytest.fixture
@@ -71,6 +92,7 @@ def pytest_terminal_summary(terminalreporter):
         if name in MEDIANS and base in MEDIANS:
             ratio = MEDIANS[name] / MEDIANS[base]
             aim = f"   (aim: at most {target})" if target is not None else ""
-            terminalreporter.write_line(f"{name:26} {MEDIANS[name]:7.3f} s = {ratio:6.3f} x {base}{aim}")
+            cpu = f", {CPU[name] / CPU[base]:6.3f} of its processor time" if name in CPU and base in CPU else ""
+            terminalreporter.write_line(f"{name:26} {MEDIANS[name]:7.3f} s = {ratio:6.3f} x {base}{cpu}{aim}")
     for name, kib in MEMORY.items():
         terminalreporter.write_line(f"{name:26} {kib / 1024:7.1f} MiB peak")

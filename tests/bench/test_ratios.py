@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.conftest import MEDIANS, MEMORY
+from tests.bench.conftest import CUDA, MEDIANS, MEMORY
 from tests.unit.serving.harness import MLP
 
 pytestmark = [pytest.mark.bench, pytest.mark.torch]
@@ -97,6 +97,15 @@ def test_check(stopwatch, model):
 
 def test_inspect(stopwatch, model):
     stopwatch("inspect", *DOCTOR, "inspect", model[0], "--format", "json", rounds=9)
+
+
+@pytest.mark.parametrize("command", ["check", "inspect"])
+@pytest.mark.parametrize("name", CUDA)
+def test_cuda_package(stopwatch, command, name):
+    """A right verdict on a machine without a GPU: for ``check`` a problem, for ``inspect`` one of the file at most."""
+    package = Path(__file__).parents[1] / "data" / "cuda" / f"{name}.pt2"
+    words = (*DOCTOR, command, str(package), "--format", "json")
+    stopwatch(f"{command} cuda {name}", *words, statuses=(1,) if command == "check" else (0, 1))
 
 
 def test_triton(stopwatch, model, tmp_path):

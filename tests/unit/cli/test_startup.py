@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+CUDA = Path(__file__).parents[2] / "data" / "cuda" / "mlp.pt2"
 HEAVY = "torch numpy pandas matplotlib rich jinja2 asyncio http.client"
 
 CODE = """
@@ -35,3 +37,33 @@ def test_the_terminal_format_does_import_rich():
     code = CODE.format(words="check /no/such.pt2", heavy=HEAVY)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stderr.strip() == "rich"
+
+
+# Records and stages that a command has no use for: each was a good part of its start-up time.
+RUNS = "aotidoctor.runner aotidoctor.probes aotidoctor.ladder aotidoctor.triage aotidoctor.localize.assemble"
+IDLE = f"{RUNS} aotidoctor.model.localization aotidoctor.model.log aotidoctor.model.run aotidoctor.exported"
+NO_INPUTS = f"{IDLE} aotidoctor.inputs.read aotidoctor.model.inputs_json aotidoctor.provenance"
+NO_FAILURE = "aotidoctor.diagnosis.playbooks aotidoctor.diagnosis.signature"
+
+
+@pytest.mark.parametrize(
+    ("words", "idle"),
+    [
+        ("check {package} --json", NO_INPUTS.replace("aotidoctor.model.run ", "")),
+        ("inspect {package} --json", f"{NO_INPUTS} {NO_FAILURE}"),
+        ("triton {repository} --json", f"{NO_INPUTS} {NO_FAILURE} aotidoctor.checks.registry"),
+        ("env --json", f"{NO_INPUTS} {NO_FAILURE} aotidoctor.checks.registry aotidoctor.contract.read"),
+        ("schema", f"{NO_INPUTS} {NO_FAILURE} aotidoctor.pipeline"),
+    ],
+)
+def test_a_command_imports_only_what_it_uses(words, idle, tmp_path):
+    from tests.unit.serving.harness import MLP, package
+
+    folder = tmp_path / "mlp" / "1"
+    folder.mkdir(parents=True)
+    (folder / "model.pt2").write_bytes(package("mlp"))
+    (folder.parent / "config.pbtxt").write_text(MLP)
+    code = CODE.format(words=words.format(package=CUDA, repository=tmp_path), heavy=f"{HEAVY} {idle}")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout
+    assert done.stderr.strip() == ""
