@@ -45,6 +45,15 @@ def read_constants(
     return {constant.original_fqn: stored for constant, stored in zip(own, _cut(whole, own), strict=True)}
 
 
+def constants_bytes(artifact: Artifact, model: ModelEntry, location: str, limit: int) -> bytes:
+    """The run of bytes that holds all constants, as it stands in its member; empty where it is not found."""
+    try:
+        whole = _whole(_items(artifact, model), location)
+    except (ElfError, struct.error, OverflowError, ValueError):
+        return b""
+    return b"" if isinstance(whole, str) else whole.read_all(limit) or b""
+
+
 def _items(artifact: Artifact, model: ModelEntry) -> list[Item]:
     wanted = {member.name for member in model.members}
     if artifact.kind in _IN_ARCHIVE:

@@ -69,6 +69,13 @@ COMMANDS = {
             "aotidoctor compare --from report.json --rtol 1e-3 --atol result[1]:1e-5",
         ),
     ),
+    "repro": Entry(
+        "repro:repro",
+        (
+            "aotidoctor repro model.pt2 --inputs sample.pt -o repro",
+            "aotidoctor repro model.pt2 -i sample.pt --from report.json --keep-weights",
+        ),
+    ),
     "verify": Entry(
         "verify:verify",
         (
@@ -111,6 +118,13 @@ COMMANDS = {
         (
             "aotidoctor analyze case.zip",
             "aotidoctor analyze report.json --format md",
+        ),
+    ),
+    "diff": Entry(
+        "diff:diff",
+        (
+            "aotidoctor diff works.json fails.json",
+            "aotidoctor diff model.pt2 production-host.json --json",
         ),
     ),
     "inspect": Entry("inspect:inspect", ("aotidoctor inspect model.pt2", "aotidoctor inspect model.pt2 --json")),

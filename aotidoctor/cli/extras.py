@@ -25,7 +25,14 @@ def _bundle(report: Report, path: Path, environ: Mapping[str, str], redact: bool
     return deliver_report(report, path, environ, redact=redact)
 
 
-EXTRAS: Mapping[str, Extra] = {"bundle": _bundle}
+def _repro(report: Report, path: Path, environ: Mapping[str, str], _redact: bool) -> str:
+    # For --report repro: only.
+    from aotidoctor.repro.command import line_of, of_report  # noqa: PLC0415
+
+    return line_of(of_report(report, path, environ), path)
+
+
+EXTRAS: Mapping[str, Extra] = {"bundle": _bundle, "repro": _repro}
 
 
 def write_extras(

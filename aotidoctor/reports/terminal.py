@@ -301,6 +301,9 @@ def _footer(report: Report, out: Layout, detail: int) -> None:
         out.line(Text(f" Signature {one_line(report.signature)}", style="dim"))
     if report.fingerprint is not None and detail > 0:
         _fingerprint(report.fingerprint, out, parts=detail > 1)
+    for name, label in (("repro", "Repro "), ("repro_inputs", "  inputs:"), ("repro_weights", "  weights:")):
+        if name in report.extra:
+            out.line(Text(f" {label} {one_line(report.extra[name], 300)}", style="dim"))
     if report.diagnoses and report.command != "env":
         out.line(Text(f" More: aotidoctor explain {report.diagnoses[0].cause}", style="dim"))
     out.code(view.command_text(report.argv), label=" Again: ")

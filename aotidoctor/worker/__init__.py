@@ -19,6 +19,7 @@ JOBS: dict[str, tuple[str, str]] = {
     "reference": ("aotidoctor.worker.reference", "reference"),
     "demo_build": ("aotidoctor.worker.demo_build", "demo_build"),
     "verify": ("aotidoctor.worker.verify.job", "verify"),
+    "save_inputs": ("aotidoctor.worker.save_inputs", "save_inputs"),
     "script": ("aotidoctor.worker.script", "script"),
 }
 """Name of a job -> module and function."""

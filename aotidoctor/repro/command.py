@@ -1,0 +1,140 @@
+"""What ``aotidoctor repro`` and ``--report repro:DIR`` do: a diagnosis, new or saved, and its script."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from aotidoctor import casebook, pipeline
+from aotidoctor.diagnosis import signed
+from aotidoctor.model.case import Options
+from aotidoctor.model.diagnosis import Diagnosis
+from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.model.event import Event
+from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.report import SCHEMA, Report
+from aotidoctor.model.run import objects
+from aotidoctor.records import RecordError, from_json
+from aotidoctor.repro.reproduce import Known, reproduce
+from aotidoctor.repro.result import Repro
+from aotidoctor.repro.script import NAME
+from aotidoctor.version import __version__
+
+OnEvent = Callable[[Event], None]
+
+
+def repro(
+    path: str,
+    inputs_path: str | None,
+    options: Options,
+    directory: Path,
+    *,
+    saved: str | None = None,
+    keep_weights: bool = False,
+    argv: tuple[str, ...] = (),
+    environ: Mapping[str, str],
+    on_event: OnEvent | None = None,
+) -> Report:
+    """The report of the case, with what became of its script in ``extra``.
+
+    ``saved`` is a JSON report of the same case: then nothing is diagnosed first.
+
+    Raises:
+        CannotExamineError: ``saved`` is no report.
+        UsageError: the folder holds something else.
+    """
+    if saved is not None:
+        report = _from_saved(saved, path, inputs_path, options, argv=argv, environ=environ)
+    else:
+        report = pipeline.diagnose(
+            path, inputs_path, options, command="repro", argv=argv, environ=environ, on_event=on_event
+        )
+    made = of_report(report, directory, environ, keep_weights=keep_weights, on_event=on_event)
+    return replace(report, extra={**report.extra, **said(made, directory)})
+
+
+def of_report(
+    report: Report,
+    directory: Path,
+    environ: Mapping[str, str],
+    *,
+    keep_weights: bool = False,
+    on_event: OnEvent | None = None,
+) -> Repro:
+    """The script of a report that was just made."""
+    known = Known(signature=report.signature, diagnoses=report.diagnoses, findings=report.findings)
+    return reproduce(report.case, known, directory, environ, keep_weights=keep_weights, on_event=on_event)
+
+
+def said(made: Repro, directory: Path) -> dict[str, str]:
+    """The outcome as texts by name, for a report."""
+    if not made.certified:
+        return {"repro": f"not certified, not written: {made.problem}", "repro_tried": "\n".join(made.tried)}
+    return {
+        "repro": f"{directory / NAME}, certified: {made.certified}",
+        "repro_ends": made.ending,
+        "repro_inputs": made.inputs,
+        "repro_weights": made.weights,
+        "repro_tried": "\n".join(made.tried),
+    }
+
+
+def line_of(made: Repro, directory: Path) -> str:
+    """The outcome in one line."""
+    if not made.certified:
+        last = f" (last tried: {made.tried[-1]})" if made.tried else ""
+        return f"warning: no repro at {directory}: not certified: {made.problem}{last}"
+    return f"{directory / NAME}, certified: {made.certified}; inputs {made.inputs}; weights: {made.weights}"
+
+
+def _from_saved(
+    saved: str,
+    path: str,
+    inputs_path: str | None,
+    options: Options,
+    *,
+    argv: tuple[str, ...],
+    environ: Mapping[str, str],
+) -> Report:
+    at = time.monotonic()
+    signature, diagnoses, findings = _read(saved)
+    case, unread = casebook.open_case(path, inputs_path, options, environ)
+    report = Report(
+        verdict="problem" if diagnoses else "unknown",
+        stage=diagnoses[0].stage or None if diagnoses else None,
+        case=case,
+        diagnoses=diagnoses,
+        findings=findings,
+        not_checked=tuple(unread),
+        runs=(),
+        argv=argv,
+        command="repro",
+        version=__version__,
+        started=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        seconds=time.monotonic() - at,
+        extra={"from": saved},
+    )
+    # The parts are of the saved report's runs, which are not here; its signature is.
+    return replace(signed(report), signature=signature)
+
+
+def _read(saved: str) -> tuple[str | None, tuple[Diagnosis, ...], tuple[Evidence, ...]]:
+    try:
+        document = json.loads(Path(saved).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CannotExamineError(f"{saved}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise CannotExamineError(f"{saved} is no JSON: {error}") from error
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise CannotExamineError(f"{saved} is no report of aotidoctor ({SCHEMA})")
+    try:
+        findings = [from_json(Evidence, {**item, "source": None}) for item in objects(document.get("findings"))]
+        diagnoses = [from_json(Diagnosis, item) for item in objects(document.get("diagnoses"))]
+    except RecordError as error:
+        raise CannotExamineError(f"{saved}: {error}") from error
+    signature = document.get("signature")
+    return signature if isinstance(signature, str) else None, tuple(diagnoses), tuple(findings)
