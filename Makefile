@@ -18,7 +18,7 @@ CUDA_VENV ?= $(CUDA_CACHE)/venv/$(CUDA_TORCH)
 GPU_PYTHON ?= python3
 GPU_OUT ?= gpu-outcomes
 
-.PHONY: demo test test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels lint bench install clean
+.PHONY: demo test test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels lint picture bench install clean
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -69,6 +69,10 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The picture of a report in the README; needs Chromium with its driver.
+picture: install
+	$(BIN)/python -m tests.browser.picture .github/report.png
 
 bench: install
 	$(BIN)/python -m pytest tests/bench -m bench --benchmark-only -p no:xdist

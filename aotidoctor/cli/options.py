@@ -119,7 +119,7 @@ Json = Annotated[bool, typer.Option("--json", help="Same as --format json.")]
 ReportTo = Annotated[
     list[str] | None,
     typer.Option(
-        "--report", metavar="FMT:PATH", help="Also write a report (json, md, sarif, junit, github); repeatable."
+        "--report", metavar="FMT:PATH", help="Also write a report (json, md, html, sarif, junit, github); repeatable."
     ),
 ]
 OutputDir = Annotated[

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from aotidoctor.model.diagnosis import Diagnosis, Status
-from aotidoctor.model.evidence import RunSource
 from aotidoctor.model.report import Report
 from aotidoctor.reports import html_text, view
 from aotidoctor.reports.text import one_line, plural, seconds, size
@@ -24,7 +23,8 @@ _RUN = re.compile(r"\bR[0-9]+\b")
 class Verdict:
     """``tone`` is ``good``, ``bad``, ``unsure`` or ``partial``; what is not known is empty.
 
-    ``rows`` are said where no cause is named, and what else there is to say where one is. ``sure`` is ``confirmed`` or ``suspected`` with ``percent``.
+    ``rows`` are said where no cause is named, and what else there is to say where one is. ``sure`` is ``confirmed`` or
+    ``suspected`` with ``percent``.
     """
 
     word: str
@@ -72,7 +72,7 @@ def _named(report: Report, first: Diagnosis, shown: Verdict, known: Collection[s
         note=shown.note,
         subject=one_line(first.subject or ""),
         looked_like=one_line(first.looked_like, 600),
-        looked_refs=_symptom(report, first, known),
+        looked_refs=_symptom(report, known),
         observed=one_line(found.observed, 400) if found is not None else "",
         expected=one_line(found.expected, 400) if found is not None else "",
         is_refs=html_text.link(found.id) if found is not None and found.id in known else _NOTHING,
@@ -90,13 +90,12 @@ def _named(report: Report, first: Diagnosis, shown: Verdict, known: Collection[s
     )
 
 
-def _symptom(report: Report, first: Diagnosis, known: Collection[str]) -> Markup:
-    """Where the words come from that it looked like: a run of the evidence, or the first that failed."""
-    sources = [item.source for item in view.evidence_of(report, first)]
-    runs = [source.run for source in sources if isinstance(source, RunSource)]
-    runs += [outcome.id for outcome in report.runs if view.outcome_failed(outcome)]
-    # Nothing was run: the words are those that it would have had.
-    return html_text.links(name for name in runs[:1] if name in known)
+def _symptom(report: Report, known: Collection[str]) -> Markup:
+    """Where the words come from that it looked like: the first run is the failure as the user sees it.
+
+    Where nothing was run, they are those that a run would have had.
+    """
+    return html_text.links(outcome.id for outcome in report.runs[:1] if outcome.id in known)
 
 
 def _because(first: Diagnosis) -> str:
