@@ -7,18 +7,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aotidoctor.climb import Runs
 from aotidoctor.model.case import Case
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.run import JsonObject, Outcome, Request
 from aotidoctor.probes.payload import inputs_payload
 from aotidoctor.repro.failure import Ending, ending_of_script
 from aotidoctor.repro.script import NAME, Recipe, script_text
+from aotidoctor.runner import Runner
 
 PROBE = "repro"
+# A new interpreter imports torch, and looks at the CPU, within its time.
+FRESH = 3.0
 VALUES = "values.pt"
-_WARM = "from torch._inductor.codecache import get_device_information\nget_device_information('cpu')\n"
-_TO_WARM = 180.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -29,19 +29,12 @@ class Bench:
     """
 
     case: Case
-    runner: Runs
+    runner: Runner
     folder: Path
     timeout: float
     on_event: Callable[[Event], None] = lambda _event: None
     wanted: Ending | None = None
     tried: list[str] = field(default_factory=list)
-
-    def warm(self) -> None:
-        """Have PyTorch look at the CPU, which takes a compiler some seconds, before anything is timed."""
-        path = self.folder / ".warm.py"
-        path.write_text(_WARM, encoding="utf-8")
-        self._run("look at the CPU", "script", {"path": str(path.absolute()), "torch": True}, timeout=_TO_WARM)
-        path.unlink()
 
     def ending(self, recipe: Recipe, what: str, *, fresh: bool = False) -> Ending | None:
         """How the script of ``recipe`` ends; None when it ends well. ``what`` names the attempt."""
@@ -77,13 +70,13 @@ class Bench:
         path.unlink()
         return outcome.error is None and target.exists()
 
-    def _run(
-        self, what: str, job: str, payload: JsonObject, *, fresh: bool = False, timeout: float | None = None
-    ) -> Outcome:
+    def _run(self, what: str, job: str, payload: JsonObject, *, fresh: bool = False) -> Outcome:
         self.on_event(Event(kind=EventKind.PROBE_START, name=PROBE))
         begun = time.monotonic()
-        limit = timeout or self.timeout
-        request = Request(probe=PROBE, job=job, payload=payload, fresh=fresh, timeout=limit, purpose=what)
+        limit = FRESH if fresh else 1.0
+        request = Request(
+            probe=PROBE, job=job, payload=payload, fresh=fresh, timeout=limit * self.timeout, purpose=what
+        )
         outcome = self.runner.run(request)
         seconds = time.monotonic() - begun
         self.on_event(Event(kind=EventKind.PROBE_END, name=PROBE, seconds=seconds, verdict=what))

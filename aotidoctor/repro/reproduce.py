@@ -17,7 +17,7 @@ from aotidoctor.model.errors import UsageError
 from aotidoctor.model.event import Event
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.repro.bench import Bench
-from aotidoctor.repro.modes import Mode, modes
+from aotidoctor.repro.modes import CHECKS, Mode, modes
 from aotidoctor.repro.package import KEPT, RANDOM, ZEROED, can_strip, copy_package
 from aotidoctor.repro.readme import MARK, readme
 from aotidoctor.repro.reduce import Reduced, reduce_inputs, whole, with_inputs
@@ -27,7 +27,7 @@ from aotidoctor.repro.surroundings import bare_environment, base_recipe, further
 from aotidoctor.repro.tensors import UnmadeError
 from aotidoctor.runner import Runner
 
-MODULES = ("torch._inductor.package", "torch.export.pt2_archive._package")
+MODULES = ("aotidoctor.worker.warm_loader",)
 # Whoever loads these may be harmed: their names lead out of the folder, or they do not fit on a disk.
 NEVER_LOADED = ("artifact-unsafe", "artifact-bomb", "inputs-file-unsafe")
 LONGEST = 20.0
@@ -79,7 +79,6 @@ def reproduce(
                 timeout=min(case.options.timeout, LONGEST),
                 on_event=on_event or (lambda _event: None),
             )
-            bench.warm()
             made = _made(bench, known, environ, keep_weights=keep_weights)
         if made.certified:
             _hand_over(folder, directory, made)
@@ -247,5 +246,7 @@ def _diagnosed(bench: Bench, attempt: Reduced, environ: Mapping[str, str]) -> st
         replace(bench.case.options, generate=False),
         environ=environ,
         on_event=bench.on_event,
+        # The caller's variables are not there: where the failure needs them, another one is started.
+        runner=None if set(attempt.recipe.environment) - {CHECKS} else bench.runner,
     )
     return report.signature
