@@ -1,0 +1,103 @@
+"""``aotidoctor diff``: what differs between two reports, bundles, packages or hosts."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import traceback
+from collections.abc import Mapping
+from io import StringIO
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from aotidoctor.cli import options as opt
+from aotidoctor.cli.show import PageFormat, page_format, warn, write_stdout
+
+if TYPE_CHECKING:
+    from aotidoctor.model.difference import Comparison
+
+_KINDS = "A report (JSON), a bundle, a package, `env --json` of a host, or `here` for this one."
+One = Annotated[str, typer.Argument(metavar="A", help=_KINDS)]
+Other = Annotated[str, typer.Argument(metavar="B", help="Likewise: the one that fails, if one of them does.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="The verdict only.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Minor differences, and what is not known, too.")]
+
+
+def diff(
+    a: One,
+    b: Other,
+    *,
+    format_: opt.PageFormatOption = None,
+    json: opt.Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    redact: opt.Redact = True,
+) -> None:
+    """Compare two reports, packages or hosts: works there, fails here.
+
+    What differs is ranked by what the playbooks say matters. A package against a host tells whether it fits there.
+    Executes and unpickles nothing, and needs no torch. Exit status: 0 no difference that matters, 1 differences, 4 not
+    readable.
+    """
+    shown = page_format(format_, json=json)
+    environ = os.environ
+    found = _compared(a, b, shown, environ, redact=redact)
+    detail = -1 if quiet else int(verbose)
+    write_stdout(_rendered(found, shown, detail, environ))
+    raise typer.Exit(1 if found.matters else 0)
+
+
+def _compared(a: str, b: str, shown: PageFormat, environ: Mapping[str, str], *, redact: bool) -> Comparison:
+    """The comparison; what cannot be read or breaks ends the process with its status and, as JSON, its document."""
+    # `--help` does not need these.
+    from aotidoctor.difference.compare import compare_files  # noqa: PLC0415
+    from aotidoctor.model.errors import AotidoctorError  # noqa: PLC0415
+    from aotidoctor.redact import Redactor  # noqa: PLC0415
+
+    redactor = Redactor.of(environ=environ, host_name=platform.node())
+    try:
+        found = compare_files(a, b, environ)
+        return redactor.value(found) if redact else found
+    except AotidoctorError as error:
+        _fail(redactor.text(str(error)) if redact else str(error), error.exit_status, shown)
+    except Exception as error:  # noqa: BLE001 - the guard: its own failure ends in one document, too
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        _fail(f"{type(error).__name__} at {os.path.basename(where.filename)}:{where.lineno}", 5, shown)  # noqa: PTH119
+    raise AssertionError  # _fail has raised.
+
+
+def _fail(message: str, status: int, shown: PageFormat) -> None:
+    from aotidoctor.model.difference import DIFFERENCE_SCHEMA  # noqa: PLC0415 - `--help` does not need it
+    from aotidoctor.reports.text import one_line  # noqa: PLC0415 - likewise
+
+    line = one_line(message, 1000)
+    if shown is PageFormat.JSON:
+        from aotidoctor.reports.json_ import dumps  # noqa: PLC0415 - likewise
+
+        name = "cannot_examine" if status == 4 else "internal_error"
+        write_stdout(dumps({"schema": DIFFERENCE_SCHEMA, "same": None, name: line}))
+    warn(line)
+    raise typer.Exit(status)
+
+
+def _rendered(found: Comparison, shown: PageFormat, detail: int, environ: Mapping[str, str]) -> str:
+    match shown:
+        case PageFormat.JSON:
+            from aotidoctor.model.difference import DIFFERENCE_SCHEMA  # noqa: PLC0415 - the chosen format only
+            from aotidoctor.reports.json_ import dumps  # noqa: PLC0415 - likewise
+            from aotidoctor.version import __version__  # noqa: PLC0415 - likewise
+
+            head = {"schema": DIFFERENCE_SCHEMA, "tool": {"name": "aotidoctor", "version": __version__}}
+            fields = ("a", "b", "differences", "equal", "left_out", "unknown")
+            body = {name: getattr(found, name) for name in fields}
+            return dumps({**head, "same": not found.matters, **body})
+        case PageFormat.MD:
+            from aotidoctor.reports.difference_markdown import render  # noqa: PLC0415 - likewise
+
+            return render(found)
+        case PageFormat.RICH:
+            from aotidoctor.reports.terminal_difference import text  # noqa: PLC0415 - likewise
+
+            return text(found, stream=sys.stdout or StringIO(), environ=environ, detail=detail)

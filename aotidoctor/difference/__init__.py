@@ -1,0 +1,1 @@
+"""``aotidoctor diff``: what differs between two reports, bundles, packages or hosts, ranked by what matters."""
