@@ -114,7 +114,8 @@ def _could_be(option: Hint, value: JsonValue, bound: Bound) -> bool:
     if issubclass(origin, enum.Enum):
         return isinstance(value, str)
     if origin is float:
-        return (isinstance(value, (int, float)) and not isinstance(value, bool)) or value in _FLOATS
+        is_word = isinstance(value, str) and value in _FLOATS
+        return is_word or (isinstance(value, (int, float)) and not isinstance(value, bool))
     if origin is int:
         return isinstance(value, int) and not isinstance(value, bool)
     return origin in (str, bool) and isinstance(value, origin)

@@ -44,7 +44,8 @@ def analyze(path: str, *, argv: tuple[str, ...] = ()) -> Report:
     diagnoses = _causes(climb, before)
     tool = sent.report.get("tool")
     version = str(tool.get("version") or "") if isinstance(tool, dict) else ""
-    climb.add([compared(before, diagnoses, tool=version, path=path), *unbelieved(sent.problems, path)])
+    change = compared(before, diagnoses, tool=version, path=path)
+    climb.add([change, *unbelieved(sent.problems, path)])
     failed = any(item.severity is Severity.ERROR for item in climb.findings)
     partial = any(sent.report.get(name) is True for name in ("interrupted", "out_of_time"))
     cannot = sent.report.get("cannot_examine")
@@ -55,7 +56,7 @@ def analyze(path: str, *, argv: tuple[str, ...] = ()) -> Report:
         case=climb.case,
         diagnoses=diagnoses,
         findings=tuple(climb.findings),
-        not_checked=(*climb.not_checked, *_not_asked(sent, runs=len(runs))),
+        not_checked=(*climb.not_checked, *_not_asked(sent, change.message, runs=len(runs))),
         runs=runs,
         argv=argv,
         command="analyze",
@@ -98,11 +99,11 @@ def _causes(climb: Climb, before: Sequence[saved.SavedCause]) -> tuple[Diagnosis
     return confirmation.apply(found, Verdicts(confirmed=confirmed, refuted=refuted))
 
 
-def _not_asked(sent: Sent, *, runs: int) -> list[NotChecked]:
+def _not_asked(sent: Sent, change: str, *, runs: int) -> list[NotChecked]:
     """What needs the package or its host: said once, and what was not checked there either."""
     static = {check.code for check in CHECKS}
     what = f"what {runs} saved runs showed stands" if runs else "none were saved"
-    own = NotChecked(code="AD-RUN", name="runs", reason=f"analyze executes nothing: {what}")
+    own = NotChecked(code="AD-RUN", name="runs", reason=f"analyze executes nothing: {what}; {change}")
     old = [item for item in saved.not_checked(sent.report) if item.code not in static and item.code != "AD-RUN"]
     return [own, *old]
 

@@ -1,4 +1,20 @@
-"""What today's verdict says against the one that was sent, as findings that every format shows."""
+"""What today's verdict says against the one that was sent, as findings that every format shows.
+
+What it does:
+    ``aotidoctor analyze`` holds the first cause that it names against the one that the bundle or report named when it
+    was made, and says whether they are the same. A change is a warning, no change a note.
+
+Why it matters:
+    Newer playbooks and checks know more. A cause that changed is the reason to look again at a case that was closed.
+
+Example:
+    what was sent named input-shape; now it is input-order
+
+When it is wrong:
+    Runs are not repeated, so a cause that rests on them alone is as good as they were. What treatments showed then
+    (confirmed, refuted) is believed. A bundle that somebody wrote by hand can say anything: checksums prove only that
+    a file arrived as it was packed.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +26,8 @@ from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.evidence import Evidence, FileSource, Severity
 from aotidoctor.version import __version__
 
+_CALM = ("same", "none")
+
 
 def compared(before: Sequence[SavedCause], now: Sequence[Diagnosis], *, tool: str, path: str) -> Evidence:
     """One note: the same cause, another one, named now, or not named any more."""
@@ -19,7 +37,7 @@ def compared(before: Sequence[SavedCause], now: Sequence[Diagnosis], *, tool: st
     return Evidence(
         code=CODE,
         kind=kind,
-        severity=Severity.INFO,
+        severity=Severity.INFO if kind in _CALM else Severity.WARN,
         subject=None,
         observed=f"{new or 'no cause'} by aotidoctor {__version__}{playbook}",
         expected=f"{old or 'no cause'}, as aotidoctor {tool or 'of an unknown version'} said",

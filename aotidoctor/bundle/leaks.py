@@ -17,8 +17,10 @@ from aotidoctor.redact.encodings import base64_cores, escaped
 from aotidoctor.redact.names import Name
 from aotidoctor.redact.words import SUBSTRING, is_ordinary
 
+_SHORTEST = 3
 _DEPTH = 3
 _UNPACKED = 512 << 20
+_ENCODINGS = ("utf-8", "utf-16-le", "utf-16-be", "latin-1")
 _ZIP, _GZIP = b"PK\3\4", b"\x1f\x8b"
 _PATH_GOES_ON = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 _LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
@@ -54,7 +56,8 @@ def needles(words: Iterable[tuple[str, Name]]) -> tuple[Needle, ...]:
     found: dict[tuple[bytes, bool], Needle] = {}
     for placeholder, name in words:
         for needle in _forms(placeholder, name):
-            found.setdefault((needle.data, needle.folded), needle)
+            if len(needle.data) >= _SHORTEST:
+                found.setdefault((needle.data, needle.folded), needle)
     return tuple(found.values())
 
 
@@ -66,9 +69,11 @@ def _forms(placeholder: str, name: Name) -> Iterator[Needle]:
     whole = name.kind in ("secret", "word") or len(text) >= SUBSTRING
     plain = path and is_ordinary(text.rstrip("/").rpartition("/")[2])
     edge = "plain path" if plain else "path" if path else "" if whole else "letters"
-    yield Needle(placeholder=placeholder, form="text", data=text.casefold().encode(), edge=edge)
-    for encoding in ("utf-16-le", "utf-16-be"):
-        yield Needle(placeholder=placeholder, form=encoding, data=text.casefold().encode(encoding), edge=edge)
+    # Bytes are lowered letter by letter, which reaches ASCII only: other letters are looked for in both cases.
+    for text_ in dict.fromkeys((text.casefold(), text.lower(), text.upper())):
+        for encoding in _ENCODINGS:
+            data = text_.encode(encoding, "ignore").lower()
+            yield Needle(placeholder=placeholder, form=encoding, data=data, edge=edge)
     for form in escaped(text):
         if len(form) > len(text):
             yield Needle(placeholder=placeholder, form="an escaped text", data=form.casefold().encode(), edge=edge)

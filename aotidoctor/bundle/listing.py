@@ -9,12 +9,9 @@ def listing(bundle: Bundle, *, place: str, map_place: str | None, dry: bool) -> 
     """One line per member and per thing that was left out."""
     what = "would be written" if dry else "written"
     lines = [f"{place}: {what}, {size_text(len(bundle.data))}, {len(bundle.members)} members", ""]
-    width = max(len(member.name) for member in bundle.members)
     for member in bundle.members:
         hidden = f"{member.redactions} hidden" if member.redactions else "NOT REDACTED" if member.raw else ""
-        lines.append(
-            f"  {member.name:<{width}}  {size_text(len(member.data)):>9}  {hidden:<12}  {member.what}".rstrip()
-        )
+        lines.append(f"  {size_text(len(member.data)):>8}  {hidden:<12}  {member.name}")
     if bundle.absent:
         lines += ["", "left out:"]
         lines += [f"  {item.name}: {item.reason}" for item in bundle.absent]

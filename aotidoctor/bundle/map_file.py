@@ -27,9 +27,12 @@ def read_map(path: Path) -> Placeholders:
         return Placeholders()
     except OSError as error:
         raise UsageError(f"{path} cannot be used as a map: {error.strerror or error}") from error
-    with os.fdopen(descriptor, "rb") as stream:
+    try:
         _own(path, os.fstat(descriptor))
-        data = stream.read(_LARGEST + 1)
+        with os.fdopen(os.dup(descriptor), "rb") as stream:
+            data = stream.read(_LARGEST + 1)
+    finally:
+        os.close(descriptor)
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
