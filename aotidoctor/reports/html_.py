@@ -13,7 +13,16 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from aotidoctor.model.report import Report
-from aotidoctor.reports import html_contract, html_evidence, html_facts, html_place, html_runs, html_text, html_verdict
+from aotidoctor.reports import (
+    html_contract,
+    html_evidence,
+    html_facts,
+    html_log,
+    html_place,
+    html_runs,
+    html_text,
+    html_verdict,
+)
 from aotidoctor.reports.html_blocks import Block, Section
 
 # The tab tells the verdict, too.
@@ -53,7 +62,7 @@ def _sections(report: Report, known: frozenset[str]) -> Iterator[Section]:
     place = report.localization
     yield Section(id="plan", title="Plan", blocks=html_facts.plan_blocks(report, known))
     yield Section(id="also", title="Also possible", blocks=html_evidence.other_blocks(report, known))
-    yield Section(id="log", title="Log", blocks=html_evidence.log_blocks(report.log))
+    yield Section(id="log", title="Log", blocks=html_log.log_blocks(report.log))
     yield Section(id="serving", title="Serving", blocks=html_facts.serving_blocks(report))
     yield Section(id="comparison", title="Against the reference", blocks=html_facts.comparison_blocks(report))
     contract = Section(id="contract", title=_contract_title(report), blocks=html_contract.contract_blocks(report))

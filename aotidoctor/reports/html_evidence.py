@@ -1,4 +1,4 @@
-"""What was found, what else it may be, what was not looked at, and what a log said."""
+"""What was found, what else it may be, and what was not looked at."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from collections.abc import Collection
 from markupsafe import Markup
 
 from aotidoctor.model.evidence import Evidence, RunSource
-from aotidoctor.model.log import LogEvent, LogReading
 from aotidoctor.model.report import Report
-from aotidoctor.reports import html_text, view
-from aotidoctor.reports.html_blocks import Block, Cell, Line, Note, Pairs, Table, cell, cut, mono, number
-from aotidoctor.reports.text import plural, size
+from aotidoctor.reports import html_log, html_text, view
+from aotidoctor.reports.html_blocks import Block, Line, Table, cell, cut, mono
 
 _ROOM = 500
 _TONES = {"info": "dim", "warn": "unsure", "error": "bad"}
@@ -41,7 +39,7 @@ def _finding(report: Report, item: Evidence, known: Collection[str]) -> Line:
         mono(item.subject or ""),
         cell(html_text.linked(_observed(item), known, 900)),
         cell(html_text.linked(item.expected, known)),
-        cell(_source(item, known), tone="dim"),
+        cell(_source(report, item, known), tone="dim"),
     )
     return Line(cells=cells, tone=tone, id=html_text.anchor(item.id))
 
@@ -52,12 +50,14 @@ def _observed(item: Evidence) -> str:
     return " — ".join(part for part in parts if part)
 
 
-def _source(item: Evidence, known: Collection[str]) -> Markup:
+def _source(report: Report, item: Evidence, known: Collection[str]) -> Markup:
     if isinstance(item.source, RunSource) and item.source.run in known:
         stream = "" if item.source.stream == "result" else item.source.stream
         where = stream + (f":{item.source.line}" if item.source.line is not None else "")
         return Markup("{} {}").format(html_text.link(item.source.run), html_text.line(where))
-    return html_text.line(view.short_source(item.source))
+    shown = view.short_source(item.source)
+    event = html_log.event_of(report.log, item)
+    return html_text.link(event, shown) if event else html_text.line(shown)
 
 
 def other_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
@@ -84,60 +84,15 @@ def not_checked_blocks(report: Report, known: Collection[str]) -> tuple[Block, .
     for item in report.not_checked:
         grouped.setdefault(item.reason, []).append(f"{item.name} ({item.code})")
     lines = [
-        Line(cells=(cell(html_text.linked(reason, known, 900), heads=True), cell(", ".join(names), tone="dim")))
+        Line(
+            cells=(
+                cell(html_text.linked(reason, known, 900), heads=True),
+                cell(html_text.line(", ".join(names), 4000), tone="dim"),
+            )
+        )
         for reason, names in grouped.items()
     ]
     shown, more = cut("reasons", lines, _ROOM)
     if not shown:
         return ()
     return (Table(label="Not checked", headings=("Because", "Not checked"), rows=shown, stacks=True, look="why"), *more)
-
-
-def log_blocks(log: LogReading | None) -> tuple[Block, ...]:
-    """The events of a log in order, with the causes that know them."""
-    if log is None:
-        return ()
-    versions = ", ".join(f"{name} {text}" for name, text in log.versions.items())
-    pairs = (
-        ("Read", f"{log.name}: {plural(log.lines, 'line')}, {size(log.size)}"),
-        ("Versions", versions),
-        ("From", ", ".join(log.origins)),
-        ("Not read", "; ".join(log.problems)),
-    )
-    rows = tuple((label, html_text.line(text, 900)) for label, text in pairs if text)
-    lines, more = cut("events", [_event(log, event) for event in log.events], _ROOM)
-    headings = ("Line", "Form", "Says", "Known as", "Relation")
-    table = (Table(label="Events of the log", headings=headings, rows=lines, stacks=True),) if lines else ()
-    left = f"and {log.more_events:,} more events, not kept" if log.more_events else ""
-    return (Pairs(rows=rows), *table, *more, *((Note(body=html_text.line(left), tone="dim"),) if left else ()))
-
-
-def _event(log: LogReading, event: LogEvent) -> Line:
-    known = [match for match in log.matches if match.event == event]
-    causes = dict.fromkeys(match.pattern.cause for match in known)
-    named = Markup(", ").join(html_text.code(cause) for cause in causes)
-    if event in log.unknown:
-        named = html_text.line("no pattern knows it")
-    span = str(event.first) if event.last == event.first else f"{event.first}-{event.last}"
-    form = " ".join(part for part in (event.form, event.kind) if part)
-    cells = (
-        number(span),
-        cell(form, tone="dim"),
-        mono(event.text),
-        cell(named),
-        _relation(event, [match.text for match in known if match.text.strip() != event.text.strip()]),
-    )
-    echo = event.echo_of is not None or event.tainted
-    return Line(cells=cells, tone="dim" if echo else "bad" if known else "")
-
-
-def _relation(event: LogEvent, said: list[str]) -> Cell:
-    """What an event is to the others, who wrote it, and the line that gave it away."""
-    parts = (
-        f"repeats or follows from line {event.echo_of}" if event.echo_of is not None else "",
-        "after a CUDA error: means nothing" if event.tainted else "",
-        f"said {event.count:,} times" if event.count > 1 else "",
-        event.origin,
-        said[0] if said else "",
-    )
-    return cell("; ".join(part for part in parts if part), tone="dim")

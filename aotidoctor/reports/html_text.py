@@ -18,8 +18,8 @@ _NO_CHARACTERS = "".join(chr(plane * 0x10000 + last) for plane in range(17) for 
 _FORBIDDEN = re.compile(f"[\ufdd0-\ufdef{_NO_CHARACTERS}]")
 # Nobody sees these, and what is copied holds them.
 _HIDDEN = re.compile("[\u00ad\u180e\u200b-\u200d\u2060-\u2064\u206a-\u206f\u3164\uffa0\U000e0000-\U000e007f]")
-_ANCHOR = re.compile(r"[A-Z]{1,4}[0-9]{1,6}")
-_NAME = r"([ER][0-9]{1,6})"
+_ANCHOR = re.compile(r"[A-Z]{1,4}[0-9]{1,9}")
+_NAME = r"([ERW][0-9]{1,6})"
 _MENTION = re.compile(rf"(?<![\w.\['\"/-])(?:\[{_NAME}\]|{_NAME})(?![\w'\"/-]|\.\w)")
 _WHOLE = 200_000
 """Of a longer text only the end is looked at: cleaning ten megabytes takes as long as all the rest."""
@@ -66,10 +66,11 @@ def anchor(name: str) -> str:
     return name if _ANCHOR.fullmatch(name) else ""
 
 
-def link(name: str) -> Markup:
-    """A link to the evidence or run ``name``."""
+def link(name: str, text: str = "") -> Markup:
+    """A link to the evidence, run or line of a log ``name``; ``text`` is what is shown of it."""
     known = anchor(name)
-    return Markup('<a class="ref" href="#{}">{}</a>').format(known, known) if known else line(name, 40)
+    shown = line(text or name, 60)
+    return Markup('<a class="ref" href="#{}">{}</a>').format(known, shown) if known else shown
 
 
 def links(names: Iterable[str]) -> Markup:

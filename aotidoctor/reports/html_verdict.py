@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from aotidoctor.model.diagnosis import Diagnosis, Status
 from aotidoctor.model.report import Report
-from aotidoctor.reports import html_text, view
+from aotidoctor.reports import html_log, html_text, view
 from aotidoctor.reports.text import one_line, plural, seconds, size
 
 _NOTHING = Markup("")
@@ -62,6 +62,8 @@ def verdict(report: Report, known: Collection[str]) -> Verdict:
 
 def _named(report: Report, first: Diagnosis, shown: Verdict, known: Collection[str]) -> Verdict:
     found = view.telling(report, first)
+    if found is not None and not found.expected and found.observed in first.looked_like:
+        found = None  # It says the same once more.
     return Verdict(
         word=shown.word,
         tone=shown.tone,
@@ -72,7 +74,7 @@ def _named(report: Report, first: Diagnosis, shown: Verdict, known: Collection[s
         note=shown.note,
         subject=one_line(first.subject or ""),
         looked_like=one_line(first.looked_like, 600),
-        looked_refs=_symptom(report, known),
+        looked_refs=_symptom(report, first, known),
         observed=one_line(found.observed, 400) if found is not None else "",
         expected=one_line(found.expected, 400) if found is not None else "",
         is_refs=html_text.link(found.id) if found is not None and found.id in known else _NOTHING,
@@ -90,12 +92,16 @@ def _named(report: Report, first: Diagnosis, shown: Verdict, known: Collection[s
     )
 
 
-def _symptom(report: Report, known: Collection[str]) -> Markup:
+def _symptom(report: Report, first: Diagnosis, known: Collection[str]) -> Markup:
     """Where the words come from that it looked like: the first run is the failure as the user sees it.
 
-    Where nothing was run, they are those that a run would have had.
+    Of a log it is the event; where nothing was run, they are the words that a run would have had.
     """
-    return html_text.links(outcome.id for outcome in report.runs[:1] if outcome.id in known)
+    if report.runs:
+        return html_text.links(outcome.id for outcome in report.runs[:1] if outcome.id in known)
+    events = (html_log.event_of(report.log, item) for item in view.evidence_of(report, first))
+    event = next((event for event in events if event), "")
+    return html_text.link(event, f"line {event[1:]}") if event else _NOTHING
 
 
 def _because(first: Diagnosis) -> str:
