@@ -8,7 +8,7 @@ import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, execute
-from aotidoctor.cli.show import FailOn, make_show
+from aotidoctor.cli.show import FailOn, IssueForm, make_show
 
 Sent = Annotated[str, typer.Argument(metavar="BUNDLE", help="A bundle (.zip), or a JSON report.")]
 
@@ -17,6 +17,7 @@ def analyze(
     sent: Sent,
     *,
     format_: opt.FormatOption = None,
+    for_: opt.For = IssueForm.GENERIC,
     json: opt.Json = False,
     report: opt.ReportTo = None,
     output_dir: opt.OutputDir = None,
@@ -39,6 +40,7 @@ def analyze(
         verbose=verbose,
         fail_on=fail_on,
         redact=redact,
+        form=for_,
         protected=(sent,),
     )
     from aotidoctor.analysis.analyze import analyze as judge  # noqa: PLC0415 - `--help` does not need the stages

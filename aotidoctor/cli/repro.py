@@ -10,7 +10,7 @@ import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, execute
-from aotidoctor.cli.show import FailOn, make_show
+from aotidoctor.cli.show import FailOn, IssueForm, make_show
 from aotidoctor.model.case import Options
 
 Folder = Annotated[Path, typer.Option("--output-dir", "-o", metavar="DIR", help="Folder of the script.")]
@@ -40,6 +40,7 @@ def repro(
     threads: opt.Threads = None,
     memory_limit: opt.MemoryLimit = None,
     format_: opt.FormatOption = None,
+    for_: opt.For = IssueForm.GENERIC,
     json: opt.Json = False,
     report: opt.ReportTo = None,
     quiet: opt.Quiet = False,
@@ -61,6 +62,7 @@ def repro(
         verbose=verbose,
         fail_on=fail_on,
         redact=redact,
+        form=for_,
         protected=(package, inputs, reference, setup, from_, *(custom_op_library or ())),
     )
     wanted = Options(

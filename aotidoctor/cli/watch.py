@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from aotidoctor.cli import options as opt
-from aotidoctor.cli.show import Show, make_show, rendered, warn, write_file
+from aotidoctor.cli.show import IssueForm, Show, make_show, rendered, warn, write_file
 from aotidoctor.model.watched import Program, Watched
 from aotidoctor.runner.watch import die_as, is_good
 from aotidoctor.runner.watch import watch as run_watched
@@ -57,6 +57,7 @@ def watch(
     custom_op_library: opt.CustomOpLibrary = None,
     reference: opt.Reference = None,
     report: opt.ReportTo = None,
+    for_: opt.For = IssueForm.GENERIC,
     output_dir: opt.OutputDir = None,
     quiet: opt.Quiet = False,
     verbose: opt.Verbose = 0,
@@ -75,6 +76,7 @@ def watch(
         quiet=quiet,
         verbose=verbose,
         redact=redact,
+        form=for_,
         protected=(package, inputs, reference, setup, *(custom_op_library or ())),
     )
     given = Program(argv=tuple(program), limit=timeout, core=core)
