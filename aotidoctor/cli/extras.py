@@ -25,11 +25,11 @@ def _bundle(report: Report, path: Path, environ: Mapping[str, str], redact: bool
     return deliver_report(report, path, environ, redact=redact)
 
 
-def _repro(report: Report, path: Path, environ: Mapping[str, str], _redact: bool) -> str:
+def _repro(report: Report, path: Path, environ: Mapping[str, str], redact: bool) -> str:
     # For --report repro: only.
     from aotidoctor.repro.command import line_of, of_report  # noqa: PLC0415
 
-    return line_of(of_report(report, path, environ), path)
+    return line_of(of_report(report, path, environ, redact=redact), path)
 
 
 EXTRAS: Mapping[str, Extra] = {"bundle": _bundle, "repro": _repro}

@@ -91,6 +91,7 @@ def repro(
             output_dir,
             saved=from_,
             keep_weights=keep_weights,
+            redact=redact,
             argv=argv(),
             environ=os.environ,
             on_event=on_event,

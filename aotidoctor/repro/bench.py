@@ -10,7 +10,7 @@ from pathlib import Path
 from aotidoctor.model.case import Case
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.run import JsonObject, Outcome, Request
-from aotidoctor.probes.payload import inputs_payload
+from aotidoctor.probes.payload import device_of, inputs_payload
 from aotidoctor.repro.failure import Ending, ending_of_script
 from aotidoctor.repro.script import NAME, Recipe, script_text
 from aotidoctor.runner import Runner
@@ -74,6 +74,8 @@ class Bench:
         self.on_event(Event(kind=EventKind.PROBE_START, name=PROBE))
         begun = time.monotonic()
         limit = FRESH if fresh else 1.0
+        # A driver must not be forked.
+        fresh = fresh or device_of(self.case) != "cpu"
         request = Request(
             probe=PROBE, job=job, payload=payload, fresh=fresh, timeout=limit * self.timeout, purpose=what
         )

@@ -19,8 +19,8 @@ from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.report import SCHEMA, Report
 from aotidoctor.model.run import objects
 from aotidoctor.records import RecordError, from_json
-from aotidoctor.repro.reproduce import Known, reproduce
-from aotidoctor.repro.result import Repro
+from aotidoctor.repro.reproduce import reproduce
+from aotidoctor.repro.result import Known, Repro
 from aotidoctor.repro.script import NAME
 from aotidoctor.version import __version__
 
@@ -35,6 +35,7 @@ def repro(
     *,
     saved: str | None = None,
     keep_weights: bool = False,
+    redact: bool = True,
     argv: tuple[str, ...] = (),
     environ: Mapping[str, str],
     on_event: OnEvent | None = None,
@@ -53,7 +54,7 @@ def repro(
         report = pipeline.diagnose(
             path, inputs_path, options, command="repro", argv=argv, environ=environ, on_event=on_event
         )
-    made = of_report(report, directory, environ, keep_weights=keep_weights, on_event=on_event)
+    made = of_report(report, directory, environ, keep_weights=keep_weights, redact=redact, on_event=on_event)
     return replace(report, extra={**report.extra, **said(made, directory)})
 
 
@@ -63,11 +64,14 @@ def of_report(
     environ: Mapping[str, str],
     *,
     keep_weights: bool = False,
+    redact: bool = True,
     on_event: OnEvent | None = None,
 ) -> Repro:
     """The script of a report that was just made."""
     known = Known(signature=report.signature, diagnoses=report.diagnoses, findings=report.findings)
-    return reproduce(report.case, known, directory, environ, keep_weights=keep_weights, on_event=on_event)
+    return reproduce(
+        report.case, known, directory, environ, keep_weights=keep_weights, redact=redact, on_event=on_event
+    )
 
 
 def said(made: Repro, directory: Path) -> dict[str, str]:

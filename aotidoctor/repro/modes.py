@@ -45,6 +45,8 @@ def modes(case: Case, diagnoses: Sequence[Diagnosis], findings: Sequence[Evidenc
         return
     if not any(item.code == PLAIN for item in findings):
         yield Mode(name="load only", recipe=replace(base, args=None))
+        if base.args is not None:
+            yield Mode(name="the call", recipe=base)
         return
     cause = diagnoses[0].cause if diagnoses else ""
     if _error(findings, VALUES) is not None:

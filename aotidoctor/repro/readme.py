@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from aotidoctor.repro.result import Repro
-from aotidoctor.repro.script import NAME, Recipe
+from aotidoctor.repro.script import NAME
 from aotidoctor.version import __version__
 
+README = "README.md"
 MARK = "<!-- aotidoctor repro -->"
 _FILES = {
     "model.pt2": "the package",
@@ -15,9 +16,9 @@ _FILES = {
 }
 
 
-def readme(made: Repro, recipe: Recipe, cause: str) -> str:
+def readme(made: Repro, cause: str) -> str:
     """The text."""
-    lines = [MARK, f"# {recipe.title}", "", f"    python {NAME}", "", f"It ends so: {made.ending}.", ""]
+    lines = [MARK, f"# A script that shows {cause}", "", f"    python {NAME}", "", f"It ends so: {made.ending}.", ""]
     lines += [f"- `{name}`: {_FILES.get(name, 'an operator library')}" for name in made.files if name not in _OWN]
     lines += [f"- Inputs: {made.inputs}.", f"- Weights: {made.weights}."]
     lines += [f"- Environment set by the script: `{made.environment}`."] if made.environment else []
@@ -27,4 +28,4 @@ def readme(made: Repro, recipe: Recipe, cause: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-_OWN = (NAME, "README.md")
+_OWN = (NAME, README)

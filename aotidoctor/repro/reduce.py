@@ -56,7 +56,7 @@ def _attempts(
     leaves = _ranked(inputs, diagnoses, findings)
     for elements in _blamed(findings):
         patches = [f"{place} = {value_text(value)}" for place, value in elements]
-        said = f"made up, but for {len(patches)} value{'s' if len(patches) > 1 else ''} in {elements[0][0]}"
+        said = f"made up, but for {elements[0][0].removesuffix('[()]')}"
         yield Reduced(recipe=with_inputs(recipe, inputs, {}, patches), said=said)
     for path, tensor in leaves[:4]:
         yield from _of_leaf(bench, recipe, inputs, path, tensor)
@@ -91,20 +91,20 @@ def _of_leaf(bench: Bench, recipe: Recipe, inputs: InputSet, path: str, tensor: 
         return
 
     def attempt(chosen: Sequence[int]) -> Reduced:
-        patches = [f"{path}{_index(tensor.shape, at)} = {value_text(values[at])}" for at in chosen]
+        patches = [f"{path}{element(tensor.shape, at)} = {value_text(values[at])}" for at in chosen]
         said = f"made up, but for {len(chosen)} value{'s' if len(chosen) > 1 else ''} of {path}"
         return Reduced(recipe=with_inputs(recipe, inputs, {}, patches), said=said)
 
-    for at in dict.fromkeys(_extremes(values)):
+    for at in dict.fromkeys(extremes(values)):
         yield attempt([at])
     if len(values) <= SMALL:
-        text = f"torch.tensor({_nested(values, tensor.shape)}, dtype=torch.{tensor.dtype})"
+        text = f"torch.tensor({nested(values, tensor.shape)}, dtype=torch.{tensor.dtype})"
         if tensor.stride is not None and not _is_plain(tensor):
             return
         small = Reduced(recipe=with_inputs(recipe, inputs, {path: text}), said=f"made up, but for {path}")
         if not bench.fails_alike(small.recipe, small.said):
             return
-        fewer = _halved(len(values), lambda chosen: bench.fails_alike(attempt(chosen).recipe, attempt(chosen).said))
+        fewer = halved(len(values), lambda chosen: bench.fails_alike(attempt(chosen).recipe, attempt(chosen).said))
         yield attempt(fewer) if len(fewer) <= FEW else small
 
 
@@ -112,7 +112,7 @@ def _is_plain(tensor: TensorDesc) -> bool:
     return tensor.stride == contiguous_stride(tensor.shape) and not tensor.conj and not tensor.neg
 
 
-def _halved(count: int, fails: Callable[[Sequence[int]], bool]) -> list[int]:
+def halved(count: int, fails: Callable[[Sequence[int]], bool]) -> list[int]:
     """The smallest half of a half that still fails alone."""
     kept = list(range(count))
     while len(kept) > 1:
@@ -124,7 +124,7 @@ def _halved(count: int, fails: Callable[[Sequence[int]], bool]) -> list[int]:
     return kept
 
 
-def _extremes(values: Sequence[int] | Sequence[float]) -> Iterator[int]:
+def extremes(values: Sequence[int] | Sequence[float]) -> Iterator[int]:
     """Where NaN, Inf, the least and the largest stand."""
     finite = [at for at, value in enumerate(values) if math.isfinite(value)]
     known = set(finite) if len(finite) < len(values) else None
@@ -135,7 +135,8 @@ def _extremes(values: Sequence[int] | Sequence[float]) -> Iterator[int]:
         yield max(finite, key=lambda at: values[at])
 
 
-def _index(shape: tuple[int, ...], flat: int) -> str:
+def element(shape: tuple[int, ...], flat: int) -> str:
+    """The index of an element that is known by its place in row-major order."""
     places: list[int] = []
     for size in reversed(shape):
         places.insert(0, flat % size)
@@ -143,8 +144,9 @@ def _index(shape: tuple[int, ...], flat: int) -> str:
     return f"[{', '.join(map(str, places))}]" if places else "[()]"
 
 
-def _nested(values: Sequence[int] | Sequence[float], shape: tuple[int, ...]) -> str:
+def nested(values: Sequence[int] | Sequence[float], shape: tuple[int, ...]) -> str:
+    """Values in row-major order as nested lists."""
     if not shape:
         return value_text(values[0])
     step = len(values) // shape[0] if shape[0] else 0
-    return f"[{', '.join(_nested(values[at * step : (at + 1) * step], shape[1:]) for at in range(shape[0]))}]"
+    return f"[{', '.join(nested(values[at * step : (at + 1) * step], shape[1:]) for at in range(shape[0]))}]"

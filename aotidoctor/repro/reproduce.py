@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+import platform
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
-from aotidoctor import pipeline
 from aotidoctor.diagnosis.subjects import normal_subject
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case
-from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.event import Event
-from aotidoctor.model.evidence import Evidence
-from aotidoctor.repro.bench import Bench
-from aotidoctor.repro.modes import CHECKS, Mode, modes
-from aotidoctor.repro.package import KEPT, RANDOM, ZEROED, can_strip, copy_package
-from aotidoctor.repro.readme import MARK, readme
+from aotidoctor.redact import Redactor
+from aotidoctor.repro.bench import VALUES, Bench
+from aotidoctor.repro.certification import candidates, certified
+from aotidoctor.repro.modes import Mode, modes
+from aotidoctor.repro.package import KEPT, copy_package
+from aotidoctor.repro.readme import MARK, README, readme
 from aotidoctor.repro.reduce import Reduced, reduce_inputs, whole, with_inputs
-from aotidoctor.repro.result import Repro
-from aotidoctor.repro.script import NAME, Recipe, script_text
-from aotidoctor.repro.surroundings import bare_environment, base_recipe, further_environment
+from aotidoctor.repro.result import Known, Repro
+from aotidoctor.repro.script import NAME, Recipe
+from aotidoctor.repro.surroundings import PROGRAM, SETUP, bare_environment, base_recipe, further_environment
 from aotidoctor.repro.tensors import UnmadeError
 from aotidoctor.runner import Runner
 
@@ -31,21 +32,8 @@ MODULES = ("aotidoctor.worker.warm_loader",)
 # Whoever loads these may be harmed: their names lead out of the folder, or they do not fit on a disk.
 NEVER_LOADED = ("artifact-unsafe", "artifact-bomb", "inputs-file-unsafe")
 LONGEST = 20.0
+FILES = (NAME, README, "model.pt2", VALUES, PROGRAM, SETUP)
 OnEvent = Callable[[Event], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """What is known of the failure: of a report just made, or of one that was read."""
-
-    signature: str | None
-    diagnoses: tuple[Diagnosis, ...]
-    findings: tuple[Evidence, ...]
-
-    @property
-    def cause(self) -> str:
-        """The first cause."""
-        return self.diagnoses[0].cause if self.diagnoses else "unknown"
 
 
 def reproduce(
@@ -55,9 +43,13 @@ def reproduce(
     environ: Mapping[str, str],
     *,
     keep_weights: bool = False,
+    redact: bool = True,
     on_event: OnEvent | None = None,
+    runner: Runner | None = None,
 ) -> Repro:
     """Make the script of ``known``, certify it, and write it to ``directory`` if it is.
+
+    ``runner`` may be given to try several with one warm worker; see ``start_runner``.
 
     Raises:
         UsageError: the folder holds something else.
@@ -71,23 +63,31 @@ def reproduce(
     with tempfile.TemporaryDirectory(prefix="aotidoctor-repro-") as room:
         folder = Path(room) / "repro"
         folder.mkdir()
-        with Runner(environ=bare_environment(environ), preload=MODULES) as runner:
+        with nullcontext(runner) if runner is not None else start_runner(environ) as started:
             bench = Bench(
                 case=case,
-                runner=runner,
+                runner=started,
                 folder=folder,
                 timeout=min(case.options.timeout, LONGEST),
                 on_event=on_event or (lambda _event: None),
             )
             made = _made(bench, known, environ, keep_weights=keep_weights)
         if made.certified:
+            note = readme(made, known.cause)
+            redactor = Redactor.of(environ=environ, host_name=platform.node())
+            (folder / README).write_text(redactor.text(note) if redact else note, encoding="utf-8")
             _hand_over(folder, directory, made)
     return made
 
 
+def start_runner(environ: Mapping[str, str]) -> Runner:
+    """One to try scripts with: without the caller's variables, and knowing its CPU."""
+    return Runner(environ=bare_environment(environ), preload=MODULES)
+
+
 def _is_ours(directory: Path) -> bool:
     try:
-        return MARK in (directory / "README.md").read_text(encoding="utf-8")
+        return MARK in (directory / README).read_text(encoding="utf-8")
     except (OSError, ValueError):
         return False
 
@@ -106,9 +106,8 @@ def _why_not(case: Case, known: Known) -> str | None:
 
 def _hand_over(folder: Path, directory: Path, made: Repro) -> None:
     directory.mkdir(parents=True, exist_ok=True)
-    for path in directory.iterdir():
-        if path.is_file():
-            path.unlink()
+    for name in FILES:
+        (directory / name).unlink(missing_ok=True)
     for name in made.files:
         shutil.copyfile(folder / name, directory / name)
 
@@ -122,11 +121,13 @@ def _made(bench: Bench, known: Known, environ: Mapping[str, str], *, keep_weight
     except (UnmadeError, OSError) as error:
         return Repro(problem=f"the call cannot be written down: {error}", tried=tuple(bench.tried))
     chosen = _baseline(bench, full, known, environ)
+    if chosen is None and not bench.tried:
+        return Repro(problem="the call returns, and no run of it complained: a script has nothing to show")
     if chosen is None:
         return Repro(problem="with torch alone, and all that you gave, it does not end so", tried=tuple(bench.tried))
     reduced = _reduced(bench, chosen, known)
-    for attempt, weights in _candidates(bench, reduced, chosen, keep_weights=keep_weights):
-        done = _certified(bench, attempt, known, weights, environ)
+    for attempt, weights in candidates(bench, reduced, chosen, keep_weights=keep_weights):
+        done = certified(bench, attempt, known, weights, environ)
         if done is not None:
             return done
     return Repro(
@@ -175,78 +176,3 @@ def _reduced(bench: Bench, mode: Mode, known: Known) -> Reduced:
     found = reduce_inputs(bench, mode.recipe, inputs, known.diagnoses, known.findings)
     everything = Reduced(recipe=mode.recipe, said="all of your tensors", values=tuple(p for p, _ in inputs.tensors()))
     return found or everything
-
-
-def _candidates(bench: Bench, reduced: Reduced, mode: Mode, *, keep_weights: bool) -> Sequence[tuple[Reduced, str]]:
-    """What to certify, the least first: without weights, with them, with all inputs."""
-    levels = [KEPT]
-    refused = can_strip(bench.case)
-    if refused is None and not keep_weights:
-        levels = [ZEROED, RANDOM, KEPT]
-    elif refused is not None:
-        bench.tried.append(f"weights kept: {refused}")
-    everything = Reduced(
-        recipe=mode.recipe,
-        said="all of your tensors",
-        values=tuple(path for path, _ in bench.case.inputs.tensors()) if bench.case.inputs is not None else (),
-    )
-    found = [(reduced, level) for level in levels]
-    return found if reduced.said == everything.said or mode.recipe.args is None else [*found, (everything, KEPT)]
-
-
-def _certified(bench: Bench, attempt: Reduced, known: Known, weights: str, environ: Mapping[str, str]) -> Repro | None:
-    """The files, if the script as it is ends as it must and its package and inputs are diagnosed alike."""
-    package = bench.folder / "model.pt2"
-    try:
-        said = copy_package(bench.case, package, weights)
-    except (OSError, ValueError) as error:
-        bench.tried.append(f"weights {weights}: {error}")
-        return None
-    if not _with_values(bench, attempt) or not bench.fails_alike(attempt.recipe, f"weights {weights}"):
-        return None
-    signature = _diagnosed(bench, attempt, environ)
-    bench.tried.append(f"weights {weights}, diagnosed: {signature or 'healthy'}")
-    if signature != known.signature:
-        return None
-    if not bench.fails_alike(attempt.recipe, "a fresh interpreter", fresh=True):
-        return None
-    bench.tried.append(f"certified: {signature}")
-    names = (NAME, "README.md", *sorted(p.name for p in bench.folder.iterdir() if p.name not in (NAME, "README.md")))
-    made = Repro(
-        certified=f"same signature, {signature}",
-        ending=bench.wanted.text if bench.wanted is not None else "",
-        inputs=attempt.said,
-        weights=said,
-        environment=", ".join(f"{name}={value}" for name, value in attempt.recipe.environment),
-        files=names,
-        tried=tuple(bench.tried),
-    )
-    (bench.folder / NAME).write_text(script_text(attempt.recipe)[0], encoding="utf-8")
-    (bench.folder / "README.md").write_text(readme(made, attempt.recipe, known.cause), encoding="utf-8")
-    return made
-
-
-def _with_values(bench: Bench, attempt: Reduced) -> bool:
-    """Leave in the folder the tensors that the script reads, and no others."""
-    values = bench.folder / "values.pt"
-    if attempt.recipe.values is None:
-        values.unlink(missing_ok=True)
-        return True
-    return bench.save_values([*attempt.values])
-
-
-def _diagnosed(bench: Bench, attempt: Reduced, environ: Mapping[str, str]) -> str | None:
-    """The signature that the package and the call of the script get."""
-    call = bench.folder.parent / "call.pt"
-    given = str(call) if attempt.recipe.args is not None and bench.save_call(attempt.recipe, call) else None
-    inputs = given or (bench.case.inputs_path if bench.case.inputs is not None else None)
-    report = pipeline.diagnose(
-        str(bench.folder / attempt.recipe.package),
-        inputs,
-        replace(bench.case.options, generate=False),
-        environ=environ,
-        on_event=bench.on_event,
-        # The caller's variables are not there: where the failure needs them, another one is started.
-        runner=None if set(attempt.recipe.environment) - {CHECKS} else bench.runner,
-    )
-    return report.signature

@@ -1,8 +1,11 @@
-"""What became of a repro."""
+"""What a repro starts from, and what became of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from aotidoctor.model.diagnosis import Diagnosis
+from aotidoctor.model.evidence import Evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,3 +24,17 @@ class Repro:
     environment: str = ""
     files: tuple[str, ...] = ()
     tried: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known of the failure: of a report just made, or of one that was read."""
+
+    signature: str | None
+    diagnoses: tuple[Diagnosis, ...]
+    findings: tuple[Evidence, ...]
+
+    @property
+    def cause(self) -> str:
+        """The first cause."""
+        return self.diagnoses[0].cause if self.diagnoses else "unknown"

@@ -12,6 +12,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.probes.payload import device_index_of, model_name_of
 from aotidoctor.repro.script import Recipe
 
+PROGRAM, SETUP = "exported.pt2", "setup_ops.py"
 # Without these a process does not start, or not as the user's own.
 _BARE = re.compile(
     r"PATH$|HOME$|USER$|LOGNAME$|LANG$|LC_|LD_LIBRARY_PATH$|PYTHONPATH$|VIRTUAL_ENV$|CUDA_VISIBLE_DEVICES$"
@@ -53,7 +54,7 @@ def base_recipe(case: Case, folder: Path, title: str) -> Recipe:
     setup, has_after_load = _setup(options.setup, folder)
     libraries = tuple(Path(shutil.copy(one, folder)).name for one in options.custom_op_libraries)
     if options.reference is not None and case.reference is not None:
-        shutil.copyfile(options.reference, folder / "exported.pt2")
+        shutil.copyfile(options.reference, folder / PROGRAM)
     return Recipe(
         title=title,
         model_name=options.model_name if name != "model" else None,
@@ -68,6 +69,6 @@ def base_recipe(case: Case, folder: Path, title: str) -> Recipe:
 def _setup(setup: str | None, folder: Path) -> tuple[str | None, bool]:
     if setup is None:
         return None, False
-    target = folder / "setup_ops.py"
+    target = folder / SETUP
     shutil.copyfile(setup, target)
     return target.name, re.search(r"^def after_load\b", target.read_text(encoding="utf-8"), re.MULTILINE) is not None

@@ -1,0 +1,185 @@
+"""Certified scripts: each is run once more here, by a fresh interpreter that cannot import aotidoctor."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from foundry.cases import Call, Kit
+from foundry.registry import BY_NAME
+
+from aotidoctor import pipeline
+from aotidoctor.artifact.constants import read_constants
+from aotidoctor.model.case import Options
+from aotidoctor.model.report import Report
+from aotidoctor.repro import Repro, reproduce
+from aotidoctor.repro.package import KEPT, RANDOM, ZEROED, can_strip, copy_package
+from aotidoctor.repro.reproduce import start_runner
+from aotidoctor.repro.result import Known
+from aotidoctor.runner import Runner
+
+pytestmark = pytest.mark.torch
+
+SECONDS = 240
+MOST_LINES = 40
+# The script as it is, but with aotidoctor out of reach.
+ALONE = "import runpy, sys; sys.modules['aotidoctor'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
+# Case, exit status, words on stderr, what of the inputs is in the folder.
+CERTIFIED = (
+    ("dtype_float64", 1, "AssertionError: Tensor-likes are not close", "no values"),
+    ("stride_transposed", 1, "AssertionError: Tensor-likes are not close", "no values"),
+    ("tree_dict_order", 1, "AssertionError: Tensor-likes are not close", "no values"),
+    ("shape_wider", 1, "input_handles[0]: unmatched dim value at 1", "no values"),
+    ("kwarg_missing", 1, "kwarg keyword mismatch", "no values"),
+    ("count_one_missing", 1, "expected inputs vector size to be 2, but got 1", "no values"),
+    ("index_embedding_100", 1, "index out of bounds: 0 <= tmp2 < 100", "args[0][3]"),
+    ("divide_by_zero", 1, "ZeroDivisionError", "args[3][4]"),
+    ("assert_above", 1, "Expected u0 <= 16 but received 40", "args[1]"),
+    ("nan_from_log", 1, "AssertionError: NaN or Inf in the result", "1 value of args[0]"),
+    ("weights_on_disk", -11, "", "no values"),
+    ("op_missing_cpp", 1, "Could not find schema for zoo::misbehave", "none"),
+    ("op_throw_std", 1, "the index is beyond the vocabulary", "no values"),
+    ("op_segv", -11, "", "no values"),
+    ("op_exit3", 3, "", "no values"),
+    ("artifact_no_so", 1, "File not found", "none"),
+)
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[Runner]:
+    """One warm worker for all: it looks at the CPU once."""
+    with start_runner(os.environ) as started:
+        yield started
+
+
+def diagnosed(call: Call, runner: Runner) -> Report:
+    options = Options(setup=str(call.setup) if call.setup else None)
+    return pipeline.diagnose(str(call.model), str(call.inputs), options, environ=os.environ, runner=runner)
+
+
+def reproduced(report: Report, folder: Path, runner: Runner, *, keep_weights: bool = False) -> Repro:
+    known = Known(signature=report.signature, diagnoses=report.diagnoses, findings=report.findings)
+    return reproduce(report.case, known, folder, os.environ, keep_weights=keep_weights, runner=runner)
+
+
+def run_alone(folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", ALONE, str(folder / "repro.py")]
+    return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, cwd="/", check=False)
+
+
+def modules_of(script: str) -> set[str]:
+    found = [node for node in ast.walk(ast.parse(script)) if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = [alias.name for node in found if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module for node in found if isinstance(node, ast.ImportFrom)]
+    return {name.partition(".")[0] for name in names}
+
+
+def bytes_of_weights(report: Report) -> list[bytes]:
+    case = report.case
+    stored = read_constants(case.artifact, case.model, case.contract.constants, case.model.weights_location)
+    found = [one.content.read_at(0, one.content.size) for one in stored.values() if one.content is not None]
+    return [data for data in found if len(set(data)) > 8]
+
+
+@pytest.mark.parametrize(("name", "status", "words", "inputs"), CERTIFIED, ids=[one[0] for one in CERTIFIED])
+def test_a_certified_script_fails_alone_as_the_call_did(
+    name: str, status: int, words: str, inputs: str, packages: Kit, case_dir: Path, runner: Runner
+) -> None:
+    report = diagnosed(BY_NAME[name].make(packages, case_dir), runner)
+    folder = case_dir / "repro"
+    made = reproduced(report, folder, runner)
+    assert made.certified == f"same signature, {report.signature}", made
+    assert inputs in made.inputs
+    assert not (folder / "values.pt").exists()
+    script = (folder / "repro.py").read_text()
+    assert len(script.splitlines()) <= MOST_LINES
+    assert modules_of(script) <= {"torch", "os", "pathlib", "runpy", "copy"}
+    _is_clean(folder / "repro.py")
+    weights = bytes_of_weights(report)
+    kept = [path.name for path in folder.iterdir() for one in weights if one in path.read_bytes()]
+    assert not kept, "weights of the user are in the folder"
+    alone = run_alone(folder)
+    assert alone.returncode == status, alone.stderr
+    assert words in alone.stderr
+
+
+def _is_clean(script: Path) -> None:
+    ruff = Path(sys.executable).with_name("ruff")
+    if not ruff.exists():
+        pytest.skip("ruff is not installed")
+    done = subprocess.run([ruff, "check", "--isolated", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_what_fails_in_no_script_is_not_offered(packages: Kit, case_dir: Path, runner: Runner) -> None:
+    # A wrong checksum of the debug file: torch loads and runs the package all the same.
+    report = diagnosed(BY_NAME["artifact_crc_source"].make(packages, case_dir), runner)
+    made = reproduced(report, case_dir / "repro", runner)
+    assert not made.certified
+    assert "does not end so" in made.problem
+    assert any("no failure" in one for one in made.tried)
+    assert not (case_dir / "repro").exists()
+
+
+def test_an_unsafe_archive_is_not_loaded(packages: Kit, case_dir: Path, runner: Runner) -> None:
+    report = diagnosed(BY_NAME["artifact_absolute_path"].make(packages, case_dir), runner)
+    made = reproduced(report, case_dir / "repro", runner)
+    assert not made.tried
+    assert "is not loaded" in made.problem
+
+
+def test_weights_are_kept_where_asked(packages: Kit, case_dir: Path, runner: Runner) -> None:
+    report = diagnosed(BY_NAME["index_embedding_100"].make(packages, case_dir), runner)
+    made = reproduced(report, case_dir / "repro", runner, keep_weights=True)
+    assert (bool(made.certified), made.weights) == (True, "kept")
+    assert (case_dir / "repro/model.pt2").read_bytes() == Path(report.case.artifact.path).read_bytes()
+
+
+@pytest.mark.parametrize("base", ["linear", "blob", "mmapped", "pickled"])
+@pytest.mark.parametrize("level", [ZEROED, RANDOM])
+def test_weights_are_taken_out_wherever_they_are(base: str, level: str, packages: Kit, tmp_path: Path) -> None:
+    report = pipeline.inspect(str(packages.package(base)), Options(), environ=os.environ)
+    assert can_strip(report.case) is None
+    weights = bytes_of_weights(report)
+    assert weights
+    copy_package(report.case, tmp_path / "kept.pt2", KEPT)
+    copy_package(report.case, tmp_path / "stripped.pt2", level)
+    assert all(one in (tmp_path / "kept.pt2").read_bytes() for one in weights)
+    assert not any(one in (tmp_path / "stripped.pt2").read_bytes() for one in weights)
+    again = pipeline.inspect(str(tmp_path / "stripped.pt2"), Options(), environ=os.environ)
+    assert again.verdict == "healthy"
+    assert again.case.model.weights_location == report.case.model.weights_location
+
+
+def _cli(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "aotidoctor", *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=SECONDS, cwd=cwd, env=environment, check=False
+    )
+
+
+def test_run_writes_a_script_beside_its_report(packages: Kit, case_dir: Path) -> None:
+    call = BY_NAME["count_one_missing"].make(packages, case_dir)
+    done = _cli("run", *call.arguments(), "--json", "--report", "repro:out", cwd=case_dir)
+    assert done.returncode == 1
+    report = json.loads(done.stdout)
+    assert f"certified: same signature, {report['signature']}" in done.stderr
+    assert {path.name for path in (case_dir / "out").iterdir()} == {"repro.py", "README.md", "model.pt2"}
+
+    (case_dir / "report.json").write_text(done.stdout)
+    again = _cli("repro", *call.arguments(), "--from", "report.json", "-o", "out", "--json", cwd=case_dir)
+    assert again.returncode == 1, again.stderr
+    assert "certified: same signature" in json.loads(again.stdout)["extra"]["repro"]
+
+    (case_dir / "notes").mkdir()
+    (case_dir / "notes/mine.txt").write_text("mine")
+    refused = _cli("repro", *call.arguments(), "--from", "report.json", "-o", "notes", cwd=case_dir)
+    assert refused.returncode == 2
+    assert (case_dir / "notes/mine.txt").read_text() == "mine"
