@@ -32,6 +32,8 @@ HERE = "here"
 
 PARTS = ("host", "package", "inputs", "outcome")
 _JSON_LOOKED_AT = 64
+# What --output-dir writes.
+_SAVED = "report.json"
 _NOTHING = frozenset(("text", "other", "empty", "missing", "unreadable", "directory", "lfs-pointer"))
 _EXPECTED = "expected a report, a bundle, a package, or `here`"
 _WEIGHTS = re.compile(r"(?:^|/)data/(?:weights|constants)/(?P<name>.+)$|_(?P<blob>weights\.blob)$")
@@ -57,6 +59,8 @@ def open_source(name: str, environ: Mapping[str, str]) -> Source:
     """
     if name == HERE and not Path(name).exists():
         return _made(name, "host", _host_report(environ), ("host",))
+    if (saved := Path(name, _SAVED)).is_file():
+        return _sent(str(saved), "report")
     sort, entries = _sniff(name)
     if sort in ("report", "bundle"):
         return _sent(name, sort)

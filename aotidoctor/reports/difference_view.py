@@ -29,12 +29,14 @@ def headline(found: Comparison) -> Headline:
         return Headline(
             word="SAME", text=f"nothing differs of {plural(sum(found.equal.values()), 'fact')}", tone="good"
         )
-    count = len(found.matters)
-    if not count:
+    outcomes = sum(1 for item in found.matters if item.level == "outcome")
+    count = len(found.matters) - outcomes
+    if not found.matters:
         return Headline(
             word="SAME", text=f"{plural(len(found.differences), 'difference')}, none that matters", tone="good"
         )
     told = f"{plural(count, 'difference')} that {'matters' if count == 1 else 'matter'}"
+    told += f" ({outcomes} in what came of it)" if outcomes else ""
     first = found.matters[0]
     story = _story(found)
     text = f"{told}{f'; {story}' if story else ''}; first: {one_line(first.subject, 80)}"

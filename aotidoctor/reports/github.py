@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from aotidoctor.model.evidence import Evidence, FileSource, Severity
 from aotidoctor.model.report import Report
 from aotidoctor.reports import view
-from aotidoctor.reports.places import is_member
+from aotidoctor.reports.places import is_member, place_of
 from aotidoctor.reports.text import one_line, plain, plural
 
 # What GitHub shows of each level.
@@ -66,7 +66,7 @@ def _verdict(report: Report) -> _Note:
 def _finding(report: Report, finding: Evidence) -> _Note:
     told = finding.message or f"observed {finding.observed}, expected {finding.expected}"
     about = f"{finding.subject}: " if finding.subject and finding.subject not in told else ""
-    where = view.source_text(finding.source)
+    where = ", ".join(dict.fromkeys(filter(None, map(view.source_text, (place_of(report, finding), finding.source)))))
     return _Note(
         level=_LEVELS[finding.severity],
         title=f"{finding.code} {finding.kind}",
@@ -77,8 +77,8 @@ def _finding(report: Report, finding: Evidence) -> _Note:
 
 def _place(report: Report, finding: Evidence) -> FileSource | None:
     """Where the annotation is attached. A member of the package is no file of the checkout: the package is."""
-    source, package = finding.source, report.case.artifact.path
-    if isinstance(source, FileSource) and not is_member(report.case.artifact, source.file):
+    source, package = place_of(report, finding), report.case.artifact.path
+    if source is not None and not is_member(report.case.artifact, source.file):
         return source
     return FileSource(file=package) if package else None
 

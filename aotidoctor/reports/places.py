@@ -5,6 +5,10 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from aotidoctor.model.artifact import Artifact, ArtifactKind
+from aotidoctor.model.contract import Contract
+from aotidoctor.model.evidence import Evidence, FileSource
+from aotidoctor.model.report import Report
+from aotidoctor.reports.contract_view import names_leaf
 from aotidoctor.reports.text import one_line
 
 # As RFC 3986 has it for a path; what stands for something else in a reference is escaped.
@@ -18,6 +22,27 @@ def is_member(artifact: Artifact, file: str) -> bool:
     return any(member.name == file for model in artifact.models for member in model.members) or any(
         member.name == file for member in artifact.members
     )
+
+
+def place_of(report: Report, finding: Evidence) -> FileSource | None:
+    """The place in a file that a finding is about.
+
+    What a run said of a kernel, a call or an input is about the line of the generated code that makes the call or
+    checks the input; None where there is no such line.
+    """
+    source, contract = finding.source, report.case.contract
+    if isinstance(source, FileSource) and (source.line is not None or contract is None):
+        return source
+    line = _line(contract, finding.subject) if contract is not None and finding.subject else None
+    if contract is not None and contract.member is not None and line is not None:
+        return FileSource(file=contract.member, line=line)
+    return source if isinstance(source, FileSource) else None
+
+
+def _line(contract: Contract, subject: str) -> int | None:
+    calls = (kernel.line for kernel in contract.kernels if kernel.name == subject)
+    leaves = (leaf.check_line or leaf.source_line for leaf in contract.leaves if names_leaf(subject, leaf.path))
+    return next((line for line in (*calls, *leaves) if line is not None), None)
 
 
 def uri(path: str) -> str:

@@ -1,8 +1,9 @@
 """The report as SARIF 2.1.0, within what GitHub code scanning takes in.
 
 Rules are the codes of checks and probes and the causes of playbooks; results are the findings, and the diagnoses with
-their evidence as related locations. A finding inside the package points at the member, nested in its package; one about
-a file at line and column; one about a child's output, or about nothing in a file, at the package as a whole. What was
+their evidence as related locations. A finding inside the package points at the member, nested in its package, and so
+does one about a kernel or an input that a run told of; one about a file at line and column; all else at the package as
+a whole. What was
 not looked at is a notification of the invocation.
 """
 
@@ -15,11 +16,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from aotidoctor.model.diagnosis import Diagnosis
-from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Severity, Source
+from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Severity
 from aotidoctor.model.report import Report
 from aotidoctor.reports import view
 from aotidoctor.reports.json_ import dumps
-from aotidoctor.reports.places import is_member, uri
+from aotidoctor.reports.places import is_member, place_of, uri
 from aotidoctor.reports.status import exit_status
 from aotidoctor.reports.text import one_line, plain
 
@@ -128,7 +129,7 @@ def _diagnosed(log: _Log, diagnosis: Diagnosis) -> Node:
         "ruleIndex": log.rule(diagnosis.cause, diagnosis.title),
         "level": _LEVELS[diagnosis.severity] if diagnosis.rank == 1 else "note",
         "message": {"text": _cut("\n".join(plain(line) for line in lines if line))},
-        "locations": [_location(log, first.source if first is not None else None, diagnosis.subject)],
+        "locations": [_location(log, first, diagnosis.subject)],
         "partialFingerprints": _fingerprints(report, diagnosis.cause, diagnosis.subject or ""),
         "suppressions": [],
         "properties": {
@@ -151,7 +152,7 @@ def _found(log: _Log, finding: Evidence) -> Node:
         "ruleIndex": log.rule(finding.code, title),
         "level": _LEVELS[finding.severity],
         "message": {"text": _cut(plain(f"{about}{told}")) or title},
-        "locations": [_location(log, finding.source, finding.subject)],
+        "locations": [_location(log, finding, finding.subject)],
         "partialFingerprints": _fingerprints(log.report, title, finding.subject or ""),
         "suppressions": [],
         "properties": {
@@ -165,16 +166,17 @@ def _found(log: _Log, finding: Evidence) -> Node:
 
 def _related(log: _Log, number: int, finding: Evidence) -> Node:
     text = f"{finding.id} {finding.code}: {finding.observed or finding.message}"
-    return {"id": number, "message": {"text": one_line(text, 400)}} | _location(log, finding.source, finding.subject)
+    return {"id": number, "message": {"text": one_line(text, 400)}} | _location(log, finding, finding.subject)
 
 
-def _location(log: _Log, source: Source | None, subject: str | None) -> Node:
+def _location(log: _Log, finding: Evidence | None, subject: str | None) -> Node:
     """A physical place always, because alerts need one; the subject and the run by name."""
-    names = [{"name": one_line(subject, 300)}] if subject else []
+    names: list[Node] = [{"name": one_line(subject, 300)}] if subject else []
+    source = finding.source if finding is not None else None
     if isinstance(source, RunSource):
         place = view.source_text(source)
         names.append({"name": place, "fullyQualifiedName": f"{source.run}/{source.stream}"})
-    physical = _physical(log, source if isinstance(source, FileSource) else None)
+    physical = _physical(log, place_of(log.report, finding) if finding is not None else None)
     return {"physicalLocation": physical} | ({"logicalLocations": names} if names else {})
 
 

@@ -24,6 +24,7 @@ _DTYPES = frozenset((
     "float64", "float32", "float16", "bfloat16", "complex128", "complex64", "int64", "int32", "int16", "int8",
     "uint8", "uint16", "uint32", "uint64", "bool", "float8_e4m3fn", "float8_e5m2",
 ))  # fmt: skip
+_FLOATS = frozenset(("float64", "float32", "float16", "bfloat16", "complex128", "complex64"))
 _DEVICES = ("cpu", "cuda", "xpu", "mps")
 
 
@@ -78,7 +79,9 @@ def _given(report: Report) -> tuple[list[str], list[str]] | None:
     count = len(found.leaves())
     if count > LEAVES:
         return None
-    notes = ["the values of the inputs are made up: a failure that needs certain values does not show"]
+    notes = [
+        "the values are made up, integers within the given range: a failure that needs certain values may not show"
+    ]
     other = [value.type for _, value in found.leaves() if isinstance(value, PlainValue) and _literal(value) is None]
     notes += [f"None stands for {one_line(', '.join(sorted(set(other))), 200)}"] if other else []
     args: Tree[LeafValue] = found.args
@@ -169,7 +172,7 @@ def _literal(value: PlainValue) -> str | None:
 
 
 def _tensor(value: TensorDesc) -> str:
-    text = _made(value.dtype, value.shape, value.device)
+    text = _within(value) or _made(value.dtype, value.shape, value.device)
     step, ordinary = 1, True
     for size, stride in zip(reversed(value.shape), reversed(value.stride or ()), strict=False):
         ordinary = ordinary and (size == 1 or stride == step)
@@ -177,6 +180,23 @@ def _tensor(value: TensorDesc) -> str:
     if ordinary or value.stride is None or value.layout != "strided":
         return text
     return f"torch.empty_strided({value.shape}, {value.stride}, {_options(value.dtype, value.device)}).copy_({text})"
+
+
+def _within(value: TensorDesc) -> str | None:
+    """Values of the range that was given: integers from the lowest to the highest, NaN or Inf where there was any."""
+    stats = value.stats
+    if stats is None or value.numel == 0:
+        return None
+    sizes, options = f"{value.shape}", _options(value.dtype, value.device)
+    if value.dtype in _FLOATS:
+        word = "nan" if stats.nan else "inf" if stats.inf else ""
+        return f"torch.full({sizes}, float('{word}'), {options})" if word else None
+    if not isinstance(stats.low, int) or not isinstance(stats.high, int) or value.dtype not in _DTYPES:
+        return None
+    if stats.low == stats.high or value.numel == 1:
+        return f"torch.full({sizes}, {stats.high}, {options})"
+    span = f"torch.linspace({stats.low}, {stats.high}, {value.numel}, dtype=torch.float64)"
+    return f"{span}.reshape({sizes}).to({options})"
 
 
 def _spec(spec: LeafSpec) -> str:
@@ -192,7 +212,7 @@ def _size(dim: Dim) -> int:
 def _made(dtype: str, shape: tuple[int, ...], device: str) -> str:
     sizes = f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
     options = _options(dtype, device)
-    if dtype in ("float64", "float32", "float16", "bfloat16", "complex128", "complex64"):
+    if dtype in _FLOATS:
         return f"torch.rand({sizes}, {options})"
     return f"torch.ones({sizes}, {options})"
 

@@ -74,6 +74,7 @@ def test_headline_and_markdown_and_terminal():
     assert head.word == "DIFFERENT"
     assert "A works, B fails (input-dtype)" in head.text
     assert "first: kwargs['ids']: dtype" in head.text
+    assert "1 difference that matters (7 in what came of it)" in head.text
     text = difference_markdown.render(found)
     assert_sound(text)
     assert "| 1 | ✗ |" in text

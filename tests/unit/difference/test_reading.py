@@ -126,6 +126,15 @@ def test_no_such_file(works, tmp_path):
     assert "No such file" in result.stderr
 
 
+def test_an_output_folder_is_the_report_in_it(works, tmp_path):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    works.rename(folder / "report.json")
+    result = diff(folder, folder, "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["a"]["kind"] == "report"
+
+
 def test_a_pipe_is_not_waited_for(works, tmp_path):
     import os
 
@@ -189,7 +198,7 @@ WHOLE = document(builders.misleading())
 PLACES = [path for path in places(WHOLE) if path]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.sampled_from(PLACES), JSON)
 def test_property_any_value_at_any_place(path, value):
     """Either the two are compared, or the error tells the place; nothing else is raised."""

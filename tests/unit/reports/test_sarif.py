@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from aotidoctor.cli import ci_formats
-from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, Severity
+from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, RunSource, Severity
 from aotidoctor.reports import sarif
 from tests.unit.reports import builders
 
@@ -72,6 +72,19 @@ def test_a_finding_in_the_wrapper_points_into_the_member_of_the_package():
     held = run["artifacts"][place["artifactLocation"]["index"]]
     assert run["artifacts"][held["parentIndex"]]["location"]["uri"] == "model.pt2"
     assert run["artifacts"][held["parentIndex"]]["hashes"] == {"sha-256": "0" * 64}
+
+
+@pytest.mark.parametrize(("subject", "line"), [("cpp_fused_embedding_relu_0", 812), ("kwargs['ids'].dtype", 733)])
+def test_what_a_run_said_of_a_kernel_or_an_input_is_about_its_line(subject, line):
+    base = with_source(RunSource(run="R1", stream="stderr", line=1), subject=subject)
+    leaves = (*builders.CONTRACT.leaves[:2], replace(builders.IDS, check_line=733))
+    contract = replace(builders.CONTRACT, leaves=leaves)
+    run = rendered(replace(base, case=replace(base.case, contract=contract)))
+    for result in (run["results"][0], run["results"][2]):
+        place = result["locations"][0]["physicalLocation"]
+        assert place["artifactLocation"]["uri"] == builders.CONTRACT.member
+        assert place["region"]["startLine"] == line
+    assert run["results"][2]["locations"][0]["logicalLocations"][1]["name"] == "R1 stderr:1"
 
 
 def test_config_pbtxt_is_told_with_line_and_column():
@@ -142,7 +155,7 @@ def test_ten_thousand_findings_are_cut_and_counted():
     one = Evidence(code="AD-IN-010", kind="k", severity=Severity.WARN, subject="s", observed="o", expected="e")
     unseen = tuple(NotChecked(code="AD-IN-016", name="n", reason="r") for _ in range(3))
     report = replace(builders.misleading(), findings=(one,) * 10_000, not_checked=unseen)
-    run = rendered(report)
+    (run,) = json.loads(sarif.render(report))["runs"]
     assert len(run["results"]) == sarif.RESULTS
     notes = run["invocations"][0]["toolExecutionNotifications"]
     assert notes[-1]["message"]["text"] == "5002 more findings are not listed here"
