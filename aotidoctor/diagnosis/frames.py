@@ -41,6 +41,7 @@ _FRAMEWORK_FILE = re.compile(
     r"/(?:libc|libpthread|libpython|libstdc\+\+|libgcc_s|libgomp|ld-linux|libcudart|libcuda)[-.\w]*\.so|/libc10|/libtorch"
 )
 _PYTHON = re.compile(r'^ *File "(?P<file>[^"]+)", line \d+, in (?P<function>.+)$', re.MULTILINE)
+_PLACED = re.compile(r"(?P<function>\S+) \((?P<file>[^()]*?[/.][^()]*?)(?::\d+)?\)$")
 _CLONE = re.compile(r"(?:\.(?:isra|constprop|part|cold|lto_priv|_omp_fn|omp_fn|clone)(?:\.\d+)*)+|\[abi:\w+\]|@plt")
 _LAMBDA = re.compile(r"\{lambda\([^{}]*\)#\d+\}|<lambda[^<>]*>|\{unnamed type#\d+\}|\$_\d+")
 _BUILD = re.compile(r"\bc[0-9a-z]{40,}\b")
@@ -102,6 +103,10 @@ def python_frames(traceback: str) -> tuple[str, ...]:
 
 
 def logged_frames(frames: Sequence[str]) -> tuple[str, ...]:
-    """Those of an event of a log: symbols or ``file:line``, of which a line number says nothing in another build."""
-    pairs = [(re.sub(r":\d+$", "", one), one) for one in frames]
-    return top_frames([(function.rpartition("/")[2], place) for function, place in pairs])
+    """Those of an event of a log: a symbol, ``file:line`` or ``function (file:line)``; lines say nothing elsewhere."""
+    pairs = []
+    for one in frames:
+        placed = _PLACED.match(one)
+        bare = re.sub(r":\d+$", "", one)
+        pairs.append((placed["function"], placed["file"]) if placed else (bare.rpartition("/")[2], bare))
+    return top_frames(pairs)

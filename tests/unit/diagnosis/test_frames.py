@@ -64,4 +64,6 @@ def test_the_last_of_chained_tracebacks_counts():
 
 
 def test_frames_of_a_log_lose_folders_and_lines():
-    assert logged_frames(("misbehave(at::Tensor)", "/home/ann/run.py:44")) == ("misbehave", "run.py")
+    frames = ("misbehave(at::Tensor)", "/home/ann/run.py:44", "answer (/home/ann/serve.py:3)")
+    assert logged_frames(frames) == ("misbehave", "run.py", "answer")
+    assert logged_frames(("__call__ (/venv/lib/python3.11/site-packages/torch/_ops.py:9)",)) == ()
