@@ -17,6 +17,7 @@ from aotidoctor.checks import CHECKS
 from aotidoctor.climb import Climb, name_causes, run_checks
 from aotidoctor.confirmation import Verdicts
 from aotidoctor.diagnosis import signed
+from aotidoctor.log_causes import log_diagnoses
 from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.json_types import JsonValue
@@ -92,11 +93,14 @@ def _as_treated(item: Evidence, old: Sequence[Evidence]) -> Evidence:
 
 
 def _causes(climb: Climb, before: Sequence[saved.SavedCause]) -> tuple[Diagnosis, ...]:
-    """Today's causes, with what the treatments of then showed."""
+    """Today's causes, with what the treatments of then showed; those of logs after what package and runs say."""
     refuted = tuple(item.cause for item in before if item.is_refuted)
     confirmed = {item.cause: item.confirmation for item in before if item.is_confirmed}
     found = name_causes(climb, refuted=refuted)
-    return confirmation.apply(found, Verdicts(confirmed=confirmed, refuted=refuted))
+    named = {item.cause for item in found}
+    both = [*found, *(item for item in log_diagnoses(climb.findings) if item.cause not in named)]
+    ordered = sorted(both, key=lambda item: -item.severity.rank)
+    return confirmation.apply(ordered, Verdicts(confirmed=confirmed, refuted=refuted))
 
 
 def _not_asked(sent: Sent, change: str, *, runs: int) -> list[NotChecked]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from aotidoctor.artifact.blob import bytes_blob
 from aotidoctor.artifact.integrity import read_entry
 from aotidoctor.artifact.zip_directory import read_directory
-from aotidoctor.redact.encodings import base64_cores, escaped
+from aotidoctor.redact.encodings import base64_cores, escaped, obscured
 from aotidoctor.redact.names import Name
 from aotidoctor.redact.words import SUBSTRING, is_ordinary
 
@@ -78,10 +78,8 @@ def _forms(placeholder: str, name: Name) -> Iterator[Needle]:
         if len(form) > len(text):
             yield Needle(placeholder=placeholder, form="an escaped text", data=form.casefold().encode(), edge=edge)
     if len(text) >= SUBSTRING and not plain:
-        yield Needle(placeholder=placeholder, form="hexadecimal", data=text.encode().hex().encode())
-        backwards = text[::-1]
-        if backwards.casefold() != text.casefold():
-            yield Needle(placeholder=placeholder, form="a reversed text", data=backwards.casefold().encode())
+        for form in obscured(text):
+            yield Needle(placeholder=placeholder, form="hexadecimal or backwards", data=form.casefold().encode())
         for core in base64_cores(text.encode()):
             yield Needle(placeholder=placeholder, form="base64", data=core.encode(), folded=False)
 

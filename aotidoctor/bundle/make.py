@@ -85,9 +85,9 @@ def _documents(material: Material) -> tuple[list[Piece], list[Absent]]:
 
 def _words(redactor: Redactor) -> list[tuple[str, Name]]:
     """Everything that has a placeholder, and the names that are known and were not met."""
-    table = [(f"<{name.kind}>", name) for name in redactor.names()]
-    given = zip(redactor.placeholders.table(), redactor.placeholders.names(), strict=True)
-    return [*given, *table]
+    given = redactor.placeholders
+    known = [(given.known(name.kind, name.text) or f"<{name.kind}>", name) for name in redactor.names()]
+    return [*zip(given.table(), given.names(), strict=True), *known]
 
 
 def _sealed(pieces: Sequence[Piece]) -> list[Sealed]:
@@ -134,8 +134,14 @@ def _not_allowed(leaks: Sequence[Leak], wanted: Wanted, redactor: Redactor) -> l
 
 
 def _refusal(leaks: Sequence[Leak]) -> str:
-    named = "; ".join(str(leak) for leak in leaks[:8])
-    words = " ".join(f"--allow-leaks '{one}'" for one in dict.fromkeys(leak.placeholder for leak in leaks))
+    """Each word once, at the innermost place it was found in."""
+    inmost: dict[str, Leak] = {}
+    for leak in leaks:
+        known = inmost.get(leak.placeholder)
+        if known is None or leak.where.count("/") > known.where.count("/"):
+            inmost[leak.placeholder] = leak
+    named = "; ".join(str(leak) for leak in inmost.values())
+    words = " ".join(f"--allow-leaks '{placeholder}'" for placeholder in inmost)
     return (
         f"no bundle was written: the leak test found {named}. Observed: private words in what cannot be redacted;"
         f" expected: none. Leave it out, or send it knowingly with {words}"

@@ -6,6 +6,8 @@ import base64
 import json
 from urllib.parse import quote
 
+from aotidoctor.redact.words import SUBSTRING
+
 # So many letters of base64 that they stand there by chance once in many gigabytes.
 _LEAST_BASE64 = 7
 
@@ -32,6 +34,14 @@ def escaped(word: str) -> tuple[str, ...]:
 def interleaved(word: str) -> tuple[str, ...]:
     """UTF-16 of ``word`` that was decoded as if it were a single-byte encoding."""
     return ("\0".join(word),)
+
+
+def obscured(word: str) -> tuple[str, ...]:
+    """``word`` in hexadecimal and backwards; none for a short one, which would be found by chance."""
+    if len(word) < SUBSTRING:
+        return ()
+    backwards = word[::-1]
+    return (word.encode().hex(), *((backwards,) if backwards.casefold() != word.casefold() else ()))
 
 
 def base64_cores(word: bytes) -> tuple[str, ...]:

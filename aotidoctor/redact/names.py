@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from aotidoctor.redact.encodings import base64_cores, escaped, interleaved
+from aotidoctor.redact.encodings import base64_cores, escaped, interleaved, obscured
 from aotidoctor.redact.patterns import Kind
 from aotidoctor.redact.words import SUBSTRING, is_ordinary
 
@@ -35,7 +35,7 @@ class Name:
 def expressions(name: Name, *, strict: bool) -> Iterator[tuple[Kind, str]]:
     """Expressions that find ``name``, each with the one group name it is to be given by the caller (``{group}``).
 
-    ``strict`` is for bundles: also inside longer words, and in base64.
+    ``strict`` is for bundles: also inside longer words, in base64, in hexadecimal and backwards.
     """
     if name.kind == "home":
         yield from _home(name.text, strict=strict)
@@ -51,6 +51,8 @@ def expressions(name: Name, *, strict: bool) -> Iterator[tuple[Kind, str]]:
     if strict:
         for core in base64_cores(name.text.encode()):
             yield Kind(re.escape(core), (core.casefold(),)), name.text
+        for form in obscured(name.text):
+            yield _anywhere(form), name.text
 
 
 def _anywhere(form: str) -> Kind:

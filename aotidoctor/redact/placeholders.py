@@ -28,15 +28,20 @@ class Placeholders:
         known = self._given.get(key)
         if known is not None:
             return known
-        if kind == "host" and self._is_part(text):
-            placeholder = self._given[key] = "<host>"
-            return placeholder
+        same = self._same_machine(text) if kind == "host" else None
+        if same is not None:
+            self._given[key] = same
+            return same
         placeholder = f"<{kind}>"
         if not own or placeholder in self._texts:
             self._last[kind] = self._last.get(kind, 0) + 1
             placeholder = f"<{kind}-{self._last[kind]}>"
         self._given[key], self._texts[placeholder] = placeholder, text
         return placeholder
+
+    def known(self, kind: str, text: str) -> str | None:
+        """The placeholder that ``text`` has, None where it has none."""
+        return self._given.get((kind, text.casefold() if kind in _FOLDED else text))
 
     def names(self) -> tuple[Name, ...]:
         """Everything that has a placeholder."""
@@ -46,10 +51,14 @@ class Placeholders:
         """Placeholder to text, in the order given."""
         return dict(self._texts)
 
-    def _is_part(self, host: str) -> bool:
+    def _same_machine(self, host: str) -> str | None:
         """``bluebird`` is ``bluebird.example.org``: one machine, one placeholder."""
-        own = self._texts.get("<host>", "")
-        return own.casefold().partition(".")[0] == host.casefold().partition(".")[0] and bool(own)
+        name = host.casefold()
+        short = name.partition(".")[0]
+        for (kind, known), placeholder in self._given.items():
+            if kind == "host" and short == known.partition(".")[0] and short in (name, known):
+                return placeholder
+        return None
 
     def _keep(self, placeholder: str, text: str) -> None:
         found = _FORM.fullmatch(placeholder)

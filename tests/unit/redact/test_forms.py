@@ -107,6 +107,8 @@ def test_one_machine_has_one_placeholder_and_another_another():
     assert hide.text("bluebird bluebird.example.org") == "<host> <host>"
     strict = redactor(strict=True)
     assert strict.text("https://a:b@git.corp.example.net/x") == "https://<secret-1>@<host-1>/x"
+    assert strict.learn()
+    assert strict.text("git git.corp.example.net git.other.example.net") == "git <host-1> git.other.example.net"
     assert redactor(environ={}).text("/home/someone") == "/home/<user-1>"
 
 
@@ -115,8 +117,14 @@ def test_words_of_the_user_are_hidden_in_any_case():
     assert hide.text("falcon_7b FALCON superfalcons") == "<word-1>_7b <word-1> super<word-1>s"
 
 
+def test_one_of_several_names_of_hosts_is_one_machine():
+    hide = redactor(environ={**ENVIRON, "HOSTNAME": "redbird.example.org"})
+    assert hide.text("bluebird redbird redbird.example.org") == "<host> <host-1> <host-1>"
+
+
 def test_strict_hides_names_inside_words_and_in_base64():
     hide = redactor(strict=True)
+    assert hide.text(b"marianne".hex() + " ennairam") == "<user> <user>"
     assert hide.text("mariannette") == "<user>tte"
     for shift in range(3):
         text = base64.b64encode(b"x" * shift + b"/home/marianne/x").decode()
