@@ -134,8 +134,7 @@ class guard:  # noqa: N801 - it is used like a function
                 "live": self._described(),
             }
         )
-        # It keeps the file open until it has ended; nothing else tells of a process that is not our child.
-        _wait_for(Path(self._room.name) / "told", PATIENCE_S)
+        self._monitor.wait(PATIENCE_S)
 
     def _described(self) -> str | None:
         if self._inputs is None or _path_of(self._inputs) is not None:
@@ -166,14 +165,6 @@ def is_failure(error: BaseException) -> bool:
     if isinstance(error, SystemExit):
         return error.code not in (None, 0)
     return isinstance(error, Exception)
-
-
-def _wait_for(path: Path, seconds: float) -> None:
-    import time  # noqa: PLC0415 - for a failure only
-
-    deadline = time.monotonic() + seconds
-    while not path.exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
 
 
 def _absolute(spec: str) -> str:

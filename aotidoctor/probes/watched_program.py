@@ -34,15 +34,15 @@ from aotidoctor.probes.symptoms import recognise
 CODE, NAME = "AD-RUN-033", "watched_program"
 _ABORTS = "SIGABRT"
 _HIGHEST_SIGNAL = 64
-# What the C++ runtime prints, up to the next such line; what Python prints last, with the lines of its message.
+# What Python and the C++ runtime print last, with the lines of the message.
+_MARKS = ("Traceback (most recent call last):\n", "terminate called after throwing an instance of '")
 _TERMINATE = re.compile(
     r"terminate called after throwing an instance of '(?P<type>[^'\n]+)'"
-    r"(?:\s+what\(\):\s+(?P<what>.*(?:\n(?!\S*terminate called).*){0,40}))?"
+    r"(?:\s+what\(\):\s+(?P<what>.*(?:\n.*){0,40}))?"
 )
 _TRACEBACK = re.compile(
-    r"^Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)+"
-    r"(?P<type>[A-Za-z_][\w.]*)(?:: (?P<what>.*(?:\n.*){0,40}))?",
-    re.MULTILINE,
+    r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)+"
+    r"(?P<type>[A-Za-z_][\w.]*)(?:: (?P<what>.*(?:\n.*){0,40}))?"
 )
 
 
@@ -78,12 +78,16 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 
 def raised_in(text: str) -> ChildError | None:
     """The exception that ended a program, as far as its output tells of one: the last one it tells of."""
-    found = [*_TRACEBACK.finditer(text), *_TERMINATE.finditer(text)]
-    if not found:
+    starts = [at for mark in _MARKS if (at := text.rfind(mark)) >= 0]
+    last = next((found for at in sorted(starts, reverse=True) if (found := _said_at(text, at)) is not None), None)
+    if last is None:
         return None
-    last = max(found, key=lambda one: one.start())
     lines = (last["what"] or "").rstrip().splitlines()
     return ChildError(type=last["type"], message="\n".join(_without_rest(lines)), traceback=last[0].rstrip())
+
+
+def _said_at(text: str, at: int) -> re.Match[str] | None:
+    return _TRACEBACK.match(text, at) or _TERMINATE.match(text, at)
 
 
 def _without_rest(lines: Sequence[str]) -> list[str]:

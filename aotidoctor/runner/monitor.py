@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from contextlib import suppress
@@ -20,40 +21,45 @@ FD = 3
 
 
 class Monitor:
-    """Our end of the pipe to it. Raises OSError where it cannot be started."""
+    """Our end of the line to it. Raises OSError where it cannot be started."""
 
     def __init__(self) -> None:
-        theirs, self._pipe = os.pipe()
-        try:
-            path = json.dumps([_ROOT, *(entry for entry in sys.path if entry)])
-            _start((sys.executable, "-c", _START, path), theirs)
-        except (OSError, subprocess.SubprocessError):
-            os.close(self._pipe)
-            raise
-        finally:
-            os.close(theirs)
+        self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        with theirs:
+            try:
+                path = json.dumps([_ROOT, *(entry for entry in sys.path if entry)])
+                _start((sys.executable, "-c", _START, path), theirs.fileno())
+            except (OSError, subprocess.SubprocessError):
+                self._line.close()
+                raise
 
     def tell(self, message: dict[str, object]) -> None:
-        """Send it one message."""
-        data = json.dumps(message).encode() + b"\n"
+        """Send it one message. Raises OSError when it has gone."""
+        # A program may have a broken pipe end it; this line is none of its pipes.
+        data = memoryview(json.dumps(message).encode() + b"\n")
         while data:
-            data = data[os.write(self._pipe, data) :]
+            data = data[self._line.send(data, socket.MSG_NOSIGNAL) :]
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it has done what it was told, or has gone."""
+        self._line.settimeout(seconds)
+        with suppress(OSError):
+            self._line.recv(1)
 
     def close(self) -> None:
         """Send nothing more."""
-        with suppress(OSError):
-            os.close(self._pipe)
+        self._line.close()
 
 
-def _start(command: tuple[str, ...], pipe: int) -> None:
+def _start(command: tuple[str, ...], line: int) -> None:
     if os.access(_SHELL, os.X_OK):
         # What a shell starts in the background reads from nowhere, unless it is told where from.
-        command = (_SHELL, "-c", f'"$@" {FD}<&{pipe} {pipe}<&- &' if pipe != FD else '"$@" &', "sh", *command)
+        command = (_SHELL, "-c", f'"$@" {FD}<&{line} &' if line != FD else '"$@" &', "sh", *command)
     process = subprocess.Popen(  # noqa: S603 - an argument vector; the shell's script is ours and fixed
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        pass_fds=(pipe,),
+        pass_fds=(line,),
         start_new_session=True,
         cwd="/",
     )

@@ -50,8 +50,8 @@ def _run(program: Program, environ: Mapping[str, str], run_dir: RunDir, *, debug
     began, started, before = time.monotonic(), time.time(), oom_kills()
     ways = make_captures()
     signals = Signals(mask=frozenset(), relayed=frozenset(), children_ignored=False)
-    temporary = {"TMPDIR": run_dir.tmp} if run_dir.foreign_tmp is not None or not environ.get("TMPDIR") else {}
-    marked = {**environ, MARKER: run_dir.token, **temporary}
+    # What it unpacks there goes with the run.
+    marked = {**environ, MARKER: run_dir.token, "TMPDIR": run_dir.tmp}
     gdb = Debugger(run_dir, environ.get("PATH") or os.defpath) if debugger else None
     try:
         pid = start(program, ways, signals, marked, before=lambda: _apart(run_dir, debugger=debugger))
@@ -59,7 +59,7 @@ def _run(program: Program, environ: Mapping[str, str], run_dir: RunDir, *, debug
         if gdb is not None:
             gdb.close()
         return refused(program, error, started)
-    observer = Observer(pid, marked.get("TMPDIR") or "/tmp")  # noqa: S108 - where the loader goes
+    observer = Observer(pid, run_dir.tmp)
     ends = Ends(pid)
     end = End(None)
     output, problem = "", None

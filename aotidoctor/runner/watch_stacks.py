@@ -62,7 +62,8 @@ def _read(gdb: Gdb, core: str, program: str | None) -> str:
         gdb.ask(setting, deadline - time.monotonic())
     if program is not None:
         gdb.ask(f"file {_quoted(program)}", _OPEN_S)
-    said = gdb.ask(f"core-file {_quoted(core)}", _OPEN_S)
+    # Unlike a program, a core file is the rest of the line, as it is.
+    said = gdb.ask(f"core-file {core}", _OPEN_S)
     # In a core file the signal is past; the reading of stacks knows one wording.
     stop = said.replace("Program terminated with signal", "Program received signal")
     if "received signal" not in stop:

@@ -3,7 +3,8 @@
 1. A cause that is found by several sources is one cause, with all their evidence.
 2. What a comparison found (the package's own input checks, inputs against the contract) explains what the output says
    of the same stage, where its playbook says so: the output then names the symptom.
-3. What the output names happened; what only the files show may have nothing to do with it. So it comes after.
+3. What the output names happened; what only the files show may have nothing to do with it. So it comes after, unless
+   it explains, by its playbook, what the output is not sure of.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from aotidoctor.model.evidence import Evidence, Severity
 
 # A comparison with what the program itself handed over, or the native stack of its death.
 _OF_THIS_FAILURE = ("AD-IN-", "AD-RUN-")
+_SURE = 0.8
 _GROUPS = {"load": "@load", "host": "@load", "artifact": "@load", "run": "@run", "inputs": "@run", "output": "@output"}
 
 
@@ -25,13 +27,17 @@ def merged(
 ) -> tuple[Diagnosis, ...]:
     """``found`` are causes from the files and from runs, ``said`` those that the output names; both ranked."""
     codes = {item.id: item.code for item in findings}
-    explaining = [one for one in found if one.severity is Severity.ERROR and _is_of_this_failure(one, codes)]
-    left = [_with(one, found) for one in said]
+    left = _distinct(said)
     kept: list[Diagnosis] = []
-    for cause in explaining:
-        gone = [one for one in left if one.cause == cause.cause or _explains(cause, one)]
+    for cause in found:
+        if cause.severity is not Severity.ERROR:
+            continue
+        dynamic = _is_of_this_failure(cause, codes)
+        gone = [one for one in left if one.cause == cause.cause or _explains(cause, one, dynamic=dynamic)]
         left = [one for one in left if one not in gone]
-        kept.append(_joined(cause, gone))
+        if dynamic or gone:
+            kept.append(_joined(cause, gone))
+    left = [_joined(one, [other for other in found if other.cause == one.cause]) for one in left]
     named = {one.cause for one in (*kept, *left)}
     others = [one for one in found if one.cause not in named]
     return tuple(replace(one, rank=rank) for rank, one in enumerate((*kept, *left, *others), start=1))
@@ -41,16 +47,21 @@ def _is_of_this_failure(diagnosis: Diagnosis, codes: dict[str, str]) -> bool:
     return any(codes.get(name, "").startswith(_OF_THIS_FAILURE) for name in diagnosis.evidence)
 
 
-def _with(said: Diagnosis, found: Sequence[Diagnosis]) -> Diagnosis:
-    """What the output says, with what the files say of the same cause."""
-    return _joined(said, [one for one in found if one.cause == said.cause])
+def _distinct(said: Sequence[Diagnosis]) -> list[Diagnosis]:
+    """Each cause once, though several streams, or runs, name it."""
+    first: dict[str, Diagnosis] = {}
+    for one in said:
+        first[one.cause] = _joined(first[one.cause], [one]) if one.cause in first else one
+    return list(first.values())
 
 
-def _explains(cause: Diagnosis, symptom: Diagnosis) -> bool:
+def _explains(cause: Diagnosis, symptom: Diagnosis, *, dynamic: bool) -> bool:
+    """What the files alone show does not outweigh words that name another cause for sure."""
     playbook = find_playbook(cause.playbook)
     if playbook is None:
         return False
-    return symptom.cause in playbook.explains or _GROUPS.get(symptom.stage, "") in playbook.explains
+    by_group = dynamic or symptom.confidence < _SURE
+    return symptom.cause in playbook.explains or (by_group and _GROUPS.get(symptom.stage, "") in playbook.explains)
 
 
 def _joined(cause: Diagnosis, others: Sequence[Diagnosis]) -> Diagnosis:

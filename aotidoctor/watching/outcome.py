@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from aotidoctor.model.run import NotStarted, Outcome, Request
+from aotidoctor.model.run import Ending, NotStarted, Outcome, Request, Signalled
 from aotidoctor.model.watched import Stream, StreamKind, Watched
 from aotidoctor.probes.watched_program import NAME, raised_in
 
@@ -42,7 +42,7 @@ def outcome_of(watched: Watched, rung: Rung, *, timeout: float = 0.0) -> Outcome
         request=request,
         ending=watched.ending,
         stage=stage_of(watched),
-        error=error if failed else None,
+        error=error if failed and _may_be_its_end(watched.ending) else None,
         stdout_tail=_tail(output, TAIL),
         stderr_tail=_tail(errors, TAIL),
         stdout_bytes=output.size if output is not None else 0,
@@ -53,6 +53,11 @@ def outcome_of(watched: Watched, rung: Rung, *, timeout: float = 0.0) -> Outcome
         debugger_output=watched.debugger_output,
         debugger_problem=watched.debugger_problem,
     )
+
+
+def _may_be_its_end(ending: Ending) -> bool:
+    """An exception that nobody caught ends a program by an exit status or by abort, and by no other signal."""
+    return not isinstance(ending, Signalled) or ending.name == "SIGABRT"
 
 
 def stage_of(watched: Watched) -> str:

@@ -1,0 +1,86 @@
+"""``aotidoctor.guard()`` in programs that call a package: the cause is named while the program goes its way."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.torch
+ROOT = Path(__file__).parents[2]
+PROGRAM = """
+import sys, torch, aotidoctor
+package, dtype, how = sys.argv[1:]
+x = torch.ones(4, 16) if dtype == "rows" else torch.arange(1, 9, dtype=getattr(torch, dtype))
+inputs = {"live": (x,), "file": "sample.pt", "none": None}[how]
+if how == "file":
+    torch.save((x,), "sample.pt")
+try:
+    with aotidoctor.guard(inputs=inputs, report="json:report.json"):
+        print("answer", tuple(torch._inductor.aoti_load_package(package)(x).shape))
+except RuntimeError as error:
+    print("caught", str(error).splitlines()[0])
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    (tmp_path / "tmp").mkdir()
+    environ = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(tmp_path / "tmp")}
+
+    def run(package, dtype, how):
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM, str(package), dtype, how],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=environ,
+            check=False,
+            timeout=300,
+        )
+        report = tmp_path / "report.json"
+        for _ in range(800 if done.returncode < 0 else 0):
+            if report.exists():
+                break
+            time.sleep(0.025)
+        done.report = json.loads(report.read_text()) if report.exists() else None
+        return done
+
+    return run
+
+
+def test_an_answer_is_an_answer(run, packages):
+    done = run(packages.package("embedding"), "int64", "live")
+    assert (done.returncode, done.stdout, done.report) == (0, "answer (8, 16)\n", None)
+
+
+@pytest.mark.parametrize("how", ["live", "file"])
+def test_the_inputs_at_hand_name_the_cause(run, packages, how):
+    done = run(packages.package("embedding"), "int32", how)
+    assert (done.returncode, done.stdout) == (0, "caught index out of bounds: 0 <= tmp2 < 100L\n")
+    first = done.report["diagnoses"][0]
+    assert (first["cause"], first["subject"]) == ("input-dtype", "args[0]")
+    assert first["remedy"]["command"] == "args[0] = args[0].to(torch.int64)"
+    assert "input-dtype" in done.stderr
+    leaf = done.report["inputs"]["leaves"][0]
+    assert (leaf["dtype"], leaf["shape"]) == ("int32", [8])
+
+
+def test_without_inputs_the_words_are_all_there_is(run, packages):
+    done = run(packages.package("embedding"), "int32", "none")
+    assert done.report["diagnoses"][0]["cause"] == "index-out-of-range"
+    assert done.report["contract"]["n_inputs"] == 1
+
+
+def test_a_death_in_the_first_call(run, packages):
+    done = run(packages.package("external"), "rows", "live")
+    assert (done.returncode, done.stdout) == (-signal.SIGSEGV, "")
+    assert done.report["diagnoses"][0]["cause"] == "weights-not-loaded"
+    assert done.report["runs"][0]["signal"] == "SIGSEGV"

@@ -1,0 +1,1 @@
+"""Programs that load packages by themselves, for the tests of watch and guard."""
