@@ -40,11 +40,16 @@ def _page(topic: str) -> tuple[str, str] | None:
 
 
 def _asked(report: Report) -> dict[str, str]:
-    """Code and name of the checks that were asked; none of a report that stands in for one."""
-    if report.command not in _ALL and report.command != "inspect":
-        return {}
+    """Code and name of the checks or rules that were asked; none of a report that stands in for one."""
     if "from" in report.extra or (not report.findings and not report.not_checked and report.verdict != "healthy"):
         return {}
-    from aotidoctor.checks import CHECKS  # noqa: PLC0415 - the stages have been imported by then
+    # The stages have been imported by then.
+    if report.command == "triton" and report.extra.get("release") and report.names is None:
+        from aotidoctor.serving.rules import RULES  # noqa: PLC0415
+
+        return {rule.code: rule.title for rule in RULES}
+    if report.command not in _ALL and report.command != "inspect":
+        return {}
+    from aotidoctor.checks import CHECKS  # noqa: PLC0415
 
     return {check.code: check.name for check in CHECKS if report.command in _ALL or check.code.startswith(_ARTIFACT)}

@@ -14,10 +14,12 @@ import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.show import PageFormat, page_format, warn, write_stdout
+from aotidoctor.version import __version__
 
 if TYPE_CHECKING:
     from aotidoctor.model.difference import Comparison
 
+_TOOL = {"name": "aotidoctor", "version": __version__}
 _KINDS = "A report (JSON), a bundle, a package, `env --json` of a host, or `here` for this one."
 One = Annotated[str, typer.Argument(metavar="A", help=_KINDS)]
 Other = Annotated[str, typer.Argument(metavar="B", help="Likewise: the one that fails, if one of them does.")]
@@ -77,7 +79,7 @@ def _fail(message: str, status: int, shown: PageFormat) -> None:
         from aotidoctor.reports.json_ import dumps  # noqa: PLC0415 - likewise
 
         name = "cannot_examine" if status == 4 else "internal_error"
-        write_stdout(dumps({"schema": DIFFERENCE_SCHEMA, "same": None, name: line}))
+        write_stdout(dumps({"schema": DIFFERENCE_SCHEMA, "tool": _TOOL, "same": None, name: line}))
     warn(line)
     raise typer.Exit(status)
 
@@ -87,9 +89,8 @@ def _rendered(found: Comparison, shown: PageFormat, detail: int, environ: Mappin
         case PageFormat.JSON:
             from aotidoctor.model.difference import DIFFERENCE_SCHEMA  # noqa: PLC0415 - the chosen format only
             from aotidoctor.reports.json_ import dumps  # noqa: PLC0415 - likewise
-            from aotidoctor.version import __version__  # noqa: PLC0415 - likewise
 
-            head = {"schema": DIFFERENCE_SCHEMA, "tool": {"name": "aotidoctor", "version": __version__}}
+            head = {"schema": DIFFERENCE_SCHEMA, "tool": _TOOL}
             fields = ("a", "b", "differences", "equal", "left_out", "unknown")
             body = {name: getattr(found, name) for name in fields}
             return dumps({**head, "same": not found.matters, **body})

@@ -112,6 +112,10 @@ def make_show(
         if os.path.realpath(path) in taken:
             raise typer.BadParameter(f"{path} is what is examined; it is not overwritten", param_hint="--report")
     chosen = Format.JSON if json else format_ or Format.RICH
+    if form is not IssueForm.GENERIC and Format.MD not in (chosen, *(kind for kind, _ in files)):
+        raise typer.BadParameter(
+            "no Markdown is asked for: --format md, --report md:PATH or -o DIR", param_hint="--for"
+        )
     return Show(
         format=chosen,
         files=tuple(files),

@@ -153,6 +153,8 @@ def test_generated_inputs_are_asked_for_without_a_file(pipeline):
         "run m.pt2 --report md",
         "run m.pt2 --format junk",
         "run m.pt2 --json --format md",
+        "run m.pt2 --json --for pytorch",
+        "run m.pt2 --format md --for jira",
         "run m.pt2 --timeout never",
         "run m.pt2 --timeout 0",
         "run m.pt2 --memory-limit much",

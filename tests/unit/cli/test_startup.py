@@ -24,7 +24,18 @@ print(*sorted(set({heavy!r}.split()) & set(sys.modules)), file=sys.stderr)
 
 @pytest.mark.parametrize(
     "words",
-    ["--help", "schema", "check /no/such.pt2 --json", "check /no/such.pt2 --format md", "inspect /no/such.pt2 --json"],
+    [
+        "--help",
+        "schema",
+        "check /no/such.pt2 --json",
+        "check /no/such.pt2 --format md",
+        "check /no/such.pt2 --format sarif",
+        "check /no/such.pt2 --format junit",
+        "check /no/such.pt2 --format github",
+        "check /no/such.pt2 --format md --for pytorch",
+        "diff --help",
+        "inspect /no/such.pt2 --json",
+    ],
 )
 def test_nothing_heavy_is_imported(words):
     code = CODE.format(words=words, heavy=HEAVY)

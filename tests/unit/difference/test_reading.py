@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from aotidoctor.cli import build_app
 from aotidoctor.difference.node import Node
 from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.reports.difference_schema import schema
 from tests.unit.difference.documents import compared, document, source
 from tests.unit.reports import builders
 
@@ -60,23 +61,7 @@ def test_the_json_document(works, fails):
     assert same["differences"] == []
 
 
-SCHEMA = {
-    "type": "object",
-    "required": ["schema", "tool", "same", "a", "b", "differences", "equal", "left_out", "unknown"],
-    "properties": {
-        "equal": {"type": "object", "additionalProperties": {"type": "integer"}},
-        "left_out": {"type": "object", "additionalProperties": {"type": "integer"}},
-        "unknown": {"type": "array", "items": {"type": "string"}},
-        "differences": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["rank", "area", "subject", "a", "b", "level", "why", "playbook", "codes", "diagnosed"],
-                "properties": {"level": {"enum": ["decisive", "relevant", "outcome", "minor"]}},
-            },
-        },
-    },
-}
+SCHEMA = schema()
 
 
 @pytest.mark.parametrize(
@@ -116,7 +101,12 @@ def test_what_is_no_report_ends_in_4_and_tells(works, tmp_path, text, observed):
         assert "expected" in told["cannot_examine"]
         assert "observed" in told["cannot_examine"]
         assert told["same"] is None
+        jsonschema.Draft202012Validator(SCHEMA).validate(told)
         assert observed in " ".join(result.stderr.split())
+
+
+def test_schema_prints_the_schema():
+    assert json.loads(CliRunner().invoke(build_app(), ["schema", "diff"]).stdout) == SCHEMA
 
 
 def test_no_such_file(works, tmp_path):
