@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from aotidoctor.bundle import MANIFEST, REPORT, SCHEMA
 from aotidoctor.bundle.collect import as_document, collect
-from aotidoctor.bundle.discreet import discreet
+from aotidoctor.bundle.discreet import discreet, discreet_document
 from aotidoctor.bundle.leaks import Leak, Needle, needles, scan
 from aotidoctor.bundle.member_names import distinct, safe_name
 from aotidoctor.bundle.pieces import Absent, Material, Piece, Sealed, Wanted
@@ -52,7 +52,8 @@ def make_bundle(
     Raises:
         CannotExamineError: a private word is left where it cannot be removed.
     """
-    quiet = replace(material, report=discreet(material.report))
+    saved = None if material.saved is None else discreet_document(material.saved)
+    quiet = replace(material, report=discreet(material.report), saved=saved)
     pieces, absent = collect(quiet, wanted)
     if not wanted.redact:
         documents, more = _documents(quiet)

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import base64
+import binascii
 import json
-from urllib.parse import quote
 
 from aotidoctor.redact.words import SUBSTRING
 
 # So many letters of base64 that they stand there by chance once in many gigabytes.
 _LEAST_BASE64 = 7
+_PLAIN = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~"
 
 
 def escaped(word: str) -> tuple[str, ...]:
     """Texts that mean ``word`` after one or two rounds of unescaping; never the word itself."""
-    percent = quote(word, safe="")
+    percent = quoted(word)
     forms = {
         percent,
-        quote(percent, safe=""),
-        quote(word),
+        quoted(percent),
+        quoted(word, "/"),
         "".join(f"%{byte:02X}" for byte in word.encode()),
         json.dumps(word)[1:-1],
         json.dumps(word)[1:-1].replace("/", "\\/"),
@@ -29,6 +29,12 @@ def escaped(word: str) -> tuple[str, ...]:
         "".join(f"\\x{byte:02x}" for byte in word.encode()),
     }
     return tuple(sorted(forms - {word, ""}))
+
+
+def quoted(text: str, kept: str = "") -> str:
+    """``text`` as a URL holds it. The library's function costs an import that every report would pay for."""
+    plain = f"{_PLAIN}{kept}".encode()
+    return "".join(chr(byte) if byte in plain else f"%{byte:02X}" for byte in text.encode())
 
 
 def interleaved(word: str) -> tuple[str, ...]:
@@ -48,7 +54,7 @@ def base64_cores(word: bytes) -> tuple[str, ...]:
     """What base64 makes of ``word`` whatever stands around it: one text per alignment, none for a short word."""
     found = []
     for shift in range(3):
-        text = base64.b64encode(b"\0" * shift + word).decode().rstrip("=")
+        text = binascii.b2a_base64(b"\0" * shift + word, newline=False).decode().rstrip("=")
         # Letters that also hold bits of a neighbor are left out.
         first = -(-shift * 8 // 6)
         last = (shift + len(word)) * 8 // 6

@@ -140,6 +140,27 @@ def test_values_of_small_tensors_are_not_sent():
     assert (values[1]["low"], values[1]["high"]) == (-123.4375, 987.65625)
 
 
+def test_outputs_of_few_elements_and_saved_reports_tell_no_values():
+    output = {
+        "path": "result",
+        "dtype": "float32",
+        "shape": [3],
+        "min": -55.5,
+        "max": 77.25,
+        "digest": "ab" * 32,
+        "nan": 1,
+    }
+    report = replace(builders.misleading(), runs=(builders.outcome(result={"outputs": [[output]]}),))
+    sent = json.loads(members(made(report).data)["report.json"])
+    assert sent["runs"][0]["outputs"] == [{**output, "min": None, "max": None, "digest": None}]
+    saved = json.loads(json.dumps(sent)) | {"runs": [{"outputs": [output]}]}
+    leaf = {"dtype": "float32", "shape": [64, 64], "stats": {"low": -55.5, "high": 77.25, "nan": 0}}
+    saved["inputs"] = {"leaves": [leaf, {**leaf, "dtype": "int64"}]}
+    sent = json.loads(members(made(report, saved=saved).data)["report.json"])
+    assert sent["runs"][0]["outputs"][0]["max"] is None
+    assert [item["stats"]["low"] for item in sent["inputs"]["leaves"]] == [None, -55.5]
+
+
 def test_printed_tensors_are_not_sent(tmp_path):
     log = tmp_path / "a.log"
     log.write_text("out:\n 0.123456 -7.654321\n[ CPUFloatType{2} ]\ntensor([0.123456, 1.0])")
