@@ -79,7 +79,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
 
 
 def _known(history: History) -> str | None:
-    if history.has("AD-RUN-026", "kernel", "refused", "hang"):
+    if history.has("AD-RUN-026", "kernel", "refused", "library", "hang"):
         return "the launch trace has named the kernel"
     plain = history.outcomes["plain_run"]
     return "no kernel faulted: there is no dump to read" if first_fault(plain) is None else None

@@ -41,6 +41,8 @@ PLAIN_WORDS = (
 )
 # Faults of an access to memory: whether they show depends on what lies beside it.
 ACCESS = ("cuda-illegal-access", "cuda-misaligned")
+# Words behind which any fault may hide.
+VAGUE = ("cuda-error", "gpu-library", "other")
 _WHEN = "when a call on CUDA failed, and neither its words nor the inputs explain it"
 _WHEN_ACCESS = "when a call on CUDA failed as one with a bad access to memory may, and nothing explains it"
 _STATIC = ("AD-IN", "AD-ART", "AD-HOST", "AD-LOAD")
@@ -126,8 +128,7 @@ def cuda_probe(
 
 def _nothing_to_tell(case: Case, history: History, only: tuple[str, ...]) -> str | None:
     symptom = symptom_of(case, history.outcomes["plain_run"])
-    # Words that nobody knows may hide any fault.
-    return f"{symptom} does not depend on it" if only and symptom not in (*only, "other", "cuda-error") else None
+    return f"{symptom} does not depend on it" if only and symptom not in (*only, *VAGUE) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.cuda import ACCESS, EARLY, again, symptom_of, vanished_blocking, why_not
+from aotidoctor.probes.cuda import ACCESS, EARLY, VAGUE, again, symptom_of, vanished_blocking, why_not
 from aotidoctor.probes.payload import device_index_of, device_of
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Plan, Probe, evidence, succeeded, unasked
@@ -56,7 +56,7 @@ def other_device(case: Case) -> int:
 def _no_other_device(case: Case, _: History, symptom: str) -> str | None:
     if len(case.host.gpus) < 2:
         return "this host has no second GPU"
-    if symptom in (*ACCESS, "cuda-device-index", "mixed-device", "cuda-error", "other"):
+    if symptom in (*ACCESS, *VAGUE, "cuda-device-index", "mixed-device"):
         return None
     return f"{symptom} does not depend on the device's number"
 

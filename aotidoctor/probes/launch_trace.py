@@ -36,7 +36,7 @@ from aotidoctor.probes.symptoms import recognise
 from aotidoctor.probes.taint import first_fault, taint_facts
 
 CODE, NAME = "AD-RUN-026", "launch_trace"
-NAMING = ("kernel", "extern", "custom", "refused", "hang")
+NAMING = ("kernel", "extern", "custom", "refused", "library", "hang")
 _WHEN = {
     "kernel": "after its launch",
     "extern": "inside of it",
@@ -44,6 +44,7 @@ _WHEN = {
     "load": "while it is loaded",
     "hang": "while it is waited for",
     "refused": "from its launch",
+    "library": "inside of it, with everything before it done and the device alive",
 }
 _LOADING = ("cuModuleLoad", "cuModuleGetFunction")
 
@@ -57,7 +58,9 @@ def plan(case: Case, history: History) -> Request | NotChecked:
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-    """One finding: kernel, extern or custom (whose work failed), refused, hang, before, survived or unavailable."""
+    """One finding: whose work failed (kernel, extern, custom), what was refused, by the driver or inside of an operator
+    (refused, library), hang, before, survived or unavailable.
+    """
     failure, problem = _record(outcome.result.get("launch_failure")), _record(outcome.result.get("launch_problem"))
     if failure is not None:
         return [_first_failing(case, outcome, failure)]
@@ -134,7 +137,7 @@ def _first_failing(case: Case, outcome: Outcome, failure: JsonObject) -> Evidenc
         Severity.ERROR,
         outcome,
         subject=launch.name,
-        observed=f"{error} after its launch{_dims(launch)}",
+        observed=f"{error} {_WHEN.get(launch.kind, 'after it')}{_dims(launch)}",
         expected="success",
         message=f"call {launch.facts['run']} of the model: the work of {launch.name} fails first: {text}{shows}",
         facts={**facts, **launch.facts, "surfaces_at": later},
@@ -172,7 +175,10 @@ def _kind(outcome: Outcome, entry: JsonObject, launch: _Launch) -> str:
         return launch.kind
     words = f"{outcome.error.message if outcome.error is not None else ''}\n{outcome.stderr_tail}"
     # The driver calls of a package are checked one by one; what torch itself raises has other words.
-    return "refused" if launch.kind == "kernel" and "CUDA driver error" in words else "under-way"
+    if launch.kind == "kernel":
+        return "refused" if "CUDA driver error" in words else "under-way"
+    # Waiting before and after it brought no error: it is not a fault of a kernel that came out here.
+    return "library" if recognise(words).name == "gpu-library" and "launch_count" in outcome.result else "under-way"
 
 
 def _dims(launch: _Launch) -> str:

@@ -152,7 +152,9 @@ def verdict_of(rows: Sequence[Row]) -> str:
     if blocking is not None and blocking.failed == 0:
         sure = min(plain.runs, blocking.runs) >= ENOUGH and blocking.took_effect is not False
         return "vanishes-blocking" if sure else "undecided"
+    # A library that a fault came out in says no more than that it could not do its work.
     alike = {seen for row in rows for seen in row.seen}
+    alike = alike - {"gpu-library"} or alike
     return "stable" if len(alike) == 1 and all(row.failed == row.runs for row in rows) else "undecided"
 
 

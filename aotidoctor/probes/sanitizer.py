@@ -26,7 +26,7 @@ from aotidoctor.localize.sanitizer import Sanitized, SanitizerReport, read_sanit
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, Severity
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.cuda import ACCESS, again, symptom_of, vanished_blocking, why_not
+from aotidoctor.probes.cuda import ACCESS, VAGUE, again, symptom_of, vanished_blocking, why_not
 from aotidoctor.probes.payload import device_of
 from aotidoctor.probes.probe import History, Plan, Probe, evidence, succeeded, unasked
 
@@ -66,7 +66,7 @@ def _tools(case: Case, history: History) -> tuple[tuple[str, str | None], ...]:
     return (
         (
             "memcheck",
-            None if symptom in (*ACCESS, "cuda-error", "other") else f"{symptom} is no fault of an access to memory",
+            None if symptom in (*ACCESS, *VAGUE) else f"{symptom} is no fault of an access to memory",
         ),
         (
             "initcheck",

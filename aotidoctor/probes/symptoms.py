@@ -144,6 +144,11 @@ PATTERNS: tuple[tuple[str, str], ...] = (
             r"Pointer argument .{0,20}cannot be accessed from Triton"
         ),
     ),
+    # A library could not do its work: because of a fault before it, or by itself. The words tell neither.
+    (
+        "gpu-library",
+        r"(?P<status>CU(?:BLAS|DNN|SPARSE|SOLVER)_STATUS_(?:EXECUTION_FAILED\w*|INTERNAL_ERROR\w*|MAPPING_ERROR))",
+    ),
     ("cuda-error", r"CUDA (?:driver )?error: (?P<text>[^\n]{1,160})"),
     ("not-compiled-with", r"Torch not compiled with (?P<device>\w+) enabled"),
     ("unsupported-device-key", r"Unsupported device key found: (?P<device>\S+)"),

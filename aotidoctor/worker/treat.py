@@ -30,6 +30,8 @@ def prepare(payload: dict[str, Any], channel: Channel) -> tuple[dict[str, Any], 
         name = step.get("op")
         if name in _PAYLOAD_STEPS:
             payload[name] = step[_PAYLOAD_STEPS[name]]
+            if name == "device":
+                payload["device_index"] = -1
             applied.append(f"{name} {payload[name]}")
         elif name == "tmpdir":
             directory = channel.run_dir / "tmp"
