@@ -63,6 +63,8 @@ DATA_CASES: tuple[Case, ...] = (
     given("index_embedding_negative", "embedding", lambda ids: (_with(ids, 7, -101),), "index-out-of-range",
           "args[0]"),
     given("index_embedding_padding", "embedding", lambda ids: (_with(ids, 7, -1),), "index-out-of-range", "args[0]"),
+    # Thrown out of a parallel loop: the process aborts.
+    given("index_in_threads", "tokens", lambda ids: (_with(ids, 71, 503),), "index-out-of-range", "args[0]"),
     given("index_gather_negative", "gather", lambda x, index: (x, _with(index, 5, -1)), "index-out-of-range",
           "args[1]"),
     given("index_gather_16", "gather", lambda x, index: (x, _with(index, 5, 16)), "index-out-of-range", "args[1]"),

@@ -54,6 +54,21 @@ def embedding() -> Built:
     return Embedding(), (torch.tensor([1, 5, 9, 99, 0, 42, 17, 3]),), {}, None
 
 
+def tokens() -> Built:
+    """ids: int64 [64, 32] into a table of 500 rows: enough work that the kernel's loop is given to several threads."""
+    import torch
+
+    class Tokens(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = torch.nn.Embedding(500, 64)
+
+        def forward(self, ids):
+            return torch.relu(self.table(ids) * 2)
+
+    return Tokens(), (torch.arange(2048).reshape(64, 32) % 500,), {}, None
+
+
 def mlp() -> Built:
     """x, y: float32 [B, 1024], one symbol shared by both, 2 <= B <= 64, with a reduction over the static dim."""
     import torch
@@ -504,6 +519,7 @@ _OUTSIDE = "aot_inductor.package_constants_on_disk_format"
 MODELS: tuple[BaseModel, ...] = (
     BaseModel(name="pointwise", build=pointwise),
     BaseModel(name="embedding", build=embedding),
+    BaseModel(name="tokens", build=tokens),
     BaseModel(name="mlp", build=mlp),
     BaseModel(name="crowd", build=crowd),
     BaseModel(name="kwargs", build=kwargs),
