@@ -41,7 +41,9 @@ def _page(topic: str) -> tuple[str, str] | None:
 
 def _asked(report: Report) -> dict[str, str]:
     """Code and name of the checks or rules that were asked; none of a report that stands in for one."""
-    if "from" in report.extra or (not report.findings and not report.not_checked and report.verdict != "healthy"):
+    if report.interrupted or "from" in report.extra:
+        return {}
+    if not report.findings and not report.not_checked and report.verdict != "healthy":
         return {}
     # The stages have been imported by then.
     if report.command == "triton" and report.extra.get("release") and report.names is None:

@@ -23,15 +23,17 @@ _NOT_SEEN = "libraries and symbols were not looked up there; `aotidoctor check` 
 
 def compare_fit(tally: Tally, case: Case, host: Node, *, package_is_a: bool) -> None:
     """What the package needs and the host lacks, as differences; passed checks count as equal."""
-    from aotidoctor.checks import CHECKS  # noqa: PLC0415 - only this question needs the checks
+    # Only this question needs the checks.
+    from aotidoctor.checks import CHECKS  # noqa: PLC0415
+    from aotidoctor.climb import Climb, ask_check  # noqa: PLC0415
 
-    there = replace(case, host=_host(host))
+    there = Climb(case=replace(case, host=_host(host)), runner=None)
     failed: set[str] = set()
     for check in CHECKS:
         if check.stage not in _STAGES:
             continue
         blocked = next((name for name in check.needs if name in failed), None)
-        found = check.unchecked(f"{blocked} failed") if blocked else check.run(there)
+        found = check.unchecked(f"{blocked} failed") if blocked else ask_check(check, there)
         if isinstance(found, NotChecked):
             tally.unknown.append(f"fit: {found.name}: {found.reason}")
             continue

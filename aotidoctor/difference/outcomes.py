@@ -7,8 +7,8 @@ import re
 from aotidoctor.difference.node import Node
 from aotidoctor.difference.tally import NONE, Tally
 
-# What one run or machine gives to a text: addresses, numbers of processes, times.
-_PASSING = re.compile(r"0x[0-9a-f]+|\b\d+(?:\.\d+)?\b|/[^\s:'\"]+/")
+# What one compilation or run gives to a text: addresses, hashes in names of files.
+_PASSING = re.compile(r"0x[0-9a-f]+|\b[a-z0-9]{40,}\b")
 
 
 def compare_outcomes(tally: Tally, a: Node, b: Node) -> None:
@@ -39,12 +39,10 @@ def _loud(report: Node) -> dict[tuple[str, str, str], str]:
     found: dict[tuple[str, str, str], str] = {}
     for item in report.nodes("findings"):
         if item.text("severity") != "info":
-            subject = (item.text("subject") or "").rpartition("/")[2]
-            key = (
-                item.text("code") or "?",
-                item.text("kind") or "",
-                _PASSING.sub("#", subject) if "." in subject else subject,
-            )
+            subject = item.text("subject") or ""
+            # Of a path the name: another folder is no other finding.
+            named = _PASSING.sub("#", subject.rpartition("/")[2] if subject.startswith("/") else subject)
+            key = (item.text("code") or "?", item.text("kind") or "", named)
             found.setdefault(key, (item.text("observed") or "found")[:200])
     return found
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from aotidoctor.model.evidence import Evidence, FileSource, Severity
 from aotidoctor.model.report import Report
 from aotidoctor.reports import view
-from aotidoctor.reports.places import is_member, place_of
+from aotidoctor.reports.places import finding_text, is_member, place_of
 from aotidoctor.reports.text import one_line, plain, plural
 
 # What GitHub shows of each level.
@@ -64,13 +64,11 @@ def _verdict(report: Report) -> _Note:
 
 
 def _finding(report: Report, finding: Evidence) -> _Note:
-    told = finding.message or f"observed {finding.observed}, expected {finding.expected}"
-    about = f"{finding.subject}: " if finding.subject and finding.subject not in told else ""
     where = ", ".join(dict.fromkeys(filter(None, map(view.source_text, (place_of(report, finding), finding.source)))))
     return _Note(
         level=_LEVELS[finding.severity],
         title=f"{finding.code} {finding.kind}",
-        message=f"{about}{told}" + (f" [{where}]" if where else ""),
+        message=finding_text(finding) + (f" [{where}]" if where else ""),
         place=_place(report, finding),
     )
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from aotidoctor.model.evidence import Evidence, NotChecked, RunSource
 from aotidoctor.model.report import Report
 from aotidoctor.reports import view
+from aotidoctor.reports.places import finding_text
 from aotidoctor.reports.status import FAIL_ON
 from aotidoctor.reports.text import one_line, plain, tail
 
@@ -98,7 +99,7 @@ def _cases(report: Report, fail_on: str, asked: Mapping[str, str]) -> list[_Case
 
 def _broken(report: Report) -> _Case:
     text = report.internal_error or report.cannot_examine or ""
-    message = one_line((text.strip().splitlines() or [""])[-1], _MESSAGE)
+    message = onefinding_text((text.strip().splitlines() or [""])[-1], _MESSAGE)
     return _Case(
         name="examination", family="aotidoctor", outcome="error", kind="examination", message=message, text=text
     )
@@ -113,14 +114,14 @@ def _judged(report: Report, asked: _Asked, fail_on: str) -> _Case:
     text = "\n\n".join(_told(report, item) for item in findings)
     if bad:
         worst = max(bad, key=lambda item: item.severity.rank)
-        message = one_line(_line(worst), _MESSAGE)
+        message = onefinding_text(finding_text(worst), _MESSAGE)
         return _Case(
             name=title, family=family, outcome="failure", kind=f"{worst.code} {worst.kind}", message=message, text=text
         )
     if findings or unseen is None:
         return _Case(name=title, family=family, printed=text)
     outcome = "error" if unseen.reason.startswith(_OWN_ERROR) else "skipped"
-    message = one_line(unseen.reason, _MESSAGE)
+    message = onefinding_text(unseen.reason, _MESSAGE)
     return _Case(name=title, family=family, outcome=outcome, kind="not-checked", message=message)
 
 
@@ -135,14 +136,9 @@ def _runs(report: Report) -> list[_Case]:
     return cases
 
 
-def _line(finding: Evidence) -> str:
-    told = finding.message or f"observed {finding.observed}, expected {finding.expected}"
-    return told if not finding.subject or finding.subject in told else f"{finding.subject}: {told}"
-
-
 def _told(report: Report, finding: Evidence) -> str:
     where = view.source_text(finding.source)
-    lines = [f"[{finding.severity.value}] {_line(finding)}", f"at {where}" if where else ""]
+    lines = [f"[{finding.severity.value}] {finding_text(finding)}", f"at {where}" if where else ""]
     lines += [
         f"cause: {diagnosis.cause} ({diagnosis.title}); {diagnosis.remedy.text}"
         for diagnosis in report.diagnoses
@@ -182,4 +178,4 @@ def _text(text: str) -> str:
 
 def _attribute(text: str) -> str:
     # xml.sax has a function for this, and imports a client of HTTP with it.
-    return f'"{html.escape(_legal(one_line(text, 4000)))}"'
+    return f'"{html.escape(_legal(onefinding_text(text, 4000)))}"'

@@ -1,4 +1,4 @@
-"""Where a finding points, for formats that machines read: a file, a member of the package, or a run's output."""
+"""Where a finding points and what it says, for formats that machines of others read."""
 
 from __future__ import annotations
 
@@ -37,6 +37,17 @@ def place_of(report: Report, finding: Evidence) -> FileSource | None:
     if contract is not None and contract.member is not None and line is not None:
         return FileSource(file=contract.member, line=line)
     return source if isinstance(source, FileSource) else None
+
+
+def finding_text(finding: Evidence) -> str:
+    """What a finding says, in one text: subject, what was observed, and its message where that says more."""
+    message, observed = finding.message, finding.observed
+    if not message:
+        message = f"observed {observed}, expected {finding.expected}" if finding.expected else observed
+    elif observed and observed not in message:
+        message = f"{observed} ({message})"
+    about = f"{finding.subject}: " if finding.subject and finding.subject not in message else ""
+    return f"{about}{message}" or finding.code
 
 
 def _line(contract: Contract, subject: str) -> int | None:

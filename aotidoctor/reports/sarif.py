@@ -17,16 +17,17 @@ from datetime import datetime, timedelta
 
 from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Severity
+from aotidoctor.model.localization import Localization
 from aotidoctor.model.report import Report
 from aotidoctor.reports import view
 from aotidoctor.reports.json_ import dumps
-from aotidoctor.reports.places import is_member, place_of, uri
+from aotidoctor.reports.places import finding_text, is_member, place_of, uri
 from aotidoctor.reports.status import exit_status
 from aotidoctor.reports.text import one_line, plain
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 # What GitHub takes in: results of a run, characters of a rule's texts, locations of a result.
-RESULTS, TITLE, LOCATIONS = 5000, 1000, 100
+RESULTS, TITLE, LOCATIONS, FRAMES = 5000, 1000, 100, 60
 _LEVELS = {Severity.INFO: "note", Severity.WARN: "warning", Severity.ERROR: "error"}
 # The number at the end of a kernel's name; hashes in names of members, addresses.
 _NUMBER, _HASH = re.compile(r"_\d+\b"), re.compile(r"0x[0-9a-f]+|\b[a-z0-9]{40,}\b")
@@ -139,19 +140,33 @@ def _diagnosed(log: _Log, diagnosis: Diagnosis) -> Node:
             "evidence": diagnosis.evidence,
         },
     }
+    if diagnosis.rank == 1 and report.localization is not None and report.localization.frames:
+        result["stacks"] = [_stack(log, report.localization)]
     related = [_related(log, number, item) for number, item in enumerate(evidence[:LOCATIONS], 1)]
     return result | ({"relatedLocations": related} if related else {})
 
 
+def _stack(log: _Log, place: Localization) -> Node:
+    """The native stack, innermost first; frames inside the package with their line."""
+    frames: list[Node] = []
+    for frame in place.frames[:FRAMES]:
+        name = one_line(frame.function or "?", 400)
+        location: Node = {"message": {"text": name}, "logicalLocations": [{"name": name}]}
+        if frame.member is not None:
+            source = FileSource(file=frame.member, line=frame.line)
+            location["physicalLocation"] = _physical(log, source)
+        module = {"module": one_line(frame.library, 400)} if frame.library else {}
+        frames.append({"location": location, **module})
+    return {"message": {"text": f"Native stack{f' ({place.how})' if place.how else ''}"}, "frames": frames}
+
+
 def _found(log: _Log, finding: Evidence) -> Node:
     title = f"{finding.code} {finding.kind}".strip()
-    told = finding.message or f"observed {finding.observed}, expected {finding.expected}"
-    about = f"{finding.subject}: " if finding.subject and finding.subject not in told else ""
     return {
         "ruleId": finding.code,
         "ruleIndex": log.rule(finding.code, title),
         "level": _LEVELS[finding.severity],
-        "message": {"text": _cut(plain(f"{about}{told}")) or title},
+        "message": {"text": _cut(plain(finding_text(finding))) or title},
         "locations": [_location(log, finding, finding.subject)],
         "partialFingerprints": _fingerprints(log.report, title, finding.subject or ""),
         "suppressions": [],

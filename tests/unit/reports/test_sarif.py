@@ -7,9 +7,13 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from aotidoctor.cli import ci_formats
+from aotidoctor.model.diagnosis import Remedy
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, RunSource, Severity
+from aotidoctor.model.localization import Frame, Localization
 from aotidoctor.reports import sarif
 from tests.unit.reports import builders
 
@@ -159,3 +163,43 @@ def test_ten_thousand_findings_are_cut_and_counted():
     assert len(run["results"]) == sarif.RESULTS
     notes = run["invocations"][0]["toolExecutionNotifications"]
     assert notes[-1]["message"]["text"] == "5002 more findings are not listed here"
+
+
+def test_the_native_stack_is_told_with_its_lines():
+    frames = (
+        Frame(index=0, function="cpp_fused_add_0", member=builders.CONTRACT.member, line=77, library="/p/a.so"),
+        Frame(index=1, function=None, library="libtorch_cpu.so"),
+    )
+    report = replace(builders.misleading(), localization=Localization(culprit="cpp_fused_add_0", frames=frames))
+    run = rendered(report)
+    (stack,) = run["results"][0]["stacks"]
+    first, second = stack["frames"]
+    assert first["location"]["physicalLocation"]["region"] == {"startLine": 77}
+    assert first["location"]["message"]["text"] == "cpp_fused_add_0"
+    assert second == {
+        "location": {"message": {"text": "?"}, "logicalLocations": [{"name": "?"}]},
+        "module": "libtorch_cpu.so",
+    }
+    assert "stacks" not in run["results"][1]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.text(alphabet=st.characters(codec=None), max_size=30))
+def test_any_text_is_sarif(text):
+    base = builders.misleading()
+    source = FileSource(file=text, line=0, column=0)
+    finding = replace(base.findings[0], kind=text, subject=text, observed=text, message=text, source=source)
+    first = replace(base.diagnoses[0], title=text, subject=text, remedy=Remedy(text=text, command=text))
+    artifact = replace(base.case.artifact, path=text)
+    report = replace(
+        base,
+        findings=(finding,),
+        diagnoses=(first,),
+        not_checked=(NotChecked(code="AD-IN-016", name=text, reason=text),),
+        argv=("aotidoctor", text),
+        signature=text,
+        started=text,
+        case=replace(base.case, artifact=artifact),
+    )
+    run = rendered(report)
+    assert len(run["results"]) == 2
