@@ -99,7 +99,7 @@ def _cases(report: Report, fail_on: str, asked: Mapping[str, str]) -> list[_Case
 
 def _broken(report: Report) -> _Case:
     text = report.internal_error or report.cannot_examine or ""
-    message = onefinding_text((text.strip().splitlines() or [""])[-1], _MESSAGE)
+    message = one_line((text.strip().splitlines() or [""])[-1], _MESSAGE)
     return _Case(
         name="examination", family="aotidoctor", outcome="error", kind="examination", message=message, text=text
     )
@@ -114,14 +114,14 @@ def _judged(report: Report, asked: _Asked, fail_on: str) -> _Case:
     text = "\n\n".join(_told(report, item) for item in findings)
     if bad:
         worst = max(bad, key=lambda item: item.severity.rank)
-        message = onefinding_text(finding_text(worst), _MESSAGE)
+        message = one_line(finding_text(worst), _MESSAGE)
         return _Case(
             name=title, family=family, outcome="failure", kind=f"{worst.code} {worst.kind}", message=message, text=text
         )
     if findings or unseen is None:
         return _Case(name=title, family=family, printed=text)
     outcome = "error" if unseen.reason.startswith(_OWN_ERROR) else "skipped"
-    message = onefinding_text(unseen.reason, _MESSAGE)
+    message = one_line(unseen.reason, _MESSAGE)
     return _Case(name=title, family=family, outcome=outcome, kind="not-checked", message=message)
 
 
@@ -178,4 +178,4 @@ def _text(text: str) -> str:
 
 def _attribute(text: str) -> str:
     # xml.sax has a function for this, and imports a client of HTTP with it.
-    return f'"{html.escape(_legal(onefinding_text(text, 4000)))}"'
+    return f'"{html.escape(_legal(one_line(text, 4000)))}"'
