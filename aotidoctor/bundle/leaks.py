@@ -64,7 +64,7 @@ def needles(words: Iterable[tuple[str, Name]]) -> tuple[Needle, ...]:
 def _forms(placeholder: str, name: Name) -> Iterator[Needle]:
     text = name.text
     path = name.kind == "home" or text.startswith("/")
-    if not text.strip("/") or (name.kind in ("user", "host") and is_ordinary(text)) or len(text) < 3:
+    if not text.strip("/") or name.only_in_addresses(strict=True) or len(text) < _SHORTEST:
         return
     whole = name.kind in ("secret", "word") or len(text) >= SUBSTRING
     plain = path and is_ordinary(text.rstrip("/").rpartition("/")[2])

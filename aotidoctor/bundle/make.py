@@ -27,6 +27,7 @@ from aotidoctor.version import __version__
 _PLACEHOLDER = re.compile(PLACEHOLDER)
 # Without these the file is of no use: a word that is left in them refuses the whole.
 _NEEDED = (REPORT, MANIFEST)
+_ADDRESSES = ("email", "ip", "mac", "account")
 _NOT_COVERED = (
     "words that nobody named and that look like no secret; numbers written into the compiled code;"
     " bounds of integer inputs; members marked raw"
@@ -42,6 +43,14 @@ class Bundle:
     absent: tuple[Absent, ...]
     manifest: Mapping[str, object]
     table: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Redaction:
+    """What was looked for, and placeholders of names that are hidden in addresses only."""
+
+    looked_for: Sequence[Needle]
+    only_in_addresses: Sequence[str]
 
 
 def make_bundle(
@@ -64,7 +73,8 @@ def make_bundle(
     table = redactor.placeholders.table()
     looked_for = needles(_words(redactor))
     kept, dropped = _tested([*documents, *found], looked_for, wanted, redactor)
-    bundle = _packed(kept, [*missing, *more, *dropped], table, looked_for, hidden)
+    weak = {label for label, name in _words(redactor) if name.only_in_addresses(strict=True)}
+    bundle = _packed(kept, [*missing, *more, *dropped], table, _Redaction(looked_for, sorted(weak)), hidden)
     _last_test(bundle, looked_for, wanted, redactor)
     return bundle
 
@@ -85,10 +95,14 @@ def _documents(material: Material) -> tuple[list[Piece], list[Absent]]:
 
 
 def _words(redactor: Redactor) -> list[tuple[str, Name]]:
-    """Everything that has a placeholder, and the names that are known and were not met."""
+    """The names that are hidden wherever they stand, and the addresses.
+
+    Not what is hidden at one place only: the None of ``password: None``, the folder ``/home/shared``.
+    """
     given = redactor.placeholders
     known = [(given.known(name.kind, name.text) or f"<{name.kind}>", name) for name in redactor.names()]
-    return [*zip(given.table(), given.names(), strict=True), *known]
+    table = zip(given.table(), given.names(), strict=True)
+    return [*known, *((placeholder, name) for placeholder, name in table if name.kind in _ADDRESSES)]
 
 
 def _sealed(pieces: Sequence[Piece]) -> list[Sealed]:
@@ -153,10 +167,10 @@ def _packed(
     members: Sequence[Sealed],
     absent: Sequence[Absent],
     table: Mapping[str, str],
-    looked_for: Sequence[Needle] | None,
+    redaction: _Redaction | None,
     material: Material,
 ) -> Bundle:
-    manifest = _manifest(members, absent, table, looked_for, material)
+    manifest = _manifest(members, absent, table, redaction, material)
     first = Sealed(name=MANIFEST, what="this list", data=dumps(manifest).encode())
     every = (first, *sorted(members, key=lambda one: one.name))
     return Bundle(data=zipped(every), members=every, absent=tuple(absent), manifest=manifest, table=table)
@@ -166,7 +180,7 @@ def _manifest(
     members: Sequence[Sealed],
     absent: Sequence[Absent],
     table: Mapping[str, str],
-    looked_for: Sequence[Needle] | None,
+    redaction: _Redaction | None,
     material: Material,
 ) -> dict[str, object]:
     report = material.report
@@ -176,16 +190,18 @@ def _manifest(
         "command": report.command,
         "verdict": report.verdict,
         "package": {"path": report.case.artifact.path, "size": report.case.artifact.size},
-        "redaction": None if looked_for is None else _redaction(table, looked_for, members),
+        "redaction": None if redaction is None else _redaction(table, redaction, members),
         "members": [_line(member) for member in sorted(members, key=lambda one: one.name)],
         "left_out": [{"name": item.name, "reason": item.reason} for item in absent],
     }
 
 
-def _redaction(table: Mapping[str, str], looked_for: Sequence[Needle], members: Sequence[Sealed]) -> dict[str, object]:
+def _redaction(table: Mapping[str, str], made: _Redaction, members: Sequence[Sealed]) -> dict[str, object]:
     return {
         "placeholders": sorted(table),
-        "leak_test": {"forms": len(looked_for), "members": len(members) + 1, "found": 0},
+        "leak_test": {"forms": len(made.looked_for), "members": len(members) + 1, "found": 0},
+        # So short or ordinary that they stay where nothing shows that a name is meant: --redact-word hides them.
+        "only_in_addresses": made.only_in_addresses,
         "not_covered": _NOT_COVERED,
     }
 

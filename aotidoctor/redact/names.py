@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from aotidoctor.redact.encodings import base64_cores, escaped, interleaved, obscured
 from aotidoctor.redact.patterns import Kind
-from aotidoctor.redact.words import SUBSTRING, is_ordinary
+from aotidoctor.redact.words import SUBSTRING, is_ordinary, is_structural
 
 _AFTER_ESCAPE = r"(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrtbfv0])|(?<=\\u[0-9A-Fa-f]{4})|(?<=\\x[0-9A-Fa-f]{2})"
 _SEPARATOR = r"(?:/|\\+/|%2[Ff]|%252[Ff]|\\+u002[Ff])"
@@ -31,6 +31,12 @@ class Name:
         """Whether the name is hidden wherever its letters stand."""
         return self.kind in ("secret", "word")
 
+    def only_in_addresses(self, *, strict: bool) -> bool:
+        """Whether the name is so short or so ordinary that it is hidden in ``name@`` and ``@name`` only."""
+        if self.kind not in ("user", "host"):
+            return False
+        return is_ordinary(self.text) or (strict and is_structural(self.text))
+
 
 def expressions(name: Name, *, strict: bool) -> Iterator[tuple[Kind, str]]:
     """Expressions that find ``name``, each with the one group name it is to be given by the caller (``{group}``).
@@ -40,8 +46,8 @@ def expressions(name: Name, *, strict: bool) -> Iterator[tuple[Kind, str]]:
     if name.kind == "home":
         yield from _home(name.text, strict=strict)
         return
-    whole = name.everywhere or (strict and len(name.text) >= SUBSTRING and not is_ordinary(name.text))
-    if not name.everywhere and is_ordinary(name.text):
+    whole = name.everywhere or (strict and len(name.text) >= SUBSTRING)
+    if name.only_in_addresses(strict=strict):
         yield _address(name), name.text
         return
     yield (_anywhere(name.text) if whole else _bounded(name.text)), name.text

@@ -12,7 +12,7 @@ from aotidoctor.model.report import Report
 from aotidoctor.redact.names import Name, expressions
 from aotidoctor.redact.patterns import PLACEHOLDER, PLACES, ROW, SECRETS, URL_HOST, Kind, is_address
 from aotidoctor.redact.placeholders import Placeholders
-from aotidoctor.redact.words import Identity, is_ordinary, is_telling
+from aotidoctor.redact.words import Identity, is_common, is_telling
 
 T = TypeVar("T")
 
@@ -219,7 +219,7 @@ def _may_spread(name: Name) -> bool:
         case "secret":
             return is_telling(name.text)
         case "user":
-            return not is_ordinary(name.text) and "/" not in name.text
+            return "/" not in name.text and not is_common(name.text)
         case "host":
             return "." in name.text
         case _:

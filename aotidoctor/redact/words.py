@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+
+from aotidoctor import playbook_files
 
 SHORTEST = 4
 """A name shorter than this is hidden only where a path or an address shows that a person or a machine is meant."""
@@ -65,6 +68,38 @@ def _distinct(names: Sequence[str | None]) -> tuple[str, ...]:
 def is_ordinary(name: str) -> bool:
     """Whether hiding ``name`` wherever it stands would destroy reports."""
     return len(name) < SHORTEST or name.casefold() in ORDINARY
+
+
+def is_common(name: str) -> bool:
+    """Whether ``name`` is a word that reports use: a folder called ``/home/shared`` names nobody."""
+    return is_ordinary(name) or is_structural(name) or name.casefold() in _vocabulary()
+
+
+def is_structural(name: str) -> bool:
+    """Whether ``name`` is, or is in, the name of a field of the documents: hiding it would break them."""
+    folded = name.casefold()
+    return folded in _fields() or (len(folded) >= SUBSTRING and any(folded in one for one in _fields()))
+
+
+@lru_cache(maxsize=1)
+def _vocabulary() -> frozenset[str]:
+    """The words of the playbooks. Read only when a name was met that may be a word."""
+    texts = (path.read_text(encoding="utf-8").casefold() for path in playbook_files.files())
+    return frozenset(word for text in texts for word in re.findall(r"[a-z]{4,}", text))
+
+
+@lru_cache(maxsize=1)
+def _fields() -> frozenset[str]:
+    """Names of fields and keys, and their words, off the sources that define them. Read for bundles only."""
+    package = Path(__file__).resolve().parent.parent
+    sources = [
+        *(package / "model").glob("*.py"),
+        *(package / "reports").glob("json_*.py"),
+        *(package / "bundle").glob("*.py"),
+    ]
+    texts = "".join(path.read_text(encoding="utf-8") for path in sources)
+    names = [one or two for one, two in re.findall(r'(?m)^ {4,}([a-z]\w*): |"([a-z][\w/]*)(?:\.json|\.md)?"', texts)]
+    return frozenset(names) | frozenset(word for name in names for word in re.split(r"[_/]", name) if word)
 
 
 def is_telling(secret: str) -> bool:

@@ -10,9 +10,10 @@ import pytest
 
 from aotidoctor.bundle import collect, make
 from aotidoctor.bundle.member_names import distinct, safe_name
-from aotidoctor.bundle.pieces import Wanted
+from aotidoctor.bundle.pieces import Material, Wanted
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.localization import BufferValues, KernelValues, Localization
+from aotidoctor.redact import Identity
 from tests.unit.bundle.conftest import made, members, with_path
 from tests.unit.reports import builders
 
@@ -85,6 +86,26 @@ def test_private_words_are_in_no_member_name_or_byte_and_keep_their_relations(tm
     assert (
         given == f"<host>: {next(key for key, text in bundle.table.items() if text == 'hunter2-hunter2')} by <user-1>"
     )
+
+
+def test_words_that_are_private_at_one_place_only_do_not_refuse_the_bundle(tmp_path):
+    log = tmp_path / "a.log"
+    log.write_text("password: None, secret=report, /home/shared/x /home/findings/y")
+    bundle = made(wanted=Wanted(logs=(str(log),)))
+    found = members(bundle.data)
+    assert "report.json" in found
+    assert "None" not in found["logs/given/1-a.log"].decode()
+    assert "/home/<user-1>/x" in found["logs/given/1-a.log"].decode()
+    assert json.loads(found["report.json"])["findings"]
+
+
+def test_a_name_that_is_a_word_of_the_documents_is_hidden_in_addresses_and_said_to_be():
+    environ = {"HOME": "/home/storage", "USER": "storage"}
+    material = Material(report=replace(builders.bad_inputs(), argv=("storage@x", "/home/storage/m")))
+    bundle = make.make_bundle(material, Wanted(), Identity.of(environ, "findings"))
+    report = json.loads(members(bundle.data)["report.json"])
+    assert report["tool"]["argv"] == ["<user>@x", "<home>/m"]
+    assert bundle.manifest["redaction"]["only_in_addresses"] == ["<host>", "<user>"]
 
 
 def test_the_table_is_not_in_it():

@@ -97,9 +97,9 @@ def test_a_name_met_once_is_looked_for_everywhere():
 
 def test_an_ordinary_word_is_not_spread():
     hide = redactor()
-    hide.text("/home/model/x password: None")
+    assert hide.text("/home/model/x /home/shared/y password: None").count("<user") == 2
     hide.learn()
-    assert hide.text("the model is None") == "the model is None"
+    assert hide.text("the shared model is None") == "the shared model is None"
 
 
 def test_one_machine_has_one_placeholder_and_another_another():
