@@ -5,6 +5,8 @@ A cause is *established* where the thread ends with it (confidence high or mediu
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from aotidoctor.logs import load_patterns
@@ -14,6 +16,19 @@ from tests.corpus.corpus import HERE, Text, first_cause, matches, texts
 REPORTS, MEASURED, FURTHER = texts("reports.jsonl"), texts("measured.jsonl"), texts("further.jsonl")
 PATTERNS = load_patterns()
 ESTABLISHED = tuple(text for text in REPORTS if text.cause and text.confidence in ("high", "medium"))
+RECORDED = sorted((HERE.parent / "data" / "cuda_sim").glob("*.json"))
+# How the same lines look after they went through a launcher, a container, a journal, a terminal, a mail.
+COATS = {
+    "rank": "[rank3]: {}",
+    "compose": "web-1  | {}",
+    "docker": "2026-03-01T10:00:00.123456789Z {}",
+    "kubernetes": "2026-03-01T10:00:00.000000000Z stderr F {}",
+    "journald": "Mar 01 10:00:00 host7 server[3121]: {}",
+    "colours": "\x1b[31m{}\x1b[0m",
+    "windows": "{}\r",
+    "quoted": "> {}",
+    "engine": "(EngineCore_0 pid=9492) ERROR 09-06 23:28:45 [core.py:714] {}",
+}
 # They say how it showed and nothing of why: no answer is the right one.
 SILENT = {
     "sliced-channels-ima-153992": "an illegal access that came out at an innocent call",
@@ -65,6 +80,32 @@ def test_most_further_reports_get_an_answer(half, share):
 @pytest.mark.parametrize("path", sorted((HERE / "healthy").iterdir()), ids=lambda path: path.stem)
 def test_where_nothing_failed_there_is_no_cause(path):
     assert first_cause(path.read_text(encoding="utf-8")) is None
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+def test_recorded_runs_get_one_of_their_causes_or_none(path):
+    recorded = json.loads(path.read_text(encoding="utf-8"))
+    said = "\n".join(strings(recorded["runs"]))
+    assert first_cause(said) in (None, *recorded["causes"])
+
+
+def strings(value: object) -> list[str]:
+    """All texts of more than a line or a few words in a recorded outcome."""
+    if isinstance(value, str):
+        return [value] if len(value) > 20 else []
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for item in items for text in strings(item)]
+
+
+@pytest.mark.parametrize("coat", COATS.values(), ids=COATS)
+def test_prefixes_do_not_matter(coat):
+    told = [text for text in MEASURED if not text.shared]
+    wrong = [
+        (text.id, found)
+        for text in told
+        if (found := first_cause("\n".join(coat.format(line) for line in text.symptom.split("\n")))) != text.cause
+    ]
+    assert wrong == []
 
 
 class TestPatterns:
