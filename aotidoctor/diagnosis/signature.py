@@ -36,8 +36,18 @@ LENGTH = 16
 STATIC_STAGES = ("artifact", "host", "load", "inputs")
 # Except for these: how it failed is all that is known of it.
 NO_STATIC_CAUSES = ("setup-failed",)
-# And these, which show while running: memory that is not theirs decides between garbage, a crash and nothing.
-LUCKY_CAUSES = ("custom-op-fake-kernel", "uninitialized-read", "memory-leak", "custom-op-leak", "input-alias")
+# And these, which show while running: memory that is not theirs decides between garbage, a crash and nothing, and
+# the number of threads between an exception and an abort.
+LUCKY_CAUSES = (
+    "custom-op-fake-kernel",
+    "uninitialized-read",
+    "memory-leak",
+    "custom-op-leak",
+    "input-alias",
+    "index-out-of-range",
+    "integer-division",
+    "runtime-assert",
+)
 # What the checked heap of the C library says: the stack is where the damage was noticed, not where it was done.
 _HEAP = re.compile(
     r"(?i)heap-corruption|double free|free\(\)|(?:m|re)alloc\w*\(\)|corrupted|invalid (?:pointer|next size)"
@@ -62,10 +72,15 @@ class Seen:
 
     @property
     def is_static(self) -> bool:
-        """Whether the cause is what it is, whatever showed."""
+        """Whether the cause can be read off the files."""
         if self.first is None or self.first.cause in NO_STATIC_CAUSES:
             return False
-        return self.first.stage in STATIC_STAGES or self.first.cause in LUCKY_CAUSES
+        return self.first.stage in STATIC_STAGES
+
+    @property
+    def is_lucky(self) -> bool:
+        """Whether the cause is what it is, whatever showed."""
+        return self.is_static or (self.first is not None and self.first.cause in LUCKY_CAUSES)
 
     @property
     def is_of_operator(self) -> bool:
@@ -122,7 +137,7 @@ def _cause(seen: Seen) -> Text:
 
 def _kind_of_failure(seen: Seen) -> Text:
     """``any`` where it does not matter, else how it ended."""
-    if seen.is_static:
+    if seen.is_lucky:
         return "any", ""
     if seen.failed is not None:
         return seen.failed.kind, seen.failed.id
@@ -180,7 +195,7 @@ def _is_ground(item: Evidence) -> bool:
 
 def _symptom(seen: Seen) -> Text:
     """What was said: the signal, the name of a known message, else its words without names and numbers."""
-    if seen.is_static:
+    if seen.is_lucky:
         return None
     if seen.failed is None:
         told = seen.event if seen.first is None else None
@@ -215,7 +230,7 @@ def _fact(seen: Seen, name: str) -> Text:
 
 def _frames(seen: Seen) -> Text:
     """The top frames of a crash or an exception. A hang is somewhere else each time one looks."""
-    if seen.is_static:
+    if seen.is_lucky:
         return None
     if seen.failed is None:
         return (" | ".join(logged_frames(seen.event.frames)), "") if seen.event is not None else None

@@ -102,7 +102,6 @@ def test_parts_say_which_rule_gave_them_and_of_what():
     assert [parts[name].granularity for name in ("cause", "failure", "kind-of-subject")] == ["family"] * 3
     assert parts["kernel"].granularity == "exact"
     assert (parts["kernel"].text, parts["kernel"].source) == ("cpp_fused_embedding_mul", "E1")
-    assert (parts["symptom"].text, parts["symptom"].source) == ("index-out-of-bounds", "E1")
 
 
 @pytest.mark.parametrize("came_of_it", [(), (FAILED,), (CRASHED,)], ids=["not-run", "raised", "crashed"])
@@ -110,6 +109,18 @@ def test_of_what_the_files_show_it_does_not_count_what_came_of_it(came_of_it):
     found = of_cause("input-dtype", "inputs", "args[0]", DTYPE, *came_of_it, place=frames("misbehave"))
     assert found == of_cause("input-dtype", "inputs", "args[0]", DTYPE)
     assert said(found, "variant") == "dtype observed_dtype int32 expected_dtype int64"
+
+
+def test_an_exception_and_an_abort_of_the_same_check_are_one_failure():
+    """Thrown out of a loop that is given to several threads, an exception ends the process."""
+    aborted = replace(FAILED, kind="signalled", facts={**FAILED.facts, "signal": "SIGABRT"})
+    runs = (outcome(ending=Signalled(signal=6, name="SIGABRT")),)
+    assert made(aborted, runs=runs, place=frames("cpp_fused_embedding_mul_0")) == made(FAILED)
+
+
+def test_how_a_failure_of_unknown_cause_ended_counts():
+    crash, raised = (made(replace(FAILED, kind=kind, facts={"symptom": "other"})) for kind in ("signalled", "raised"))
+    assert crash.family != raised.family
 
 
 def test_variants_and_leaves_of_a_cause_differ_in_the_exact_signature_only():
