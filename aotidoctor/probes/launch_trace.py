@@ -58,8 +58,10 @@ def plan(case: Case, history: History) -> Request | NotChecked:
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-    """One finding: whose work failed (kernel, extern, custom), what was refused, by the driver or inside of an operator
-    (refused, library), hang, before, survived or unavailable.
+    """One finding.
+
+    Whose work failed (kernel, extern, custom), what was refused by the driver or inside of an operator (refused,
+    library), hang, before, survived or unavailable.
     """
     failure, problem = _record(outcome.result.get("launch_failure")), _record(outcome.result.get("launch_problem"))
     if failure is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,9 @@ from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import LeafValue, PlainValue, TensorDesc
 from aotidoctor.model.report import Report
 from aotidoctor.reports.text import one_line, plural
+
+# How generated code rounds a quotient up.
+_ROUNDED_UP = re.compile(r"^\(\((.+) \+ \((\d+) - 1\)\) / \(\2\)\)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,8 +172,22 @@ def constant_text(constant: ConstantSpec) -> str:
 
 
 def kernel_text(kernel: KernelCall) -> str:
-    """Kind and ATen origins."""
-    return f"{kernel.kind}: {', '.join(kernel.origins)}" if kernel.origins else kernel.kind
+    """Kind, ATen origins, and how it is launched, as far as that is a matter of a GPU."""
+    origins = f"{kernel.kind}: {', '.join(kernel.origins)}" if kernel.origins else kernel.kind
+    return "; ".join(part for part in (origins, launch_text(kernel)) if part)
+
+
+def launch_text(kernel: KernelCall) -> str:
+    """``grid ceil(xnumel / 128), 4 warps, 256 bytes shared``; sizes of 1 at the end of a grid are left out."""
+    sizes = [_ROUNDED_UP.sub(r"ceil(\1 / \2)", size) for size in kernel.grid]
+    while len(sizes) > 1 and sizes[-1] == "1":
+        sizes.pop()
+    parts = [f"grid {' x '.join(sizes)}"] if sizes else []
+    if kernel.warps is not None:
+        parts.append(f"{kernel.warps} warp{'' if kernel.warps == '1' else 's'}")
+    if kernel.shared not in (None, "0"):
+        parts.append(f"{kernel.shared} bytes shared")
+    return ", ".join(parts)
 
 
 def summary(case: Case) -> str:

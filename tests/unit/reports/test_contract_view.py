@@ -2,11 +2,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from aotidoctor.model.contract import Contract, LeafSpec
+import pytest
+
+from aotidoctor.model.contract import Contract, KernelCall, LeafSpec
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.inputs import InputSet, PlainValue
 from aotidoctor.model.tree import Container, Leaf
-from aotidoctor.reports.contract_view import leaf_rows
+from aotidoctor.reports.contract_view import kernel_text, leaf_rows
 from tests.unit.reports import builders
 
 
@@ -31,3 +33,20 @@ def test_leaves_of_an_object_are_inside_it():
         ("args[0].x", "inside an object"),
         ("args[0].y", "inside an object"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({}, "triton"),
+        ({"origins": ("aten.add", "aten.relu")}, "triton: aten.add, aten.relu"),
+        (
+            {"grid": ("((xnumel + (128 - 1)) / (128))", "1", "1"), "warps": "4", "shared": "0"},
+            "triton; grid ceil(xnumel / 128), 4 warps",
+        ),
+        ({"grid": ("xnumel", "ynumel", "1"), "warps": "1"}, "triton; grid xnumel x ynumel, 1 warp"),
+        ({"grid": ("1", "1", "1"), "shared": "256"}, "triton; grid 1, 256 bytes shared"),
+    ],
+)
+def test_a_kernel_tells_how_it_is_launched(settings, text):
+    assert kernel_text(KernelCall(name="k", kind="triton", **settings)) == text
