@@ -15,7 +15,7 @@ from aotidoctor.model.log import LogMatch
 # Kept with all they say; what comes after them is counted.
 MOST_EVENTS, _REMEMBERED = 300, 50_000
 _AROUND = 40
-_KEY = 400
+_KEY, _TELLING = 400, 40
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class Assembly:
             self._keep(lines, first, last, one, head)
 
     def _keep(self, lines: Sequence[Line], first: int, last: int, found: Found, head: Line) -> None:
-        key = hash((found.form, found.kind, letters(found.text[:_KEY].encode())))
+        key = hash((found.form, found.kind, _key(found)))
         if key in self._index:
             draft = self._index[key]
             if draft is None:
@@ -94,12 +94,22 @@ class Assembly:
         return draft
 
 
+def _key(found: Found) -> bytes:
+    """The same for what differs by numbers, or by the lines that happen to follow."""
+    key = b""
+    for _, text in found.said:
+        key += letters(text[:_KEY].encode("utf-8", "replace"))
+        if len(key) >= _TELLING:
+            break
+    return key
+
+
 def _is_warning(found: Found, head: Line) -> bool:
     return head.level == "warning" and found.form in ("line", "loader")
 
 
-def failures(lines: Sequence[Line], known: frozenset[bytes]) -> Iterator[Found]:
-    """The failures of one stream, in order. ``known`` are raw lines that a pattern may know."""
+def failures(lines: Sequence[Line], known: frozenset[str]) -> Iterator[Found]:
+    """The failures of one stream, in order. ``known`` are texts that a pattern may know."""
     at = 0
     while at < len(lines):
         found = _at(lines, at)
@@ -124,12 +134,12 @@ def _at(lines: Sequence[Line], at: int) -> Found | None:
     return None
 
 
-def _bare(lines: Sequence[Line], at: int, known: frozenset[bytes]) -> Found | None:
+def _bare(lines: Sequence[Line], at: int, known: frozenset[str]) -> Found | None:
     """A record that a logger calls an error, or a line that a pattern may know."""
     line = lines[at]
     if line.level == "error" and line.stamped and line.text:
         said, frames, end = message(lines, at)
         return Found(form="line", said=numbered(said), first=at, end=end, frames=tuple(frames))
-    if line.raw in known and line.text:
+    if line.text in known:
         return Found(form="line", said=numbered(lines[at : at + 1]), first=at, end=at + 1, level="notice")
     return None

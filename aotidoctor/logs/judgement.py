@@ -48,13 +48,13 @@ class Judged:
 def judge(drafts: Sequence[Draft]) -> list[Judged]:
     """Each failure in order, with what it follows from."""
     judged = [Judged(draft) for draft in drafts]
-    cores = [_core(draft) for draft in drafts]
+    words = [(_core(draft), letters(draft.found.text.encode("utf-8", "replace"))) for draft in drafts]
     broken: dict[str, Draft] = {}
     for at, one in enumerate(judged):
         draft = one.draft
         if draft.level == "error":
             one.root = (
-                _chained(judged, at) or _asserted(judged, at) or _repeated(judged, cores, at) or _noticed(judged, at)
+                _chained(judged, at) or _asserted(judged, at) or _repeated(judged, words, at) or _noticed(judged, at)
             )
         text = draft.found.text
         first = broken.get(draft.origin)
@@ -92,13 +92,13 @@ def _asserted(judged: Sequence[Judged], at: int) -> Draft | None:
     return next((_root_of(one) for one in judged[:at] if one.draft.found.kind == "device"), None)
 
 
-def _repeated(judged: Sequence[Judged], cores: Sequence[bytes], at: int) -> Draft | None:
-    """The same words said again by somebody else."""
-    own, text = cores[at], letters(judged[at].draft.found.text.encode())
-    for one, core in zip(judged[:at], cores[:at], strict=True):
+def _repeated(judged: Sequence[Judged], words: Sequence[tuple[bytes, bytes]], at: int) -> Draft | None:
+    """The same words said again by somebody else. ``words`` are the letters of each core and of the whole text."""
+    own, text = words[at]
+    for one, (core, whole) in zip(judged[:at], words[:at], strict=True):
         if one.draft.level == "warning" or len(core) < _TELLING:
             continue
-        if core in text or (len(own) >= _TELLING and own in letters(one.draft.found.text.encode())):
+        if core in text or (len(own) >= _TELLING and own in whole):
             return _root_of(one)
     return None
 
@@ -124,4 +124,4 @@ def _core(draft: Draft) -> bytes:
     """The letters of the message proper, without the types and names that callers put before it."""
     lines = [text for _, text in draft.found.said]
     first = lines[1] if len(lines) > 1 and lines[0].startswith("terminate called") else lines[0]
-    return letters(_TYPE.sub("", first.strip())[:300].encode())
+    return letters(_TYPE.sub("", first.strip())[:300].encode("utf-8", "replace"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import BinaryIO
 
 from aotidoctor.logs.assembly import Assembly, Draft
@@ -15,7 +16,7 @@ from aotidoctor.logs.sieve import Numbered, Sieve
 from aotidoctor.logs.source import Source
 from aotidoctor.logs.stages import stage_of
 from aotidoctor.logs.versions import HINTS, versions_in
-from aotidoctor.logs.words import BROAD, Telltale
+from aotidoctor.logs.words import Telltale, telling_words
 from aotidoctor.model.log import LogEvent, LogReading
 
 _FRAMES, _TEXT, _UNKNOWN, _ORIGINS = 40, 4000, 20, 64
@@ -23,9 +24,9 @@ _FRAMES, _TEXT, _UNKNOWN, _ORIGINS = 40, 4000, 20, 64
 
 def read_log(stream: BinaryIO, name: str, patterns: Sequence[Pattern] | None = None) -> LogReading:
     """Read ``stream`` to its end. ``patterns`` are those of the playbooks unless others are given."""
-    used = load_patterns() if patterns is None else patterns
-    source, sieve = Source(stream), Sieve(Telltale(BROAD, used))
-    assembly, streams = Assembly(Matcher(used)), Streams()
+    telltale, matcher = _tools() if patterns is None else _tools_of(patterns)
+    source, sieve = Source(stream), Sieve(telltale)
+    assembly, streams = Assembly(matcher), Streams()
     versions: dict[str, str] = {}
     for segment in sieve.feed(source.blocks()):
         _versions(segment, versions)
@@ -48,6 +49,15 @@ def read_log(stream: BinaryIO, name: str, patterns: Sequence[Pattern] | None = N
         unknown=tuple(events[id(root)] for root in unknown[:_UNKNOWN]),
         problems=(*source.problems, *_skipped(sieve)),
     )
+
+
+@lru_cache(maxsize=1)
+def _tools() -> tuple[Telltale, Matcher]:
+    return _tools_of(load_patterns())
+
+
+def _tools_of(patterns: Sequence[Pattern]) -> tuple[Telltale, Matcher]:
+    return Telltale(telling_words(patterns)), Matcher(patterns)
 
 
 def _versions(segment: Sequence[Numbered], versions: dict[str, str]) -> None:

@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
+from aotidoctor.logs.lines import pieces
 from aotidoctor.logs.words import Telltale, letters
 
 BEFORE, AFTER = 40, 80
@@ -18,10 +19,10 @@ BEFORE, AFTER = 40, 80
 SMALL = 1 << 18
 # What is longer is read in parts.
 LONGEST = 4000
-# A line longer than this is not waited for.
-_PATIENCE = 1 << 20
+# A line longer than this is not waited for; one longer than that is cut.
+_PATIENCE, LONG_LINE = 1 << 20, 1 << 15
 # Lines looked at closely, beyond which only the end of the log still is; and lines remembered as seen.
-BUDGET, _REMEMBERED = 100_000, 200_000
+BUDGET, _REMEMBERED = 30_000, 200_000
 _LATE_BLOCKS, _LATE_LINES = 2, 4000
 
 Numbered = tuple[int, bytes]
@@ -100,7 +101,7 @@ class Sieve:
             self._late.append((number + max(len(lines) - _LATE_LINES, 0), block))
             return
         if self._wants:
-            self._open.extend(enumerate(block.split(b"\n", self._wants)[: min(self._wants, ends)], number))
+            self._keep(block.split(b"\n", self._wants)[: min(self._wants, ends)], number)
             yield from self._close()
         last = block.rsplit(b"\n", BEFORE + 1)[1:] if ends else [block]
         self._tail = list(enumerate(last, self._number - len(last) + 1))
@@ -117,11 +118,16 @@ class Sieve:
                 yield from self._close(longer_than=LONGEST)
                 part = lines[start : min(start + LONGEST, after)]
                 self._spent += len(part)
-                self._open.extend(enumerate(part, number + start))
+                self._keep(part, number + start)
             self._wants = after - len(lines)
             if self._wants <= 0:
                 yield from self._close()
         self._tail = list(enumerate(lines[-BEFORE:], number + max(len(lines) - BEFORE, 0)))
+
+    def _keep(self, lines: Sequence[bytes], number: int) -> None:
+        """Of a line without end, what is telling."""
+        short = (line if len(line) <= LONG_LINE else b"\r".join(pieces(line)) for line in lines)
+        self._open.extend(enumerate(short, number))
 
     def _spans(self, hits: Sequence[int]) -> list[tuple[int, int]]:
         """First line and the one after the last of what surrounds the hits; the tail of the block before joins in."""

@@ -18,13 +18,15 @@ BROAD = (
     "rror", "xception", "traceback (most recent", "failed", "failure", "terminat", "abort", "killed", "segfault",
     "segmentation", "ssert", "illegal instruction", "illegal memory", "undefined symbol", "undefined reference",
     "cannot", "could not", "not found", "fatal", "corrupt", "SIGSEGV", "SIGABRT", "SIGILL", "SIGBUS", "SIGFPE",
-    "received signal", "caught signal", "core dumped", "stop reason", "SUMMARY: ThreadSanitizer", "MemorySanitizer",
+    "received signal", "caught signal", "stop reason", "SUMMARY: ThreadSanitizer", "MemorySanitizer",
     "exit code", "exited with", "Invalid __global__", "NVRM: Xid",
     # Versions.
     "PyTorch version", "Python version", "Driver Version", "NVIDIA Release",
 )  # fmt: skip
-# A part of a word is nine letters long where it can be; the first one is rare, where there is a rare one.
+# A part of a word is nine letters long; a word that has fewer is looked for from its first rare letter on.
 _LEAST, _MOST = 4, 9
+# A shorter word of a pattern may be an everyday one.
+_RARE_ENOUGH = 12
 _RARE = "jqzxkvbpgyf"
 _LETTERS = b"abcdefghijklmnopqrstuvwxyz"
 _LOWER = bytes.maketrans(_LETTERS.upper(), _LETTERS)
@@ -39,16 +41,16 @@ def letters(text: bytes) -> bytes:
 
 
 class Telltale:
-    """Looks for ``words``, and for those that patterns must have."""
+    """Looks for words."""
 
-    def __init__(self, words: Iterable[str], patterns: Iterable[Pattern]) -> None:
-        words = [*words, *(literal for pattern in patterns for literal in pattern.literals)]
+    def __init__(self, words: Iterable[str]) -> None:
         parts = {part for word in words if (part := _part(letters(word.encode()).decode()))}
         shortest = [part for part in parts if not any(other != part and other in part for other in parts)]
         rare = [part for part in shortest if part[0] in _RARE]
         self._common = tuple(part.encode() for part in sorted(shortest) if part[0] not in _RARE)
-        self._rare = re.compile(_alternation(_tree(rare)).encode())
-        self._all = re.compile(b"|".join([self._rare.pattern, *self._common]))
+        tree = [_alternation(_tree(rare)).encode()] if rare else []
+        self._rare = _any_of(tree)
+        self._all = _any_of([*tree, *self._common])
 
     def may_tell(self, reduced: bytes) -> bool:
         """Whether one of the words may be in a block of which ``reduced`` are the letters."""
@@ -65,6 +67,26 @@ class Telltale:
             found.add(text[text.rfind(b"\n", 0, hit.start()) + 1 : end])
             hit = self._all.search(text, end)
         return found
+
+
+def _any_of(parts: list[bytes]) -> re.Pattern[bytes]:
+    """Without any part it never matches."""
+    return re.compile(b"|".join(parts) if parts else rb"(?!)")
+
+
+def known_words(patterns: Iterable[Pattern]) -> list[str]:
+    """What matches of the patterns must have: one of these."""
+    return [literal for pattern in patterns for literal in pattern.literals]
+
+
+def telling_words(patterns: Iterable[Pattern]) -> list[str]:
+    """The broad words, and for messages that come without one those that the patterns must have.
+
+    How a message comes, its example shows. Everyday words are left out: they would tell of every line.
+    """
+    broad = Telltale(BROAD)
+    own = [pattern for pattern in patterns if not broad.telling({letters(pattern.record.example.encode())})]
+    return [*BROAD, *(word for word in known_words(own) if len(letters(word.encode())) >= _RARE_ENOUGH)]
 
 
 def _part(word: str) -> str:

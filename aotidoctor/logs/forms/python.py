@@ -27,7 +27,7 @@ _DOTTED = re.compile(r"^(?P<type>(?:[a-z_]\w*\.)+[A-Z]\w+)(?:: (?P<message>.*)|$
 _CLASS = re.compile(r"^(?P<type>(?:[A-Za-z_]\w*\.)*[A-Z]\w+)(?:: (?P<message>.*)|$)")
 _WARNING = re.compile(r"^\S+:\d+: (?P<type>\w*Warning): ")
 _FATAL = re.compile(r"^Fatal Python error: (?P<kind>.+)$")
-_FILE = re.compile(r'^\s*File "?(?P<file>[^",]+?)"?(?:, line |:)(?P<line>\d+)(?:, in (?P<name>.+))?$')
+_FILE = re.compile(r'^\s*File "?(?P<file>[^",]+?)"?(?:, line |:)(?P<line>\d+)(?:,? in (?P<name>.+))?$')
 _NOTEBOOK = re.compile(r"^(?:-+>|File |Cell |<ipython|Input In|\.\.\.|[~/\w.-]+\.py(?::\d+)? in )")
 _BARS = re.compile(r"^\s*[|+][\s|+-]*?(?=\S|$) ?")
 _LINK = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)")
@@ -42,7 +42,7 @@ _SIGNALS = {
 
 def read(lines: Sequence[Line], at: int) -> Found | None:
     """The traceback, exception, warning or fatal error that begins at ``at``."""
-    text = lines[at].text
+    text = _BARS.sub("", lines[at].text)
     if _HEAD.search(text):
         return _traceback(lines, at)
     fatal = _FATAL.match(text)
@@ -64,7 +64,7 @@ def read(lines: Sequence[Line], at: int) -> Found | None:
 
 def _traceback(lines: Sequence[Line], at: int) -> Found:
     frames: list[str] = []
-    grouped = "|" in lines[at].text.partition("Traceback")[0]
+    grouped = _BARS.match(lines[at].text) is not None
     dedent = len(lines[at].text) - len(lines[at].text.lstrip())
     foreign, here = 0, at + 1
     while here < min(len(lines), at + _LONGEST) and foreign <= _FOREIGN:

@@ -1,0 +1,20 @@
+"""Helpers of the tests: a text read as a log."""
+
+from __future__ import annotations
+
+import io
+
+from aotidoctor.logs import read_log
+
+
+def read(text, name="x.log", **more):
+    return read_log(io.BytesIO(text if isinstance(text, bytes) else text.encode()), name, **more)
+
+
+def causes(reading):
+    return [match.pattern.cause for match in reading.matches if match.confidence >= 0.5]
+
+
+def told(reading):
+    """What the reading says, by the first lines, without where it stands."""
+    return [(event.form, event.kind, event.text.partition("\n")[0]) for event in reading.events]
