@@ -119,7 +119,9 @@ Json = Annotated[bool, typer.Option("--json", help="Same as --format json.")]
 ReportTo = Annotated[
     list[str] | None,
     typer.Option(
-        "--report", metavar="FMT:PATH", help="Also write a report (json, md, html, sarif, junit, github); repeatable."
+        "--report",
+        metavar="FMT:PATH",
+        help="Also write a report (json, md, html, sarif, junit, github), a bundle:FILE or a repro:DIR; repeatable.",
     ),
 ]
 OutputDir = Annotated[
