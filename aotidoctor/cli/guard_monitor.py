@@ -57,7 +57,7 @@ def _main() -> None:
         return
     pid = int(str(hello["pid"]))
     began, before = time.time(), oom_kills()
-    ended = os.pidfd_open(pid)
+    ended = _end_of(pid)
     observer = Observer(pid, os.environ.get("TMPDIR") or "/tmp", without=os.getpid())  # noqa: S108 - the loader's
     observer.start()
     message = lines.next(ended)
@@ -119,6 +119,14 @@ def _report(watched: Watched, hello: JsonObject, message: JsonObject, room: str)
     )
     made = watching.report_on(autopsy(watched, os.environ, room), wish, argv=watched.argv, environ=os.environ)
     show_on_stderr(made, redacted(made, os.environ) if hello["redact"] else made, show, printed=not quiet)
+
+
+def _end_of(pid: int) -> int | None:
+    """A descriptor that becomes readable at its end; None where that is past, or the kernel has none."""
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return None
 
 
 def _ending(status: int | None, faults: str, oom: str | None) -> Ending | None:

@@ -59,6 +59,11 @@ def test_a_block_that_ends_well_is_not_talked_about(run):
     assert list(run.tmp.iterdir()) == []
 
 
+def test_a_block_that_is_over_before_anybody_looked(run):
+    done = run("for _ in range(3):\n    with aotidoctor.guard():\n        pass\nos._exit(0)", reports=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_an_exception_leaves_as_it_came(run):
     done = run(
         """
