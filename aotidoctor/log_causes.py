@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from aotidoctor.diagnosis import find_playbook
 from aotidoctor.diagnosis.wording import fill, subject_of, title_of
+from aotidoctor.log_wording import command_of, spoken, worded
 from aotidoctor.logs import LEAST_CONFIDENCE, is_fixed
 from aotidoctor.model.diagnosis import Diagnosis, Playbook, Remedy, Status
 from aotidoctor.model.evidence import Evidence, FactValue, FileSource, Severity
@@ -45,7 +46,11 @@ def log_diagnoses(findings: Sequence[Evidence]) -> tuple[Diagnosis, ...]:
 
 def _known(match: LogMatch, reading: LogReading) -> Evidence:
     event, pattern = match.event, match.pattern
-    facts: dict[str, FactValue] = {**match.facts, "confidence": match.confidence, "form": event.form}
+    facts: dict[str, FactValue] = {
+        **worded(pattern.cause, match.facts),
+        "confidence": match.confidence,
+        "form": event.form,
+    }
     facts["stage"] = pattern.stage or event.stage
     facts |= {key: value for key, value in _more(match, reading).items() if value}
     is_lead = match.confidence < LEAST_CONFIDENCE
@@ -126,7 +131,7 @@ def _unread(problem: str, reading: LogReading) -> Evidence:
 
 
 def _diagnosis(playbook: Playbook, evidence: Sequence[Evidence], rank: int) -> Diagnosis:
-    lead, said = evidence[0], _spoken(evidence[0])
+    lead, said = evidence[0], spoken(evidence[0])
     sure, stage, source = lead.facts.get("confidence"), lead.facts.get("stage"), lead.source
     line = source.line if isinstance(source, FileSource) else None
     return Diagnosis(
@@ -138,19 +143,11 @@ def _diagnosis(playbook: Playbook, evidence: Sequence[Evidence], rank: int) -> D
         looked_like=f"line {line}: {lead.observed}",
         subject=subject_of(lead),
         evidence=tuple(item.id for item in evidence if item.id),
-        remedy=Remedy(text=_remedy(playbook, said), command=fill(playbook.command, said)),
+        remedy=Remedy(text=_remedy(playbook, said), command=command_of(playbook.command, said)),
         playbook=playbook.cause,
         severity=lead.severity,
         would_confirm=fill(playbook.would_confirm, said),
         stage=stage if isinstance(stage, str) and stage else playbook.stage,
-    )
-
-
-def _spoken(lead: Evidence) -> Evidence:
-    """For the sentences of the playbooks: their observed and expected are values, as only groups of a pattern are."""
-    observed, expected = (lead.facts.get(key) for key in ("observed", "expected"))
-    return replace(
-        lead, observed=str(observed or ""), expected=str(expected or ""), facts={"line": lead.observed, **lead.facts}
     )
 
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from aotidoctor.model.evidence import Evidence, FactValue
 from aotidoctor.model.operators import qualified
 
-_NAME = re.compile(r"\{([a-z_]+)(?:\|([^{}]*))?\}")
+NAME = re.compile(r"\{([a-z_]+)(?:\|([^{}]*))?\}")
 _PART = re.compile(r"\.(?:shape\[\d+\]|shape|stride|dtype|device)$")
 
 
@@ -32,7 +32,7 @@ def fill(template: str, lead: Evidence) -> str:
     def value(found: re.Match[str]) -> str:
         return _text(_fact(lead, found.group(1))) or found.group(2) or "?"
 
-    return _NAME.sub(value, template)
+    return NAME.sub(value, template)
 
 
 def title_of(template: str, lead: Evidence, evidence: Sequence[Evidence]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -15,6 +16,8 @@ from aotidoctor.model.log import LogMatch
 # Kept with all they say; what comes after them is counted.
 MOST_EVENTS, _REMEMBERED = 300, 50_000
 _AROUND = 40
+# What autotuning says of a candidate that it leaves out.
+_ROUTINE = re.compile(r"(?:for|of) benchmark choice|ignoring this choice")
 _KEY, _TELLING = 400, 40
 
 
@@ -105,6 +108,8 @@ def _key(found: Found) -> bytes:
 
 
 def _is_warning(found: Found, head: Line) -> bool:
+    if _ROUTINE.search(found.text) is not None:
+        return True
     return head.level == "warning" and found.form in ("line", "loader")
 
 

@@ -21,6 +21,8 @@ _WRAPPERS = re.compile(
     r"Loading outdated pt2 file|Failed to (?:compile|link) files|background workers? (?:are|is) no longer alive|"
     r"terminate called (?:recursively|without)|Engine ?(?:Core)?.*(?:died|"
     r"is dead)|DataLoader worker .* (?:killed|exited)|"
+    r"^(?:Error: |ERROR: )?[\w ]{0,40}\b(?:failed|aborting|"
+    r"giving up)\W*$|"
     r"exited unexpectedly|returned non-zero exit status"
 )
 _STICKY = re.compile(

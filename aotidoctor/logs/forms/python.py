@@ -31,6 +31,7 @@ _FILE = re.compile(r'^\s*File "?(?P<file>[^",]+?)"?(?:, line |:)(?P<line>\d+)(?:
 _NOTEBOOK = re.compile(r"^(?:-+>|File |Cell |<ipython|Input In|\.\.\.|[~/\w.-]+\.py(?::\d+)? in )")
 _BARS = re.compile(r"^\s*[|+][\s|+-]*?(?=\S|$) ?")
 _LINK = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)")
+_NO_MESSAGE = "Traceback (most recent call last)"
 _FOREIGN, _LONGEST, _BACK = 20, 400, 60
 _SIGNALS = {
     "Segmentation fault": "SIGSEGV",
@@ -66,13 +67,14 @@ def _traceback(lines: Sequence[Line], at: int) -> Found:
     frames: list[str] = []
     grouped = _BARS.match(lines[at].text) is not None
     dedent = len(lines[at].text) - len(lines[at].text.lstrip())
-    foreign, here = 0, at + 1
+    foreign, here, last = 0, at + 1, None
     while here < min(len(lines), at + _LONGEST) and foreign <= _FOREIGN:
         text = _BARS.sub("", lines[here].text) if grouped else lines[here].text
         file = _FILE.match(text)
         inside = text[dedent:] if not text[:dedent].strip() else text
         if file is not None:
             frames.append(f"{file['name'] or '?'} ({file['file']}:{file['line']})")
+            last = None
         elif _HEAD.search(text):
             break
         elif inside and not inside[0].isspace() and not _NOTEBOOK.match(inside):
@@ -80,11 +82,14 @@ def _traceback(lines: Sequence[Line], at: int) -> Found:
             if found is not None:
                 return _exception(lines, here, found["type"], first=at, frames=frames[::-1])
             foreign += 1
+            last = last or here
         here += 1
+    # A paste may have lost the type of the exception, and kept its message.
+    said = (lines[last].number, lines[last].text) if last and frames else (lines[at].number, _NO_MESSAGE)
     return Found(
         form="python",
         kind="truncated",
-        said=((lines[at].number, "Traceback (most recent call last)"),),
+        said=(said,),
         first=at,
         end=here if foreign <= _FOREIGN else at + 1,
         frames=tuple(frames[::-1]),
