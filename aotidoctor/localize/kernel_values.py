@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from aotidoctor.localize.kernel_text import is_overwritten
 from aotidoctor.localize.timeline import name_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import KernelCall
@@ -73,13 +74,21 @@ def _static_calls(case: Case, calls: Sequence[TracedCall]) -> tuple[KernelCall, 
 
 
 def _call(case: Case, index: int, record: JsonObject, call: TracedCall, static: KernelCall | None) -> KernelValues:
-    sides = (("in", record.get("in")), ("out", record.get("out")))
+    name = name_of(case, call)
+    read = [item for item in objects(record.get("in")) if not _is_taken_over(case, name, item)]
+    sides = (("in", read), ("out", objects(record.get("out"))))
     return KernelValues(
         index=index,
-        name=name_of(case, call),
+        name=name,
         kind=call.kind.value,
-        buffers=tuple(_buffer(case, role, item, static) for role, items in sides for item in objects(items)),
+        buffers=tuple(_buffer(case, role, item, static) for role, found in sides for item in found),
     )
+
+
+def _is_taken_over(case: Case, kernel: str, item: JsonObject) -> bool:
+    """A buffer whose memory the kernel writes to without having read what was in it."""
+    parameter = str(item.get("name") or "")
+    return parameter.startswith("in_out") and is_overwritten(case, kernel, parameter)
 
 
 def _buffer(case: Case, role: str, item: JsonObject, static: KernelCall | None) -> BufferValues:

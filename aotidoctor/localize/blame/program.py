@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from aotidoctor.localize.blame import cpp_flow, triton_flow
 from aotidoctor.localize.blame.flow import Flow
+from aotidoctor.localize.kernel_text import text_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import ConstantSpec, Contract, KernelBody, KernelCall, LeafSpec, Parameter
 from aotidoctor.model.expr import evaluate, parse_expr, solve
@@ -47,7 +48,7 @@ class Program:
 
     def _follow(self, kernel: str) -> Flow | None:
         body = self.bodies.get(kernel)
-        text = self._text(body) if body is not None else None
+        text = text_of(self.case.model, body) if body is not None else None
         if body is None or text is None:
             return None
         pointers = frozenset(one.name for one in body.parameters if one.pointer)
@@ -57,20 +58,11 @@ class Program:
     def first_source_line(self, kernel: str) -> int | None:
         """The line of the wrapper where the file that a Triton kernel was compiled from begins, counted from 1."""
         body = self.bodies.get(kernel)
-        text = self._text(body) if body is not None and body.kind == "triton" else None
+        text = text_of(self.case.model, body) if body is not None and body.kind == "triton" else None
         if body is None or text is None:
             return None
         opening = next((at for at, line in enumerate(text.split("\n")) if _OPENING in line), None)
         return body.line + opening if opening is not None else None
-
-    def _text(self, body: KernelBody) -> str | None:
-        model = self.case.model
-        if model is None:
-            return None
-        whole = model.wrapper_cpp if body.member == model.wrapper_member else model.kernel_sources.get(body.member)
-        if whole is None:
-            return None
-        return "\n".join(whole.split("\n")[body.line - 1 : body.line - 1 + body.lines])
 
     def arguments(self, at: int) -> Mapping[str, tuple[Parameter, str]]:
         """Parameter name to itself and the argument of the call at ``at``; empty where they do not pair up."""
