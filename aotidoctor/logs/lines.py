@@ -12,7 +12,7 @@ from aotidoctor.logs.prefixes import bare, unwrapped
 LONGEST = 8192
 _PIECES, _AROUND = 8, 1500
 _TELLING = re.compile(rb"rror|xception|raceback|ailed|erminat|bort|fault|ssert|illed|llegal|ndefined|annot|issing")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f\ufeff\ufffe]")
+_CONTROL = re.compile(r"[\x00-\x06\x08\x0b-\x1a\x1c-\x1f\x7f\ufeff\ufffe]")
 
 
 def clean(numbered: Iterable[tuple[int, bytes]], state: Streams) -> Iterator[Line]:
@@ -24,7 +24,7 @@ def clean(numbered: Iterable[tuple[int, bytes]], state: Streams) -> Iterator[Lin
 
 
 def decoded(raw: bytes) -> str:
-    """As UTF-8, else as Latin-1, which any bytes are. Without control characters but tabs and escapes."""
+    """As UTF-8, else as Latin-1, which any bytes are. Without control characters but tabs and those of colours."""
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:

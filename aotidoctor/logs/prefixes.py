@@ -75,8 +75,8 @@ class Bare:
 
 def bare(text: str) -> Bare:
     """``text`` without colours and prefixes."""
-    if "\x1b" in text:
-        text = _COLOURS.sub("", text)
+    if "\x1b" in text or "\x07" in text:
+        text = _COLOURS.sub("", text).replace("\x07", "")
     found = Bare(text)
     for _ in range(_MOST):
         if not _MAY.match(found.text):

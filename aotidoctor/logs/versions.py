@@ -9,7 +9,7 @@ HINTS = re.compile(rb"ersion|torch[=-]|triton[=-]|lib/python3|NVIDIA Release|rel
 _PATTERNS = tuple(
     (name, re.compile(text))
     for name, text in (
-        ("torch", r"(?i:py)?torch version\s*[:=]?\s*v?(?P<v>\d+\.\d+(?:\.\d+)?(?:[+.]?\w+)*)"),
+        ("torch", r"(?i:(?:py)?torch version)\s*[:=]?\s*v?(?P<v>\d+\.\d+(?:\.\d+)?(?:[+.]?\w+)*)"),
         ("torch", r"\b(?:lib)?torch(?:==|-|\s)v?(?P<v>\d+\.\d+\.\d+(?:\.?(?:dev|a|b|rc)\d+)?(?:\+\w+)?)"),
         ("torch", r"torch\.__version__\W+(?P<v>\d+\.\d+\.\d+(?:[+.]\w+)*)"),
         ("torch", r"\[?(?:pip3?|conda)\]? torch(?:==|\s+)(?P<v>\d+\.\d+\.\d+(?:[+.]\w+)*)"),
