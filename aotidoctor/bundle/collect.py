@@ -13,9 +13,9 @@ from aotidoctor.bundle.child_outputs import read_log
 from aotidoctor.bundle.included import included
 from aotidoctor.bundle.member_names import safe_name
 from aotidoctor.bundle.pieces import Absent, Job, Material, Piece, Wanted
-from aotidoctor.model.artifact import ModelEntry
+from aotidoctor.model.artifact import Artifact, ModelEntry
 from aotidoctor.model.errors import InputsError
-from aotidoctor.model.run import JsonObject
+from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.reports.json_ import clean
 from aotidoctor.reports.json_case import host as host_facts
 from aotidoctor.reports.json_case import inputs as inputs_facts
@@ -23,11 +23,19 @@ from aotidoctor.reports.json_case import inputs as inputs_facts
 Found = Piece | Absent
 Collector = Callable[[Job], Iterator[Found]]
 
-_NEVER_SENT = {
+_BINARY = {
     ".so": "a shared object: it cannot be redacted and may hold weights; --include package sends it",
-    ".bin": "weights; --include weights sends them",
     ".o": "an object file: it cannot be redacted; --include package sends it",
+    ".bin": "it may hold weights; --include weights sends those",
+    ".blob": "it may hold weights; --include weights sends those",
 }
+# What is in other members of the bundle, and what every archive has.
+_SENT = (
+    ".cpp", "_metadata.json", "/", "/archive_format", "/archive_version", "/byteorder", "/.data/version",
+    "/.data/serialization_id",
+)  # fmt: skip
+_OTHER = "nothing here reads it; --include package sends it"
+_LISTED = 200
 
 
 def collect(material: Material, wanted: Wanted) -> tuple[list[Piece], list[Absent]]:
@@ -109,22 +117,24 @@ def _package_metadata(job: Job) -> Iterator[Found]:
 
 
 def _package_facts(job: Job) -> Iterator[Found]:
-    case = job.material.report.case
-    path = Path(case.artifact.path)
+    artifact = job.material.report.case.artifact
+    path = Path(artifact.path)
+    members: list[JsonValue] = [{"name": member.name, "size": member.size} for member in artifact.members]
+    facts: JsonObject = {"name": path.name, "size": artifact.size, "sha256": artifact.sha256, "members": members}
     if path.is_file():
-        checksum = case.artifact.sha256 or file_checksum(path)
-        facts: JsonObject = {
-            "name": path.name,
-            "size": path.stat().st_size,
-            "sha256": checksum,
-            "members": list_members(path),
-        }
-        yield Piece(name="package/members.json", what="members of the package with sizes and CRCs", document=facts)
-    for model in case.artifact.models:
-        for member in model.members:
-            reason = next((why for end, why in _NEVER_SENT.items() if member.name.endswith(end)), None)
-            if reason is not None and "package" not in job.wanted.include:
-                yield Absent(name=member.name, reason=reason)
+        facts |= {"sha256": artifact.sha256 or file_checksum(path), "members": list_members(path)}
+    yield Piece(name="package/members.json", what="members of the package with sizes and CRCs", document=facts)
+    if "package" not in job.wanted.include:
+        yield from _not_sent(artifact)
+
+
+def _not_sent(artifact: Artifact) -> Iterator[Absent]:
+    names = [member.name for member in artifact.members if not member.name.endswith(_SENT)]
+    for name in names[:_LISTED]:
+        reason = next((why for end, why in _BINARY.items() if name.endswith(end)), _OTHER)
+        yield Absent(name=name, reason=reason)
+    if len(names) > _LISTED:
+        yield Absent(name=f"{len(names) - _LISTED} more members", reason="--include package sends them")
 
 
 def _package_objects(job: Job) -> Iterator[Found]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.report import Report
-from aotidoctor.model.run import JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

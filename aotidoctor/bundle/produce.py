@@ -13,8 +13,8 @@ from aotidoctor.bundle.pieces import Material
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.event import Event
+from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.report import SCHEMA, Report
-from aotidoctor.model.run import JsonObject
 
 OnEvent = Callable[[Event], None]
 _LARGEST = 64 << 20
