@@ -59,7 +59,7 @@ def certified(bench: Bench, attempt: Reduced, known: Known, weights: str, enviro
         certified=f"same signature, {signature}",
         ending=bench.wanted.text if bench.wanted is not None else "",
         inputs=attempt.said,
-        weights=said + (", and in the exported program" if (bench.folder / PROGRAM).exists() else ""),
+        weights=said + ("; kept in the exported program" if (bench.folder / PROGRAM).exists() else ""),
         environment=", ".join(f"{name}={value}" for name, value in attempt.recipe.environment),
         files=names,
         tried=tuple(bench.tried),
