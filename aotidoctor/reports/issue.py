@@ -12,13 +12,13 @@ from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.report import Report
 from aotidoctor.reports import place_view, view
 from aotidoctor.reports.markdown import (
-    comparison_section,
     contract_section,
     evidence_section,
     models_sections,
     provenance,
     runs_section,
 )
+from aotidoctor.reports.markdown_place import comparison_section
 from aotidoctor.reports.markdown_room import Room, fitted
 from aotidoctor.reports.markdown_text import code, details, fence, prose
 from aotidoctor.reports.text import one_line

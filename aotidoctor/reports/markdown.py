@@ -6,10 +6,8 @@ what was cut is counted. It states the exact command and version that made it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
-from aotidoctor.model.localization import Localization
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome
 from aotidoctor.reports import (
@@ -17,14 +15,13 @@ from aotidoctor.reports import (
     host_view,
     log_view,
     names_view,
-    place_view,
     rung_rows,
     serving_view,
     view,
 )
-from aotidoctor.reports.comparison_view import HEADINGS, comparison_rows, reasons
 from aotidoctor.reports.debug_settings import SETTINGS
-from aotidoctor.reports.markdown_room import Room, fitted
+from aotidoctor.reports.markdown_place import comparison_section, place_sections
+from aotidoctor.reports.markdown_room import Room, fitted, section
 from aotidoctor.reports.markdown_text import cell, code, details, fence, prose, table
 from aotidoctor.reports.text import plural, seconds
 
@@ -48,7 +45,7 @@ def _parts(report: Report, room: Room) -> list[str]:
         parts.append(_package(report, room))
     if report.command == "env":
         rows = [(code(item.name), item.acts, prose(item.what)) for item in SETTINGS]
-        parts.append(_section("Debug settings", ("Setting", "Acts", "What it does"), rows, room))
+        parts.append(section("Debug settings", ("Setting", "Acts", "What it does"), rows, room))
     parts += [
         "" if log_view.is_log(report) else host_section(report),
         not_checked_section(report, room),
@@ -108,7 +105,7 @@ def evidence_section(report: Report, room: Room) -> str:
         )
         for item in report.findings
     ]
-    return _section("Evidence", ("", "", "Code", "Subject", "Observed", "Expected", "Source"), rows, room)
+    return section("Evidence", ("", "", "Code", "Subject", "Observed", "Expected", "Source"), rows, room)
 
 
 def log_section(report: Report, room: Room) -> str:
@@ -118,12 +115,12 @@ def log_section(report: Report, room: Room) -> str:
     shown, _ = log_view.rows(report.log, whole=True)
     rows = [(row.line, cell(row.said, 2 * room.cell), cell(row.what, room.cell)) for row in shown]
     told = "\n".join(f"- **{label}:** {code(text, 600)}" for label, text in log_view.facts(report.log))
-    return "\n\n".join(part for part in (_section("Log", log_view.HEADINGS, rows, room), told) if part)
+    return "\n\n".join(part for part in (section("Log", log_view.HEADINGS, rows, room), told) if part)
 
 
 def _rungs(report: Report, room: Room) -> str:
     rows = [tuple(cell(text, room.cell) for text in row) for row in rung_rows.rung_rows(report)]
-    return _section(f"{rung_rows.TITLE}: {rung_rows.verdict(report)}", rung_rows.HEADINGS, rows, room)
+    return section(f"{rung_rows.TITLE}: {rung_rows.verdict(report)}", rung_rows.HEADINGS, rows, room)
 
 
 def models_sections(report: Report, room: Room) -> list[str]:
@@ -131,7 +128,7 @@ def models_sections(report: Report, room: Room) -> list[str]:
     if not serving_view.is_serving(report):
         return []
     sections = [
-        _section(title, names_view.HEADINGS, [tuple(cell(text, room.cell) for text in row) for row in rows], room)
+        section(title, names_view.HEADINGS, [tuple(cell(text, room.cell) for text in row) for row in rows], room)
         for title, rows in names_view.tables(report)
     ]
     for model in serving_view.model_rows(report, notes=True):
@@ -139,59 +136,8 @@ def models_sections(report: Report, room: Room) -> list[str]:
             continue
         rows = [tuple(cell(text, 2 * room.cell) for text in (r.rule, r.line, r.what, r.remedy)) for r in model.rows]
         title = prose(f"{model.name} on {serving_view.release_text(report)}", 200)
-        sections.append(_section(title, serving_view.HEADINGS, rows, room) or f"### {title}\n\nNothing wrong found.")
+        sections.append(section(title, serving_view.HEADINGS, rows, room) or f"### {title}\n\nNothing wrong found.")
     return sections[: room.rows]
-
-
-def comparison_section(report: Report, room: Room) -> str:
-    """The outputs against the reference's."""
-    rows = [tuple(cell(text, room.cell) for text in row) for row in comparison_rows(report)]
-    shown = _section("Against the reference", HEADINGS, rows, room)
-    return "\n\n".join(part for part in (shown, *(prose(text) for text in reasons(report) if shown)) if part)
-
-
-def place_sections(report: Report, room: Room) -> list[str]:
-    """Where it is: culprit and chain, the calls that led to it, the native stack, the values of kernels."""
-    place = report.localization
-    if place is None:
-        return []
-    known = "\n".join(f"- **{label}:** {code(text, 600)}" for label, text in place_view.place_rows(place))
-    entries, _ = place_view.timeline_rows(place, whole=True)
-    calls = [tuple(cell(text, room.cell) for text in row) for row in entries[-room.rows :]]
-    frames = [tuple(cell(text, room.cell) for text in row) for row in place_view.frame_rows(place, whole=True)]
-    shown = place_view.excerpt(place)
-    sections = [
-        f"### Where\n\n{known}" if known else "",
-        _section("Calls", ("", "Call", "Kind", "Took", "Made of"), calls, room),
-        _section("Native stack", ("", "Function", "Place"), frames, room),
-        f"{code(shown.title)}\n\n{fence(shown.text, language='cpp', room=room.printed)}" if shown is not None else "",
-        _values(place, room),
-    ]
-    return [section for section in sections if section]
-
-
-def _values(place: Localization, room: Room) -> str:
-    if not place.values:
-        return ""
-    # pandas takes its time, and most reports have no such table.
-    from aotidoctor.reports.value_table import value_rows  # noqa: PLC0415
-
-    rows = value_rows(place.values, place.first_bad)
-    if not rows:
-        return ""
-    shown = [tuple(cell(text, room.cell) for text in row) for row in rows[1:]]
-    return _section("Values of kernels", tuple(rows[0]), shown, room)
-
-
-def _section(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], room: Room) -> str:
-    if not rows:
-        return ""
-    shown = table(headings, rows[: room.rows])
-    if len(rows) > room.rows:
-        shown += f"\n\nand {len(rows) - room.rows} more."
-    if len(rows) > 30:
-        shown = details(f"{title} ({len(rows)})", shown)
-    return f"### {title}\n\n{shown}"
 
 
 def runs_section(report: Report, room: Room, *, printed: bool = True) -> str:
@@ -209,7 +155,7 @@ def runs_section(report: Report, room: Room, *, printed: bool = True) -> str:
         for outcome in report.runs
     ]
     headings = ("", "Probe", "Environment", "Ended", "In", "Time", "Setting took effect")
-    shown = _section("Runs", headings, rows, room)
+    shown = section("Runs", headings, rows, room)
     told = [_printed(outcome, room) for outcome in report.runs[: room.rows]] if printed else []
     return "\n\n".join(part for part in (shown, *told) if part)
 
@@ -246,7 +192,7 @@ def contract_section(report: Report, room: Room) -> str:
         )
         for row in ordered
     ]
-    return _section("Contract", ("", "Leaf", "Expected", *(("Observed",) if given else ())), rows, room)
+    return section("Contract", ("", "Leaf", "Expected", *(("Observed",) if given else ())), rows, room)
 
 
 def _package(report: Report, room: Room) -> str:
@@ -265,10 +211,10 @@ def _package(report: Report, room: Room) -> str:
     ]
     needs = [(label, cell(text, room.cell)) for label, text in contract_view.needs_rows(contract)]
     sections = (
-        _section("Outputs", ("", ""), outputs, room),
-        _section("Constants", ("Name", ""), constants, room),
-        _section("Calls, in order", ("Name", "Origin"), kernels, room),
-        _section("Needs of a host", ("", ""), needs, room),
+        section("Outputs", ("", ""), outputs, room),
+        section("Constants", ("Name", ""), constants, room),
+        section("Calls, in order", ("Name", "Origin"), kernels, room),
+        section("Needs of a host", ("", ""), needs, room),
     )
     return "\n\n".join(section for section in sections if section)
 
@@ -282,7 +228,7 @@ def host_section(report: Report) -> str:
 def not_checked_section(report: Report, room: Room) -> str:
     """What was not looked at, and why."""
     rows = [(code(item.code), cell(item.name, room.cell), cell(item.reason, room.cell)) for item in report.not_checked]
-    return _section("Not checked", ("Code", "Name", "Why"), rows, room)
+    return section("Not checked", ("Code", "Name", "Why"), rows, room)
 
 
 def traceback_section(report: Report, room: Room) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from aotidoctor.reports.markdown_text import details, table
 from aotidoctor.reports.text import plural
 
 # GitHub refuses a body of more than 65,536 characters. Counted in UTF-16 units, the larger of the ways to count.
@@ -58,3 +59,15 @@ def _without_the_longest(parts: Sequence[str]) -> str:
     shown = [part for index, part in enumerate(parts) if index not in left]
     count = plural(len(left), "part")
     return "\n\n".join([*shown, f"{count} too long for an issue; the JSON report has everything."]) + "\n"
+
+
+def section(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], room: Room) -> str:
+    """A table under its title, with a count of the rows left out; nothing where there are no rows."""
+    if not rows:
+        return ""
+    shown = table(headings, rows[: room.rows])
+    if len(rows) > room.rows:
+        shown += f"\n\nand {len(rows) - room.rows} more."
+    if len(rows) > 30:
+        shown = details(f"{title} ({len(rows)})", shown)
+    return f"### {title}\n\n{shown}"

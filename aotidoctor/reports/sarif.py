@@ -11,29 +11,29 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from aotidoctor.model.diagnosis import Diagnosis
-from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Severity
-from aotidoctor.model.localization import Localization
+from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.report import Report
 from aotidoctor.reports import view
 from aotidoctor.reports.json_ import dumps
-from aotidoctor.reports.places import finding_text, is_member, place_of, uri
+from aotidoctor.reports.places import finding_text
+from aotidoctor.reports.sarif_places import Node, Places
 from aotidoctor.reports.status import exit_status
 from aotidoctor.reports.text import one_line, plain
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 # What GitHub takes in: results of a run, characters of a rule's texts, locations of a result.
-RESULTS, TITLE, LOCATIONS, FRAMES = 5000, 1000, 100, 60
+RESULTS, TITLE, LOCATIONS = 5000, 1000, 100
 _LEVELS = {Severity.INFO: "note", Severity.WARN: "warning", Severity.ERROR: "error"}
 # The number at the end of a kernel's name; hashes in names of members, addresses.
 _NUMBER, _HASH = re.compile(r"_\d+\b"), re.compile(r"0x[0-9a-f]+|\b[a-z0-9]{40,}\b")
 _HELP = 8000
 
-Node = dict[str, object]
 # Name and text of the manual page of a code or cause, None where there is none.
 Manual = Callable[[str], tuple[str, str] | None]
 
@@ -45,19 +45,17 @@ class _Log:
     report: Report
     manual: Manual
     rules: dict[str, Node] = field(default_factory=dict)
-    artifacts: dict[tuple[str, bool], int] = field(default_factory=dict)
+    prints: Counter[str] = field(default_factory=Counter)
+    places: Places = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.places = Places(report=self.report)
 
     def rule(self, name: str, title: str) -> int:
         """Index of the rule ``name``."""
         if name not in self.rules:
             self.rules[name] = _rule(name, title, self.manual(name))
         return list(self.rules).index(name)
-
-    def artifact(self, file: str, *, member: bool) -> int:
-        """Index of a file; a member comes after the package that it lies in."""
-        if member:
-            self.artifact(self.report.case.artifact.path, member=False)
-        return self.artifacts.setdefault((file, member), len(self.artifacts))
 
 
 def render(report: Report, fail_on: str = "error", manual: Manual = lambda _: None) -> str:
@@ -72,7 +70,7 @@ def render(report: Report, fail_on: str = "error", manual: Manual = lambda _: No
         "invocations": [invocation],
         "automationDetails": {"id": f"aotidoctor/{report.command}/"},
         "originalUriBaseIds": {"SRCROOT": {"description": {"text": "The folder that the command was run in."}}},
-        "artifacts": [_artifact(log, file, member=member) for file, member in log.artifacts],
+        "artifacts": log.places.artifacts(),
         "results": results,
         "columnKind": "unicodeCodePoints",
         "properties": {"verdict": report.verdict, "stage": report.stage, "signature": report.signature},
@@ -130,8 +128,8 @@ def _diagnosed(log: _Log, diagnosis: Diagnosis) -> Node:
         "ruleIndex": log.rule(diagnosis.cause, diagnosis.title),
         "level": _LEVELS[diagnosis.severity] if diagnosis.rank == 1 else "note",
         "message": {"text": _cut("\n".join(plain(line) for line in lines if line))},
-        "locations": [_location(log, first, diagnosis.subject)],
-        "partialFingerprints": _fingerprints(report, diagnosis.cause, diagnosis.subject or ""),
+        "locations": [log.places.location(first, diagnosis.subject)],
+        "partialFingerprints": _fingerprints(log, diagnosis.cause, diagnosis.subject or ""),
         "suppressions": [],
         "properties": {
             "status": diagnosis.status.value,
@@ -141,23 +139,9 @@ def _diagnosed(log: _Log, diagnosis: Diagnosis) -> Node:
         },
     }
     if diagnosis.rank == 1 and report.localization is not None and report.localization.frames:
-        result["stacks"] = [_stack(log, report.localization)]
+        result["stacks"] = [log.places.stack(report.localization)]
     related = [_related(log, number, item) for number, item in enumerate(evidence[:LOCATIONS], 1)]
     return result | ({"relatedLocations": related} if related else {})
-
-
-def _stack(log: _Log, place: Localization) -> Node:
-    """The native stack, innermost first; frames inside the package with their line."""
-    frames: list[Node] = []
-    for frame in place.frames[:FRAMES]:
-        name = one_line(frame.function or "?", 400)
-        location: Node = {"message": {"text": name}, "logicalLocations": [{"name": name}]}
-        if frame.member is not None:
-            source = FileSource(file=frame.member, line=frame.line)
-            location["physicalLocation"] = _physical(log, source)
-        module = {"module": one_line(frame.library, 400)} if frame.library else {}
-        frames.append({"location": location, **module})
-    return {"message": {"text": f"Native stack{f' ({place.how})' if place.how else ''}"}, "frames": frames}
 
 
 def _found(log: _Log, finding: Evidence) -> Node:
@@ -167,8 +151,8 @@ def _found(log: _Log, finding: Evidence) -> Node:
         "ruleIndex": log.rule(finding.code, title),
         "level": _LEVELS[finding.severity],
         "message": {"text": _cut(plain(finding_text(finding))) or title},
-        "locations": [_location(log, finding, finding.subject)],
-        "partialFingerprints": _fingerprints(log.report, title, finding.subject or ""),
+        "locations": [log.places.location(finding, finding.subject)],
+        "partialFingerprints": _fingerprints(log, title, finding.subject or ""),
         "suppressions": [],
         "properties": {
             "id": finding.id,
@@ -181,54 +165,17 @@ def _found(log: _Log, finding: Evidence) -> Node:
 
 def _related(log: _Log, number: int, finding: Evidence) -> Node:
     text = f"{finding.id} {finding.code}: {finding.observed or finding.message}"
-    return {"id": number, "message": {"text": one_line(text, 400)}} | _location(log, finding, finding.subject)
+    return {"id": number, "message": {"text": one_line(text, 400)}} | log.places.location(finding, finding.subject)
 
 
-def _location(log: _Log, finding: Evidence | None, subject: str | None) -> Node:
-    """A physical place always, because alerts need one; the subject and the run by name."""
-    names: list[Node] = [{"name": one_line(subject, 300)}] if subject else []
-    source = finding.source if finding is not None else None
-    if isinstance(source, RunSource):
-        place = view.source_text(source)
-        names.append({"name": place, "fullyQualifiedName": f"{source.run}/{source.stream}"})
-    physical = _physical(log, place_of(log.report, finding) if finding is not None else None)
-    return {"physicalLocation": physical} | ({"logicalLocations": names} if names else {})
-
-
-def _physical(log: _Log, source: FileSource | None) -> Node:
-    package = log.report.case.artifact.path or "aotidoctor"
-    file = source.file if source is not None else package
-    member = is_member(log.report.case.artifact, file)
-    place: Node = {"uri": uri(file), "index": log.artifact(file, member=member)}
-    if not member and not file.startswith("/"):
-        place["uriBaseId"] = "SRCROOT"
-    line = source.line if source is not None else None
-    # Alerts must have a line: the first stands for the file as a whole.
-    region: Node = {"startLine": max(line or 1, 1)}
-    if source is not None and source.column:
-        region["startColumn"] = source.column
-    return {"artifactLocation": place, "region": region}
-
-
-def _artifact(log: _Log, file: str, *, member: bool) -> Node:
-    location: Node = {"uri": uri(file)}
-    if member:
-        parent = log.artifacts[log.report.case.artifact.path, False]
-        return {"location": location, "parentIndex": parent}
-    if not file.startswith("/"):
-        location["uriBaseId"] = "SRCROOT"
-    found = log.report.case.artifact
-    if file != found.path or found.sha256 is None:
-        return {"location": location}
-    return {"location": location, "length": found.size, "hashes": {"sha-256": found.sha256}}
-
-
-def _fingerprints(report: Report, what: str, subject: str) -> Mapping[str, str]:
+def _fingerprints(log: _Log, what: str, subject: str) -> Mapping[str, str]:
     """The same for the same fault: no line, and no number that a compilation, run or machine gives."""
+    signature = log.report.signature
     about = _HASH.sub("H", _NUMBER.sub("_N", subject.rpartition("/")[2]))
-    digest = hashlib.sha256("\0".join((report.signature or "", what, plain(about))).encode()).hexdigest()[:16]
-    own = {"aotidoctorSignature/v1": report.signature} if report.signature else {}
-    return {"primaryLocationLineHash": f"{digest}:1", **own}
+    digest = hashlib.sha256("\0".join((signature or "", what, plain(about))).encode()).hexdigest()[:16]
+    log.prints[digest] += 1
+    own = {"aotidoctorSignature/v1": signature} if signature else {}
+    return {"primaryLocationLineHash": f"{digest}:{log.prints[digest]}", **own}
 
 
 def _invocation(log: _Log, fail_on: str, left: int) -> Node:
