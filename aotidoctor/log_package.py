@@ -168,7 +168,8 @@ def _place(case: Case, reading: LogReading, chains: Sequence[Chain]) -> Localiza
     named = next((name for name in said if name in kernels), None)
     kernel = next((chain.kernel for chain in chains if chain.kernel), None) or named
     culprit = kernel or called_operator(frames, case.model) or _called(frames, case)
-    foreign = [name for name in dict.fromkeys(said) if "fused" in name and kernels and name not in kernels]
+    everything = _KERNEL.findall("\n".join(event.text for event in reading.events))
+    foreign = [name for name in dict.fromkeys(everything) if "fused" in name and kernels and name not in kernels]
     notes = (f"of another package: {', '.join(foreign[:3])} is none of its kernels",) if foreign and not named else ()
     if culprit is None and not frames and not notes:
         return None

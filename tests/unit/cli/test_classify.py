@@ -1,0 +1,84 @@
+"""``aotidoctor classify``: files, standard input, exit statuses."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from aotidoctor.cli import build_app
+
+SCHEMA = "RuntimeError: Could not find schema for mylib::custom_op.\n"
+
+
+def call(*words, stdin=None):
+    return CliRunner().invoke(build_app(), ["classify", *map(str, words)], input=stdin)
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "crash.log"
+    path.write_text(SCHEMA)
+    return path
+
+
+def test_a_file_and_standard_input_say_the_same(log):
+    from_file, from_stdin = call(log, "--json"), call("-", "--json", stdin=SCHEMA)
+    assert (from_file.exit_code, from_stdin.exit_code) == (1, 1)
+    one, other = (json.loads(result.stdout) for result in (from_file, from_stdin))
+    assert one["diagnoses"] == other["diagnoses"]
+    assert (one["command"], other["log"]["name"]) == ("classify", "stdin")
+
+
+@pytest.mark.parametrize(("text", "status"), [("", 0), ("hello\n", 0), ("Aborted\n", 3), (b"\xff\xfe\x00", 0)])
+def test_status(text, status):
+    assert call("-", "-q", stdin=text).exit_code == status
+
+
+@pytest.mark.parametrize("path", ["/no/such.log", "/tmp", "/dev/zero"])
+def test_no_log(path):
+    result = call(path)
+    assert result.exit_code == 4
+    assert "CANNOT EXAMINE" in result.stdout
+
+
+def test_a_package_that_is_not_there(log):
+    assert call(log, "--package", "/nope.pt2").exit_code == 4
+
+
+def test_inputs_need_a_package(log):
+    result = call(log, "--inputs", "x.pt")
+    assert result.exit_code == 2
+    assert "--package" in result.stderr
+
+
+def test_warnings_and_fail_on(tmp_path):
+    log = tmp_path / "w.log"
+    log.write_text(
+        "W0325 19:20:00.685000 2065 torch/_inductor/ir.py:6638] [0/0] aten.grid_sampler_3d.default is missing a c-shim"
+        " implementation, using proxy executor as fallback\n"
+    )
+    assert call(log).exit_code == 0
+    assert "missing-c-shim" in call(log).stdout
+    assert call(log, "--fail-on", "warn").exit_code == 1
+
+
+def test_the_log_is_not_overwritten(log):
+    assert call(log, "--report", f"md:{log}").exit_code == 2
+    assert log.read_text() == SCHEMA
+
+
+def test_reports_into_files(log, tmp_path):
+    result = call(log, "-q", "-o", tmp_path / "out", "--report", f"md:{tmp_path / 'a.md'}")
+    assert result.exit_code == 1
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["diagnoses"][0]["cause"] == "custom-op-missing"
+    assert "custom-op-missing" in (tmp_path / "a.md").read_text()
+
+
+def test_paths_of_the_user_are_redacted(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/zaphod")
+    log = tmp_path / "x.log"
+    log.write_text('Traceback (most recent call last):\n  File "/home/zaphod/secret/run.py", line 3, in f\n' + SCHEMA)
+    assert "zaphod" not in call(log, "--json").stdout
+    assert "zaphod" in call(log, "--json", "--no-redact").stdout
