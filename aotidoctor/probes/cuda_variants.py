@@ -135,8 +135,8 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         replace(
             now,
             kind=kind,
-            # That it fails there as well changes nothing; a new failure is something that was asked for.
-            severity=Severity.WARN if kind == "fails" else Severity.INFO,
+            # That it fails there as well changes nothing; a new failure is one of what was asked for.
+            severity=Severity.ERROR if kind == "fails" else Severity.INFO,
             observed=f"{words}: {now.observed}",
             expected="another outcome" if kind == "same" else "the outcome of the plain run",
             message=f"{words}: {now.observed}",

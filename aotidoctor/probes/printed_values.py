@@ -34,12 +34,13 @@ from aotidoctor.probes.kernel_values import WRONG, read_values
 from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
-from aotidoctor.probes.recompiled import compile_request
+from aotidoctor.probes.recompiled import NO_GPU, compile_request
 from aotidoctor.probes.results import Value, outputs, same_outputs
 
 CODE, NAME = "AD-RUN-016", "printed_values"
 FOLLOWED = ("nan", "inf", "propagated", "diverges", "agrees", "clean")
 SAVE, PRINT = 1, 2
+BY_HAND = "a package compiled on the GPU with AOT_INDUCTOR_DEBUG_INTERMEDIATE_VALUE_PRINTER=2 prints them"
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
@@ -59,7 +60,7 @@ def _why_not(case: Case, history: History) -> str | None:
     if history.has(CODE, *FOLLOWED):
         return "the values were followed in the package itself"
     if device_of(case) != "cpu":
-        return "packages for a GPU are not compiled again; launch_trace finds a failing kernel in the package as it is"
+        return f"{NO_GPU}; by hand: {BY_HAND}"
     if not _nonfinite(history) and not history.has("AD-RUN-011", *WRONG):
         return "the outputs are finite, and nothing says that they are wrong"
     if case.reference is None:

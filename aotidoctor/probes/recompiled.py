@@ -47,6 +47,11 @@ EXPLAINED = (
 )
 # Big models compile for minutes; --budget bounds it for those who want it bounded.
 COMPILE_TIMEOUT_S = 1800.0
+# A compile for a GPU can be had without one, but then it is tuned for none, and nothing that it prints is a value.
+NO_GPU = (
+    "packages for a GPU are not compiled again: that needs the GPU with ptxas and a compiler, tunes the kernels anew, "
+    "and was not tried on one"
+)
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
@@ -63,7 +68,7 @@ def _why_not(case: Case, history: History) -> str | None:
     if not history.has(COMPARISON, *WRONG):
         return "the package was not found to differ from the reference"
     if device_of(case) != "cpu":
-        return "packages for a GPU are not compiled again"
+        return NO_GPU
     static = history.errors("AD-IN", "AD-ART", "AD-HOST", "AD-LOAD")
     if static:
         return f"{static[0].code} explains wrong numbers already"

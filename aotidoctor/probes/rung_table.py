@@ -125,10 +125,17 @@ def _row(case: Case, history: History, rung: str, outcomes: Sequence[Outcome]) -
         rung=rung,
         runs=len(outcomes),
         failed=len(failed),
-        seen=tuple(dict.fromkeys(symptom_of(case, outcome) for outcome in failed)),
+        seen=tuple(dict.fromkeys(_seen(case, history, rung, outcome) for outcome in failed)),
         places=tuple(dict.fromkeys(places)),
         took_effect=False if False in effects else None if None in effects else True,
     )
+
+
+def _seen(case: Case, history: History, rung: str, outcome: Outcome) -> str:
+    """How it failed. The driver ends the program once it has written a dump: what it was is in there."""
+    told = (item.facts.get("symptom") for item in history.findings if item.code == "AD-RUN-027")
+    dumped = next((str(symptom) for symptom in told if symptom), None) if rung == "core_dump" else None
+    return dumped or symptom_of(case, outcome)
 
 
 def _place(case: Case, history: History, rung: str, outcome: Outcome) -> str | None:
@@ -136,9 +143,10 @@ def _place(case: Case, history: History, rung: str, outcome: Outcome) -> str | N
     if rung in (BLOCKING, UNCACHED):
         place = place_of(case, outcome)
         return f"{place.name} (call {place.number})" if place is not None else None
-    codes = {"launch_trace": "AD-RUN-026", "core_dump": "AD-RUN-027"}
-    code = "AD-RUN-028" if rung.startswith("sanitizer") else codes.get(rung)
-    return next((item.subject for item in history.findings if item.code == code and item.subject), None)
+    tool = rung.removeprefix("sanitizer_") if rung.startswith("sanitizer_") else None
+    code = {"launch_trace": "AD-RUN-026", "core_dump": "AD-RUN-027"}.get(rung) if tool is None else "AD-RUN-028"
+    told = (item for item in history.findings if item.code == code and item.facts.get("tool") == tool)
+    return next((item.subject for item in told if item.subject), None)
 
 
 def verdict_of(rows: Sequence[Row]) -> str:

@@ -10,6 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import simulation
+from scenarios import SCENARIOS
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +24,15 @@ def sample(tmp_path_factory):
     done = machine.python(str(Path(__file__).parent / "make_inputs.py"), str(room))
     assert done.returncode == 0, done.stderr
     return lambda name: room / f"{name}.pt"
+
+
+@pytest.fixture
+def examine(tmp_path, sample):
+    """``examine(scenario, options...)``: the report of a scenario's run on its simulated machine."""
+
+    def run(name, *options):
+        it = SCENARIOS[name]
+        machine = simulation.Simulation(room=tmp_path, gpu=it.gpu, knobs=it.knobs, tools=it.tools)
+        return machine.report(it.file(tmp_path), sample(it.inputs), *it.words, *options)
+
+    return run

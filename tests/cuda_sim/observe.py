@@ -1,4 +1,4 @@
-"""Runs on the simulated machine: ``observe.py PACKAGE INPUTS OUT`` writes host, runs and causes of a run to OUT."""
+"""Runs on the simulated machine: ``observe.py PACKAGE INPUTS OUT SCENARIO`` writes host, runs and causes of a run."""
 
 import json
 import os
@@ -10,6 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from recorded import ROOT, dump
+from scenarios import SCENARIOS
 
 from aotidoctor.model.case import Options
 from aotidoctor.model.host import Host
@@ -19,8 +20,9 @@ from aotidoctor.pipeline import diagnose
 WORDS = re.compile(r"avx|fma|f16c|sse")
 
 
-def main(package: str, inputs: str, out: str) -> None:
-    report = diagnose(package, inputs, Options(), environ=os.environ)
+def main(package: str, inputs: str, out: str, name: str) -> None:
+    it = SCENARIOS[name]
+    report = diagnose(package, inputs, Options(**it.options), environ=os.environ)
     places = {
         f"{Path(inputs).parent}/": "<inputs>/",
         f"{Path(package).parent}/": "<packages>/",
@@ -29,20 +31,20 @@ def main(package: str, inputs: str, out: str) -> None:
     }
     document = {
         "simulated": True,
-        "host": dump(common(report.case.host), places),
+        "host": dump(common(report.case.host, it.tools), places),
         "runs": [dump(one, places) for one in report.runs],
         "causes": [one.cause for one in report.diagnoses],
     }
     Path(out).write_text(json.dumps(document, indent=1) + "\n")
 
 
-def common(host: Host) -> Host:
-    """The host without what is this machine's own."""
+def common(host: Host, tools: tuple[str, ...]) -> Host:
+    """The host without what is this machine's own; the simulated tools have a place of their own."""
     flags = frozenset(flag for flag in host.cpu_flags if WORDS.search(flag))
     return replace(
         host,
         cpu_flags=flags, cpu_model=None, memory_available=None, memory_total=None, tmpdir=None,
-        libraries={}, tools={}, environment={}, missing_symbols=(), openmp_runtimes=(),
+        libraries={}, tools={name: f"<tools>/{name}" for name in tools}, environment={}, missing_symbols=(), openmp_runtimes=(),
     )  # fmt: skip
 
 

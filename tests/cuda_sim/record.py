@@ -32,12 +32,12 @@ def make_inputs() -> None:
 
 def record(name: str, room: Path) -> None:
     it = SCENARIOS[name]
-    machine = Simulation(room=room, gpu=it.gpu, knobs=it.knobs)
-    run(machine, HERE / "observe.py", it.file(room), RECORDED / f"{it.inputs}.pt", RECORDED / f"{name}.json")
+    machine = Simulation(room=room, gpu=it.gpu, knobs=it.knobs, tools=it.tools)
+    run(machine, HERE / "observe.py", it.file(room), RECORDED / f"{it.inputs}.pt", RECORDED / f"{name}.json", name)
     print(name)
 
 
-def run(machine: Simulation, script: Path, *arguments: Path) -> None:
+def run(machine: Simulation, script: Path, *arguments: Path | str) -> None:
     done = machine.python(str(script), *map(str, arguments))
     if done.returncode != 0:
         raise SystemExit(done.stderr)

@@ -8,7 +8,9 @@ cannot show:
 * whether an index is out of bounds, and whether GPU code runs correctly: faults are planned, not found. Only a pointer
   of the package's kernels that is no device memory is noticed;
 * when a real fault surfaces, and whether torch then raises or aborts: knobs, and the tests read every setting;
-* which part of a fatbin a driver would choose, races, core dumps, profilers and NVIDIA's own tools.
+* which part of a fatbin a driver would choose, and profilers;
+* races and overruns: they are planned, too, by what makes them show (an earlier launch that nobody has waited for, the
+  end of a block of memory). Of NVIDIA's tools only what they would write of a planned fault (``tools/``).
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from pathlib import Path
 from scenarios import ROOT, Gpu
 
 DRIVER_SOURCES = Path(__file__).parent / "driver"
+TOOLS = Path(__file__).parent / "tools"
 TORCH = os.environ.get("AOTIDOCTOR_CUDA_TORCH", "2.13.0")
 SECONDS = 300
 
@@ -72,11 +75,15 @@ def build_driver(version: str) -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class Simulation:
-    """One simulated machine with ``gpu``; ``room`` is an empty folder, ``knobs`` are settings of the driver."""
+    """One simulated machine with ``gpu``; ``room`` is an empty folder, ``knobs`` are settings of the driver.
+
+    ``tools`` are those of NVIDIA's that are installed on it.
+    """
 
     room: Path
     gpu: Gpu = field(default_factory=Gpu)
     knobs: dict[str, str] = field(default_factory=dict)
+    tools: tuple[str, ...] = ()
 
     @property
     def log(self) -> Path:
@@ -98,6 +105,7 @@ class Simulation:
             "SIMCUDA_DRIVER": str(self.gpu.cuda),
             "SIMCUDA_MEMORY": str(self.gpu.memory),
             **{f"SIMCUDA_{name}": value for name, value in self.knobs.items()},
+            "PATH": os.pathsep.join((str(self._bin()), kept.get("PATH", os.defpath))),
         }
 
     def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -114,6 +122,14 @@ class Simulation:
         )
         assert done.stdout.startswith("{"), f"exit status {done.returncode}\n{done.stderr}"
         return {**json.loads(done.stdout), "exit_status": done.returncode}
+
+    def _bin(self) -> Path:
+        folder = self.room / "bin"
+        folder.mkdir(exist_ok=True)
+        for name in self.tools:
+            if not (folder / name).exists():
+                (folder / name).symlink_to(TOOLS / name)
+        return folder
 
     def _proc(self) -> Path:
         folder = self.room / "proc"

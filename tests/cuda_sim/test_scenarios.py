@@ -3,22 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from scenarios import OLD_DRIVER, PACKAGES, RELU, SCENARIOS
+from scenarios import OLD_DRIVER, PACKAGES, RELU
 from simulation import Simulation
 
 pytestmark = pytest.mark.cuda_sim
-
-
-@pytest.fixture
-def examine(tmp_path, sample):
-    """``examine(scenario, options...)``: the report of a scenario's run on its simulated machine."""
-
-    def run(name, *options):
-        it = SCENARIOS[name]
-        machine = Simulation(room=tmp_path, gpu=it.gpu, knobs=it.knobs)
-        return machine.report(it.file(tmp_path), sample(it.inputs), *options)
-
-    return run
 
 
 def first(report):

@@ -23,6 +23,7 @@ SOURCES = (
     "stream.c",
     "module.c",
     "launch.c",
+    "tools.c",
     "blas.c",
     "nvml.c",
     "proc.c",

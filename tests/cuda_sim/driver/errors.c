@@ -31,6 +31,7 @@ int sim_gate(const char *function) {
 }
 
 int sim_surface(void) {
+  sim_waited();
   if (!sticky && pending) {
     sticky = pending;
     sim_log("surfaces %d", sticky);
@@ -50,12 +51,16 @@ static void remember_assert(const char *kernel, const char *image, size_t size) 
              kernel, text);
 }
 
-void sim_fault(int code, const char *kernel, const void *image, size_t size) {
+void sim_access(int code, const char *kernel, const void *image, size_t size, unsigned long long address) {
   if (pending || sticky) return;
   pending = code;
   sim_log("fault %d in %s", code, kernel);
   if (code == 710) remember_assert(kernel, image, size);
+  sim_report_access(code, kernel, address);
+  sim_dump_core(code, kernel);
 }
+
+void sim_fault(int code, const char *kernel, const void *image, size_t size) { sim_access(code, kernel, image, size, 0); }
 
 /* The texts of the real runtime: it needs no driver to tell them. */
 static const char *told(const char *function, int code) {

@@ -27,8 +27,22 @@ int sim_planned(const char *knob, const char *name, long *seen) {
   const char *plan = sim_knob(knob, NULL);
   char word[256];
   int code, nth = 1;
-  if (!plan || sscanf(plan, "%255[^:]:%d:%d", word, &code, &nth) < 2 || !strstr(name, word)) return 0;
+  size_t length;
+  if (!plan || sscanf(plan, "%255[^:]:%d:%d", word, &code, &nth) < 2) return 0;
+  length = strlen(word);
+  if (word[length - 1] == '$') { /* the whole name */
+    word[length - 1] = 0;
+    if (strcmp(name, word)) return 0;
+  } else if (!strstr(name, word)) {
+    return 0;
+  }
   return ++*seen == nth ? code : 0;
+}
+
+int sim_names(const char *knob, const char *name) {
+  const char *plan = sim_knob(knob, NULL);
+  char word[256];
+  return plan && sscanf(plan, "%255[^:]", word) == 1 && strstr(name, word) != NULL;
 }
 
 void sim_log(const char *format, ...) {

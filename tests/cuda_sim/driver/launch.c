@@ -27,43 +27,72 @@ static int admitted(const char *kernel, unsigned gx, unsigned gy, unsigned gz, u
   return sim_fail(impossible(gx, gy, gz, threads, shared));
 }
 
-static int handed_over(const char *kernel, const void *image, size_t size) {
+static int under_way; /* launches that nobody has waited for */
+static int damaged;   /* something was written beyond a buffer, and nobody noticed */
+
+void sim_waited(void) { under_way = 0; }
+
+/* Whether the planned fault shows here. Tools wait for each launch, so that a race is gone under them. */
+static int condition(CUstream stream) {
+  const char *only = sim_knob("SIMCUDA_ONLY", NULL);
+  if (sim_knob("SIMCUDA_REACH", NULL) && !damaged) return 0;
+  if (!only) return 1;
+  if (sim_under_tool() || !under_way) return 0;
+  return strcmp(only, "default-stream") || !stream;
+}
+
+static int handed_over(const char *kernel, const void *image, size_t size, CUstream stream) {
   static long seen;
-  int code = sim_planned("SIMCUDA_FAULT", kernel, &seen);
+  int code = condition(stream) ? sim_planned("SIMCUDA_FAULT", kernel, &seen) : 0;
   if (code) sim_fault(code, kernel, image, size);
+  if (sim_names("SIMCUDA_HAZARD", kernel)) sim_report_hazard(kernel);
+  under_way++;
   return blocking() ? sim_surface() : 0;
 }
 
 int sim_launch(const char *kernel, unsigned gx, unsigned gy, unsigned gz, unsigned threads, size_t shared) {
   int code = admitted(kernel, gx, gy, gz, threads, shared);
-  return code ? code : handed_over(kernel, NULL, 0);
+  return code ? code : handed_over(kernel, NULL, 0, NULL);
+}
+
+/* The byte that SIMCUDA_REACH tells of, behind the first pointer: a fault, or damage that a later kernel stumbles over. */
+static void reach(const struct function *it, unsigned long long pointer) {
+  const char *plan = sim_knob("SIMCUDA_REACH", NULL), *colon = plan ? strrchr(plan, ':') : NULL;
+  size_t bytes = colon ? strtoull(colon + 1, NULL, 0) : 0;
+  if (!bytes || !sim_names("SIMCUDA_REACH", it->name)) return;
+  if (sim_beyond(pointer, bytes)) sim_access(ILLEGAL_ADDRESS, it->name, NULL, 0, pointer + bytes);
+  damaged = 1;
 }
 
 static void look_at_pointers(const struct function *it, void **arguments) {
+  int pointers = 0;
   for (int i = 0; arguments && i < it->parameters; i++) {
     unsigned long long word;
     if (!it->wide[i] || !arguments[i]) continue;
     memcpy(&word, arguments[i], sizeof word);
     /* A small number is a size; an address of host memory is far above. */
-    if (word >= LOWEST_ADDRESS && !sim_owns(word)) sim_fault(ILLEGAL_ADDRESS, it->name, NULL, 0);
+    if (word < LOWEST_ADDRESS) continue;
+    if (!sim_owns(word)) sim_access(ILLEGAL_ADDRESS, it->name, NULL, 0, word);
+    if (!pointers++) reach(it, word);
   }
 }
 
-static int launch_function(const struct function *it, unsigned gx, unsigned gy, unsigned gz, unsigned threads, size_t shared, void **arguments) {
+static int launch_function(const struct function *it, unsigned gx, unsigned gy, unsigned gz, unsigned threads, size_t shared,
+                           CUstream stream, void **arguments) {
   int code = admitted(it->name, gx, gy, gz, threads, shared);
   if (code) return code;
   look_at_pointers(it, arguments);
-  return handed_over(it->name, it->module->image, it->module->size);
+  return handed_over(it->name, it->module->image, it->module->size, stream);
 }
 
 API CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
                             CUstream stream, void **arguments, void **extra) {
-  return launch_function((struct function *)f, gx, gy, gz, bx * by * bz, shared, arguments);
+  return launch_function((struct function *)f, gx, gy, gz, bx * by * bz, shared, stream, arguments);
 }
 
 API CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **arguments, void **extra) {
   return launch_function((struct function *)f, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX * c->blockDimY * c->blockDimZ,
-                         c->sharedMemBytes, arguments);
+                         c->sharedMemBytes, c->hStream, arguments);
 }
 
 /* What nvcc puts before main: the kernels of ATen and their names. */

@@ -32,6 +32,23 @@ int sim_owns(unsigned long long address) {
   return !it ? 0 : it->host ? 2 : 1;
 }
 
+int sim_beyond(unsigned long long address, size_t bytes) {
+  struct block *it = holding((void *)address);
+  return it && (char *)address + bytes >= it->start + it->size;
+}
+
+/* The block that ends last before the address, or holds it. */
+void sim_nearest(unsigned long long address, unsigned long long *start, size_t *size) {
+  *start = *size = 0;
+  pthread_mutex_lock(&guard);
+  for (struct block *it = blocks; it; it = it->next)
+    if ((size_t)it->start <= address && (size_t)it->start >= *start) {
+      *start = (size_t)it->start;
+      *size = it->size;
+    }
+  pthread_mutex_unlock(&guard);
+}
+
 /* Memory that virtual.c maps: counted when it is made, known as the device's while it is mapped. */
 int sim_account(long long size) {
   int fits;

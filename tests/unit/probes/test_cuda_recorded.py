@@ -13,8 +13,10 @@ from aotidoctor import triage
 from aotidoctor.casebook import open_case
 from aotidoctor.climb import Climb
 from aotidoctor.model.case import Options
+from aotidoctor.model.diagnosis import Status
+from tests.cuda_sim.expected import CAUSES, MM, TABLES, TOLD, rows_of
 from tests.cuda_sim.recorded import load
-from tests.cuda_sim.scenarios import RECORDED, RELU, SCENARIOS
+from tests.cuda_sim.scenarios import RECORDED, RELU, SCENARIOS, SIGMOID
 
 
 class Replay(Climb):
@@ -33,7 +35,7 @@ def replayed(name, room):
     """The climb over the recorded runs of a scenario, and its causes."""
     it = SCENARIOS[name]
     document = json.loads((RECORDED / f"{name}.json").read_text())
-    case, unread = open_case(str(it.file(room)), str(RECORDED / f"{it.inputs}.pt"), Options(), os.environ)
+    case, unread = open_case(str(it.file(room)), str(RECORDED / f"{it.inputs}.pt"), Options(**it.options), os.environ)
     assert not unread
     host = replace(load(document["host"]), tmpdir=case.host.tmpdir)
     climb = Replay(case=replace(case, host=host), runner=None)
@@ -50,26 +52,6 @@ def replayed(name, room):
 def symptoms(climb):
     """Symptom of each run's ending, by code."""
     return {item.code: item.facts["symptom"] for item in climb.findings if "symptom" in item.facts}
-
-
-CAUSES = {
-    "healthy": None,
-    "illegal_access": "cuda-illegal-access",
-    "illegal_access_aborts": "cuda-illegal-access",
-    "illegal_access_in_cublas": "cuda-illegal-access",
-    "illegal_access_printed": "cuda-illegal-access",
-    "device_assert": "cuda-device-assert",
-    "misaligned": "cuda-illegal-access",
-    "cpu_tensor": "input-device",
-    "other_arch": "gpu-arch-mismatch",
-    "other_arch_unknown_gpu": "gpu-arch-mismatch",
-    "missing_cubin": "gpu-arch-mismatch",
-    "no_device": "device-unavailable",
-    "old_driver": "driver-mismatch",
-    "out_of_memory": "out-of-memory",
-    "refused_launch": "cuda-launch",
-    "weights_not_loaded": "weights-not-loaded",
-}
 
 
 def test_every_scenario_has_an_expected_cause():
@@ -89,6 +71,9 @@ SYMPTOMS = {
     "misaligned": "cuda-misaligned",
     "other_arch": "cuda-no-image",
     "out_of_memory": "cuda-oom",
+    "library_refuses": "gpu-library",
+    "capture": "cuda-capture",
+    "device_index": "cuda-device-index",
 }
 
 
@@ -116,3 +101,41 @@ def test_the_failing_kernel_is_the_first_whose_synchronisation_fails_not_the_las
 def test_the_index_of_an_assert_is_followed_to_the_input(tmp_path):
     _, causes = replayed("device_assert", tmp_path)
     assert causes[0].subject == "args[0]"
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_table_of_rungs(name, tmp_path):
+    climb, causes = replayed(name, tmp_path)
+    table = next(item for item in climb.findings if item.code == "AD-RUN-029")
+    kind, expected = TABLES[name]
+    rows = rows_of(table.facts)
+    assert (table.kind, {rung: rows.get(rung) for rung in expected}) == (kind, expected)
+    subject, code, *told = TOLD[name]
+    assert told in [[item.kind, item.subject] for item in climb.findings if item.code == code]
+    assert subject is None or subject in causes[0].title + str(causes[0].subject)
+
+
+def test_what_is_damaged_by_another_kernel_is_not_blamed(tmp_path):
+    """The launch trace names the kernel that stumbles; without the caching allocator the one that writes faults itself."""
+    climb, causes = replayed("overrun", tmp_path)
+    assert next(item for item in climb.findings if item.code == "AD-RUN-026").subject == SIGMOID
+    assert RELU in causes[0].title
+
+
+def test_the_dump_names_the_kernel_of_a_library(tmp_path):
+    climb, causes = replayed("fault_in_library", tmp_path)
+    dump = next(item for item in climb.findings if item.code == "AD-RUN-027")
+    assert (dump.kind, dump.subject, dump.facts["symptom"]) == ("exception", "cublasSgemm_v2", "cuda-illegal-access")
+    assert "cublasSgemm_v2" in causes[0].title
+
+
+def test_a_driver_that_writes_no_dump(tmp_path):
+    climb, causes = replayed("no_core_dump", tmp_path)
+    dump = next(item for item in climb.findings if item.code == "AD-RUN-027")
+    assert (dump.kind, dump.observed) == ("unavailable", "the driver wrote no GPU core dump")
+    assert causes[0].subject == MM
+
+
+def test_a_number_that_no_gpu_has_is_taken_away_and_it_works(tmp_path):
+    _, causes = replayed("device_index", tmp_path)
+    assert (causes[0].subject, causes[0].status) == ("--device", Status.CONFIRMED)

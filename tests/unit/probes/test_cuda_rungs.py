@@ -306,7 +306,7 @@ def test_a_variant_that_fails_where_the_plain_run_did_not_is_told():
     done = raised("CUDA error: operation not permitted when stream is capturing", stage="capture")
     done = replace(done, request=replace(done.request, probe="cuda_variants_capture"))
     item = one(cuda_variants.read(gpu_case(), history(plain_run=OK), done))
-    assert (item.kind, item.facts["symptom"], item.severity) == ("fails", "cuda-capture", Severity.WARN)
+    assert (item.kind, item.facts["symptom"], item.severity) == ("fails", "cuda-capture", Severity.ERROR)
     assert one(cuda_variants.read(gpu_case(), history(plain_run=OK), replace(OK, request=done.request))).kind == "works"
 
 
@@ -321,6 +321,8 @@ def test_a_variant_that_never_came_to_the_call_tells_nothing():
 BLOCKED = replace(raised(IMA, trace=trace("aoti_torch_cuda_mm_out", "cuLaunchKernel")), took_effect=True)
 ELSEWHERE = replace(raised(IMA, trace=trace("aoti_torch_cuda_mm_out")), took_effect=True)
 RETURNED = replace(outcome("cuda_blocking"), took_effect=True)
+# What a library says of a fault that comes out in it.
+ECHO = raised("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm(handle, opa, opb)`")
 
 
 def table(**outcomes):
@@ -343,6 +345,8 @@ def many(rung, *outcomes):
         ({"plain_run": FAULT, "cuda_blocking": BLOCKED, "cuda_no_caching": replace(ELSEWHERE, took_effect=False)}, "stable"),
         ({"plain_run": FAULT, "cuda_blocking": BLOCKED, "cuda_no_caching": BLOCKED}, "stable"),
         ({"plain_run": FAULT, "cuda_blocking": ASSERT}, "undecided"),
+        ({"plain_run": FAULT, "cuda_blocking": ECHO}, "stable"),
+        ({"plain_run": ECHO, "cuda_blocking": ECHO}, "stable"),
     ],
 )  # fmt: skip
 def test_the_pattern_of_the_rungs(outcomes, kind):

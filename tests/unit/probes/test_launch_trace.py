@@ -157,3 +157,33 @@ def test_it_is_asked_where_it_can_tell(about, plain, findings, expected):
     else:
         assert isinstance(plan, NotChecked)
         assert expected in plan.reason
+
+
+BLAS = "CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm(handle, opa, opb, m, n, k)`"
+
+
+@pytest.mark.parametrize(
+    ("call", "more", "kind", "severity"),
+    [
+        # Waited for before and after: nobody else's fault came out in the library.
+        (MM, {"launch_count": 3}, "library", Severity.ERROR),
+        # It ended before it could be asked afterwards.
+        (MM, {}, "under-way", Severity.INFO),
+        (LAUNCH, {"launch_count": 3}, "under-way", Severity.INFO),
+    ],
+)
+def test_a_library_that_cannot_do_its_work_with_the_device_alive(call, more, kind, severity):
+    said = raised(BLAS)
+    item = read(traced(launch_last=call, error=said.error, ending=said.ending, **more))
+    assert (item.kind, item.severity, item.facts["symptom"]) == (kind, severity, "gpu-library")
+
+
+def test_a_library_in_which_an_earlier_fault_comes_out_is_not_blamed():
+    said = raised(BLAS)
+    item = read(
+        traced(
+            launch_failure={**ILLEGAL, "call": LAUNCH, "before": MM}, launch_last=MM, launch_count=3,
+            error=said.error, ending=said.ending,
+        )
+    )  # fmt: skip
+    assert (item.kind, item.subject) == ("kernel", "triton_poi_fused_addmm_relu_0")

@@ -135,6 +135,13 @@ MESSAGES = [
     ("corrupted size vs. prev_size while consolidating", "heap-corruption", {}),
     ("python: malloc.c:2617: sysmalloc: Assertion `(old_top == initial_top (av))' failed.", "heap-corruption", {}),
     ("CUDA error: an illegal memory access was encountered", "cuda-illegal-access", {}),
+    (
+        "CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm( handle, opa)`",
+        "gpu-library",
+        {"status": "CUBLAS_STATUS_EXECUTION_FAILED"},
+    ),
+    ("cuDNN error: CUDNN_STATUS_EXECUTION_FAILED_CUDART", "gpu-library", {}),
+    ("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", "cuda-oom", {}),
     ("CUDA driver error: device-side assert triggered", "cuda-assert", {}),
     ("CUDA driver error: no kernel image is available for execution on the device", "cuda-no-image", {}),
     ("CUDA out of memory. Tried to allocate 32.00 MiB", "cuda-oom", {}),

@@ -179,3 +179,9 @@ def test_steps_on_the_payload(tmp_path: Path) -> None:
     assert payload["threads"] is None
     with pytest.raises(TreatmentError):
         prepare({"treatment": [{"op": "pray"}]}, channel)
+
+
+def test_the_device_that_a_treatment_asks_for_has_no_number(tmp_path: Path) -> None:
+    payload = {"device": "cuda", "device_index": 3, "treatment": [{"op": "device", "device": "cuda"}]}
+    new, applied = prepare(payload, Channel(tmp_path / "channel", user_cwd=tmp_path, run_dir=tmp_path))
+    assert (new["device"], new["device_index"], applied) == ("cuda", -1, ["device cuda"])
