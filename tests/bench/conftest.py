@@ -40,8 +40,14 @@ RATIOS = (
     ("run, failing, all rungs", "plain load+run", 1.2),
     ("run, crash", "plain load+run", 1.2),
     ("inspect 2 GB", "inspect", 1.3),
+    ("classify, 100 MB of noise", "grep, 100 MB of noise", 3.3),
+    ("classify, 100 MB of errors", "grep, 100 MB of errors", 3.3),
     ("calls, traced", "calls, untraced", 1.1),
     ("load and call, traced", "load and call", 1.1),
+    ("compute, watched", "compute, alone", 1.1),
+    ("load+run, watched", "load+run, alone", 1.1),
+    ("100 MB, watched", "100 MB, alone", None),
+    ("200,000 lines, watched", "200,000 lines, alone", None),
 )
 
 
