@@ -50,6 +50,8 @@ def headline(report: Report) -> Headline:
     match report.verdict:
         case "healthy" if report.log is not None and log_view.is_log(report):
             return Headline(word="NO FAILURE", text=log_view.calm(report.log), tone="good")
+        case "healthy" if WATCHED in report.extra:
+            return Headline(word="HEALTHY", text=f"the program ended well{_warnings(report)}", tone="good")
         case "healthy":
             return _calm(report)
         case "problem" if report.diagnoses:
@@ -234,8 +236,8 @@ def _last_words(outcome: Outcome) -> str:
 def next_steps(report: Report) -> tuple[str, ...]:
     """What the user can add so that more can be said."""
     case, steps = report.case, []
-    if WATCHED in report.extra and len(report.runs) < 2:
-        steps.append("run it again under settings that say more: --rerun")
+    if WATCHED in report.extra:
+        return _watched_steps(report)
     if case.inputs is None and case.inputs_error is None:
         steps.append("give the inputs it fails with: --inputs FILE (or --generate to make some)")
     if case.options.skip_rungs or case.options.rungs:
@@ -246,6 +248,16 @@ def next_steps(report: Report) -> tuple[str, ...]:
         steps.append("compare with the exported program: --reference exported.pt2")
     steps.append("-v shows what the child printed; -o DIR keeps the report for a bug report")
     return tuple(steps)
+
+
+def _watched_steps(report: Report) -> tuple[str, ...]:
+    """Of a program of the user's: its options are those of watch."""
+    steps = ["run it again under settings that say more: --rerun"] if len(report.runs) < 2 else []
+    if not has_artifact(report):
+        steps.append("name the package that it uses: --package FILE")
+    elif report.case.inputs is None:
+        steps.append("give the inputs it fails with: --inputs FILE")
+    return (*steps, "-v shows all that is known; -o DIR keeps the report for a bug report")
 
 
 def ending_text(ending: Ending) -> str:

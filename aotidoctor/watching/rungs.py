@@ -20,7 +20,7 @@ from aotidoctor.probes.effects import with_effect
 from aotidoctor.probes.probe import History, succeeded
 from aotidoctor.probes.symptoms import recognise
 from aotidoctor.probes.watched_program import CODE
-from aotidoctor.watching.outcome import Rung, outcome_of
+from aotidoctor.watching.outcome import Rung, outcome_of, with_said
 
 Again = Callable[[Program, bool], Watched]
 CHECKS = "AOTI_RUNTIME_CHECK_INPUTS"
@@ -77,7 +77,7 @@ def climb(first: First, again: Again, *, limit: float, has_gdb: bool, tell: Call
 def _run(first: First, rung: Rung, again: Again, limit: float, climbed: Climbed) -> Outcome:
     env = {key: value for key, value in (rung.env or {}).items() if value is not None}
     program = Program(argv=first.watched.argv, env=env, limit=limit)
-    watched = again(program, rung.name == "again_under_gdb")
+    watched = with_said(again(program, rung.name == "again_under_gdb"))
     rung = replace(rung, id=f"W{len(climbed.outcomes) + 2}")
     outcome = outcome_of(watched, rung, timeout=limit)
     outcome = with_effect(first.case, _with_complaint(outcome))
