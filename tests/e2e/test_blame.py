@@ -77,6 +77,14 @@ WANTED = {
     "index_embedding_huge": embedding(0, 100000),
     "index_embedding_negative": embedding(7, -101),
     "index_embedding_padding": embedding(7, -1),
+    "index_in_threads": Wanted(
+        chain="cpp_fused_embedding_mul_relu_0: index 503 of 500 ← args[0][2, 7] = 503; "
+        "bound from table.weight.shape[0]; from aten.embedding",
+        element="args[0][2, 7]",
+        value=503,
+        bound=500,
+        origin="table.weight.shape[0]",
+    ),
     "index_gather_negative": gather(-1),
     "index_gather_16": gather(16),
     "index_put_5000": put(2, 5000),
