@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.model.run import JsonValue
+from aotidoctor.model.json_types import JsonValue
 
 # Placeholders of redaction are numbered per report.
 _PLACEHOLDER = re.compile(r"<(home|host|user|values|secret|email|ip|mac|account|word)(?:-\d+)?>")

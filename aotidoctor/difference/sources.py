@@ -34,6 +34,8 @@ PARTS = ("host", "package", "inputs", "outcome")
 _JSON_LOOKED_AT = 64
 # What --output-dir writes.
 _SAVED = "report.json"
+# Where a bundle lists the members of its package with their CRCs.
+_MEMBERS = "package/members.json"
 _NOTHING = frozenset(("text", "other", "empty", "missing", "unreadable", "directory", "lfs-pointer"))
 _EXPECTED = "expected a report, a bundle, a package, or `here`"
 _WEIGHTS = re.compile(r"(?:^|/)data/(?:weights|constants)/(?P<name>.+)$|_(?P<blob>weights\.blob)$")
@@ -108,10 +110,9 @@ def _sent(name: str, kind: str) -> Source:
         return Source(name=name, kind="host", node=node, parts=("host",))
     if node.text("command") == "inspect":
         return Source(name=name, kind="package", node=node, parts=("package",))
+    listed = sent.document(_MEMBERS) or {}
     weights = {
         item[0]: item[1]
-        for document in sent.members
-        if document.endswith(".json") and (listed := sent.document(document)) is not None
         for line in objects(listed.get("members"))
         if (item := _weight(str(line.get("name")), _crc(line.get("crc32")))) is not None
     }

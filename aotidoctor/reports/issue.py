@@ -46,7 +46,7 @@ def _pytorch(report: Report, repro: str | None, room: Room) -> list[str]:
         "### Error logs",
         _error_log(report, room),
         "### Versions",
-        fence(versions(report.case.host), room=12_000),
+        *_versions(report),
         provenance(report).replace("### ", "#### ", 1),
     ]
 
@@ -65,7 +65,7 @@ def _triton(report: Report, repro: str | None, room: Room) -> list[str]:
         version,
         "Are you using the Triton container or did you build it yourself?",
         f"Not known to this report, which was made {where}.",
-        details("Versions", fence(versions(host), room=12_000)),
+        details("Versions", "\n\n".join(_versions(report))),
         "**To Reproduce**",
         *_reproduction(report, repro, ""),
         *models_sections(report, room),
@@ -111,8 +111,8 @@ def _reproduction(report: Report, repro: str | None, level: str) -> list[str]:
             fence(made.text, language="python", room=6000),
             notes,
         ]
-    folder = f"A certified reproduction was asked for in {code(repro)}; attach it." if repro else _REPRO
-    return [*parts, folder]
+    folder = f"A certified reproduction was asked for in {code(repro)}; attach it." if repro else ""
+    return [*parts, folder or (_REPRO if made is not None else "")]
 
 
 def _evidence(report: Report, room: Room) -> list[str]:
@@ -135,6 +135,19 @@ def _expected(report: Report) -> str:
     first = report.diagnoses[0]
     told = next((item.expected for item in view.evidence_of(report, first) if item.expected), "")
     return prose(told) if told else "No failure."
+
+
+def _versions(report: Report) -> list[str]:
+    """The host that failed; of a log what it names itself, because it may come from elsewhere."""
+    block = fence(versions(report.case.host), room=12_000)
+    if report.log is None or report.runs:
+        return [block]
+    named = ", ".join(f"{name} {version}" for name, version in report.log.versions.items())
+    told = f"The log names {prose(named)}." if named else "The log names no versions."
+    if report.case.host.torch is None and report.case.host.cpu_model is None:
+        rest = "`python -m torch.utils.collect_env` tells them"
+        return [told, f"The machine that failed is not known to this report; there, {rest}."]
+    return [told, "The machine that read the log, which need not be the one that failed:", block]
 
 
 def _error_log(report: Report, room: Room) -> str:

@@ -6,7 +6,7 @@ It is written from what was read of the host, without importing torch: what only
 
 from __future__ import annotations
 
-from aotidoctor.model.host import Host, TorchBuild
+from aotidoctor.model.host import Host
 from aotidoctor.reports.text import one_line
 
 UNKNOWN = "Could not collect"
@@ -17,7 +17,7 @@ _ISA = 2000
 
 def versions(host: Host) -> str:
     """The text that ``python -m torch.utils.collect_env`` would print, as far as it is known."""
-    groups = (_torch(host.torch), _system(host), _runtime(host))
+    groups = (_torch(host), _system(host), _runtime(host))
     blocks = ["\n".join(f"{label}: {_value(text)}" for label, text in group) for group in groups]
     cpu = "\n".join(f"{label + ':':<41}{one_line(text, _ISA)}" for label, text in _cpu(host))
     return "\n\n".join([*blocks, f"CPU:\n{cpu}", f"Versions of relevant libraries:\n{_packages(host)}"])
@@ -30,10 +30,16 @@ def _value(text: str | None) -> str:
     return f"\n{text}\n" if "\n" in text else one_line(text, 400)
 
 
-def _torch(build: TorchBuild | None) -> tuple[tuple[str, str | None], ...]:
+def _without(host: Host) -> str | None:
+    """What is said of torch where there is none: a host that was not asked may have one."""
+    return "N/A" if host.torch_problem is not None else None
+
+
+def _torch(host: Host) -> tuple[tuple[str, str | None], ...]:
+    build = host.torch
     if build is None:
         names = ("PyTorch version", "Is debug build", "CUDA used to build PyTorch", "ROCM used to build PyTorch")
-        return tuple((name, "N/A") for name in names)
+        return tuple((name, _without(host)) for name in names)
     return (
         ("PyTorch version", build.version),
         ("Is debug build", None if build.debug is None else str(build.debug)),
@@ -58,22 +64,22 @@ def _runtime(host: Host) -> tuple[tuple[str, str | None], ...]:
     without = build is not None and not (build.cuda or build.hip)
     bare = without and not host.gpus and host.cuda_driver is None and not host.tools.get("nvcc")
     nothing = NO_CUDA if bare else None
-    hip = None if build is not None and build.hip else "N/A"
+    hip = "N/A" if build is not None and not build.hip else _without(host) if build is None else None
     settings = {name: host.environment[name] for name in _ALLOCATOR if name in host.environment}
     return (
         ("Python version", host.python or None),
         ("Python platform", host.platform),
-        ("Is CUDA available", "N/A" if build is None else "False" if without else None),
+        ("Is CUDA available", _without(host) if build is None else "False" if without else None),
         ("CUDA runtime version", nothing),
         ("CUDA_MODULE_LOADING set to", "N/A" if without else host.environment.get("CUDA_MODULE_LOADING")),
         ("GPU models and configuration", _gpus(host) or nothing),
         ("Nvidia driver version", host.cuda_driver or nothing),
         ("cuDNN version", nothing),
-        ("Is XPU available", "N/A" if build is None else "False" if build.xpu is None else None),
+        ("Is XPU available", _without(host) if build is None else "False" if build.xpu is None else None),
         ("HIP runtime version", hip),
         ("MIOpen runtime version", hip),
         ("Is XNNPACK available", None),
-        ("Caching allocator config", str(settings) if settings else "N/A"),
+        ("Caching allocator config", str(settings) if settings else "N/A" if host.environment else None),
     )
 
 

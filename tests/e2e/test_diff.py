@@ -56,6 +56,11 @@ def test_weights_of_which_the_archive_has_checksums(packages, tmp_path):
         ("weights.blob", "weights-differ")
     ]
 
+    bundle = tmp_path / "case.zip"
+    assert call("check", model, "--report", f"bundle:{bundle}").exit_code == 0
+    status, found = diff(bundle, changed)
+    assert (status, next(item["playbook"] for item in found["differences"])) == (1, "weights-differ")
+
 
 def test_works_there_fails_here(packages, tmp_path):
     import torch

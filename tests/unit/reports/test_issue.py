@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.host import Gpu, TorchBuild
+from aotidoctor.model.host import Gpu, Host, TorchBuild
 from aotidoctor.model.inputs import PlainValue, ValueStats
+from aotidoctor.model.log import LogReading
 from aotidoctor.model.run import ChildError, Exited
 from aotidoctor.model.tree import Container, Leaf
 from aotidoctor.reports import issue, markdown
@@ -168,6 +169,19 @@ def test_the_headings_are_those_of_tritons_form():
     assert "Not known to this report" in issue.render(builders.misleading(), "triton")
 
 
+@pytest.mark.parametrize("form", ["pytorch", "triton"])
+def test_versions_of_a_log_are_its_own(form):
+    log = LogReading(name="crash.log", size=10, lines=1, versions={"torch": "2.7.0", "cuda": "12.4"})
+    report = replace(builders.wrong_kind(), log=log)
+    text = issue.render(report, form)
+    assert "The log names torch 2.7.0, cuda 12.4." in text
+    assert "need not be the one that failed" in text
+    bare = replace(report, case=replace(report.case, host=Host(system="Linux", machine="x86_64", python="3.11.7")))
+    assert "is not known to this report" in issue.render(bare, form)
+    assert "PyTorch version" not in issue.render(bare, form)
+    assert "need not be" not in issue.render(builders.misleading(), form)
+
+
 def test_a_folder_with_a_certified_reproduction_is_named():
     assert "`out/repro`" in issue.render(builders.misleading(), "pytorch", "out/repro")
     assert "aotidoctor repro" in issue.render(builders.misleading(), "pytorch")
@@ -193,7 +207,10 @@ def test_versions_invent_nothing():
         in more
     )
     assert "[pip3] numpy==2.1.0" in more
-    assert "PyTorch version: N/A" in versions(replace(host, torch=None))
+    assert "PyTorch version: N/A" in versions(replace(host, torch=None, torch_problem="not installed"))
+    unasked = versions(Host(system="Linux", machine="x86_64", python="3.11.7"))
+    assert "PyTorch version: Could not collect" in unasked
+    assert "N/A" not in unasked
 
 
 @pytest.mark.parametrize("name", [*builders.GOLDEN, "hostile"])
