@@ -8,7 +8,7 @@ from pathlib import Path
 
 from aotidoctor.artifact.blob import Blob, file_blob
 from aotidoctor.artifact.zip_directory import read_directory
-from aotidoctor.model.run import JsonValue
+from aotidoctor.model.json_types import JsonValue
 
 _MOST = 5000
 

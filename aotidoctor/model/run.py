@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from aotidoctor.model.json_types import JsonObject as JsonObject  # noqa: PLC0414
-from aotidoctor.model.json_types import JsonValue as JsonValue  # noqa: PLC0414
-from aotidoctor.model.json_types import items as items  # noqa: PLC0414
-from aotidoctor.model.json_types import objects as objects  # noqa: PLC0414
+from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.trace import Trace
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.event import Event, EventKind
-from aotidoctor.model.run import JsonObject, Outcome, Request
+from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import device_of, inputs_payload
 from aotidoctor.repro.failure import Ending, ending_of_script
 from aotidoctor.repro.script import NAME, Recipe, script_text

@@ -16,8 +16,8 @@ from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.event import Event
 from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.json_types import objects
 from aotidoctor.model.report import SCHEMA, Report
-from aotidoctor.model.run import objects
 from aotidoctor.records import RecordError, from_json
 from aotidoctor.repro.reproduce import reproduce
 from aotidoctor.repro.result import Known, Repro

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from aotidoctor.model.inputs import InputSet, LeafValue
-from aotidoctor.model.run import JsonObject, JsonValue
+from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.tree import MAPPINGS, Leaf, Tree, child_path
 
 Step = JsonObject
