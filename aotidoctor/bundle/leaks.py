@@ -6,6 +6,7 @@ Archives inside are opened (zip, gzip), to a bounded depth and size.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -70,7 +71,8 @@ def _forms(placeholder: str, name: Name) -> Iterator[Needle]:
     plain = path and is_ordinary(text.rstrip("/").rpartition("/")[2])
     edge = "plain path" if plain else "path" if path else "" if whole else "letters"
     # Bytes are lowered letter by letter, which reaches ASCII only: other letters are looked for in both cases.
-    for text_ in dict.fromkeys((text.casefold(), text.lower(), text.upper())):
+    joined = (re.sub(r"[-._ ]", glue, text) for glue in ("-", "_", "")) if whole and name.kind == "user" else ()
+    for text_ in dict.fromkeys((text.casefold(), text.lower(), text.upper(), *map(str.casefold, joined))):
         for encoding in _ENCODINGS:
             data = text_.encode(encoding, "ignore").lower()
             yield Needle(placeholder=placeholder, form=encoding, data=data, edge=edge)

@@ -28,7 +28,16 @@ def escaped(word: str) -> tuple[str, ...]:
         repr(word.encode())[2:-1],
         "".join(f"\\x{byte:02x}" for byte in word.encode()),
     }
+    if not word.isascii():
+        forms |= _other_letters(word)
     return tuple(sorted(forms - {word, ""}))
+
+
+def _other_letters(word: str) -> set[str]:
+    """Accents as letters of their own, and UTF-8 that was read as Latin-1."""
+    import unicodedata  # noqa: PLC0415 - most names do without
+
+    return {unicodedata.normalize("NFD", word), unicodedata.normalize("NFC", word), word.encode().decode("latin-1")}
 
 
 def quoted(text: str, kept: str = "") -> str:

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aotidoctor.redact.encodings import base64_cores, escaped, interleaved, obscured
-from aotidoctor.redact.patterns import Kind
+from aotidoctor.redact.patterns import AFTER_ESCAPE, Kind
 from aotidoctor.redact.words import SUBSTRING, is_ordinary, is_structural
 
-_AFTER_ESCAPE = r"(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrtbfv0])|(?<=\\u[0-9A-Fa-f]{4})|(?<=\\x[0-9A-Fa-f]{2})"
+_JOINT = re.compile(r"[-._ ]")
 _SEPARATOR = r"(?:/|\\+/|%2[Ff]|%252[Ff]|\\+u002[Ff])"
 
 
@@ -46,11 +46,11 @@ def expressions(name: Name, *, strict: bool) -> Iterator[tuple[Kind, str]]:
     if name.kind == "home":
         yield from _home(name.text, strict=strict)
         return
-    whole = name.everywhere or (strict and len(name.text) >= SUBSTRING)
     if name.only_in_addresses(strict=strict):
         yield _address(name), name.text
         return
-    yield (_anywhere(name.text) if whole else _bounded(name.text)), name.text
+    inside = strict and len(name.text) >= SUBSTRING
+    yield (_anywhere(name.text) if name.everywhere else _bounded(name.text, inside=inside)), name.text
     for form in (*escaped(name.text), *interleaved(name.text)):
         if len(form) > len(name.text):
             yield _anywhere(form), name.text
@@ -65,14 +65,24 @@ def _anywhere(form: str) -> Kind:
     return Kind(f"(?i:{re.escape(form)})", (form.casefold(),))
 
 
-def _bounded(name: str) -> Kind:
-    word = re.escape(name)
+def _spelt(name: str) -> tuple[str, str]:
+    """An expression for ``marie.anne`` that finds ``marie_anne`` and ``marieanne``, too; and its longest part."""
+    parts = [part for part in _JOINT.split(name) if part]
+    if len(parts) < 2 or len(name) < SUBSTRING:
+        return re.escape(name), name.casefold()
+    return "[-._ ]?".join(map(re.escape, parts)), max(parts, key=len).casefold()
+
+
+def _bounded(name: str, *, inside: bool) -> Kind:
+    word, needle = _spelt(name)
+    if inside:
+        return Kind(f"(?i:{word})", (needle,))
     capital = re.escape(name[:1].upper() + name[1:])
     length = f"(?<=(?<![0-9]){len(name)})" if len(name) < 10 else f"(?<={len(name)})"
-    start = rf"(?:(?<![A-Za-z0-9])|{_AFTER_ESCAPE})"
+    start = rf"(?:(?<![A-Za-z0-9])|{AFTER_ESCAPE})"
     end = r"(?:(?![A-Za-z0-9])|(?=[A-Z][a-z]))"
     pattern = f"(?:{start}(?i:{word}){end}|{length}(?i:{word})|(?<=[a-z]){capital}{end})"
-    return Kind(pattern, (name.casefold(),))
+    return Kind(pattern, (needle,))
 
 
 def _address(name: Name) -> Kind:

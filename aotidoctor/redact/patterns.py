@@ -26,8 +26,14 @@ class Kind:
         return not self.needles or any(needle in folded for needle in self.needles)
 
 
+# A word may begin after a letter that belongs to an escape: of a URL, of a string, of a color.
+AFTER_ESCAPE = (
+    r"(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrtbfv0])|(?<=\\u[0-9A-Fa-f]{4})|(?<=\\x[0-9A-Fa-f]{2})"
+    r"|(?<=\x1b\[m)|(?<=\x1b\[[0-9]m)|(?<=\x1b\[[0-9]{2}m)|(?<=;[0-9]m)|(?<=;[0-9]{2}m)"
+)
 _FORMS = (
-    r"(?<![A-Za-z0-9])(?:gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|hf_[A-Za-z0-9]{30,}|sk-[\w-]{16,}"
+    rf"(?:(?<![A-Za-z0-9])|{AFTER_ESCAPE})"
+    r"(?:gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|hf_[A-Za-z0-9]{30,}|sk-[\w-]{16,}"
     r"|[sr]k_(?:live|test)_\w{16,}|xox[abeprs]-[\w-]{10,}|A[KS]IA[0-9A-Z]{16}|AIza[\w-]{30,}|ya29\.[\w-]{20,}"
     r"|nvapi-[\w-]{20,}|npm_[A-Za-z0-9]{30,}|pypi-[\w-]{30,}|dop_v1_[0-9a-f]{40,}|SG\.[\w-]{16,}\.[\w-]{16,}"
     r"|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*|(?<=hooks\.slack\.com/services/)[\w/]{20,})"
@@ -63,13 +69,13 @@ _EMAIL = (
     r"(?!(?:so|py|cpp|cc|pt|pt2|json|txt|log|sh|a|o|h)\b)[A-Za-z]{2,}(?![\w-]))"
 )
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
-_IPV4 = rf"(?P<ip>(?<![\w.+-])(?:{_OCTET}\.){{3}}{_OCTET}(?![\w+-])(?!\.\w))"
+_IPV4 = rf"(?P<ip>(?:(?<![\w.+-])|{AFTER_ESCAPE})(?:{_OCTET}\.){{3}}{_OCTET}(?![\w+-])(?!\.\w))"
 _GROUP = r"[0-9a-fA-F]{1,4}"
 _IPV6 = (
     rf"(?P<ip6>(?<![\w:.])(?:(?:{_GROUP}:){{7}}{_GROUP}"
     rf"|(?i:fe80|f[cd][0-9a-f]{{2}}|[23][0-9a-f]{{3}})(?::{_GROUP}){{0,6}}::(?:{_GROUP}(?::{_GROUP}){{0,6}})?)(?![\w:]))"
 )
-_MAC = r"(?P<mac>(?<![\w:])(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}(?![\w:]))"
+_MAC = rf"(?P<mac>(?:(?<![\w:])|{AFTER_ESCAPE})(?:[0-9a-fA-F]{{2}}:){{5}}[0-9a-fA-F]{{2}}(?![\w:]))"
 _ACCOUNT = r"(?P<account>(?<=:)\d{12}(?=:)|\b\d{12}(?=\.dkr\.ecr\.))"
 
 # In a bundle, the host of a URL with a login goes, too.

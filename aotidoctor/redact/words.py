@@ -55,10 +55,16 @@ class Identity:
         return cls(
             home=home,
             users=_distinct(users),
-            hosts=_distinct([part for host in hosts if host for part in (host, host.partition(".")[0])]),
+            hosts=_distinct([part for host in hosts if host for part in _parts(host)]),
             secrets=tuple(dict.fromkeys(secrets)),
             words=_distinct(list(words)),
         )
+
+
+def _parts(host: str) -> tuple[str, ...]:
+    """The name, its first label, and the domain where that is more than a company's public one."""
+    short, _, domain = host.partition(".")
+    return (host, short, domain) if domain.count(".") >= 2 else (host, short)
 
 
 def _distinct(names: Sequence[str | None]) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ USER, OTHER, MACHINE, TOKEN, WORD = (
     "kT9-opaque-value-41",
     "Nightjar",
 )
-PRIVATE = (USER, OTHER, MACHINE, "quokka7", TOKEN, WORD)
+PRIVATE = (USER, OTHER, MACHINE, "quokka7", "corp.example.net", TOKEN, WORD)
 # Values that no program has by chance, exact in every floating-point format of 32 bits and more.
 VALUES = (-9173.640625, 6402.3828125)
 
@@ -100,7 +100,7 @@ def scene(packages: Kit, case_dir: Path):
     setup = work / "setup_ops.py"
     setup.write_text(
         "import base64, sys, torch\n"
-        f"print('{USER} on {MACHINE} with {TOKEN}, token=abc123def456ghi789')\n"
+        f"print('\\x1b[1m{USER} on git.corp.example.net and {MACHINE} with {TOKEN}, token=abc123def456ghi789')\n"
         f"print(base64.b64encode(b'x{USER}y').decode(), '{USER}'.encode().hex(), flush=True)\n"
         f"print(torch.tensor([{VALUES[0]}, {VALUES[1]}], dtype=torch.float64), file=sys.stderr)\n"
     )

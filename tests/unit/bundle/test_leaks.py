@@ -51,6 +51,12 @@ def test_base64_is_found_at_every_alignment(before, after):
     assert "<user>" in found(base64.urlsafe_b64encode(before + b"marianne" + after))
 
 
+def test_a_name_of_several_parts_however_it_is_joined():
+    wanted = needles([("<user>", Name("user", "marie.anne"))])
+    for text in ("marie.anne", "torchinductor_marie_anne", "MARIE-ANNE", "marieanne"):
+        assert found(text.encode(), wanted) == {"<user>"}
+
+
 def test_archives_inside_archives_are_opened():
     inner, outer = io.BytesIO(), io.BytesIO()
     with zipfile.ZipFile(inner, "w", zipfile.ZIP_DEFLATED) as archive:

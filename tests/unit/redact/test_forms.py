@@ -34,6 +34,10 @@ def redactor(*, strict=False, words=(), environ=ENVIRON):
         (r"\u002fhome\u002fmarianne", "<home>"),
         (r"\u006d\u0061\u0072\u0069\u0061\u006e\u006e\u0065", "<user>"),
         ("m\0a\0r\0i\0a\0n\0n\0e\0", "<user>\0"),
+        ("\x1b[1mmarianne\x1b[0m \x1b[32mbluebird", "\x1b[1m<user>\x1b[0m \x1b[32m<host>"),
+        (r"token\nghp_" + "a1" * 18, r"token\n<secret-1>"),
+        ("\x1b[0;31mghp_" + "a1" * 18, "\x1b[0;31m<secret-1>"),
+        (r"peer\n10.9.8.7", r"peer\n<ip-1>"),
         # Identifiers.
         ("zoo_marianne::misbehave, marianne-lib", "zoo_<user>::misbehave, <user>-lib"),
         ("_ZN8marianne3fooEv", "_ZN8<user>3fooEv"),
@@ -110,6 +114,25 @@ def test_one_machine_has_one_placeholder_and_another_another():
     assert strict.learn()
     assert strict.text("git git.corp.example.net git.other.example.net") == "git <host-1> git.other.example.net"
     assert redactor(environ={}).text("/home/someone") == "/home/<user-1>"
+
+
+def test_names_of_several_parts_however_they_are_joined():
+    hide = redactor(environ={"HOME": "/home/marie.anne", "USER": "marie.anne"})
+    text = "/home/marie.anne/x /tmp/torchinductor_marie_anne marie-anne@x marieanne"
+    assert hide.text(text) == "<home>/x /tmp/torchinductor_<user> <user>@x <user>"
+
+
+def test_letters_beyond_ascii():
+    hide = redactor(environ={"HOME": "/home/josé", "USER": "josé"}, strict=True)
+    forms = ["josé", "JOSÉ", r"jos\u00e9", "jos%C3%A9", "jose\u0301", "josÃ©", r"jos\xc3\xa9"]
+    assert hide.text(" ".join(forms)) == " ".join(["<user>"] * len(forms))
+
+
+def test_the_domain_of_a_machine_deep_in_a_company():
+    hide = Redactor(Identity.of(ENVIRON, "q7.lab.corp.example.net"))
+    assert (
+        hide.text("q7.lab.corp.example.net git.lab.corp.example.net example.net") == "<host> git.<host-1> example.net"
+    )
 
 
 def test_words_of_the_user_are_hidden_in_any_case():
