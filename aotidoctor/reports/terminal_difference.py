@@ -80,6 +80,10 @@ def _table(told: Sequence[Difference], out: Layout) -> None:
 def _list(told: Sequence[Difference], out: Layout) -> None:
     for item in told:
         mark, what, a, b, playbook, why = view.row(item)
+        if item.level == "outcome":
+            # What came of it needs no reason.
+            out.pair(Text(f" {mark}", style=_LEVELS[item.level]), Text(f"{what}: A {a}, B {b}"))
+            continue
         out.pair(Text(f" {mark or ' '}", style=_LEVELS[item.level]), Text(what, style="bold"))
         out.pair(Text("    A", style="dim"), Text(a))
         out.pair(Text("    B", style="dim"), Text(b))
