@@ -27,6 +27,7 @@ from aotidoctor.model.watched import Watched
 from aotidoctor.probes import backtrace, watched_program
 from aotidoctor.probes.probe import History, succeeded
 from aotidoctor.version import __version__
+from aotidoctor.watching.blamed import blame_input, with_blame
 from aotidoctor.watching.case import examine_packages
 from aotidoctor.watching.causes import merged
 from aotidoctor.watching.outcome import Rung, outcome_of, unread, with_said
@@ -92,7 +93,7 @@ def report_on(
     climb.runs.insert(0, outcome)
     climb.add(watched_program.read(climb.case, History(), outcome))
     said = [take(climb, one) for one in read_output(watched)]
-    main = main_reading(said)
+    main, chain = main_reading(said), blame_input(climb, outcome)
     _native(climb, outcome)
     _not_seen(climb, watched, outcome, wish)
     try:
@@ -101,7 +102,8 @@ def report_on(
     except KeyboardInterrupt:
         interrupted = True
     causes = _with_new(found, name_causes(climb))
-    diagnoses = merged(causes, [one for text in said for one in text.diagnoses], climb.findings)
+    named = with_blame([one for text in said for one in text.diagnoses], chain)
+    diagnoses = merged(causes, named, climb.findings)
     failed = not succeeded(outcome)
     return signed(
         Report(

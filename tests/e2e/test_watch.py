@@ -105,7 +105,8 @@ def test_the_symptom_alone_names_what_the_log_says(watch, server, packages):
     assert seen.status == -signal.SIGABRT
     assert seen.err.startswith(f"serving {packages.package('embedding')}\nError: index out of bounds")
     assert seen.report["artifact"]["path"].endswith(packages.package("embedding").name)
-    assert seen.cause == "index-out-of-range"
+    assert (seen.cause, seen.report["diagnoses"][0]["subject"]) == ("index-out-of-range", "args[0]")
+    assert "args[0]" in seen.report["localization"]["chain"]
     program = seen.finding("AD-RUN-033")
     assert (program["kind"], program["facts"]["type"]) == ("raised", "std::runtime_error")
     assert seen.report["extra"]["packages"].endswith("(code of it was loaded)")
