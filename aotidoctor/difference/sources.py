@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aotidoctor.analysis.reading import read_sent
+from aotidoctor.analysis.reading import Sent, read_sent
 from aotidoctor.artifact.blob import file_blob
 from aotidoctor.artifact.zip_directory import Entry, read_directory
 from aotidoctor.bundle import MANIFEST
@@ -43,7 +43,10 @@ _WEIGHTS = re.compile(r"(?:^|/)data/(?:weights|constants)/(?P<name>.+)$|_(?P<blo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """One side as it was read. ``case`` is that of a package; ``weights`` are checksums of files of weights."""
+    """One side as it was read.
+
+    ``case`` is that of a package or a bundle; ``weights`` are checksums of files of weights.
+    """
 
     name: str
     kind: str
@@ -116,7 +119,16 @@ def _sent(name: str, kind: str) -> Source:
         for line in objects(listed.get("members"))
         if (item := _weight(str(line.get("name")), _crc(line.get("crc32")))) is not None
     }
-    return Source(name=name, kind=kind, node=node, parts=tuple(held), weights=weights)
+    case = _rebuilt(sent) if sent.is_bundle else None
+    return Source(name=name, kind=kind, node=node, parts=tuple(held), case=case, weights=weights)
+
+
+def _rebuilt(sent: Sent) -> Case | None:
+    """The case of a bundle; None where it does not hold all of it."""
+    from aotidoctor.analysis.rebuild import rebuild  # noqa: PLC0415 - two reports need none
+
+    case, whole = rebuild(sent)
+    return case if whole else None
 
 
 def _tells(node: Node, part: str) -> bool:

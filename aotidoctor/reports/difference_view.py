@@ -23,7 +23,7 @@ class Headline:
 
 def headline(found: Comparison) -> Headline:
     """Whether anything that matters differs, and what came of each side."""
-    if any(area == "fit" for area in (*found.equal, *(item.area for item in found.differences))):
+    if {found.a.kind, found.b.kind} == {"package", "host"}:
         return _fit(found)
     if not found.differences:
         return Headline(

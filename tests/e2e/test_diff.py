@@ -90,3 +90,6 @@ def test_a_bundle_against_a_report_of_the_same(packages, tmp_path):
     status, found = diff(bundle, report)
     assert (status, found["a"]["kind"], found["b"]["kind"]) == (0, "bundle", "report")
     assert found["equal"]["package"] >= 1
+    status, found = diff(bundle, "here")
+    assert (status, found["differences"]) == (0, [])
+    assert found["equal"]["fit"] > 10
