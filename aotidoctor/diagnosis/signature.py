@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from aotidoctor.model.localization import Localization
     from aotidoctor.model.log import LogEvent, LogReading
 
+WATCHED = "AD-RUN-033"
 EXACT = f"aotidoctor{SIGNATURE_VERSION}:"
 FAMILY = f"aotidoctor{SIGNATURE_VERSION}f:"
 LENGTH = 16
@@ -115,7 +116,7 @@ def fingerprint(
         runs=runs,
         place=localization,
         log=log,
-        failed=next((item for item in findings if is_failure(item)), None),
+        failed=next((item for item in findings if is_failure(item) or _is_watched(item)), None),
     )
     parts = tuple(
         SignaturePart(rule=name, text=said[0], granularity=granularity, source=said[1])
@@ -124,6 +125,11 @@ def fingerprint(
     )
     family = tuple(part for part in parts if part.granularity == "family")
     return Signature(family=FAMILY + _hash(family), exact=EXACT + _hash(parts), parts=parts)
+
+
+def _is_watched(item: Evidence) -> bool:
+    """The end of a program of the user's, where that is the failure."""
+    return item.code == WATCHED and item.severity is Severity.ERROR
 
 
 def _hash(parts: Sequence[SignaturePart]) -> str:

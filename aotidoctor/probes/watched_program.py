@@ -111,10 +111,13 @@ def _ending(outcome: Outcome) -> tuple[str, str, dict[str, FactValue]]:
             child = _child_signal(code)
             passed_on = f" (a child of it died of signal {child})" if child and not after else ""
             kind = "raised" if after else "exited"
-            return kind, f"exit status {code}{after}{passed_on}", {"exit_code": code, "child_signal": child}
+            known: dict[str, FactValue] = {"exit_code": code, "child_signal": child, "symptom": f"exit-status-{code}"}
+            return kind, f"exit status {code}{after}{passed_on}", known
         case Signalled(name=name, signal=number):
-            kind = "raised" if after and name == _ABORTS else "signalled"
-            return kind, f"{name}{after}", {"signal": name, "number": number}
+            if after and name == _ABORTS:
+                # The exception is the failure; that nobody caught it ended the program.
+                return "raised", f"{name}{after}", {"ended_by": name}
+            return "signalled", f"{name}{after}", {"signal": name, "number": number}
         case TimedOut(limit=limit):
             return "timed-out", f"no end within {limit:g} s", {"limit": limit}
         case OutOfMemory(reason=reason):
