@@ -101,3 +101,21 @@ def test_only_a_file_of_this_run_is_taken(monkeypatch, tmp_path):
 
 def test_a_pattern_without_a_name():
     assert glob_of(CorePattern(kind="file", text="", uses_pid=True), FACTS, "/") == "/.17"
+
+
+@pytest.mark.parametrize(
+    ("script", "made", "word"),
+    [
+        ('while [ $# -gt 0 ]; do [ "$1" = --output ] && out=$2; shift; done; echo core > $out', True, ""),
+        ("echo 'Failed to open coredump: stored externally, but missing' >&2; exit 1", False, "missing"),
+    ],
+)
+def test_systemd_is_asked(monkeypatch, tmp_path, script, made, word):
+    program = tmp_path / "coredumpctl"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(watch_core, "_text", lambda path: "|/usr/lib/systemd/systemd-coredump %P")
+    died = watched(Signalled(signal=11, name="SIGSEGV", core_dumped=True))
+    core = watch_core.find_core(died, {"PATH": f"{tmp_path}:/bin:/usr/bin"}, room=str(tmp_path))
+    assert (core.path is not None, core.made) == (made, made)
+    assert word in core.why
