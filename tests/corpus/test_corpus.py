@@ -9,8 +9,10 @@ import json
 
 import pytest
 
+from aotidoctor.classify import classify_text
 from aotidoctor.logs import load_patterns
 from aotidoctor.logs.patterns import LEAST_CONFIDENCE, Pattern, check
+from aotidoctor.model.evidence import Severity
 from tests.corpus.corpus import HERE, Text, first_cause, matches, texts
 
 REPORTS, MEASURED, FURTHER = texts("reports.jsonl"), texts("measured.jsonl"), texts("further.jsonl")
@@ -84,7 +86,15 @@ def test_most_further_reports_get_an_answer(half, share):
 
 @pytest.mark.parametrize("path", sorted((HERE / "healthy").iterdir()), ids=lambda path: path.stem)
 def test_where_nothing_failed_there_is_no_cause(path):
-    assert first_cause(path.read_text(encoding="utf-8")) is None
+    findings, diagnoses, reading = classify_text(path.read_bytes(), path.name)
+    assert diagnoses == ()
+    assert reading.unknown == ()
+    assert [item for item in findings if item.severity is Severity.ERROR] == []
+
+
+def test_diagnoses_are_what_stands_first():
+    told = [text for text in MEASURED if text.cause and not text.shared]
+    assert [classify_text(text.symptom.encode(), "log")[1][0].cause for text in told] == [text.cause for text in told]
 
 
 @pytest.mark.parametrize("recorded", RECORDED.values(), ids=RECORDED)
