@@ -41,7 +41,7 @@ Limit = Annotated[
     typer.Option("--timeout", parser=opt.duration, metavar="TIME", help="End the program after this time."),
 ]
 UsedPackage = Annotated[str | None, typer.Option("--package", metavar="FILE", help="The package it uses, if not seen.")]
-RERUN_LIMIT_S = 120.0
+RERUN_LIMIT_S, LONGEST_RERUN_S = 120.0, 1800.0
 
 
 def watch(
@@ -126,7 +126,7 @@ def _triage(
         options=options,
         again=_again() if rerun else None,
         has_gdb=shutil.which("gdb") is not None,
-        limit=given.limit or max(RERUN_LIMIT_S, 2 * watched.seconds),
+        limit=given.limit or min(max(RERUN_LIMIT_S, 2 * watched.seconds), LONGEST_RERUN_S),
     )
     progress = make_progress(sys.stderr, os.environ, quiet=show.detail < 0 or not (rerun or inputs))
     if rerun and reads_input():

@@ -39,7 +39,7 @@ def watch(program: Program, environ: Mapping[str, str], *, keep: bool = False) -
     signals = hold_signals()
     try:
         pid = start(program, ways, signals, environ)
-        witness = Witness(signals.relayed)
+        witness = Witness(signals.relayed, pid)
     except (ExecError, OSError) as error:
         release_signals(signals)
         return refused(program, error, started)

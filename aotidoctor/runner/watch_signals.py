@@ -35,15 +35,15 @@ class End:
 
 
 class Witness:
-    """A process in our group that tells which signals it got."""
+    """A process in our group that tells which signals it got, and wakes us when the program was woken without us."""
 
-    def __init__(self, relayed: frozenset[int]) -> None:
+    def __init__(self, relayed: frozenset[int], program: int) -> None:
         self._told, tell = os.pipe()
         parent = os.getpid()
         self._pid = os.fork()
         if self._pid == 0:
             try:
-                _listen(tell, relayed, parent)
+                _listen(tell, relayed, parent, program)
             finally:
                 os._exit(0)
         os.close(tell)
@@ -65,14 +65,25 @@ class Witness:
         os.close(self._told)
 
 
-def _listen(tell: int, relayed: frozenset[int], parent: int) -> None:
+def _listen(tell: int, relayed: frozenset[int], parent: int, program: int) -> None:
     most = os.sysconf("SC_OPEN_MAX")
     os.closerange(0, tell)
     os.closerange(tell + 1, min(most, 1 << 16))
     while os.getppid() == parent:
-        got = signal.sigtimedwait(relayed, 2.0)
+        got = signal.sigtimedwait(relayed, _LOOK_EVERY_S)
         if got is not None:
             os.write(tell, bytes([got.si_signo]))
+        elif _is_stopped(parent) and not _is_stopped(program):
+            # Nobody copies what it writes while we stand still.
+            send(parent, signal.SIGCONT)
+
+
+def _is_stopped(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:  # noqa: PTH123 - once a second, for as long as a server runs
+            return stream.read().rpartition(b")")[2].split()[0] == b"T"
+    except OSError:
+        return False
 
 
 def follow(pid: int, signals: Signals, witness: Witness, *, limit: float | None, on_resize: Callable[[], None]) -> End:

@@ -269,6 +269,17 @@ def test_it_stops_and_goes_on_with_the_program(environ, tmp_path):
     assert (process.returncode, out) == (0, b"over\n")
 
 
+def test_it_goes_on_when_only_the_program_is_woken(environ, tmp_path):
+    script = "import os, time; print('ready', flush=True); print(os.getpid(), flush=True); time.sleep(1); print('over')"
+    process = waiting(environ, tmp_path, script)
+    child = int(process.stdout.readline())
+    os.kill(child, signal.SIGSTOP)
+    assert soon(lambda: _state(process.pid) == "T")
+    os.kill(child, signal.SIGCONT)
+    out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, b"over\n")
+
+
 def _state(pid):
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
