@@ -16,6 +16,7 @@ from aotidoctor.model.evidence import Severity
 from tests.corpus.corpus import HERE, Text, first_cause, matches, texts
 
 REPORTS, MEASURED, FURTHER = texts("reports.jsonl"), texts("measured.jsonl"), texts("further.jsonl")
+VARIANTS = texts("variants.jsonl")
 PATTERNS = load_patterns()
 ESTABLISHED = tuple(text for text in REPORTS if text.cause and text.confidence in ("high", "medium"))
 # Outcomes that say what they are outcomes of.
@@ -71,6 +72,11 @@ def test_what_torch_prints_gets_its_cause(text):
     found = first_cause(text.symptom)
     allowed = {text.cause, *text.shared, *([None] if text.shared else [])}
     assert found in allowed
+
+
+@pytest.mark.parametrize("text", VARIANTS, ids=name)
+def test_other_words_of_the_same_kinds(text):
+    assert first_cause(text.symptom) == text.cause
 
 
 @pytest.mark.parametrize("text", FURTHER, ids=name)
