@@ -69,9 +69,12 @@ def of_report(
 ) -> Repro:
     """The script of a report that was just made."""
     known = Known(signature=report.signature, diagnoses=report.diagnoses, findings=report.findings)
-    return reproduce(
-        report.case, known, directory, environ, keep_weights=keep_weights, redact=redact, on_event=on_event
-    )
+    try:
+        return reproduce(
+            report.case, known, directory, environ, keep_weights=keep_weights, redact=redact, on_event=on_event
+        )
+    except OSError as error:
+        return Repro(problem=f"{error.filename or directory}: {error.strerror or error}")
 
 
 def said(made: Repro, directory: Path) -> dict[str, str]:

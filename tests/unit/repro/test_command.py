@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from aotidoctor.model.artifact import Artifact, ArtifactKind
+from aotidoctor.model.case import Case, Options
+from aotidoctor.model.errors import CannotExamineError, UsageError
+from aotidoctor.model.host import Host
+from aotidoctor.repro import Repro, reproduce
+from aotidoctor.repro.command import line_of, repro, said
+from aotidoctor.repro.result import Known
+
+HOST = Host(system="Linux", machine="x86_64", python="3.11")
+NOTHING = Known(signature=None, diagnoses=(), findings=())
+MADE = Repro(certified="same signature, aotidoctor2:x", ending="raised", inputs="made up", weights="zeroed")
+
+
+def case(path, kind=ArtifactKind.AOTI_PACKAGE):
+    return Case(artifact=Artifact(path=str(path), kind=kind, size=0), host=HOST)
+
+
+def test_a_folder_of_other_things_is_not_touched(tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(UsageError, match="nothing there is overwritten"):
+        reproduce(case("model.pt2"), NOTHING, tmp_path, {})
+
+
+@pytest.mark.parametrize(
+    ("known", "kind", "why"),
+    [
+        (NOTHING, ArtifactKind.AOTI_PACKAGE, "there is no failure"),
+        (Known(signature="s", diagnoses=(), findings=(object(),)), ArtifactKind.MISSING, "there is no package"),
+        (Known(signature="s", diagnoses=(), findings=(object(),)), ArtifactKind.BARE_SO, "a package in one file"),
+    ],
+)
+def test_where_there_is_nothing_to_do_nothing_is_tried(tmp_path, known, kind, why):
+    made = reproduce(case("model.pt2", kind), known, tmp_path / "out", {})
+    assert why in made.problem
+    assert made.tried == ()
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_script_that_is_not_certified_is_not_offered():
+    failed = Repro(problem="it does not end so", tried=("as it is: no failure",))
+    assert said(failed, Path("out"))["repro"] == "not certified, not written: it does not end so"
+    assert line_of(failed, Path("out")).startswith("warning: no repro at out: not certified")
+    assert "as it is: no failure" in line_of(failed, Path("out"))
+
+
+def test_a_certified_one_says_what_is_in_it():
+    assert line_of(MADE, Path("out")) == (
+        "out/repro.py, certified: same signature, aotidoctor2:x; inputs made up; weights: zeroed"
+    )
+    assert said(MADE, Path("out"))["repro_weights"] == "zeroed"
+
+
+@pytest.mark.parametrize("text", ["", "[]", json.dumps({"schema": "other"}), None])
+def test_what_is_no_report_cannot_be_started_from(tmp_path, text):
+    saved = tmp_path / "report.json"
+    if text is not None:
+        saved.write_text(text)
+    with pytest.raises(CannotExamineError, match="report"):
+        repro("model.pt2", None, Options(), tmp_path / "out", saved=str(saved), environ={})
