@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aotidoctor.redact.encodings import base64_cores, escaped, interleaved, obscured
 from aotidoctor.redact.patterns import AFTER_ESCAPE, Kind
@@ -53,7 +53,7 @@ def expressions(name: Name, *, strict: bool) -> Iterator[tuple[Kind, str]]:
     yield (_anywhere(name.text) if name.everywhere else _bounded(name.text, inside=inside)), name.text
     for form in (*escaped(name.text), *interleaved(name.text)):
         if len(form) > len(name.text):
-            yield _anywhere(form), name.text
+            yield replace(_anywhere(form), escaped=True), name.text
     if strict:
         for core in base64_cores(name.text.encode()):
             yield Kind(re.escape(core), (core.casefold(),)), name.text
@@ -101,4 +101,5 @@ def _home(home: str, *, strict: bool) -> Iterator[tuple[Kind, str]]:
     yield Kind(f"{start}{re.escape(path)}{end}", (path.casefold(),)), home
     parts = [re.escape(part) for part in path.strip("/").split("/")]
     escape = r"(?:\\+/|%2[Ff]|%252[Ff]|\\+u002[Ff])"
-    yield Kind(f"{escape}{_SEPARATOR.join(parts)}{end}", (path.rsplit("/", 1)[-1].casefold(),)), home
+    needle = path.rsplit("/", 1)[-1].casefold()
+    yield Kind(f"{escape}{_SEPARATOR.join(parts)}{end}", (needle,), escaped=True), home

@@ -16,14 +16,16 @@ PLACEHOLDER = (
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """``needles`` are casefolded; without any, the expression is always asked."""
+    """``needles`` are casefolded. ``escaped``: it needs a text with an escape or a letter beyond ASCII."""
 
     pattern: str
-    needles: tuple[str, ...] = ()
+    needles: tuple[str, ...]
+    escaped: bool = False
 
-    def can_match(self, folded: str) -> bool:
-        """Whether the expression has a chance in a text, given casefolded."""
-        return not self.needles or any(needle in folded for needle in self.needles)
+
+def has_escapes(text: str) -> bool:
+    """Whether there is anything in ``text`` that another spelling of a name could be made of."""
+    return "%" in text or "\\" in text or "\0" in text or not text.isascii()
 
 
 # A word may begin after a letter that belongs to an escape: of a URL, of a string, of a color.
@@ -55,7 +57,7 @@ _VARIABLE = (
 _KEYED = (
     r"(?P<keyed>(?P<label>(?i:(?:token|api[_-]?key|access[_-]?key|account[_-]?key|[?&](?:sig|signature|x-amz-\w+))"
     r"[\"']?\s*[=:]\s*|(?:bearer|authorization[\"']?\s*[=:]\s*[\"']?basic)\s+)[\"']?)"
-    r"(?P<value>(?=[\w./+=~%-]*\d)(?=[\w./+=~%-]*[A-Za-z])[\w./+=~%-]{12,}))"
+    r"(?P<value>(?=[\w./+=~%-]{0,256}\d)(?=[\w./+=~%-]{0,256}[A-Za-z])[\w./+=~%-]{12,}))"
 )
 _TENSOR = r"(?P<tensor>(?P<call>\b(?:tensor|array|Parameter)\(\s*)(?:\[[^()<>]*\]|[-+]?[\d.][\w.+-]*))"
 _SOMEONE = (

@@ -10,7 +10,7 @@ from typing import TypeVar
 from aotidoctor.model.errors import InputsError
 from aotidoctor.model.report import Report
 from aotidoctor.redact.names import Name, expressions
-from aotidoctor.redact.patterns import PLACEHOLDER, PLACES, ROW, SECRETS, URL_HOST, Kind, is_address
+from aotidoctor.redact.patterns import PLACEHOLDER, PLACES, ROW, SECRETS, URL_HOST, Kind, has_escapes, is_address
 from aotidoctor.redact.placeholders import Placeholders
 from aotidoctor.redact.words import Identity, is_common, is_telling
 
@@ -46,7 +46,10 @@ class Redactor:
                 self.placeholders.give(name.kind, name.text, own=name.kind != "word")
         for old in self.placeholders.names():
             self._names.setdefault((old.kind, old.text.casefold()), old)
-        self._kinds = self._arrange()
+        self._kinds: list[Kind] = []
+        self._plain: list[tuple[int, str]] = []
+        self._escaped: list[tuple[int, str]] = []
+        self._arrange()
 
     @classmethod
     def of(cls, *, environ: Mapping[str, str], host_name: str) -> Redactor:
@@ -85,7 +88,7 @@ class Redactor:
                 self._names[key] = name
                 more = True
         if more:
-            self._kinds = self._arrange()
+            self._arrange()
             self._known.clear()
         return more
 
@@ -93,7 +96,7 @@ class Redactor:
         """All private words that are known by now."""
         return (*self._names.values(),)
 
-    def _arrange(self) -> list[Kind]:
+    def _arrange(self) -> None:
         """All kinds, strongest first: a secret inside a path stays a secret."""
         self._groups, self._compiled = {}, {}
         known: dict[bool, list[Kind]] = {True: [], False: []}
@@ -101,11 +104,14 @@ class Redactor:
             for kind, _ in expressions(name, strict=self._strict):
                 group = f"name_{len(self._groups)}"
                 self._groups[group] = name
-                known[name.everywhere].append(Kind(f"(?P<{group}>{kind.pattern})", kind.needles))
+                known[name.everywhere].append(replace(kind, pattern=f"(?P<{group}>{kind.pattern})"))
         homes = [kind for kind in known[False] if self._kind_of(kind) == "home"]
         others = [kind for kind in known[False] if self._kind_of(kind) != "home"]
         extra = [URL_HOST] if self._strict else []
-        return [Kind(PLACEHOLDER, ("<",)), *known[True], *extra, *SECRETS, *homes, *others, *PLACES]
+        self._kinds = [Kind(PLACEHOLDER, ("<",)), *known[True], *extra, *SECRETS, *homes, *others, *PLACES]
+        wanted = [(at, needle, kind.escaped) for at, kind in enumerate(self._kinds) for needle in kind.needles]
+        self._plain = [(at, needle) for at, needle, escaped in wanted if not escaped]
+        self._escaped = [(at, needle) for at, needle, escaped in wanted if escaped]
 
     def _kind_of(self, kind: Kind) -> str:
         return self._groups[kind.pattern[4 : kind.pattern.index(">")]].kind
@@ -121,14 +127,20 @@ class Redactor:
     def _pattern(self, text: str) -> re.Pattern[str] | None:
         """One expression of the kinds that have a chance in ``text``; None without any."""
         folded = text.casefold()
-        chances = tuple(at for at, kind in enumerate(self._kinds) if kind.can_match(folded))
-        if not chances or chances == (0,):
+        chances = self._chances(folded, self._plain)
+        if has_escapes(text):
+            chances = sorted(chances + self._chances(folded, self._escaped))
+        if not chances or chances == [0]:
             return None
-        found = self._compiled.get(chances)
+        found = self._compiled.get(tuple(chances))
         if found is None:
             joined = "|".join(self._kinds[at].pattern for at in chances)
-            found = self._compiled[chances] = re.compile(joined, re.DOTALL)
+            found = self._compiled[tuple(chances)] = re.compile(joined, re.DOTALL)
         return found
+
+    @staticmethod
+    def _chances(folded: str, needles: Sequence[tuple[int, str]]) -> list[int]:
+        return list(dict.fromkeys([at for at, needle in needles if needle in folded]))
 
     def _hide(self, found: re.Match[str]) -> str:
         group = found.lastgroup or ""

@@ -188,3 +188,11 @@ def test_no_form_survives_and_twice_is_once(strict, word, form, glue):
     once = redactor(strict=strict).text(text)
     assert redactor(strict=strict).text(once) == once
     assert not any(name in once for name in ("marianne", "bluebird", "known-form"))
+
+
+@pytest.mark.parametrize(
+    "piece", ["token=", "A_TOKEN", "://a:", "a@a.", "1.", "tensor([", "password=", "fe80::", "10.1.2.3 ", "1.0 "]
+)
+def test_long_texts_take_no_longer_per_letter(piece):
+    """Steps, not seconds: an expression that looks over the whole text at every place would not come to an end."""
+    redactor(strict=True).printed(piece * (2_000_000 // len(piece) // 4))
