@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from aotidoctor.diagnosis.wording import NAME, fill
+from aotidoctor.model.c10 import AT_NAMES, DEVICE_TYPES, SCALAR_TYPES
 from aotidoctor.model.evidence import Evidence, FactValue
-from aotidoctor.probes.complaints import AT_NAMES, DEVICE_TYPES, SCALAR_TYPES
 
 _SCALAR = re.compile(r"^(?P<number>\d+)?\(?(?:at::)?k?(?P<name>[A-Za-z]\w*)?\)?$")
 _DEVICE = re.compile(r"\((?P<name>\w+)\)")

@@ -33,6 +33,7 @@ class Draft:
     last: int
     matches: tuple[LogMatch, ...] = ()
     count: int = 1
+    is_cut: bool = False
 
 
 @dataclass(slots=True)
@@ -61,6 +62,10 @@ class Assembly:
         # The order of the log, whatever stream it was.
         for first, last, one, head in sorted(found, key=lambda item: (item[2].said[0][0], item[0])):
             self._keep(lines, first, last, one, head)
+
+    def finished(self, lines: int) -> list[Draft]:
+        """All drafts of a log of so many lines. What the end of a segment cut off goes on in lines seen before."""
+        return [draft for draft in self.drafts if not draft.is_cut or draft.last >= lines]
 
     def _keep(self, lines: Sequence[Line], first: int, last: int, found: Found, head: Line) -> None:
         key = hash((found.form, found.kind, _key(found)))
@@ -92,6 +97,7 @@ class Assembly:
             head=head.raw,
             at=lines[first].number,
             last=max(lines[last].number, lines[first].number),
+            is_cut=found.kind == "truncated" and last >= len(lines) - 1,
         )
         draft.matches = self.matcher.matches(found, "\n".join(line.text for line in around))
         return draft

@@ -31,7 +31,9 @@ def read_log(stream: BinaryIO, name: str, patterns: Sequence[Pattern] | None = N
     for segment in sieve.feed(source.blocks()):
         _versions(segment, versions)
         assembly.add(list(clean(segment, streams)))
-    judged = judge(assembly.drafts)
+    # Programs tell their versions when they start.
+    _versions(list(enumerate(source.head.split(b"\n"))), versions)
+    judged = judge(assembly.finished(sieve.lines))
     events = {id(one.draft): _event(one, sieve) for one in judged}
     found = groups(judged)
     unknown = [

@@ -7,11 +7,12 @@ is looked at closely and the others are counted. A log of a million repeated err
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from aotidoctor.logs.lines import pieces
+from aotidoctor.logs.memory import Memory
 from aotidoctor.logs.words import Telltale, letters
 
 BEFORE, AFTER = 40, 80
@@ -21,8 +22,8 @@ SMALL = 1 << 18
 LONGEST = 4000
 # A line longer than this is not waited for; one longer than that is cut.
 _PATIENCE, LONG_LINE = 1 << 20, 1 << 15
-# Lines looked at closely, beyond which only the end of the log still is; and lines remembered as seen.
-BUDGET, _REMEMBERED = 30_000, 200_000
+# Lines looked at closely, beyond which only the end of the log still is.
+BUDGET = 30_000
 _LATE_BLOCKS, _LATE_LINES = 2, 4000
 
 Numbered = tuple[int, bytes]
@@ -32,16 +33,14 @@ class Sieve:
     """Feed it blocks; it gives segments of numbered lines."""
 
     def __init__(self, telltale: Telltale) -> None:
-        self._telltale = telltale
+        self._memory = Memory(telltale)
         self._number = 1
         self._ended = True
         self._open: list[Numbered] = []
         self._wants = 0
         self._tail: list[Numbered] = []
-        self._seen: set[int] = set()
         self._spent = 0
         self._late: deque[tuple[int, bytes]] = deque(maxlen=_LATE_BLOCKS)
-        self._counts: Counter[int] = Counter()
         self.skipped = 0
 
     @property
@@ -51,7 +50,7 @@ class Sieve:
 
     def count(self, raw: bytes) -> int:
         """How often a telling line with these letters was there."""
-        return self._counts[hash(letters(raw))]
+        return self._memory.count(raw)
 
     def feed(self, blocks: Iterable[bytes]) -> Iterator[list[Numbered]]:
         """The segments of ``blocks``, in order."""
@@ -73,7 +72,7 @@ class Sieve:
             yield from self._block(rest)
         for number, block in self._late:
             lines = block.rsplit(b"\n", _LATE_LINES)[-_LATE_LINES:]
-            yield from self._telling(lines, letters(b"\n".join(lines)), number)
+            yield from self._telling(lines, range(0, len(lines), AFTER), number)
         yield from self._close()
 
     def _whole(self, text: bytes) -> Iterator[list[Numbered]]:
@@ -90,15 +89,12 @@ class Sieve:
         number, ends = self._number, block.count(b"\n")
         self._number += ends
         self._ended = block.endswith(b"\n")
-        reduced = letters(block)
-        if self._telltale.may_tell(reduced):
-            if self._spent <= BUDGET:
-                yield from self._telling(block.split(b"\n")[: ends if self._ended else None], reduced, number)
-                return
-            if len(self._late) == _LATE_BLOCKS:
-                self.skipped += self._late[0][1].count(b"\n")
-            lines = block.split(b"\n")
-            self._late.append((number + max(len(lines) - _LATE_LINES, 0), block))
+        hits = self._memory.news(letters(block))
+        if hits and self._spent <= BUDGET:
+            yield from self._telling(block.split(b"\n")[: ends if self._ended else None], hits, number)
+            return
+        if hits:
+            self._put_off(block, number)
             return
         if self._wants:
             self._keep(block.split(b"\n", self._wants)[: min(self._wants, ends)], number)
@@ -106,9 +102,15 @@ class Sieve:
         last = block.rsplit(b"\n", BEFORE + 1)[1:] if ends else [block]
         self._tail = list(enumerate(last, self._number - len(last) + 1))
 
-    def _telling(self, lines: Sequence[bytes], reduced: bytes, number: int) -> Iterator[list[Numbered]]:
+    def _put_off(self, block: bytes, number: int) -> None:
+        """Enough was looked at: only the last blocks still are, at the end."""
+        if len(self._late) == _LATE_BLOCKS:
+            self.skipped += self._late[0][1].count(b"\n")
+        self._late.append((number + max(block.count(b"\n") + 1 - _LATE_LINES, 0), block))
+
+    def _telling(self, lines: Sequence[bytes], hits: Sequence[int], number: int) -> Iterator[list[Numbered]]:
         """The segments of a block that has a telling word."""
-        spans = self._spans(self._fresh(reduced))
+        spans = self._spans(hits)
         if self._open and (not spans or spans[0][0] > 0):
             spans.insert(0, (0, self._wants))
         for first, after in spans:
@@ -144,26 +146,6 @@ class Sieve:
         elif hits and hits[0] < BEFORE:
             self._open = self._tail[max(len(self._tail) - (BEFORE - hits[0]), 0) :]
         return spans
-
-    def _fresh(self, reduced: bytes) -> list[int]:
-        """The telling lines that are unlike all before; the others are counted."""
-        keys = reduced.split(b"\n")
-        telling = self._telltale.telling(set(keys))
-        new = set()
-        for key, count in Counter(key for key in keys if key in telling).items():
-            mark = hash(key)
-            if mark in self._counts or len(self._counts) < _REMEMBERED:
-                self._counts[mark] += count
-            if mark not in self._seen:
-                new.add(key)
-                if len(self._seen) < _REMEMBERED:
-                    self._seen.add(mark)
-        found: list[int] = []
-        for at, key in enumerate(keys):
-            if key in new:
-                new.discard(key)
-                found.append(at)
-        return found
 
     def _close(self, *, longer_than: int = 0) -> Iterator[list[Numbered]]:
         if len(self._open) > longer_than:

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 from typing import BinaryIO
 
-BLOCK = 1 << 20
+BLOCK, _HEAD = 1 << 18, 1 << 16
 _GZIP = b"\x1f\x8b\x08"
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -19,15 +19,21 @@ _BOMS = (
 
 
 class Source:
-    """Counts what it reads. ``problems`` says what kept it from reading all."""
+    """Counts what it reads. ``problems`` says what kept it from reading all; ``head`` is how the text begins."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
         self.size = 0
+        self.head = b""
         self.problems: list[str] = []
 
     def blocks(self) -> Iterator[bytes]:
-        """Blocks of about a megabyte, cut anywhere."""
+        """Blocks that fit a cache, cut anywhere."""
+        for block in self._blocks():
+            self.head = self.head or block[:_HEAD]
+            yield block
+
+    def _blocks(self) -> Iterator[bytes]:
         raw = self._read()
         first = next(raw, b"")
         if first.startswith(_GZIP):

@@ -15,19 +15,18 @@ from aotidoctor.logs.patterns import Pattern
 
 # Stems, so that few of them cover much; more exact where the bare word is an everyday one ("default", "frame").
 BROAD = (
-    "rror", "xception", "traceback (most recent", "failed", "failure", "terminat", "abort", "killed", "segfault",
-    "segmentation", "ssert", "illegal instruction", "illegal memory", "undefined symbol", "undefined reference",
-    "cannot", "could not", "not found", "fatal", "corrupt", "SIGSEGV", "SIGABRT", "SIGILL", "SIGBUS", "SIGFPE",
-    "received signal", "caught signal", "stop reason", "SUMMARY: ThreadSanitizer", "MemorySanitizer",
+    "rror", "xception", "traceback (most recent", "failed", "failure", "after throwing an instance", "abort", "killed",
+    "segfault", "segmentation", "illegal instruction", "illegal memory", "undefined symbol", "undefined reference",
+    "shared object file", "GLIBCXX_", "fatal", "double free or corruption", "SIGSEGV", "SIGABRT", "SIGILL", "SIGBUS",
+    "SIGFPE", "received signal", "caught signal", "EXC_BAD_ACCESS", "WARNING: ThreadSanitizer",
+    "WARNING: MemorySanitizer",
     "exit code", "exited with", "Invalid __global__", "NVRM: Xid",
-    # Versions.
-    "PyTorch version", "Python version", "Driver Version", "NVIDIA Release",
 )  # fmt: skip
 # A part of a word is nine letters long; a word that has fewer is looked for from its first rare letter on.
 _LEAST, _MOST = 4, 9
 # A shorter word of a pattern may be an everyday one.
 _RARE_ENOUGH = 12
-_RARE = "jqzxkvbpgyf"
+_RARE = "jqzxkvbgf"
 _LETTERS = b"abcdefghijklmnopqrstuvwxyz"
 _LOWER = bytes.maketrans(_LETTERS.upper(), _LETTERS)
 _OTHERS = bytes(byte for byte in range(256) if byte not in _LETTERS + _LETTERS.upper() + b"\n")
@@ -82,11 +81,16 @@ def known_words(patterns: Iterable[Pattern]) -> list[str]:
 def telling_words(patterns: Iterable[Pattern]) -> list[str]:
     """The broad words, and for messages that come without one those that the patterns must have.
 
-    How a message comes, its example shows. Everyday words are left out: they would tell of every line.
+    How a message comes, its example shows. Everyday words are left out: they would tell of every line; and so are those
+    without a rare letter to begin with: each would cost a search of its own.
     """
     broad = Telltale(BROAD)
     own = [pattern for pattern in patterns if not broad.telling({letters(pattern.record.example.encode())})]
-    return [*BROAD, *(word for word in known_words(own) if len(letters(word.encode())) >= _RARE_ENOUGH)]
+    return [*BROAD, *(word for word in known_words(own) if _is_cheap(letters(word.encode()).decode()))]
+
+
+def _is_cheap(word: str) -> bool:
+    return len(word) >= _RARE_ENOUGH and _part(word)[0] in _RARE
 
 
 def _part(word: str) -> str:
