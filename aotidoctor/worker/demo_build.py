@@ -1,13 +1,17 @@
 """Job ``demo_build``: compile one small model and save what the demo breaks.
 
 The model has a dynamic batch, an embedding and a nested argument. It is compiled twice: with its weights inside, and
-with its weights beside the code, which the ordinary loader does not load. Beside it lies a model folder of Triton
-Inference Server, with a configuration that the server takes and that is wrong.
+with its weights beside the code, which the ordinary loader does not load. Beside it lie a model folder of Triton
+Inference Server, with a configuration that the server takes and that is wrong, a program that calls the model, and
+what it says of an id that is out of range.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +21,7 @@ PACKAGE = "model.pt2"
 WITHOUT_WEIGHTS = "separate_weights.pt2"
 REFERENCE = "exported.pt2"
 GOOD, TRANSPOSED, NARROW_IDS, BAD_ID = "good.pt", "transposed.pt", "int32_ids.pt", "bad_id.pt"
+PROGRAM, LOG = "app.py", "crash.log"
 
 ROWS = 100
 # Named as the documentation has it, with the type that the client happens to send, and merged with other requests.
@@ -33,6 +38,16 @@ output [
 ]
 instance_group [ { kind: KIND_CPU } ]
 parameters { key: "INFERENCE_MOD" value { string_value: "true" } }
+"""
+# Somebody's program, which knows nothing of aotidoctor.
+APP = """\
+import sys
+
+import torch
+
+model = torch._inductor.aoti_load_package("model.pt2")
+call = torch.load(sys.argv[1])
+print(model(*call["args"], **call["kwargs"]))
 """
 # With it the package tells which line of the model a kernel comes from.
 SOURCE_LINES = {"trace.provenance_tracking_level": 1}
@@ -68,6 +83,7 @@ def demo_build(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     )
     if not separate:
         _serve(folder)
+        _crash(folder)
     return {"torch": torch.__version__}
 
 
@@ -77,6 +93,25 @@ def _serve(folder: Path) -> None:
     version.mkdir(parents=True)
     (version.parent / "config.pbtxt").write_text(CONFIG, encoding="utf-8")
     shutil.copyfile(folder / PACKAGE, version / PACKAGE)
+
+
+def _crash(folder: Path) -> None:
+    """A program, and the log of its failure: what the runtime prints of it, and the traceback."""
+    (folder / PROGRAM).write_text(APP, encoding="utf-8")
+    os.chdir(folder)
+    sys.argv = [PROGRAM, BAD_ID]
+    stderr = os.dup(2)
+    with Path(LOG).open("w", encoding="utf-8") as log:
+        os.dup2(log.fileno(), 2)
+        try:
+            exec(compile(APP, PROGRAM, "exec"), {"__name__": "__main__"})  # noqa: S102 - our own text, as a program
+        except RuntimeError as error:
+            # From the program's own frame on.
+            trace = error.__traceback__.tb_next if error.__traceback__ is not None else None
+            log.write("".join(traceback.format_exception(RuntimeError, error, trace)))
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
 
 
 def _inputs() -> tuple[Any, dict[str, Any], Any]:
