@@ -6,6 +6,7 @@ at that line, and the releases in which the cause is known and fixed, held again
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -19,6 +20,7 @@ from aotidoctor.model.log import LogEvent, LogMatch, LogReading
 
 KNOWN, UNKNOWN, UNREAD = "AD-LOG-001", "AD-LOG-002", "AD-LOG-003"
 _LONGEST = 300
+_KERNEL = re.compile(r"\b(?:cpp|triton)_(?:[a-z]+_)*?fused_\w+")
 _MOST_MATCHES, _MOST_UNKNOWN, _MOST_CAUSES = 12, 5, 5
 
 
@@ -53,6 +55,9 @@ def _known(match: LogMatch, reading: LogReading) -> Evidence:
     }
     facts["stage"] = pattern.stage or event.stage
     facts |= {key: value for key, value in _more(match, reading).items() if value}
+    kernel = _KERNEL.search("\n".join((event.text, *event.frames)))
+    if kernel is not None:
+        facts.setdefault("kernel", kernel[0])
     is_lead = match.confidence < LEAST_CONFIDENCE
     subject = facts.get("subject")
     return Evidence(

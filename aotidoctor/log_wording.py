@@ -16,6 +16,8 @@ from aotidoctor.model.evidence import Evidence, FactValue
 
 _SCALAR = re.compile(r"^(?P<number>\d+)?\(?(?:at::)?k?(?P<name>[A-Za-z]\w*)?\)?$")
 _DEVICE = re.compile(r"\((?P<name>\w+)\)")
+# What callers put before a message.
+_CALLERS = re.compile(r"^(?:what\(\): *|(?:[\w.]*(?:Error|Exception)): +)+")
 # Names that stand for a whole sentence or command, and a stand-in that nobody takes for a value.
 _WHOLE, _STAND_IN = ("command", "remedy", "advice"), "x"
 
@@ -64,7 +66,8 @@ def _device(text: str) -> str:
 def spoken(lead: Evidence) -> Evidence:
     """For the sentences: their observed and expected are values, as only groups of a pattern are."""
     observed, expected = (_text(lead.facts.get(key)) for key in ("observed", "expected"))
-    return replace(lead, observed=observed, expected=expected, facts={"line": lead.observed, **lead.facts})
+    line = _CALLERS.sub("", lead.observed)
+    return replace(lead, observed=observed, expected=expected, facts={"line": line, **lead.facts})
 
 
 def command_of(template: str, said: Evidence) -> str:

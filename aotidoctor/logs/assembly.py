@@ -78,7 +78,10 @@ class Assembly:
             return
         full = len(self.drafts) >= MOST_EVENTS
         draft = self._draft(lines, first, last, found, head)
-        if full and not draft.matches:
+        if not draft.matches and found.level == "notice":
+            # It has the words of a pattern, and is another line.
+            draft = None
+        elif full and not draft.matches:
             self.more += 1
             draft = None
         else:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from aotidoctor.logs.line import Line
-from aotidoctor.logs.prefixes import bare, unwrapped
+from aotidoctor.logs.prefixes import Bare, bare, unwrapped
 
 # Of a longer line only the surroundings of its telling words are read.
 LONGEST = 8192
@@ -20,7 +20,12 @@ def clean(numbered: Iterable[tuple[int, bytes]], state: Streams) -> Iterator[Lin
     for number, raw in numbered:
         for piece in pieces(raw):
             for text in unwrapped(decoded(piece)):
-                yield state.placed(number, text, raw)
+                line = bare(text)
+                if line.text.startswith("{") and line.text is not text:
+                    for inner in unwrapped(line.text):
+                        yield state.placed(number, bare(inner), raw, outer=line.ranks)
+                else:
+                    yield state.placed(number, line, raw)
 
 
 def decoded(raw: bytes) -> str:
@@ -61,10 +66,9 @@ class Streams:
         self._threads: dict[str, str] = {}
         self.origins: dict[str, None] = {}
 
-    def placed(self, number: int, text: str, raw: bytes) -> Line:
-        """The line with its origin and stream."""
-        line = bare(text)
-        origin = " ".join(line.ranks)
+    def placed(self, number: int, line: Bare, raw: bytes, outer: tuple[str, ...] = ()) -> Line:
+        """The line with its origin and stream; ``outer`` are the names of what it was wrapped in."""
+        origin = " ".join((*outer, *line.ranks))
         if origin:
             self.origins.setdefault(origin)
         if line.thread:

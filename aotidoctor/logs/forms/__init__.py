@@ -26,7 +26,7 @@ Read = Callable[[Sequence[Line], int], Found | None]
 
 FORMS: tuple[tuple[re.Pattern[str], Read], ...] = tuple(
     (form.START, form.read)
-    for form in (python, cpp, assertion, sanitizer, debugger, kernel, compiler, linker, loader, signal, server, plain)
+    for form in (python, cpp, assertion, sanitizer, debugger, kernel, server, compiler, linker, loader, signal, plain)
 )
 
 __all__ = ["FORMS", "Read"]

@@ -25,7 +25,8 @@ def read(lines: Sequence[Line], at: int) -> Found | None:
     loaded = _LOAD.search(text)
     if loaded is not None:
         why = loaded["why"] or text
-        return Found(form="triton", said=((lines[at].number, why),), first=at, end=at + 1, stage="serve")
+        said, follows = ((lines[at].number, why),), loaded["why"] is None
+        return Found(form="triton", said=said, first=at, end=at + 1, stage="serve", follows=follows)
     if "failed to load all models" in text or "creating server" in text:
         return Found(
             form="triton", said=numbered(lines[at : at + 1]), first=at, end=at + 1, stage="serve", follows=True
