@@ -1,6 +1,6 @@
 """The process beside a program with a guard: it waits for its words, or for its death, and reports.
 
-It is started by ``aotidoctor.runner.monitor`` and is no command. Its messages are lines of JSON on descriptor 3: first
+It is started by ``aotidoctor.runner.monitor`` and is no command. Its messages are lines of JSON on its stdin: first
 who the program is, then what it raised, or that the block has ended well. A program that ends without the last one died
 inside of the block: of what, faulthandler's file tells, or the kernel, if it is asked soon enough.
 """

@@ -1,7 +1,7 @@
 """Start a process that looks after this one and outlives it, and that is no child of it.
 
 A program may wait for whatever child ends first, and would meet one that it never started: a shell in between makes
-the new process nobody's. It gets the reading end of a pipe as its descriptor 3, our standard error, and nothing else.
+the new process nobody's. It gets one end of a line to us as its stdin, our standard error, and nothing else.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 _SHELL = "/bin/sh"
 _ROOT = str(Path(__file__).absolute().parent.parent.parent)
 _START = "import json,os,sys;sys.path[:]=json.loads(sys.argv[1]);from aotidoctor.cli.guard_monitor import main;main()"
-FD = 3
+FD = 0
 
 
 class Monitor:
@@ -54,12 +54,11 @@ class Monitor:
 def _start(command: tuple[str, ...], line: int) -> None:
     if os.access(_SHELL, os.X_OK):
         # What a shell starts in the background reads from nowhere, unless it is told where from.
-        command = (_SHELL, "-c", f'"$@" {FD}<&{line} &' if line != FD else '"$@" &', "sh", *command)
+        command = (_SHELL, "-c", 'exec 3<&0; "$@" <&3 3<&- &', "sh", *command)
     process = subprocess.Popen(  # noqa: S603 - an argument vector; the shell's script is ours and fixed
         command,
-        stdin=subprocess.DEVNULL,
+        stdin=line,
         stdout=subprocess.DEVNULL,
-        pass_fds=(line,),
         start_new_session=True,
         cwd="/",
     )

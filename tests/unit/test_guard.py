@@ -144,6 +144,20 @@ def test_faulthandler_is_left_as_it_was(run):
     assert run(script, reports=False).stdout == "False True False\nTrue\n"
 
 
+def test_a_program_with_many_open_files(run):
+    done = run(
+        """
+        files = [open(os.devnull) for _ in range(40)]
+        try:
+            with aotidoctor.guard(report="json:report.json"):
+                raise OSError("gone")
+        except OSError:
+            pass
+        """
+    )
+    assert program(done.report)["facts"]["type"] == "OSError"
+
+
 def test_as_a_decorator(run):
     done = run(
         """

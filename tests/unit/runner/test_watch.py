@@ -260,7 +260,8 @@ def test_an_end_that_was_asked_for_is_no_failure(environ, tmp_path):
 
 def test_it_stops_and_goes_on_with_the_program(environ, tmp_path):
     script = "import os, time; print('ready', flush=True); time.sleep(1.5); print('over', flush=True)"
-    process = waiting(environ, tmp_path, script)
+    # A group that has nobody who could wake it again is not stopped: this one has us.
+    process = waiting(environ, tmp_path, script, preexec_fn=os.setpgrp)
     process.send_signal(signal.SIGTSTP)
     assert soon(lambda: _state(process.pid) == "T"), "whoever waits for us sees a stopped job"
     assert soon(lambda: all(_state(child) == "T" for child in _children(process.pid) if _is_program(child)))
