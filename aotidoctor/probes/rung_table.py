@@ -76,16 +76,19 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     if outcome.request.probe != PLAIN:
         return []
     rows = rows_of(case, history)
-    kind = verdict_of(rows)
+    kind, facts = verdict_of(rows), _facts(rows)
+    # Without the cache it fails where it goes wrong, and not where the damage is stumbled over.
+    kernel = facts.get("kernel") if kind == "moves-uncached" else None
     return [
         evidence(
             CODE,
             kind,
             _SEVERITY.get(kind, Severity.INFO),
             outcome,
+            subject=str(kernel) if kernel else None,
             observed=f"{_WORDS[kind]}: {', '.join(f'{row.rung} {row.failed} of {row.runs}' for row in rows)}",
             expected="one outcome on all rungs",
-            facts=_facts(rows),
+            facts=facts,
         )
     ]
 

@@ -364,6 +364,12 @@ def test_the_table_has_a_row_for_each_rung_in_the_order_of_the_ladder():
     assert item.facts["places"] == ("", "triton_poi_fused_add_0 (call 2)", "")
 
 
+def test_what_moves_is_put_down_to_the_call_that_fails_without_the_cache():
+    moved = {"plain_run": FAULT, "cuda_blocking": BLOCKED, "cuda_no_caching": ELSEWHERE}
+    assert table(**moved).subject == "aoti_torch_cuda_mm_out"
+    assert table(**{**moved, "cuda_no_caching": BLOCKED}).subject is None
+
+
 def test_what_vanishes_is_repeated_before_it_counts():
     about = history(plain_run=FAULT, cuda_blocking=RETURNED)
     plan = rung_table.plan(gpu_case(), about)
