@@ -16,11 +16,13 @@ from aotidoctor.logs.words import letters
 
 # They pass a failure on, or notice that there was one.
 _WRAPPERS = re.compile(
-    r"API call failed at |CalledProcessError|CppCompileError|C\+\+ compile error|ChildFailedError|ProcessRaisedException|"
+    r"API call failed at |CalledProcessError|CppCompileError|"
+    r"C\+\+ compile error|ChildFailedError|ProcessRaisedException|"
     r"Loading outdated pt2 file|Failed to (?:compile|link) files|background workers? (?:are|is) no longer alive|"
     r"terminate called (?:recursively|without)|Engine ?(?:Core)?.*(?:died|is dead)|See root cause above|"
     r"DataLoader worker .* (?:killed|exited)|exited unexpectedly|returned non-zero exit status|"
-    r"remote process exited|Watchdog caught collective operation timeout|Connection (?:closed|reset) by (?:remote )?peer|"
+    r"remote process exited|Watchdog caught collective operation timeout|"
+    r"Connection (?:closed|reset) by (?:remote )?peer|"
     r"^(?:Error: |ERROR: )?[\w ]{0,40}\b(?:failed(?: to start)?|aborting|giving up)\W*$"
 )
 _STICKY = re.compile(

@@ -16,7 +16,7 @@ from aotidoctor.logs.patterns import LEAST_CONFIDENCE
 from aotidoctor.logs.versions import is_fixed
 from aotidoctor.model.log import LogEvent, LogMatch
 
-_SURE = 0.8
+_SURE, _MOST = 0.8, 60
 _AFTER_UNKNOWN, _BESIDE_UNKNOWN, _FIXED = 0.75, 0.5, 0.6
 # A failure told in one of these forms is a real one, not somebody's remark.
 _SOLID = ("python", "terminate", "c10", "compiler", "linker", "loader", "sanitizer", "assert", "debugger")
@@ -68,7 +68,7 @@ def ranked(found: Sequence[Group], versions: dict[str, str], events: dict[int, L
                 level = _LEVELS.index(group.root.level)
                 scored.append(((sure < LEAST_CONFIDENCE, level, place > 0 or sure < _SURE, group.root.at, -sure), made))
     scored.sort(key=lambda item: item[0])
-    return tuple(match for _, match in scored)
+    return tuple(match for _, match in scored[:_MOST])
 
 
 def _share(group: Group, found: Sequence[Group]) -> float:

@@ -19,7 +19,7 @@ from aotidoctor.logs.versions import HINTS, versions_in
 from aotidoctor.logs.words import Telltale, telling_words
 from aotidoctor.model.log import LogEvent, LogReading
 
-_FRAMES, _TEXT, _UNKNOWN, _ORIGINS = 40, 4000, 20, 64
+_FRAMES, _TEXT, _UNKNOWN, _ORIGINS = 40, 2000, 20, 64
 
 
 def read_log(stream: BinaryIO, name: str, patterns: Sequence[Pattern] | None = None) -> LogReading:
