@@ -5,10 +5,13 @@ from __future__ import annotations
 from aotidoctor.bundle.make import Bundle
 
 
-def listing(bundle: Bundle, *, place: str, map_place: str | None, dry: bool) -> str:
-    """One line per member and per thing that was left out."""
+def listing(bundle: Bundle, *, place: str, map_place: str | None, dry: bool, brief: bool = False) -> str:
+    """One line per member and per thing that was left out; ``brief``: what it is and how safe it is, alone."""
     what = "would be written" if dry else "written"
-    lines = [f"{place}: {what}, {size_text(len(bundle.data))}, {len(bundle.members)} members", ""]
+    lines = [f"{place}: {what}, {size_text(len(bundle.data))}, {len(bundle.members)} members"]
+    if brief:
+        return "\n".join([*lines, _privacy(bundle, map_place, dry=dry)]) + "\n"
+    lines.append("")
     for member in bundle.members:
         hidden = f"{member.redactions} hidden" if member.redactions else "NOT REDACTED" if member.raw else ""
         lines.append(f"  {size_text(len(member.data)):>8}  {hidden:<12}  {member.name}")

@@ -138,8 +138,8 @@ def bundle(
     except AotidoctorError as error:
         _fail(str(error))
     map_place = str(target.map_file) if wanted.redact else None
-    shown = dumps(made.manifest) if json else listing(made, place=str(place), map_place=map_place, dry=dry_run)
-    write_stdout(shown)
+    told = listing(made, place=str(place), map_place=map_place, dry=dry_run, brief=quiet)
+    write_stdout(dumps(made.manifest) if json else told)
     raise typer.Exit(exit_status(report, fail_on.value))
 
 
