@@ -25,6 +25,8 @@ _MOST_PROCESSES, _MOST_FILES, _MOST_FOUND = 512, 2048, 64
 _UNPACKED = re.compile(r"(/.*/data/aotinductor/[^/]+)/[^/]*\.so(?: \(deleted\))?$")
 _LIBTORCH = re.compile(r"(/.*/libtorch(?:_cpu|_cuda|_hip)?\.so[^/ ]*)$")
 _FOLDER = "aotinductor_"
+# File systems know the time to some milliseconds.
+_CLOCK_S = 0.05
 _IN_CREATE, _IN_NONBLOCK = 0x100, 0o4000
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 
@@ -112,7 +114,7 @@ class Observer:
     def _tree(self) -> list[int]:
         """The root, what is below it, and what was: one whose parent has ended belongs to somebody else."""
         found = dict.fromkeys((self._root, *self.processes()))
-        for pid in found if not self._known else list(found):
+        for pid in tuple(found):
             todo = [pid]
             while todo and len(found) < _MOST_PROCESSES:
                 below = [child for child in _children(todo.pop()) if child not in found and child != self._without]
@@ -138,7 +140,7 @@ class Observer:
     def _words(self, words: bytes, cwd: str | None) -> None:
         for word in words.split(b"\0")[:_MOST_FILES]:
             text = os.fsdecode(word)
-            for candidate in (text, text.partition("=")[2]):
+            for candidate in ("" if text.startswith("-") else text, text.partition("=")[2]):
                 path = os.path.join(cwd or "/", candidate)  # noqa: PTH118 - as it was meant there
                 if candidate and (self._is_package(path) or _is_missing_package(path)):
                     self._note("named", os.path.normpath(path))
@@ -187,7 +189,7 @@ class Observer:
         found = []
         with suppress(OSError):
             for entry in Path(self._temporary).iterdir():
-                if entry.name.startswith(_FOLDER) and entry.stat().st_mtime >= self._began - 1:
+                if entry.name.startswith(_FOLDER) and entry.stat().st_mtime >= self._began - _CLOCK_S:
                     found += [str(path) for path in entry.glob("**/data/aotinductor/*") if path.is_dir()]
         return found[:_MOST_FOUND]
 
