@@ -37,11 +37,10 @@ def call(*words):
     return CliRunner().invoke(build_app(), [*words])
 
 
-def test_the_table_names_every_file_of_the_folder():
-    """A file that no other imports is a command."""
-    files = {path.stem for path in Path(cli.__file__).parent.glob("*.py")} - {"__init__"}
-    shared = {name for file in files for name in _imports(file)} | _imports("__init__")
-    assert files - shared == MODULES
+def test_the_table_names_every_command_of_the_folder():
+    """A file that begins with the command's name is one."""
+    folder = Path(cli.__file__).parent
+    assert {path.stem for path in folder.glob("*.py") if path.read_text().startswith('"""``aotidoctor ')} == MODULES
 
 
 @pytest.mark.parametrize("words", ENTRIES, ids=" ".join)
@@ -51,7 +50,7 @@ def test_help_says_what_it_does_and_ends_with_its_examples(words):
     first = getattr(import_module(f"aotidoctor.cli.{module}"), function).__doc__.splitlines()[0]
     shown = call(*words, "--help").stdout
     assert first in re.sub(r"\s+", " ", shown)
-    assert all(example.startswith(f"aotidoctor {' '.join(words)}") for example in entry.examples)
+    assert all(f"aotidoctor {' '.join(words)}" in example for example in entry.examples)
     assert shown.rstrip().endswith(entry.examples[-1])
 
 
