@@ -23,7 +23,10 @@ _KEY, _TELLING = 400, 40
 
 @dataclass(slots=True)
 class Draft:
-    """A failure as it was found. ``level`` is ``error``, ``warning`` or ``notice`` (a line that only patterns know)."""
+    """A failure as it was found. ``level`` is ``error``, ``warning`` or ``notice`` (a line that only patterns know).
+
+    ``is_cut``: the segment ended in it; ``is_record``: it is what a logger was told to say.
+    """
 
     found: Found
     origin: str
@@ -34,6 +37,7 @@ class Draft:
     matches: tuple[LogMatch, ...] = ()
     count: int = 1
     is_cut: bool = False
+    is_record: bool = False
 
 
 @dataclass(slots=True)
@@ -100,6 +104,7 @@ class Assembly:
             head=head.raw,
             at=lines[first].number,
             last=max(lines[last].number, lines[first].number),
+            is_record=head.stamped,
             is_cut=found.kind == "truncated" and last >= len(lines) - 1,
         )
         draft.matches = self.matcher.matches(found, "\n".join(line.text for line in around))

@@ -56,14 +56,29 @@ def judge(drafts: Sequence[Draft]) -> list[Judged]:
         draft = one.draft
         if draft.level == "error":
             one.root = (
-                _chained(judged, at) or _asserted(judged, at) or _repeated(judged, words, at) or _noticed(judged, at)
+                _chained(judged, at)
+                or _asserted(judged, at)
+                or _repeated(judged, words, at)
+                or _noticed(judged, at)
+                or _titled(judged, at)
             )
         text = draft.found.text
         first = broken.get(draft.origin)
         one.tainted = first is not None and one.root is None and _CUDA.search(text) is not None
         if first is None and draft.level == "error" and _STICKY.search(text) is not None:
             broken[draft.origin] = draft
+    _resolve(judged)
     return judged
+
+
+def _resolve(judged: Sequence[Judged]) -> None:
+    """What echoes an echo echoes what that one does."""
+    roots = {id(one.draft): one.root for one in judged}
+    for one in judged:
+        passed = {id(one.draft)}
+        while one.root is not None and id(one.root) not in passed and roots[id(one.root)] is not None:
+            passed.add(id(one.root))
+            one.root = roots[id(one.root)]
 
 
 def follows(draft: Draft) -> bool:
@@ -120,6 +135,16 @@ def _noticed(judged: Sequence[Judged], at: int) -> Draft | None:
     # Of endings alone the first one tells.
     earlier = next((one for one in judged[:at] if one.draft.level == "error"), None)
     return None if earlier is None else _root_of(earlier)
+
+
+def _titled(judged: Sequence[Judged], at: int) -> Draft | None:
+    """What a logger says before it prints the exception itself."""
+    draft = judged[at].draft
+    if draft.found.form != "line" or at + 1 == len(judged):
+        return None
+    after = judged[at + 1].draft
+    follows_at_once = after.origin == draft.origin and draft.last < after.at <= draft.last + 1
+    return after if follows_at_once and after.found.form == "python" and draft.is_record else None
 
 
 def _core(draft: Draft) -> bytes:
