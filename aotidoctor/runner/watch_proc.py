@@ -8,7 +8,6 @@ kernel tells when such a folder appears, and that is a moment to look.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 import select
@@ -18,6 +17,16 @@ from contextlib import suppress
 from pathlib import Path
 
 from aotidoctor.model.watched import Seen
+from aotidoctor.runner.proc_files import (
+    born,
+    children_of,
+    core_limit,
+    folder_events,
+    is_missing_package,
+    link,
+    looks_like_package,
+    read,
+)
 
 FIRST_S, SLOWEST_S, SLOWER = 0.01, 1.0, 1.3
 SHARE = 200
@@ -27,8 +36,6 @@ _LIBTORCH = re.compile(r"(/.*/libtorch(?:_cpu|_cuda|_hip)?\.so[^/ ]*)$")
 _FOLDER = "aotinductor_"
 # File systems know the time to some milliseconds.
 _CLOCK_S = 0.05
-_IN_CREATE, _IN_NONBLOCK = 0x100, 0o4000
-_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 
 
 class Observer:
@@ -47,7 +54,7 @@ class Observer:
         self._holder: int | None = None
         self._facts: dict[str, str | None] = {}
         self._stop = os.pipe()
-        self._events = _folder_events(temporary)
+        self._events = folder_events(temporary)
         self._thread = threading.Thread(target=self._run, daemon=True, name="observer")
 
     def start(self) -> None:
@@ -78,15 +85,15 @@ class Observer:
 
     def processes(self) -> tuple[int, ...]:
         """The program and what it started, as far as they are still there."""
-        return tuple(pid for pid, process in self._known.items() if process.born == _born(pid))
+        return tuple(pid for pid, process in self._known.items() if process.born == born(pid))
 
     def look(self) -> None:
         """One look at all processes."""
         self._looks += 1
         for pid in self._tree():
             process = self._known.get(pid)
-            if process is None or process.born != _born(pid):
-                process = self._known[pid] = _Process(_born(pid))
+            if process is None or process.born != born(pid):
+                process = self._known[pid] = _Process(born(pid))
                 self._processes += 1
                 self._news = True
             self._look_at(pid, process)
@@ -100,7 +107,8 @@ class Observer:
         while True:
             began = time.monotonic()
             self._news = False
-            with suppress(OSError):
+            # Whatever goes wrong in here, the program's streams shall not tell of it.
+            with suppress(Exception):
                 self.look()
             cost = time.monotonic() - began
             interval = FIRST_S if self._news else min(SLOWEST_S, interval * SLOWER)
@@ -117,7 +125,7 @@ class Observer:
         for pid in tuple(found):
             todo = [pid]
             while todo and len(found) < _MOST_PROCESSES:
-                below = [child for child in _children(todo.pop()) if child not in found and child != self._without]
+                below = [child for child in children_of(todo.pop()) if child not in found and child != self._without]
                 found.update(dict.fromkeys(below))
                 todo += below
         return list(found)
@@ -125,24 +133,24 @@ class Observer:
     def _look_at(self, pid: int, process: _Process) -> None:
         folder = f"/proc/{pid}"
         if pid == self._root:
-            self._facts |= {name: _link(f"{folder}/{name}") or self._facts.get(name) for name in ("cwd", "exe")}
-            self._facts["core_limit"] = _core_limit(folder) or self._facts.get("core_limit")
-        words = _read(f"{folder}/cmdline")
+            self._facts |= {name: link(f"{folder}/{name}") or self._facts.get(name) for name in ("cwd", "exe")}
+            self._facts["core_limit"] = core_limit(folder) or self._facts.get("core_limit")
+        words = read(f"{folder}/cmdline")
         if words != process.words:
             process.words = words
-            self._words(words, _link(f"{folder}/cwd"))
+            self._words(words, link(f"{folder}/cwd"))
         self._files(folder)
-        size = _read(f"{folder}/statm")
+        size = read(f"{folder}/statm")
         if size != process.size:
             process.size = size
-            self._maps(pid, _read(f"{folder}/maps"))
+            self._maps(pid, read(f"{folder}/maps"))
 
     def _words(self, words: bytes, cwd: str | None) -> None:
         for word in words.split(b"\0")[:_MOST_FILES]:
             text = os.fsdecode(word)
             for candidate in ("" if text.startswith("-") else text, text.partition("=")[2]):
                 path = os.path.join(cwd or "/", candidate)  # noqa: PTH118 - as it was meant there
-                if candidate and (self._is_package(path) or _is_missing_package(path)):
+                if candidate and (self._is_package(path) or is_missing_package(path)):
                     self._note("named", os.path.normpath(path))
 
     def _files(self, folder: str) -> None:
@@ -151,7 +159,7 @@ class Observer:
         except OSError:
             return
         for name in names:
-            path = _link(f"{folder}/fd/{name}")
+            path = link(f"{folder}/fd/{name}")
             if path is not None and path.startswith("/") and self._is_package(path):
                 self._note("opened", path)
 
@@ -179,7 +187,7 @@ class Observer:
         """Whether it is an archive that may be a package; of each path that is asked once."""
         known = self._judged.get(path)
         if known is None:
-            known = _looks_like_package(path)
+            known = looks_like_package(path)
             if len(self._judged) < 16 * _MOST_FILES:
                 self._judged[path] = known
         return known
@@ -201,70 +209,3 @@ class _Process:
         self.born = born
         self.words = b""
         self.size = b""
-
-
-def _looks_like_package(path: str) -> bool:
-    try:
-        if not os.path.isfile(path):  # noqa: PTH113 - a path of somebody else's, thousands of times
-            return False
-        if path.endswith(".pt2"):
-            return True
-        if path.endswith((".jar", ".whl", ".docx", ".npz", ".pth")):
-            return False
-        with open(path, "rb") as stream:  # noqa: PTH123 - likewise
-            return stream.read(4) in _ZIP
-    except (OSError, ValueError):
-        return False
-
-
-def _is_missing_package(path: str) -> bool:
-    """A word that names a package that is not there may be the whole failure."""
-    return path.endswith(".pt2") and "\0" not in path
-
-
-def _children(pid: int) -> list[int]:
-    found: list[int] = []
-    with suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - thousands of looks
-            found += [int(child) for child in _read(f"/proc/{pid}/task/{task}/children").split()]
-    return found
-
-
-def _born(pid: int) -> str | None:
-    """The time at which the process began, which tells it from another one that has its number."""
-    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-    return fields[19].decode() if len(fields) > 19 and fields[0] not in (b"Z", b"X") else None
-
-
-def _core_limit(folder: str) -> str | None:
-    for line in _read(f"{folder}/limits").splitlines():
-        if line.startswith(b"Max core file size"):
-            return line.split()[4].decode()
-    return None
-
-
-def _link(path: str) -> str | None:
-    try:
-        return os.readlink(path)  # noqa: PTH115 - thousands of looks
-    except OSError:
-        return None
-
-
-def _read(path: str) -> bytes:
-    try:
-        with open(path, "rb") as stream:  # noqa: PTH123 - thousands of looks
-            return stream.read()
-    except OSError:
-        return b""
-
-
-def _folder_events(folder: str) -> int | None:
-    """A descriptor that becomes readable when something is made in the folder; None where the kernel has no such."""
-    with suppress(OSError, AttributeError):
-        libc = ctypes.CDLL(None, use_errno=True)
-        fd = int(libc.inotify_init1(os.O_CLOEXEC | _IN_NONBLOCK))
-        if fd >= 0:
-            if libc.inotify_add_watch(fd, os.fsencode(folder), _IN_CREATE) >= 0:
-                return fd
-            os.close(fd)
-    return None

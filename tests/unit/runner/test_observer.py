@@ -67,9 +67,9 @@ def test_code_that_is_mapped_from_an_unpacked_folder(observe, tmp_path):
 
 def test_children_at_the_first_look(observe, package):
     """A shell has started its programs before anybody looked."""
-    inner = f"import os; f = open({package!r}); print('ready', flush=True); os.read(0, 1)"
-    script = f'{sys.executable} -c "{inner}" & sleep 0.1 & wait'
-    seen = observe("sh", "-c", script, looks=2)
+    # What a shell has in the background reads from nowhere.
+    inner = f"import time; f = open({package!r}); print('ready', flush=True); time.sleep(3)"
+    seen = observe("sh", "-c", f'{sys.executable} -c "{inner}" & wait', looks=2)
     assert seen.opened == (package,)
     assert seen.processes >= 2
 
