@@ -160,8 +160,18 @@ def _diagnosis_rows(report: Report, diagnosis: Diagnosis) -> tuple[Row, ...]:
         Row(label="What to do", text=one_line(diagnosis.remedy.text, 600)),
         Row(label="", text=diagnosis.remedy.command, is_code=True),
         Row(label="", text="Tried: with it the failure is gone." if diagnosis.remedy.verified else ""),
+        Row(label="Not asked", text=_not_asked(report)),
     ]
     return tuple(row for row in rows if row.text)
+
+
+def _not_asked(report: Report) -> str:
+    """Of a program whose inputs nobody has seen: what it says may be a symptom of them."""
+    alone = WATCHED in report.extra and len(report.runs) < 2 and report.case.inputs is None
+    if not alone or not has_artifact(report) or report.diagnoses[0].stage not in ("run", "output"):
+        return ""
+    how = "guard(inputs=...)" if report.command == "guard" else "--rerun switches the package's own checks on"
+    return f"whether its inputs are what the package was compiled for: {how}"
 
 
 def _program_rows(report: Report) -> list[Row]:
@@ -252,6 +262,8 @@ def next_steps(report: Report) -> tuple[str, ...]:
 
 def _watched_steps(report: Report) -> tuple[str, ...]:
     """Of a program of the user's: its options are those of watch."""
+    if report.command == "guard":
+        return ("give the inputs that it fails with, or their file: guard(inputs=...)",)
     steps = ["run it again under settings that say more: --rerun"] if len(report.runs) < 2 else []
     if not has_artifact(report):
         steps.append("name the package that it uses: --package FILE")
