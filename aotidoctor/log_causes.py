@@ -20,6 +20,8 @@ from aotidoctor.model.log import LogEvent, LogMatch, LogReading
 
 KNOWN, UNKNOWN, UNREAD = "AD-LOG-001", "AD-LOG-002", "AD-LOG-003"
 _LONGEST = 300
+# Causes whose subject is a kernel where no input is named.
+_OF_KERNELS = ("index-out-of-range", "cuda-device-assert", "integer-division", "kernel-crash", "cuda-illegal-access")
 _KERNEL = re.compile(r"\b(?:cpp|triton)_(?:[a-z]+_)*?fused_\w+")
 _MOST_MATCHES, _MOST_UNKNOWN, _MOST_CAUSES = 12, 5, 5
 
@@ -59,7 +61,7 @@ def _known(match: LogMatch, reading: LogReading) -> Evidence:
     if kernel is not None:
         facts.setdefault("kernel", kernel[0])
     is_lead = match.confidence < LEAST_CONFIDENCE
-    subject = facts.get("subject")
+    subject = facts.get("subject") or (facts.get("kernel") if pattern.cause in _OF_KERNELS else None)
     return Evidence(
         code=KNOWN,
         kind=pattern.cause,

@@ -59,7 +59,7 @@ _PREFIXES = tuple(
 # What may stand at the start of a prefix; most lines of a stack have none of these.
 _MAY = re.compile(r"[\[(#:<{\d]|[IWEFDVC]\d|E {3}|> |[A-Z][a-z]{2} [ \d]\d |[A-Z]{3,8}\b|[\w.-]+ (?:- | *\| ?)")
 _COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_=>()][0-9A-B]?)")
-_MOST = 6
+_MOST = 12
 
 
 @dataclass(frozen=True, slots=True)

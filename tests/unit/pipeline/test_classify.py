@@ -84,6 +84,13 @@ def test_a_cause_with_its_line():
     assert document["log"]["matches"][0]["pattern"]["cause"] == "custom-op-missing"
 
 
+def test_the_kernel_that_a_log_names():
+    log = "index out of bounds: 0 <= tmp2 < 100L\nException raised from cpp_fused_embedding_mul_0 at /tmp/c.kernel.cpp:22\n"
+    (diagnosis,) = report(log).diagnoses
+    assert (diagnosis.cause, diagnosis.subject) == ("index-out-of-range", "cpp_fused_embedding_mul_0")
+    assert "cpp_fused_embedding_mul_0" in diagnosis.title
+
+
 def test_no_failure_is_said_of_the_log_not_of_the_model():
     text, page, _ = shown(report("hello\nall good\n"))
     assert "no failure found in 2 lines" in text
