@@ -159,6 +159,8 @@ def _bare(lines: Sequence[Line], at: int, known: frozenset[str]) -> Found | None
     if line.level == "error" and line.stamped and line.text:
         said, frames, end = message(lines, at)
         return Found(form="line", said=numbered(said), first=at, end=end, frames=tuple(frames))
-    if line.text in known:
+    # What c10 raises comes before the place that raised it, and is told with it.
+    is_told = at + 1 < len(lines) and lines[at + 1].text.startswith("Exception raised from ")
+    if line.text in known and not is_told:
         return Found(form="line", said=numbered(lines[at : at + 1]), first=at, end=at + 1, level="notice")
     return None
