@@ -86,10 +86,12 @@ class Sieve:
             yield list(enumerate(lines[start : start + LONGEST], start + 1))
 
     def _block(self, block: bytes) -> Iterator[list[Numbered]]:
-        number, ends = self._number, block.count(b"\n")
+        reduced = letters(block)
+        # There is less of it to count them in.
+        number, ends = self._number, reduced.count(b"\n")
         self._number += ends
         self._ended = block.endswith(b"\n")
-        hits = self._memory.news(letters(block))
+        hits = self._memory.news(reduced)
         if hits and self._spent <= BUDGET:
             yield from self._telling(block.split(b"\n")[: ends if self._ended else None], hits, number)
             return
