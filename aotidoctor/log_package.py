@@ -16,6 +16,7 @@ from aotidoctor.climb import Climb, name_causes, run_checks
 from aotidoctor.localize.blame import chains_in
 from aotidoctor.localize.frame_sources import called_operator, package_files, with_sources
 from aotidoctor.log_causes import KNOWN, UNKNOWN, log_diagnoses, with_ids
+from aotidoctor.logs import LEAST_CONFIDENCE
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case
 from aotidoctor.model.diagnosis import Diagnosis
@@ -34,6 +35,8 @@ _PLACE = re.compile(
 # Causes that the chain of a failed check tells about.
 _CHECKED = ("index-out-of-range", "cuda-device-assert", "integer-division", "runtime-assert")
 _MOST_FRAMES = 12
+# The package's own text leads from the failed check to an element of the inputs.
+_FOLLOWED = 0.95
 
 
 class _Names(NamedTuple):
@@ -127,6 +130,9 @@ def _named(item: Evidence, names: _Names, chains: Sequence[Chain]) -> Evidence:
         subject = names.names[subject or ""]
     if item.kind in _CHECKED and len(chains) == 1:
         facts |= _chain_facts(chains[0])
+        sure = facts.get("confidence")
+        if isinstance(sure, float) and sure >= LEAST_CONFIDENCE:
+            facts["confidence"] = max(sure, _FOLLOWED if chains[0].elements else sure)
         subject = str(facts["path"] or chains[0].kernel or "") or subject
         said[chains[0].text] = None
     message = "; ".join(part for part in (*said, item.message) if part)
