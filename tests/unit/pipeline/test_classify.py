@@ -190,6 +190,17 @@ def test_the_chain_of_a_device_assertion():
     shown(made)
 
 
+def test_with_the_inputs_the_element(tmp_path):
+    inputs = tmp_path / "x.json"
+    ids = {"dtype": "int64", "shape": [3], "device": "cuda", "data": [3, 40, 5]}
+    values = {"dtype": "float32", "shape": [3, 8], "device": "cuda"}
+    inputs.write_text(json.dumps({"args": [{"tensor": ids}, {"tensor": values}]}))
+    made = report(ASSERTION, package=GPU_CONST, inputs=str(inputs))
+    assert made.localization.chain.startswith(f"{KERNEL}: index 40 of 40 ← args[0][1] = 40;")
+    assert made.diagnoses[0].confidence == 0.95
+    assert made.diagnoses[0].remedy.text.startswith("Correct args[0][1]")
+
+
 def test_a_log_of_another_package():
     made = report(ASSERTION + f"RuntimeError: CUDA error in {KERNEL}\n", package=MLP)
     assert made.localization.culprit is None
