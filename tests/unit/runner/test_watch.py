@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -395,6 +396,23 @@ def test_interrupt_from_the_keyboard_is_no_failure(environ, tmp_path):
     assert terminal.end() == -signal.SIGINT
     assert b"PROBLEM" not in terminal.said
     assert b"UNKNOWN" not in terminal.said
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_job_control_of_a_shell(environ, tmp_path):
+    """Stopped by a key, listed as stopped, and brought back to the foreground."""
+    counting = "import time\nfor i in range(40): print('n', i, flush=True); time.sleep(0.1)"
+    (tmp_path / "count.py").write_text(counting)
+    shell = Terminal((shutil.which("bash"), "--norc", "--noprofile", "-i"), {**environ, "PS1": "% "}, tmp_path)
+    os.write(shell.fd, f"{' '.join(WATCH)} -- {sys.executable} count.py; echo status $?.\n".encode())
+    assert shell.until(b"n 2\r\n"), shell.said
+    os.write(shell.fd, b"\x1a")
+    assert shell.until(b"Stopped"), shell.said
+    assert b"n 39" not in shell.said
+    os.write(shell.fd, b"fg\n")
+    assert shell.until(b"n 39\r\n"), shell.said
+    os.write(shell.fd, b"echo over $((1 + 1)).; exit\n")
+    assert shell.until(b"over 2."), shell.said
 
 
 def test_our_own_failure_changes_nothing(run, tmp_path):
