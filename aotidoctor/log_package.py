@@ -58,8 +58,7 @@ def resolved(report: Report, package: str, inputs: str | None, environ: Mapping[
         reason = case.artifact.problem or "it holds no sources of generated code"
         missing = NotChecked(code="AD-LOG", name="package", reason=f"nothing of the log was looked up in it: {reason}")
         return replace(report, case=case, not_checked=(*report.not_checked, *unread, missing))
-    chains = tuple(chains_in(case, "\n".join(event.text for event in reading.events)))
-    named = [_named(item, _names_of(case), chains) for item in report.findings]
+    named, chains = in_users_words(case, reading, report.findings)
     checked = _checked(case) if inputs is not None else Climb(case=case, runner=None)
     findings = with_ids([*named, *checked.findings])
     diagnoses = _merged(name_causes(_like(checked, findings)), log_diagnoses(findings))
@@ -74,6 +73,15 @@ def resolved(report: Report, package: str, inputs: str | None, environ: Mapping[
         not_checked=(*report.not_checked, *unread, *checked.not_checked),
         localization=_place(case, reading, chains),
     )
+
+
+def in_users_words(
+    case: Case, reading: LogReading, findings: Sequence[Evidence]
+) -> tuple[list[Evidence], tuple[Chain, ...]]:
+    """``findings`` of the log with the names of the package, and the chains of the checks that failed."""
+    chains = tuple(chains_in(case, "\n".join(event.text for event in reading.events)))
+    names = _names_of(case)
+    return [_named(item, names, chains) for item in findings], chains
 
 
 def _checked(case: Case) -> Climb:

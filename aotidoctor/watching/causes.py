@@ -2,7 +2,7 @@
 
 1. A cause that is found by several sources is one cause, with all their evidence.
 2. What a comparison found (the package's own input checks, inputs against the contract) explains what the output says
-   of the same stage, where its playbook says so: the output then names the symptom.
+   of the same stage, where its playbook says so: the output then names the symptom, which is what it looked like.
 3. What the output names happened; what only the files show may have nothing to do with it. So it comes after, unless
    it explains, by its playbook, what the output is not sure of.
 """
@@ -36,7 +36,8 @@ def merged(
         gone = [one for one in left if one.cause == cause.cause or _explains(cause, one, dynamic=dynamic)]
         left = [one for one in left if one not in gone]
         if dynamic or gone:
-            kept.append(_joined(cause, gone))
+            seen = gone[0].looked_like if gone else cause.looked_like
+            kept.append(replace(_joined(cause, gone), looked_like=seen))
     left = [_joined(one, [other for other in found if other.cause == one.cause]) for one in left]
     named = {one.cause for one in (*kept, *left)}
     others = [one for one in found if one.cause not in named]

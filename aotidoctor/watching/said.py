@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 from aotidoctor.classify import classify_text
 from aotidoctor.climb import Climb
+from aotidoctor.log_causes import log_diagnoses
+from aotidoctor.log_package import in_users_words
 from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.log import LogReading
@@ -34,15 +36,15 @@ def read_output(watched: Watched, *, run: str = "") -> tuple[Said, ...]:
 
 
 def take(climb: Climb, said: Said) -> Said:
-    """Add the evidence to what is known; the same with the ids that it has there."""
+    """Add the evidence to what is known, in the words of the package; the same as it is known there."""
+    evidence = said.evidence
+    if climb.case.contract is not None:
+        named, _ = in_users_words(climb.case, said.reading, evidence)
+        evidence = tuple(named)
     known = len(climb.findings)
-    climb.add(said.evidence)
-    added = climb.findings[known:]
-    names = {old.id: new.id for old, new in zip(said.evidence, added, strict=True)}
-    diagnoses = tuple(
-        replace(one, evidence=tuple(names.get(name, name) for name in one.evidence)) for one in said.diagnoses
-    )
-    return replace(said, evidence=tuple(added), diagnoses=diagnoses)
+    climb.add(evidence)
+    added = tuple(climb.findings[known:])
+    return replace(said, evidence=added, diagnoses=log_diagnoses(added))
 
 
 def main_reading(said: Sequence[Said]) -> LogReading | None:

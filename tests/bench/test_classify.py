@@ -20,10 +20,36 @@ FAILURE = (
     "    output = model(x)\n"
     "RuntimeError: run_func_( container_handle_) API call failed at model_container_runner.cpp, line 111\n"
 )
-WORDS = (
-    "step loss epoch lr batch loaded model worker gpu memory cache tensor compile kernel request served latency ms queue "
-    "token data shard optimizer grad norm checkpoint saved time"
-).split()
+WORDS = [
+    "step",
+    "loss",
+    "epoch",
+    "lr",
+    "batch",
+    "loaded",
+    "model",
+    "worker",
+    "gpu",
+    "memory",
+    "cache",
+    "tensor",
+    "compile",
+    "kernel",
+    "request",
+    "served",
+    "latency",
+    "ms",
+    "queue",
+    "token",
+    "data",
+    "shard",
+    "optimizer",
+    "grad",
+    "norm",
+    "checkpoint",
+    "saved",
+    "time",
+]
 GREP = "|".join(word.replace("(", "\\(") for word in BROAD)
 
 

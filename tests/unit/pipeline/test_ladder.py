@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor import climb as climbing
 from aotidoctor import ladder
 from aotidoctor.checks import CHECKS, Check
 from aotidoctor.climb import Climb, run_checks
