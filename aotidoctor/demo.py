@@ -20,7 +20,7 @@ from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Exited, Outcome, Request
-from aotidoctor.reports.view import run_ending
+from aotidoctor.reports.run_view import run_ending
 from aotidoctor.runner import Runner
 
 OnEvent = Callable[[Event], None]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from aotidoctor.model.evidence import Evidence, FileSource, Severity
 from aotidoctor.model.report import Report
 from aotidoctor.reports import view
+from aotidoctor.reports.headline import headline
 from aotidoctor.reports.places import finding_text, is_member, place_of
 from aotidoctor.reports.text import one_line, plain, plural
 
@@ -49,7 +50,7 @@ def render(report: Report) -> str:
 
 def _verdict(report: Report) -> _Note:
     """What stands on the first screen, at the place of the first evidence."""
-    head = view.headline(report)
+    head = headline(report)
     rows = [f"{row.label}: {row.text}" if row.label else row.text for row in view.first_rows(report)]
     partial = view.partial_note(report)
     text = "\n".join(line for line in (head.text, partial, *rows) if line)

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome
-from aotidoctor.reports import html_text, rung_rows, view
+from aotidoctor.reports import html_text, run_view, rung_rows
 from aotidoctor.reports.html_blocks import Block, Cell, Folded, Line, Note, Pairs, Table, cell, printed, texts
 from aotidoctor.reports.place_view import took_text
 from aotidoctor.reports.text import one_line, plural, seconds
@@ -25,7 +25,7 @@ def matrix_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
     """One row per rung, one column per way to end, the runs in the cells; and the pattern where there is one."""
     if not report.runs:
         return ()
-    endings = list(dict.fromkeys(view.run_ending(outcome) for outcome in report.runs))[:_ENDINGS]
+    endings = list(dict.fromkeys(run_view.run_ending(outcome) for outcome in report.runs))[:_ENDINGS]
     probes = list(dict.fromkeys(outcome.request.probe for outcome in report.runs))
     lines = []
     for probe in probes:
@@ -48,11 +48,11 @@ def _rung(runs: list[Outcome]) -> Cell:
 
 def _ended(runs: list[Outcome], ending: str) -> Cell:
     """The runs that ended so; a crash or an exception is red, an end as it should be is green."""
-    here = [outcome for outcome in runs if view.run_ending(outcome) == ending]
+    here = [outcome for outcome in runs if run_view.run_ending(outcome) == ending]
     if not here:
         return cell("")
-    tone = "bad" if any(view.outcome_failed(outcome) for outcome in here) else "good"
-    places = dict.fromkeys(outcome.stage for outcome in here if view.outcome_failed(outcome))
+    tone = "bad" if any(run_view.outcome_failed(outcome) for outcome in here) else "good"
+    places = dict.fromkeys(outcome.stage for outcome in here if run_view.outcome_failed(outcome))
     body = Markup("{} {}").format(
         html_text.links(outcome.id for outcome in here[:20]), html_text.dim(", ".join(places))
     )
@@ -60,7 +60,7 @@ def _ended(runs: list[Outcome], ending: str) -> Cell:
 
 
 def _acted(runs: list[Outcome]) -> Cell:
-    words = dict.fromkeys(view.took_effect(outcome) for outcome in runs if outcome.request.env)
+    words = dict.fromkeys(run_view.took_effect(outcome) for outcome in runs if outcome.request.env)
     return cell(", ".join(word for word in words if word), tone="dim" if set(words) <= {"yes", ""} else "unsure")
 
 
@@ -76,19 +76,19 @@ def run_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
     """Each run folded, in order."""
     runs = report.runs[:_RUNS]
     room = max(300, min(_ROOM, _ROOM_OF_ALL // (_STREAMS * max(len(runs), 1))))
-    first = next((outcome for outcome in runs if view.outcome_failed(outcome)), None)
+    first = next((outcome for outcome in runs if run_view.outcome_failed(outcome)), None)
     folded = tuple(_run(outcome, known, _ROOM if outcome is first else room) for outcome in runs)
     more = len(report.runs) - len(runs)
     return (*folded, *((Note(body=html_text.line(f"and {plural(more, 'more run')}"), tone="dim"),) if more else ()))
 
 
 def _run(outcome: Outcome, known: Collection[str], room: int) -> Folded:
-    failed = view.outcome_failed(outcome)
+    failed = run_view.outcome_failed(outcome)
     summary = Markup('<b>{}</b> {} <span class="end {}">{}</span> <span class="dim">{}</span>').format(
         html_text.line(outcome.id),
         html_text.code(outcome.request.probe, 60),
         "bad" if failed else "good",
-        html_text.line(view.run_ending(outcome)),
+        html_text.line(run_view.run_ending(outcome)),
         html_text.line(", ".join((*((f"in {outcome.stage}",) if failed else ()), seconds(outcome.seconds)))),
     )
     blocks = (Pairs(rows=_facts(outcome, known)), *_told(outcome, room))
@@ -96,13 +96,13 @@ def _run(outcome: Outcome, known: Collection[str], room: int) -> Folded:
 
 
 def _facts(outcome: Outcome, known: Collection[str]) -> tuple[tuple[str, Markup], ...]:
-    effect = view.took_effect(outcome)
+    effect = run_view.took_effect(outcome)
     why = f": {outcome.took_effect_why}" if outcome.took_effect_why else ""
     stages = ", ".join(f"{name} {took_text(took)}" for name, took in outcome.stages.items())
     memory = f"{outcome.peak_rss / 2**20:,.0f} MiB at most" if outcome.peak_rss else ""
     rows = (
         ("For", html_text.linked(outcome.request.purpose, known)),
-        ("Environment", html_text.code(view.env_text(outcome.request.env), 2000)),
+        ("Environment", html_text.code(run_view.env_text(outcome.request.env), 2000)),
         ("Setting acted", html_text.line(f"{effect}{why}" if effect and outcome.request.env else "")),
         ("Command", html_text.code(" ".join(outcome.argv), 2000)),
         ("Process", html_text.line("forked from a warm worker" if outcome.forked else "a fresh interpreter")),

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from aotidoctor.model.diagnosis import Diagnosis, Status
 from aotidoctor.model.report import Report
 from aotidoctor.reports import html_log, html_text, view
+from aotidoctor.reports.headline import headline
 from aotidoctor.reports.text import one_line, plural, seconds, size
 
 _NOTHING = Markup("")
@@ -51,7 +52,7 @@ class Verdict:
 
 def verdict(report: Report, known: Collection[str]) -> Verdict:
     """The first screen of ``report``; ``known`` are the ids that can be linked."""
-    head = view.headline(report)
+    head = headline(report)
     shown = Verdict(word=head.word, tone=head.tone, title=head.text, note=view.partial_note(report))
     named = report.diagnoses and report.cannot_examine is None and report.internal_error is None
     if not named or report.verdict != "problem":

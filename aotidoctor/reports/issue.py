@@ -10,7 +10,8 @@ from functools import partial
 
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.report import Report
-from aotidoctor.reports import place_view, view
+from aotidoctor.reports import place_view, run_view, view
+from aotidoctor.reports.headline import headline
 from aotidoctor.reports.markdown import (
     contract_section,
     evidence_section,
@@ -78,7 +79,7 @@ def _triton(report: Report, repro: str | None, room: Room) -> list[str]:
 
 def _described(report: Report) -> str:
     """Verdict, package, cause and how sure."""
-    head = view.headline(report)
+    head = headline(report)
     lines = [f"**{head.word}:** {prose(head.text, 300)}", ""]
     if view.has_artifact(report):
         lines += [f"Package: {code(view.artifact_text(report))}", ""]
@@ -158,12 +159,12 @@ def _error_log(report: Report, room: Room) -> str:
     if report.log is not None:
         texts = [match.text for match in report.log.matches] or [event.text for event in report.log.events]
         return fence("\n".join(texts[: room.rows]), room=room_of_log) if texts else "The log holds no error."
-    failed = next((outcome for outcome in report.runs if view.outcome_failed(outcome)), None)
+    failed = next((outcome for outcome in report.runs if run_view.outcome_failed(outcome)), None)
     if failed is None:
         wrong = report.case.artifact.kind in (ArtifactKind.MISSING, ArtifactKind.UNREADABLE)
         return "Nothing was run." if wrong or not report.runs else "No run failed."
     error = failed.error
     parts = [error.traceback or error.message if error is not None else "", failed.stderr_tail, failed.stdout_tail]
     text = "\n".join(part for part in parts if part.strip())
-    ended = f"{failed.id} ({one_line(failed.request.probe, 60)}) ended: {view.run_ending(failed)} in {failed.stage}"
+    ended = f"{failed.id} ({one_line(failed.request.probe, 60)}) ended: {run_view.run_ending(failed)} in {failed.stage}"
     return f"{prose(ended)}\n\n{fence(text, room=room_of_log)}" if text else prose(ended)

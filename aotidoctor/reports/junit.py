@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from aotidoctor.model.evidence import Evidence, NotChecked, RunSource
 from aotidoctor.model.report import Report
-from aotidoctor.reports import view
+from aotidoctor.reports import run_view, view
+from aotidoctor.reports.headline import headline
 from aotidoctor.reports.places import finding_text
 from aotidoctor.reports.status import FAIL_ON
 from aotidoctor.reports.text import one_line, plain, tail
@@ -129,7 +130,7 @@ def _runs(report: Report) -> list[_Case]:
     """Each child run. How one ended is no verdict of its own: its findings are, under their codes."""
     cases = []
     for outcome in report.runs:
-        ended = view.run_ending(outcome)
+        ended = run_view.run_ending(outcome)
         printed = "\n".join(part for part in (ended, outcome.stdout_tail, outcome.stderr_tail) if part)
         name = f"{outcome.id} {outcome.request.probe}"
         cases.append(_Case(name=name, family="aotidoctor.runs", printed=printed, seconds=outcome.seconds))
@@ -151,7 +152,7 @@ def _told(report: Report, finding: Evidence) -> str:
 
 
 def _summary(report: Report) -> str:
-    head = view.headline(report)
+    head = headline(report)
     rows = [f"{row.label}: {row.text}" if row.label else row.text for row in view.first_rows(report)]
     return "\n".join(line for line in (f"{head.word}: {head.text}", view.partial_note(report), *rows) if line)
 

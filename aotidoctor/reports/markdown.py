@@ -15,11 +15,13 @@ from aotidoctor.reports import (
     host_view,
     log_view,
     names_view,
+    run_view,
     rung_rows,
     serving_view,
     view,
 )
 from aotidoctor.reports.debug_settings import SETTINGS
+from aotidoctor.reports.headline import headline
 from aotidoctor.reports.markdown_place import comparison_section, place_sections
 from aotidoctor.reports.markdown_room import Room, fitted, section
 from aotidoctor.reports.markdown_text import cell, code, details, fence, prose, table
@@ -56,7 +58,7 @@ def _parts(report: Report, room: Room) -> list[str]:
 
 
 def _first(report: Report) -> str:
-    head = view.headline(report)
+    head = headline(report)
     lines = [f"## {head.word}: {prose(head.text, 200)}", ""]
     if view.has_artifact(report):
         lines += [code(view.artifact_text(report)), ""]
@@ -146,8 +148,8 @@ def runs_section(report: Report, room: Room, *, printed: bool = True) -> str:
         (
             outcome.id,
             cell(outcome.request.probe, room.cell),
-            cell(view.env_text(outcome.request.env), room.cell),
-            cell(view.run_ending(outcome), room.cell),
+            cell(run_view.env_text(outcome.request.env), room.cell),
+            cell(run_view.run_ending(outcome), room.cell),
             cell(outcome.stage, room.cell),
             seconds(outcome.seconds),
             _effect(outcome, room),
@@ -162,7 +164,7 @@ def runs_section(report: Report, room: Room, *, printed: bool = True) -> str:
 
 def _effect(outcome: Outcome, room: Room) -> str:
     why = f": {cell(outcome.took_effect_why, room.cell)}" if outcome.took_effect_why else ""
-    return f"{view.took_effect(outcome)}{why}" if view.took_effect(outcome) else ""
+    return f"{run_view.took_effect(outcome)}{why}" if run_view.took_effect(outcome) else ""
 
 
 def _printed(outcome: Outcome, room: Room) -> str:

@@ -17,9 +17,10 @@ from rich.text import Text
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome
 from aotidoctor.model.signature import Signature
-from aotidoctor.reports import log_view, rung_rows, view
+from aotidoctor.reports import log_view, run_view, rung_rows, view
 from aotidoctor.reports import terminal_facts as facts
 from aotidoctor.reports.contract_view import LeafRow, leaf_rows
+from aotidoctor.reports.headline import headline
 from aotidoctor.reports.terminal_comparison import show_comparison
 from aotidoctor.reports.terminal_layout import Layout
 from aotidoctor.reports.terminal_log import show_log
@@ -91,7 +92,7 @@ def render(report: Report, console: Console, *, detail: int = 0) -> None:
 
 
 def _first_screen(report: Report, out: Layout) -> None:
-    verdict = view.headline(report)
+    verdict = headline(report)
     out.headline(verdict.word, verdict.text, style=_TONES[verdict.tone])
     if view.has_artifact(report):
         out.paragraph(view.artifact_text(report), style="dim")
@@ -156,7 +157,7 @@ def _calm(report: Report, out: Layout) -> None:
 
 
 def _run_line(outcome: Outcome) -> str:
-    return f"{outcome.request.probe}: {view.run_ending(outcome)}, {seconds(outcome.seconds)}"
+    return f"{outcome.request.probe}: {run_view.run_ending(outcome)}, {seconds(outcome.seconds)}"
 
 
 def _others(report: Report, out: Layout) -> None:
@@ -201,17 +202,17 @@ def _runs(report: Report, out: Layout, detail: int) -> None:
     out.title("Runs")
     table = out.table("", "Probe", "Ended", "In", "Time", "Setting took effect")
     for outcome in report.runs:
-        effect = view.took_effect(outcome)
+        effect = run_view.took_effect(outcome)
         if effect and outcome.took_effect_why:
             effect += f": {one_line(outcome.took_effect_why, 80)}"
-        style = _STYLES["error"] if view.outcome_failed(outcome) else ""
+        style = _STYLES["error"] if run_view.outcome_failed(outcome) else ""
         name = one_line(outcome.request.probe, 40)
-        ended = Text(view.run_ending(outcome), style=style)
+        ended = Text(run_view.run_ending(outcome), style=style)
         table.add_row(
             Text(outcome.id), Text(name), ended, Text(outcome.stage), Text(seconds(outcome.seconds)), Text(effect)
         )
     out.show(table)
-    failed = next((outcome for outcome in report.runs if view.outcome_failed(outcome)), None)
+    failed = next((outcome for outcome in report.runs if run_view.outcome_failed(outcome)), None)
     for outcome in report.runs if detail > 0 else [failed] if failed else []:
         _printed(outcome, out, detail)
 
@@ -234,7 +235,7 @@ def _last_words(outcome: Outcome) -> list[tuple[str, str]]:
 
 
 def _all_words(outcome: Outcome, room: int) -> list[tuple[str, str]]:
-    changes = view.env_text(outcome.request.env)
+    changes = run_view.env_text(outcome.request.env)
     error = outcome.error
     return [
         ("was for", outcome.request.purpose),

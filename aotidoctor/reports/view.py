@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.diagnosis import Diagnosis, Status
-from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Severity, Source
+from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Source
 from aotidoctor.model.report import Report
-from aotidoctor.model.run import Ending, Exited, NotStarted, Outcome, OutOfMemory, Signalled, TimedOut
-from aotidoctor.reports import contract_view, host_view, log_view, names_view, serving_view
-from aotidoctor.reports.text import one_line, plural, seconds
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Headline:
-    """The first line. ``tone`` is ``good``, ``bad``, ``unsure`` or ``partial``."""
-
-    word: str
-    text: str
-    tone: str
+from aotidoctor.reports import log_view
+from aotidoctor.reports.headline import WATCHED
+from aotidoctor.reports.run_view import last_words, outcome_failed, run_ending
+from aotidoctor.reports.text import one_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,112 +23,6 @@ class Row:
     label: str
     text: str
     is_code: bool = False
-
-
-# Of a report on a program of the user's: its command.
-WATCHED = "program"
-_AGREEING = ("agrees", "precision")
-# Two lines of a terminal: the whole message stands below.
-_HEADLINE = 110
-
-
-def headline(report: Report) -> Headline:
-    """Verdict and cause."""
-    if report.internal_error is not None:
-        last = report.internal_error.strip().splitlines()[-1:] or ["no details"]
-        return Headline(word="INTERNAL ERROR", text=f"aotidoctor itself failed: {one_line(last[0])}", tone="partial")
-    if report.cannot_examine is not None:
-        return Headline(word="CANNOT EXAMINE", text=one_line(report.cannot_examine), tone="partial")
-    match report.verdict:
-        case "healthy" if report.log is not None and log_view.is_log(report):
-            return Headline(word="NO FAILURE", text=log_view.calm(report.log), tone="good")
-        case "healthy" if WATCHED in report.extra:
-            return Headline(word="HEALTHY", text=f"the program ended well{_warnings(report)}", tone="good")
-        case "healthy":
-            return _calm(report)
-        case "problem" if report.diagnoses:
-            first = report.diagnoses[0]
-            harmless = first.severity is not Severity.ERROR
-            text = f"{first.cause}: {_cut(one_line(first.title, 4 * _HEADLINE))}"
-            return Headline(word="WARNING" if harmless else "PROBLEM", text=text, tone="unsure" if harmless else "bad")
-        case "problem":
-            text = one_line(report.extra.get("origin") or "see the evidence")
-            return Headline(word="PROBLEM", text=_cut(text), tone="bad")
-        case _ if report.log is not None and log_view.is_log(report):
-            return Headline(word="UNKNOWN", text=log_view.unknown(report.log), tone="unsure")
-        case _ if not any(outcome_failed(outcome) for outcome in report.runs):
-            return Headline(word="UNKNOWN", text="no verdict could be reached", tone="unsure")
-        case _:
-            return Headline(word="UNKNOWN", text="it fails, and no known cause explains why", tone="unsure")
-
-
-def _calm(report: Report) -> Headline:
-    if report.command == "env":
-        return Headline(word="HOST", text=host_view.summary(report.case.host), tone="good")
-    if report.command == "inspect":
-        return Headline(word="PACKAGE", text=contract_view.summary(report.case), tone="good")
-    if serving_view.is_serving(report):
-        return _servable(report)
-    if report.command == "verify" and not report.interrupted:
-        return Headline(word="HEALTHY", text=f"{_verified(report)}{_warnings(report)}", tone="good")
-    if report.interrupted or report.out_of_time:
-        return Headline(word="UNFINISHED", text="nothing wrong found before it ended", tone="partial")
-    if report.plan:
-        return Headline(word="PLAN", text=f"{plural(len(report.plan), 'rung')}; nothing was run", tone="good")
-    if report.command == "compare" and (found := _compared(report)) is not None:
-        return Headline(word="HEALTHY", text=f"{_also_said(found)}{_warnings(report)}", tone="good")
-    if not report.runs:
-        return Headline(word="HEALTHY", text="nothing wrong found; nothing was run", tone="good")
-    calls = sum(1 for outcome in report.runs if not outcome_failed(outcome))
-    if report.case.inputs is None:
-        return Headline(word="HEALTHY", text="it loads; nothing was called without --inputs or --generate", tone="good")
-    return Headline(
-        word="HEALTHY", text=f"nothing wrong found in {plural(calls, 'run')}{_warnings(report)}", tone="good"
-    )
-
-
-def _servable(report: Report) -> Headline:
-    if report.names is not None:
-        return Headline(word="SERVABLE", text=names_view.summary(report), tone="good")
-    return Headline(word="HEALTHY", text=f"{serving_view.summary(report)}{_warnings(report)}", tone="good")
-
-
-def _verified(report: Report) -> str:
-    own = (item for item in report.findings if not item.code.startswith("VERIFY-P"))
-    notes = len([item for item in own if item.severity is Severity.INFO])
-    origin = f"; {one_line(report.extra['origin'])}" if report.extra.get("origin") else ""
-    said = "PyTorch's verifier passes it" if report.extra.get("verifier") == "passes" else "no rule is broken"
-    return f"{said}; {plural(notes, 'note')} for AOTInductor{origin}"
-
-
-def _warnings(report: Report) -> str:
-    warnings = sum(1 for finding in report.findings if finding.severity is Severity.WARN)
-    return f"; {plural(warnings, 'warning')}" if warnings else ""
-
-
-def _compared(report: Report) -> Evidence | None:
-    """What the comparison of the outputs found."""
-    return next((item for item in report.findings if item.code == "AD-RUN-011" and item.kind in _AGREEING), None)
-
-
-def _also_said(found: Evidence) -> str:
-    """Agreement needs no numbers; where rounding makes a difference, they are what was asked for."""
-    if found.kind == "agrees":
-        return f"the package agrees with the reference: {_cut(one_line(found.observed, 4 * _HEADLINE))}"
-    return f"rounding only: {found.subject}: {_cut(one_line(found.observed, 4 * _HEADLINE))}"
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= _HEADLINE else f"{line[:_HEADLINE].rstrip()}…"
-
-
-def outcome_failed(outcome: Outcome) -> bool:
-    """True unless the child ended by itself with its done-marker and without an exception."""
-    match outcome.ending:
-        case Exited(code=0, done=True):
-            return outcome.error is not None
-        case _:
-            return True
 
 
 def first_rows(report: Report) -> tuple[Row, ...]:
@@ -226,21 +112,15 @@ def _unknown_rows(report: Report) -> tuple[Row, ...]:
     failed = next((outcome for outcome in report.runs if outcome_failed(outcome)), None)
     rows = [Row(label="Fails in", text=report.stage)] if report.stage else []
     if WATCHED in report.extra:
-        rows += [*_program_rows(report), Row(label="Says", text=_last_words(report.runs[0]))]
+        rows += [*_program_rows(report), Row(label="Says", text=last_words(report.runs[0]))]
     elif failed is not None:
         rows.append(Row(label="Known", text=f"{run_ending(failed)} in {failed.stage} [{failed.id}]"))
-        rows.append(Row(label="Says", text=_last_words(failed)))
+        rows.append(Row(label="Says", text=last_words(failed)))
     rows = [row for row in rows if row.text]
     rows.extend(
         Row(label="Try next" if number == 0 else "", text=text) for number, text in enumerate(next_steps(report))
     )
     return tuple(rows)
-
-
-def _last_words(outcome: Outcome) -> str:
-    if outcome.error is not None:
-        return one_line(f"{outcome.error.type}: {outcome.error.message}")
-    return one_line((outcome.stderr_tail.strip().splitlines() or [""])[-1])
 
 
 def next_steps(report: Report) -> tuple[str, ...]:
@@ -272,40 +152,6 @@ def _watched_steps(report: Report) -> tuple[str, ...]:
     return (*steps, "-v shows all that is known; -o DIR keeps the report for a bug report")
 
 
-def ending_text(ending: Ending) -> str:
-    """How a child ended, in a few words."""
-    match ending:
-        case Exited(code=0, done=True):
-            return "ok"
-        case Exited(code=code, done=done):
-            return f"exit {code}" + ("" if done else " without a result")
-        case Signalled(name=name, by_us=by_us, core_dumped=core):
-            return name + (" (sent by aotidoctor)" if by_us else "") + (", core dumped" if core else "")
-        case TimedOut(limit=limit):
-            return f"no end within {seconds(limit)}"
-        case OutOfMemory(reason=reason):
-            return f"out of memory ({one_line(reason, 80)})"
-        case NotStarted(reason=reason):
-            return f"not started ({one_line(reason, 80)})"
-
-
-def run_ending(outcome: Outcome) -> str:
-    """``ending_text``, or ``raised Type`` when the worker caught an exception."""
-    if outcome.error is not None:
-        return f"raised {one_line(outcome.error.type, 60)}"
-    if outcome.request.job == "watch" and isinstance(outcome.ending, Exited):
-        # A program of the user's knows nothing of done-markers.
-        return f"exit {outcome.ending.code}" if outcome.ending.code else "ok"
-    return ending_text(outcome.ending)
-
-
-def took_effect(outcome: Outcome) -> str:
-    """``yes``, ``no`` or ``unknown`` where the run changed a setting; empty where it changed none."""
-    if outcome.took_effect is None:
-        return "unknown" if outcome.request.env else ""
-    return "yes" if outcome.took_effect else "no"
-
-
 def source_text(source: Source | None) -> str:
     """``file:line`` or ``R2 stderr``."""
     match source:
@@ -329,13 +175,6 @@ def adds_nothing(finding: Evidence) -> bool:
     for told in (finding.observed, finding.expected, finding.subject or ""):
         rest = rest.replace(told, "") if told else rest
     return len(rest) < 40
-
-
-def env_text(env: Mapping[str, str | None]) -> str:
-    """Changes of the environment as a shell writes them."""
-    return " ".join(
-        f"{name}={shlex.quote(value)}" if value is not None else f"-u {name}" for name, value in env.items()
-    )
 
 
 def command_text(argv: Sequence[str]) -> str:
