@@ -5,7 +5,7 @@ Only this folder prints, ends the process or reads the environment.
 To add a command, write its function in a file of its own and add a line to ``COMMANDS``. The table is all that is read
 at start-up: a command's module is imported when the command is named, and all of them for ``--help``. The first line
 of the function's docstring is what ``--help`` says of it. What the stages do is imported in the function's body, so
-that its own ``--help`` does not need them.
+that its own ``--help`` does not need them. ``@shown`` of ``shown.py`` gives it the output options.
 """
 
 from __future__ import annotations

@@ -6,10 +6,12 @@ import os
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, execute
-from aotidoctor.cli.show import FailOn, IssueForm, make_show
+from aotidoctor.cli.show import Show
+from aotidoctor.cli.shown import shown
 from aotidoctor.model.case import Options
 
 
+@shown("package", "inputs", "reference", "setup", "custom_op_library")
 def check(
     package: opt.Package,
     inputs: opt.Inputs = None,
@@ -23,32 +25,12 @@ def check(
     trust_pickle: opt.TrustPickle = False,
     seed: opt.Seed = 0,
     threads: opt.Threads = None,
-    format_: opt.FormatOption = None,
-    for_: opt.For = IssueForm.GENERIC,
-    json: opt.Json = False,
-    report: opt.ReportTo = None,
-    output_dir: opt.OutputDir = None,
-    quiet: opt.Quiet = False,
-    verbose: opt.Verbose = 0,
-    fail_on: opt.FailOnOption = FailOn.ERROR,
-    redact: opt.Redact = True,
+    show: Show,
 ) -> None:
     """Compare package, inputs and host without running anything.
 
     Executes nothing from PACKAGE or the inputs file, and needs no torch.
     """
-    show = make_show(
-        format_=format_,
-        json=json,
-        report=report,
-        output_dir=output_dir,
-        quiet=quiet,
-        verbose=verbose,
-        fail_on=fail_on,
-        redact=redact,
-        form=for_,
-        protected=(package, inputs, reference, setup, *(custom_op_library or ())),
-    )
     opt.one_source(inputs, generate=generate)
     wanted = Options(
         model_name=model_name,

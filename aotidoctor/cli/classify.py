@@ -12,7 +12,8 @@ import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, execute
-from aotidoctor.cli.show import FailOn, IssueForm, make_show
+from aotidoctor.cli.show import Show
+from aotidoctor.cli.shown import shown
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.report import Report
@@ -24,6 +25,7 @@ OfPackage = Annotated[
 ]
 
 
+@shown("log", "package", "inputs")
 def classify(
     log: LogFile,
     *,
@@ -31,32 +33,12 @@ def classify(
     inputs: opt.Inputs = None,
     model_name: opt.ModelName = None,
     trust_pickle: opt.TrustPickle = False,
-    format_: opt.FormatOption = None,
-    for_: opt.For = IssueForm.GENERIC,
-    json: opt.Json = False,
-    report: opt.ReportTo = None,
-    output_dir: opt.OutputDir = None,
-    quiet: opt.Quiet = False,
-    verbose: opt.Verbose = 0,
-    fail_on: opt.FailOnOption = FailOn.ERROR,
-    redact: opt.Redact = True,
+    show: Show,
 ) -> None:
     """Name the cause of a failure from its log alone.
 
     Any stage: export, compile, link, package, load, run, serve. Executes nothing, also not from --package.
     """
-    show = make_show(
-        format_=format_,
-        json=json,
-        report=report,
-        output_dir=output_dir,
-        quiet=quiet,
-        verbose=verbose,
-        fail_on=fail_on,
-        redact=redact,
-        form=for_,
-        protected=(log, package, inputs),
-    )
     if inputs is not None and package is None:
         raise typer.BadParameter("inputs tell something only together with --package", param_hint="--inputs")
     wanted = Options(model_name=model_name, trust_pickle=trust_pickle)

@@ -9,7 +9,8 @@ import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, execute
-from aotidoctor.cli.show import FailOn, IssueForm, make_show
+from aotidoctor.cli.show import Show
+from aotidoctor.cli.shown import shown
 from aotidoctor.model.case import Options
 
 Package = Annotated[str | None, typer.Argument(metavar="[PACKAGE]", help="The .pt2 file; not with --from.")]
@@ -19,6 +20,7 @@ From = Annotated[
 ]
 
 
+@shown("package", "inputs", "reference", "setup", "from_", "custom_op_library")
 def compare(
     package: Package = None,
     inputs: opt.Inputs = None,
@@ -38,15 +40,7 @@ def compare(
     budget: opt.Budget = None,
     threads: opt.Threads = None,
     memory_limit: opt.MemoryLimit = None,
-    format_: opt.FormatOption = None,
-    for_: opt.For = IssueForm.GENERIC,
-    json: opt.Json = False,
-    report: opt.ReportTo = None,
-    output_dir: opt.OutputDir = None,
-    quiet: opt.Quiet = False,
-    verbose: opt.Verbose = 0,
-    fail_on: opt.FailOnOption = FailOn.ERROR,
-    redact: opt.Redact = True,
+    show: Show,
 ) -> None:
     """Compare outputs, weights and side effects with the reference.
 
@@ -54,18 +48,6 @@ def compare(
     beyond --rtol/--atol a warning). A JSON report keeps enough to judge again with --from and other tolerances: exact
     for an rtol of 0 or a power of ten from 1e-8 to 1, on the strict side between.
     """
-    show = make_show(
-        format_=format_,
-        json=json,
-        report=report,
-        output_dir=output_dir,
-        quiet=quiet,
-        verbose=verbose,
-        fail_on=fail_on,
-        redact=redact,
-        form=for_,
-        protected=(package, inputs, reference, setup, from_, *(custom_op_library or ())),
-    )
     opt.one_source(inputs, generate=generate)
     wanted = Options(
         model_name=model_name,

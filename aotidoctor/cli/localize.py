@@ -6,10 +6,12 @@ import os
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, execute
-from aotidoctor.cli.show import FailOn, IssueForm, make_show
+from aotidoctor.cli.show import Show
+from aotidoctor.cli.shown import shown
 from aotidoctor.model.case import Options
 
 
+@shown("package", "inputs", "reference", "setup", "custom_op_library")
 def localize(
     package: opt.Package,
     inputs: opt.RequiredInputs,
@@ -25,33 +27,13 @@ def localize(
     threads: opt.Threads = None,
     memory_limit: opt.MemoryLimit = None,
     shrink: opt.Shrink = False,
-    format_: opt.FormatOption = None,
-    for_: opt.For = IssueForm.GENERIC,
-    json: opt.Json = False,
-    report: opt.ReportTo = None,
-    output_dir: opt.OutputDir = None,
-    quiet: opt.Quiet = False,
-    verbose: opt.Verbose = 0,
-    fail_on: opt.FailOnOption = FailOn.ERROR,
-    redact: opt.Redact = True,
+    show: Show,
 ) -> None:
     """Find the place of a failure: kernel, operator, value, line of the source.
 
     Does all that run does, and asks for the place also where the diagnosis does not need it: the timeline of a healthy
     model, the values of every kernel, and, with --reference, which step of the compiler makes the numbers wrong.
     """
-    show = make_show(
-        format_=format_,
-        json=json,
-        report=report,
-        output_dir=output_dir,
-        quiet=quiet,
-        verbose=verbose,
-        fail_on=fail_on,
-        redact=redact,
-        form=for_,
-        protected=(package, inputs, reference, setup, *(custom_op_library or ())),
-    )
     wanted = Options(
         model_name=model_name,
         device=device,

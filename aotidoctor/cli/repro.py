@@ -10,7 +10,8 @@ import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, execute
-from aotidoctor.cli.show import FailOn, IssueForm, make_show
+from aotidoctor.cli.show import Show
+from aotidoctor.cli.shown import shown
 from aotidoctor.model.case import Options
 
 Folder = Annotated[Path, typer.Option("--output-dir", "-o", metavar="DIR", help="Folder of the script.")]
@@ -20,6 +21,7 @@ From = Annotated[
 KeepWeights = Annotated[bool, typer.Option("--keep-weights", help="Copy the package as it is.")]
 
 
+@shown("package", "inputs", "reference", "setup", "from_", "custom_op_library")
 def repro(
     package: opt.Package,
     inputs: opt.Inputs = None,
@@ -39,14 +41,7 @@ def repro(
     budget: opt.Budget = None,
     threads: opt.Threads = None,
     memory_limit: opt.MemoryLimit = None,
-    format_: opt.FormatOption = None,
-    for_: opt.For = IssueForm.GENERIC,
-    json: opt.Json = False,
-    report: opt.ReportTo = None,
-    quiet: opt.Quiet = False,
-    verbose: opt.Verbose = 0,
-    fail_on: opt.FailOnOption = FailOn.ERROR,
-    redact: opt.Redact = True,
+    show: Show,
 ) -> None:
     """Write a short script that fails in the same way, and prove that it does.
 
@@ -54,17 +49,6 @@ def repro(
     weights zeroed first. It is written only if it ends the same way in a fresh interpreter, and its package and inputs
     get the same signature. The folder must be empty, or of an earlier repro.
     """
-    show = make_show(
-        format_=format_,
-        json=json,
-        report=report,
-        quiet=quiet,
-        verbose=verbose,
-        fail_on=fail_on,
-        redact=redact,
-        form=for_,
-        protected=(package, inputs, reference, setup, from_, *(custom_op_library or ())),
-    )
     wanted = Options(
         model_name=model_name,
         device=device,
@@ -91,7 +75,7 @@ def repro(
             output_dir,
             saved=from_,
             keep_weights=keep_weights,
-            redact=redact,
+            redact=show.redact,
             argv=argv(),
             environ=os.environ,
             on_event=on_event,

@@ -6,10 +6,12 @@ import os
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, execute
-from aotidoctor.cli.show import FailOn, IssueForm, make_show
+from aotidoctor.cli.show import Show
+from aotidoctor.cli.shown import shown
 from aotidoctor.model.case import Options
 
 
+@shown("package", "inputs", "reference", "setup", "custom_op_library")
 def run(
     package: opt.Package,
     inputs: opt.Inputs = None,
@@ -34,32 +36,12 @@ def run(
     skip_rungs: opt.SkipRungs = None,
     shrink: opt.Shrink = False,
     plan: opt.Plan = False,
-    format_: opt.FormatOption = None,
-    for_: opt.For = IssueForm.GENERIC,
-    json: opt.Json = False,
-    report: opt.ReportTo = None,
-    output_dir: opt.OutputDir = None,
-    quiet: opt.Quiet = False,
-    verbose: opt.Verbose = 0,
-    fail_on: opt.FailOnOption = FailOn.ERROR,
-    redact: opt.Redact = True,
+    show: Show,
 ) -> None:
     """Find the cause of a failure, and prove it by removing it.
 
     Executes native code from PACKAGE, in child processes with limits of time and memory.
     """
-    show = make_show(
-        format_=format_,
-        json=json,
-        report=report,
-        output_dir=output_dir,
-        quiet=quiet,
-        verbose=verbose,
-        fail_on=fail_on,
-        redact=redact,
-        form=for_,
-        protected=(package, inputs, reference, setup, *(custom_op_library or ())),
-    )
     opt.one_source(inputs, generate=generate)
     wanted = Options(
         model_name=model_name,

@@ -9,7 +9,8 @@ import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import OnEvent, argv, execute
-from aotidoctor.cli.show import FailOn, IssueForm, make_show
+from aotidoctor.cli.show import Show
+from aotidoctor.cli.shown import shown
 from aotidoctor.model.case import Options
 from aotidoctor.model.report import Report
 
@@ -19,39 +20,20 @@ Repository = Annotated[
 ]
 
 
+@shown("repository", "repository/config.pbtxt")
 def triton(
     repository: Repository,
     *,
     release: opt.Release = None,
     load_hook: opt.LoadHook = False,
     timeout: opt.Timeout = 60.0,
-    format_: opt.FormatOption = None,
-    for_: opt.For = IssueForm.GENERIC,
-    json: opt.Json = False,
-    report: opt.ReportTo = None,
-    output_dir: opt.OutputDir = None,
-    quiet: opt.Quiet = False,
-    verbose: opt.Verbose = 0,
-    fail_on: opt.FailOnOption = FailOn.ERROR,
-    redact: opt.Redact = True,
+    show: Show,
 ) -> None:
     """Say what Triton Inference Server would make of a config.pbtxt and its package.
 
     Executes nothing without --load-hook, and needs neither torch nor a server. A folder called like one of the words
     below is ./names.
     """
-    show = make_show(
-        format_=format_,
-        json=json,
-        report=report,
-        output_dir=output_dir,
-        quiet=quiet,
-        verbose=verbose,
-        fail_on=fail_on,
-        redact=redact,
-        form=for_,
-        protected=(repository, os.path.join(repository, "config.pbtxt")),  # noqa: PTH118 - it need not exist
-    )
     seconds = timeout if load_hook else None
     execute("triton", repository, show, lambda on_event: _work(repository, release, on_event, hook_seconds=seconds))
 

@@ -9,7 +9,8 @@ import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, execute
-from aotidoctor.cli.show import FailOn, IssueForm, make_show
+from aotidoctor.cli.show import Show
+from aotidoctor.cli.shown import shown
 from aotidoctor.model.case import Options
 
 ModelDir = Annotated[str, typer.Argument(metavar="MODEL_DIR", help="The folder of one model, with its config.pbtxt.")]
@@ -25,6 +26,7 @@ Send = Annotated[
 ]
 
 
+@shown("model_dir", "inputs", "setup", "custom_op_library")
 def rehearse(
     model_dir: ModelDir,
     inputs: opt.RequiredInputs,
@@ -38,33 +40,13 @@ def rehearse(
     trust_pickle: opt.TrustPickle = False,
     timeout: opt.Timeout = 60.0,
     memory_limit: opt.MemoryLimit = None,
-    format_: opt.FormatOption = None,
-    for_: opt.For = IssueForm.GENERIC,
-    json: opt.Json = False,
-    report: opt.ReportTo = None,
-    output_dir: opt.OutputDir = None,
-    quiet: opt.Quiet = False,
-    verbose: opt.Verbose = 0,
-    fail_on: opt.FailOnOption = FailOn.ERROR,
-    redact: opt.Redact = True,
+    show: Show,
 ) -> None:
     """Do with real tensors what the server would do with them, and compare with the plain call.
 
     Runs the package's native code in a child. Names become slots, types and batches as the release makes them of the
     config: inputs that trade places, types that are read as others, rows of other requests show as other outputs.
     """
-    show = make_show(
-        format_=format_,
-        json=json,
-        report=report,
-        output_dir=output_dir,
-        quiet=quiet,
-        verbose=verbose,
-        fail_on=fail_on,
-        redact=redact,
-        form=for_,
-        protected=(model_dir, inputs, setup, *(custom_op_library or ())),
-    )
     said = sent(send)
     from aotidoctor import rehearsal  # noqa: PLC0415 - `--help` does not need the stages
 

@@ -9,7 +9,8 @@ import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, execute
-from aotidoctor.cli.show import FailOn, IssueForm, make_show
+from aotidoctor.cli.show import Show
+from aotidoctor.cli.shown import shown
 from aotidoctor.model.case import Options
 
 Program = Annotated[
@@ -26,6 +27,7 @@ Against = Annotated[
 ]
 
 
+@shown("program", "dynamic_shapes", "against", "setup", "custom_op_library")
 def verify(
     program: Program,
     *,
@@ -35,32 +37,12 @@ def verify(
     custom_op_library: opt.CustomOpLibrary = None,
     timeout: opt.Timeout = 300.0,
     memory_limit: opt.MemoryLimit = None,
-    format_: opt.FormatOption = None,
-    for_: opt.For = IssueForm.GENERIC,
-    json: opt.Json = False,
-    report: opt.ReportTo = None,
-    output_dir: opt.OutputDir = None,
-    quiet: opt.Quiet = False,
-    verbose: opt.Verbose = 0,
-    fail_on: opt.FailOnOption = FailOn.ERROR,
-    redact: opt.Redact = True,
+    show: Show,
 ) -> None:
     """List every rule that an exported program breaks, and what will trouble AOTInductor.
 
     Rebuilds PROGRAM with torch in a child process, where its pickled parts may run code; the program itself is not run.
     """
-    show = make_show(
-        format_=format_,
-        json=json,
-        report=report,
-        output_dir=output_dir,
-        quiet=quiet,
-        verbose=verbose,
-        fail_on=fail_on,
-        redact=redact,
-        form=for_,
-        protected=(program, dynamic_shapes, against, setup, *(custom_op_library or ())),
-    )
     wanted = Options(
         setup=setup,
         custom_op_libraries=tuple(custom_op_library or ()),

@@ -1,0 +1,86 @@
+"""The output options, declared once for the commands that have all of them.
+
+``@shown("package")`` over a command puts them behind the command's own options and hands over one ``show``. Typer
+reads options from a function's signature: the decorated function states one with both.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
+from inspect import Parameter, signature
+
+from aotidoctor.cli import options as opt
+from aotidoctor.cli.show import FailOn, IssueForm, Show, make_show
+
+Command = Callable[..., None]  # type: ignore[explicit-any]  # each has options of its own
+ShowMaker = Callable[..., Show]  # type: ignore[explicit-any]  # what is given to it came through Typer
+
+
+def shown(*protected: str) -> Callable[[Command], Command]:
+    """Give a command that takes ``show`` the output options.
+
+    ``protected`` are the command's parameters that name what is examined: no report overwrites it. ``folder/file``
+    is a file in what ``folder`` names. An option that the command declares itself stays its own and is no part of
+    ``show``.
+    """
+
+    def decorate(function: Command) -> Command:
+        own = [each for each in _parameters(function) if each.name != "show"]
+        taken = {each.name for each in own}
+        shared = [each for each in _parameters(_show) if each.kind is Parameter.KEYWORD_ONLY and each.name not in taken]
+        make: ShowMaker = _show
+
+        @wraps(function)
+        def command(**given: object) -> None:
+            chosen = {each.name: given.pop(each.name) for each in shared}
+            function(**given, show=make(tuple(_paths(protected, given)), **chosen))
+
+        stated = [*own, *shared]
+        command.__signature__ = signature(function).replace(parameters=stated)  # type: ignore[attr-defined]
+        command.__annotations__ = {each.name: each.annotation for each in stated}
+        return command
+
+    return decorate
+
+
+def _parameters(function: Callable[..., object]) -> Iterator[Parameter]:  # type: ignore[explicit-any]  # see above
+    yield from signature(function, eval_str=True).parameters.values()
+
+
+def _paths(protected: tuple[str, ...], given: Mapping[str, object]) -> Iterator[str]:
+    for place in protected:
+        name, _, below = place.partition("/")
+        value = given[name]
+        for path in value if isinstance(value, list) else [value]:
+            if path is not None:
+                yield os.path.join(str(path), below) if below else str(path)  # noqa: PTH118 - it need not exist
+
+
+def _show(
+    protected: tuple[str, ...],
+    *,
+    format_: opt.FormatOption = None,
+    for_: opt.For = IssueForm.GENERIC,
+    json: opt.Json = False,
+    report: opt.ReportTo = None,
+    output_dir: opt.OutputDir = None,
+    quiet: opt.Quiet = False,
+    verbose: opt.Verbose = 0,
+    fail_on: opt.FailOnOption = FailOn.ERROR,
+    redact: opt.Redact = True,
+) -> Show:
+    """The options as they are shown in help, in this order."""
+    return make_show(
+        format_=format_,
+        json=json,
+        report=report,
+        output_dir=output_dir,
+        quiet=quiet,
+        verbose=verbose,
+        fail_on=fail_on,
+        redact=redact,
+        form=for_,
+        protected=protected,
+    )
