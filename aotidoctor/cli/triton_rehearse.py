@@ -26,7 +26,7 @@ Send = Annotated[
 ]
 
 
-@shown("model_dir", "inputs", "setup", "custom_op_library")
+@shown("model_dir", "model_dir/config.pbtxt", "inputs", "setup", "custom_op_library")
 def rehearse(
     model_dir: ModelDir,
     inputs: opt.RequiredInputs,
