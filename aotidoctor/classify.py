@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
-from io import BytesIO
+from io import BufferedReader, BytesIO
 from typing import TYPE_CHECKING, BinaryIO
 
 from aotidoctor.diagnosis import signed
@@ -15,6 +15,7 @@ from aotidoctor.log_causes import UNKNOWN, log_diagnoses, log_findings, with_ids
 from aotidoctor.logs import next_steps, read_log
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Options
+from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.host import Host
 from aotidoctor.model.report import Report
@@ -24,6 +25,15 @@ if TYPE_CHECKING:
     from aotidoctor.model.diagnosis import Diagnosis
     from aotidoctor.model.evidence import Evidence
     from aotidoctor.model.log import LogReading
+
+# Their bytes look like text here and there: the sources in a package speak of every error that they may raise.
+_NO_LOGS = (
+    (b"PK\x03\x04", "a zip archive: `aotidoctor check` reads packages, `aotidoctor analyze` bundles"),
+    (b"\x7fELF", "a program, a library or a core dump, and no text"),
+    (b"\xfd7zXZ\0", "packed with xz: unpack it first"),
+    (b"BZh", "packed with bzip2: unpack it first"),
+    (b"\x28\xb5\x2f\xfd", "packed with zstd: unpack it first"),
+)
 
 
 def classify_text(text: bytes, name: str) -> tuple[list[Evidence], tuple[Diagnosis, ...], LogReading]:
@@ -43,7 +53,11 @@ def classify(
     argv: tuple[str, ...] = (),
     environ: Mapping[str, str],
 ) -> Report:
-    """The report on the log in ``stream``. ``package`` and ``inputs`` are read, never run."""
+    """The report on the log in ``stream``. ``package`` and ``inputs`` are read, never run.
+
+    Raises CannotExamineError where it is no log at all.
+    """
+    _refuse_what_is_no_log(stream, name)
     at, started = time.monotonic(), datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     reading = read_log(stream, name)
     findings = with_ids(log_findings(reading))
@@ -73,6 +87,13 @@ def classify(
 
         report = resolved(report, package, inputs, environ)
     return signed(replace(report, seconds=time.monotonic() - at))
+
+
+def _refuse_what_is_no_log(stream: BinaryIO, name: str) -> None:
+    head = stream.peek(8) if isinstance(stream, BufferedReader) else b""
+    what = next((what for magic, what in _NO_LOGS if head.startswith(magic)), None)
+    if what is not None:
+        raise CannotExamineError(f"{name} is {what}")
 
 
 def _failed(reading: LogReading) -> bool:

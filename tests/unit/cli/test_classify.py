@@ -36,6 +36,15 @@ def test_status(text, status):
     assert call("-", "-q", stdin=text).exit_code == status
 
 
+@pytest.mark.parametrize("magic", [b"PK\x03\x04", b"\x7fELF\x02", b"\xfd7zXZ\0", b"BZh9", b"\x28\xb5\x2f\xfd"])
+def test_what_is_no_log_is_not_judged_by_the_words_in_it(magic, tmp_path):
+    path = tmp_path / "model.pt2"
+    path.write_bytes(magic + SCHEMA.encode())
+    result = call(path, "-q")
+    assert result.exit_code == 4
+    assert "Could not find schema" not in result.stdout
+
+
 @pytest.mark.parametrize("path", ["/no/such.log", "/tmp", "/dev/zero"])
 def test_no_log(path):
     result = call(path)

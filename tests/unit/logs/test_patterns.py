@@ -10,6 +10,7 @@ from aotidoctor.logs import PatternError, load_patterns
 from aotidoctor.logs.literals import literals_of
 from aotidoctor.logs.patterns import check, read_patterns
 from aotidoctor.logs.words import Telltale, letters
+from tests.unit.logs.reading import causes, read
 
 
 def block(text):
@@ -86,3 +87,13 @@ def test_the_telltale_finds_whole_lines():
 def test_no_words_tell_nothing():
     assert Telltale(()).telling({b"abc", b""}) == set()
     assert Telltale(()).may_tell(b"abc") is False
+
+
+def test_a_line_of_source_is_not_what_it_would_raise():
+    quoted = (
+        "/tmp/cabc.cpp:22:17: error: 'foo' was not declared in this scope\n"
+        "   22 |     inductor_cpu_throw_if_integer_div_error(inductor_cpu_integer_div_error, foo);\n"
+        "      |     ^~~\n"
+    )
+    assert "integer-division" not in causes(read(quoted))
+    assert "integer-division" not in causes(read("    inductor_cpu_throw_if_integer_div_error(error);\n"))
