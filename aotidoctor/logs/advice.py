@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 
 from aotidoctor.model.log import LogEvent, LogReading
@@ -19,7 +20,8 @@ def next_steps(reading: LogReading, *, package: str | None) -> tuple[str, ...]:
     model = package or "model.pt2"
     steps = [step for rule in _RULES for step in rule(events, model)]
     if events and package is None:
-        steps.append("aotidoctor classify LOG --package model.pt2   # kernels, wrapper lines and symbols by name")
+        log = "LOG" if reading.name in ("", "stdin") else shlex.quote(reading.name)
+        steps.append(f"aotidoctor classify {log} --package {model}   # kernels, wrapper lines and symbols by name")
     if events:
         steps.append(f"aotidoctor run {model} --inputs sample.pt   # reproduce it, and find the cause by experiment")
     return tuple(dict.fromkeys(steps))[:_MOST]

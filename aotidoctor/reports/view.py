@@ -47,8 +47,15 @@ def _diagnosis_rows(report: Report, diagnosis: Diagnosis) -> tuple[Row, ...]:
         Row(label="", text=diagnosis.remedy.command, is_code=True),
         Row(label="", text="Tried: with it the failure is gone." if diagnosis.remedy.verified else ""),
         Row(label="Not asked", text=_not_asked(report)),
+        *_after_a_log(report),
     ]
     return tuple(row for row in rows if row.text)
+
+
+def _after_a_log(report: Report) -> list[Row]:
+    """A log leaves every cause suspected: what would settle it."""
+    steps = log_view.next_steps(report) if log_view.is_log(report) else ()
+    return [Row(label="" if at else "Try next", text=step) for at, step in enumerate(steps[:2])]
 
 
 def _not_asked(report: Report) -> str:
