@@ -27,25 +27,53 @@ from aotidoctor.model.evidence import Evidence
 FIND = Finder("AD-ART-002", "artifact_wrong_kind")
 EXPECTED = "an AOTInductor package"
 
+# What it is, what to do, and a command that leaves the file as it is.
+_LOOK = "file model.pt2"
 _KINDS = {
     ArtifactKind.EXPORTED_PROGRAM: (
         "a torch.export archive, never compiled",
         "compile it: torch._inductor.aoti_compile_and_package(torch.export.load(path), package_path=...)",
+        "torch._inductor.aoti_compile_and_package(torch.export.load('model.pt2'), package_path='compiled.pt2')",
     ),
-    ArtifactKind.TORCHSCRIPT: ("a TorchScript archive", "load it with torch.jit.load"),
-    ArtifactKind.TORCH_SAVE: ("a torch.save file (a state dict or a pickled object)", "load it with torch.load"),
+    ArtifactKind.TORCHSCRIPT: ("a TorchScript archive", "load it with torch.jit.load", "torch.jit.load('model.pt2')"),
+    ArtifactKind.TORCH_SAVE: (
+        "a torch.save file (a state dict or a pickled object)",
+        "load it with torch.load",
+        "torch.load('model.pt2')",
+    ),
     ArtifactKind.BARE_SO: (
         "a bare shared object",
         "load it with torch._export.aot_load, or package it as .pt2 when compiling",
+        "nm -D model.pt2 | grep AOTInductorModel   # what aot_load needs",
     ),
-    ArtifactKind.LFS_POINTER: ("a pointer to a large file, not its content", "fetch the content: git lfs pull"),
-    ArtifactKind.SAFETENSORS: ("a safetensors file: weights only", "compile the model that these weights belong to"),
-    ArtifactKind.ONNX: ("an ONNX model", "run it with an ONNX runtime"),
-    ArtifactKind.ZIP: ("a zip archive without data/aotinductor/", "look which file the build meant to ship"),
-    ArtifactKind.PICKLE: ("a pickle", "load it with what wrote it"),
-    ArtifactKind.TEXT: ("a text file", "download the file again; its first line often is an error message"),
-    ArtifactKind.DIRECTORY: ("a directory without data/aotinductor/", "give the .pt2 file inside it"),
-    ArtifactKind.OTHER: ("a file of an unknown format", "look which file the build meant to ship"),
+    ArtifactKind.LFS_POINTER: (
+        "a pointer to a large file, not its content",
+        "fetch the content: git lfs pull",
+        "git lfs pull",
+    ),
+    ArtifactKind.SAFETENSORS: (
+        "a safetensors file: weights only",
+        "compile the model that these weights belong to",
+        _LOOK,
+    ),
+    ArtifactKind.ONNX: ("an ONNX model", "run it with an ONNX runtime", _LOOK),
+    ArtifactKind.ZIP: (
+        "a zip archive without data/aotinductor/",
+        "look which file the build meant to ship",
+        "unzip -l model.pt2",
+    ),
+    ArtifactKind.PICKLE: ("a pickle", "load it with what wrote it", _LOOK),
+    ArtifactKind.TEXT: (
+        "a text file",
+        "download the file again; its first line often is an error message. A log is for aotidoctor classify",
+        "head -n 3 model.pt2",
+    ),
+    ArtifactKind.DIRECTORY: (
+        "a directory without data/aotinductor/",
+        "give the .pt2 file inside it",
+        "find model.pt2 -name '*.pt2'",
+    ),
+    ArtifactKind.OTHER: ("a file of an unknown format", "look which file the build meant to ship", _LOOK),
 }
 
 
@@ -54,7 +82,7 @@ def run(case: Case) -> Sequence[Evidence]:
     artifact = case.artifact
     if artifact.kind not in _KINDS:
         return []
-    what, remedy = _KINDS[artifact.kind]
+    what, remedy, command = _KINDS[artifact.kind]
     details = [text for text in (artifact.problem, artifact.first_line) if text]
     observed = f"{what} ({'; '.join(details)})" if details else what
     is_object = artifact.kind is ArtifactKind.BARE_SO and artifact.path.endswith(".so")
@@ -67,7 +95,12 @@ def run(case: Case) -> Sequence[Evidence]:
             expected=EXPECTED,
             message=f"{artifact.path}: observed {observed}, expected {EXPECTED}; {remedy}",
             source=at_member(case, None),
-            facts={"artifact_kind": artifact.kind.value, "first_line": artifact.first_line, "remedy": remedy},
+            facts={
+                "artifact_kind": artifact.kind.value,
+                "first_line": artifact.first_line,
+                "remedy": remedy,
+                "command": command,
+            },
         )
     ]
 

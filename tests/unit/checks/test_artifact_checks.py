@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from aotidoctor.diagnosis import diagnose, load_playbooks
 from aotidoctor.model.artifact import ArtifactKind, CrcState, ExternNode, SymbolRef
 from aotidoctor.model.evidence import NotChecked
 from tests.unit.checks.package_builders import (
@@ -284,3 +285,14 @@ def test_cpp_only_and_its_compiler():
 def test_model_name(names, wanted, expected):
     art = artifact(models=tuple(entry(name=name) for name in names))
     assert ask("model_name", case(art, options={"model_name": wanted})) == expected
+
+
+@pytest.mark.parametrize(
+    "kind", [ArtifactKind.EXPORTED_PROGRAM, ArtifactKind.TEXT, ArtifactKind.ZIP, ArtifactKind.OTHER]
+)
+def test_no_command_for_another_kind_writes_over_the_file(kind):
+    given = case(of_kind(kind, path="exported.pt2"))
+    (diagnosis,) = diagnose([replace(first("artifact_wrong_kind", given), id="E1")], load_playbooks(), case=given)
+    command = diagnosis.remedy.command
+    assert "exported.pt2" in command
+    assert "package_path='exported.pt2'" not in command
