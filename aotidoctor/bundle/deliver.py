@@ -61,13 +61,16 @@ def deliver(material: Material, wanted: Wanted, target: Target, environ: Mapping
         raise CannotExamineError(f"the bundle has {len(bundle.data)} bytes, more than --max-size {wanted.largest}")
     if target.dry:
         return bundle
-    writing = target.map_file
+    writing, new = target.map_file, not os.path.lexists(target.map_file)
     try:
         if wanted.redact:
             write_map(target.map_file, bundle.table)
         writing = target.path
         write_whole(target.path, bundle.data)
     except OSError as error:
+        if wanted.redact and new:
+            # It tells what is private, of a bundle that is not there.
+            target.map_file.unlink(missing_ok=True)
         raise CannotExamineError(f"could not write {writing}: {error.strerror or error}") from error
     return bundle
 

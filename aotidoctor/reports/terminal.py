@@ -74,6 +74,8 @@ def render(report: Report, console: Console, *, detail: int = 0) -> None:
     out = Layout(console)
     _first_screen(report, out)
     if detail < 0:
+        # Whether there is a script is what was asked.
+        _repro(report, out)
         return
     calm = report.verdict == "healthy" and detail == 0
     match report.command:
@@ -296,15 +298,19 @@ def _fingerprint(found: Signature, out: Layout, *, parts: bool) -> None:
         out.line(Text(f"   {part.rule}: {one_line(part.text)} ({of}{source})", style="dim"))
 
 
+def _repro(report: Report, out: Layout) -> None:
+    for name, label in (("repro", "Repro "), ("repro_inputs", "  inputs:"), ("repro_weights", "  weights:")):
+        if name in report.extra:
+            out.line(Text(f" {label} {one_line(report.extra[name], 300)}", style="dim"))
+
+
 def _footer(report: Report, out: Layout, detail: int) -> None:
     out.blank()
     if report.signature:
         out.line(Text(f" Signature {one_line(report.signature)}", style="dim"))
     if report.fingerprint is not None and detail > 0:
         _fingerprint(report.fingerprint, out, parts=detail > 1)
-    for name, label in (("repro", "Repro "), ("repro_inputs", "  inputs:"), ("repro_weights", "  weights:")):
-        if name in report.extra:
-            out.line(Text(f" {label} {one_line(report.extra[name], 300)}", style="dim"))
+    _repro(report, out)
     if report.diagnoses and report.command != "env":
         out.line(Text(f" More: aotidoctor explain {report.diagnoses[0].cause}", style="dim"))
     out.code(view.command_text(report.argv), label=" Again: ")

@@ -76,7 +76,7 @@ def reproduce(
             note = readme(made, known.cause)
             redactor = Redactor.of(environ=environ, host_name=platform.node())
             (folder / README).write_text(redactor.text(note) if redact else note, encoding="utf-8")
-            _hand_over(folder, directory, made)
+            hand_over(folder, directory, made)
     return made
 
 
@@ -104,12 +104,26 @@ def _why_not(case: Case, known: Known) -> str | None:
     return None
 
 
-def _hand_over(folder: Path, directory: Path, made: Repro) -> None:
+def hand_over(folder: Path, directory: Path, made: Repro) -> None:
+    """All of it or nothing. Raises OSError, which names the file that could not be written."""
+    new = not directory.exists()
     directory.mkdir(parents=True, exist_ok=True)
+    _empty(directory)
+    target = directory
+    try:
+        for name in made.files:
+            target = directory / name
+            shutil.copyfile(folder / name, target)
+    except OSError as error:
+        _empty(directory)
+        if new:
+            directory.rmdir()
+        raise OSError(error.errno, error.strerror, str(target)) from error
+
+
+def _empty(directory: Path) -> None:
     for name in FILES:
         (directory / name).unlink(missing_ok=True)
-    for name in made.files:
-        shutil.copyfile(folder / name, directory / name)
 
 
 def _made(bench: Bench, known: Known, environ: Mapping[str, str], *, keep_weights: bool) -> Repro:

@@ -62,6 +62,8 @@ def watch(program: Program, environ: Mapping[str, str], *, keep: bool = False) -
     _leave_pump(ways)
     oom = risen(before, oom_kills()) if end.status is not None and os.WIFSIGNALED(end.status) else None
     ending = ending_of(end, over, oom)
+    if any(way.reader_gone for way in ways):
+        end.asked.append(int(signal.SIGPIPE))
     wanted = keep or not is_good(ending, tuple(end.asked))
     return Watched(
         argv=program.argv,
@@ -111,7 +113,7 @@ def is_good(ending: Ending, asked: tuple[int, ...]) -> bool:
             return code == 0 or (code - 128) in asked or (bool(asked) and code == 1 and int(signal.SIGINT) in asked)
         case _:
             number = getattr(ending, "signal", None)
-            return number in asked and number in ENDING
+            return number in asked and number in (*ENDING, signal.SIGPIPE)
 
 
 def die_as(watched: Watched) -> int:

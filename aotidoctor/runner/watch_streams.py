@@ -57,6 +57,8 @@ class Way:
         self.theirs: int | None = None
         self.kept = Kept()
         self.left_open = False
+        # Nobody reads any more what it writes: what happens to the program then happens without us, too.
+        self.reader_gone = False
         self._offset = _position(fds[0]) if kind is StreamKind.FILE else 0
         self._source = -1
         self._wake: tuple[int, int] | None = None
@@ -145,6 +147,7 @@ class Way:
             self.kept.add(data)
         if data and (not self._shown or _written(self.fds[0], data)):
             return True
+        self.reader_gone = bool(data)
         os.close(self._source)
         self._source = -1
         return False

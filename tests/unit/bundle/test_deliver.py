@@ -91,7 +91,7 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(CannotExamineError, match=r"could not write .*b.zip: No space left on device"):
         send(Target(path=tmp_path / "b.zip"))
-    assert [name for name in os.listdir(tmp_path) if "b.zip" in name] == ["b.zip.map.json"]
+    assert os.listdir(tmp_path) == []
 
 
 def test_an_old_bundle_stays_when_the_new_one_cannot_be_written(tmp_path, monkeypatch):

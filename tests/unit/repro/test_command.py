@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import errno
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from aotidoctor.model.errors import CannotExamineError, UsageError
 from aotidoctor.model.host import Host
 from aotidoctor.repro import Repro, reproduce
 from aotidoctor.repro.command import line_of, repro, said
+from aotidoctor.repro.reproduce import hand_over
 from aotidoctor.repro.result import Known
 
 HOST = Host(system="Linux", machine="x86_64", python="3.11")
@@ -64,3 +68,24 @@ def test_what_is_no_report_cannot_be_started_from(tmp_path, text):
         saved.write_text(text)
     with pytest.raises(CannotExamineError, match="report"):
         repro("model.pt2", None, Options(), tmp_path / "out", saved=str(saved), environ={})
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_full_disk_leaves_no_half_of_a_script(tmp_path, monkeypatch, there):
+    room, directory = tmp_path / "room", tmp_path / "out"
+    room.mkdir()
+    for name in ("repro.py", "model.pt2"):
+        (room / name).write_text(name)
+    if there:
+        directory.mkdir()
+
+    def copy(source, target):
+        target.write_bytes(b"half")
+        if source.name == "model.pt2":
+            raise OSError(errno.ENOSPC, "No space left on device", str(source))
+
+    monkeypatch.setattr(shutil, "copyfile", copy)
+    with pytest.raises(OSError, match=r"out/model\.pt2"):
+        hand_over(room, directory, replace(MADE, files=("repro.py", "model.pt2")))
+    assert directory.exists() is there
+    assert list(tmp_path.glob("out/*")) == []

@@ -147,6 +147,13 @@ def test_a_reader_that_goes_away_ends_the_program_as_without_us(run):
     script = f"{' '.join(WATCH)} -- yes | head -1; echo ${{PIPESTATUS[0]}}"
     done = run(sys.executable, "-c", f"import subprocess; subprocess.run(['bash', '-c', {script!r}])")
     assert done.stdout.split() == [b"y", str(128 + signal.SIGPIPE).encode()]
+    assert done.stderr == b""
+
+
+def test_a_broken_pipe_of_its_own_is_a_failure(run):
+    done = run(*shell("kill -PIPE $$"))
+    assert done.returncode == -signal.SIGPIPE
+    assert b"SIGPIPE" in done.stderr
 
 
 def test_both_streams_in_one_pipe_keep_their_order(run):
