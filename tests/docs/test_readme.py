@@ -52,7 +52,13 @@ def test_session(command, lines, demo_folder, tmp_path):
         text=True,
         check=False,
         cwd=tmp_path,
-        env={**os.environ, "COLUMNS": "120", "PYTHONPATH": str(ROOT)},
+        env={
+            **os.environ,
+            "COLUMNS": "120",
+            "PYTHONPATH": str(ROOT),
+            # A watched `python` is the one that has torch.
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        },
     )
     broken = re.search(r"int32_ids|transposed|separate_weights|bad_id|served/|crash.log", command) is not None
     assert done.returncode == int(broken), done.stdout + done.stderr
