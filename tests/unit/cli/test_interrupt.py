@@ -52,3 +52,26 @@ def test_interrupts(stubborn):
         report = json.loads(out)
         jsonschema.Draft202012Validator(schema()).validate(report)
         assert report["interrupted"] is True
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_an_end_by_a_signal_leaves_no_files_behind(number, tmp_path):
+    code = f"""
+import sys, tempfile, time
+from aotidoctor import __main__, pipeline
+
+def forever(*args, **kwargs):
+    with tempfile.TemporaryDirectory(dir={str(tmp_path)!r}):
+        print("working", file=sys.stderr, flush=True)
+        time.sleep(60)
+
+pipeline.diagnose = forever
+sys.argv = ["aotidoctor", "run", "m.pt2", "--json"]
+__main__.main()
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stderr.readline() == b"working\n"
+        process.send_signal(number)
+        out, err = process.communicate(timeout=20)
+    assert (process.returncode, out, err) == (-number, b"", b"")
+    assert list(tmp_path.iterdir()) == []
