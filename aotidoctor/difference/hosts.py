@@ -22,6 +22,7 @@ _SETTINGS = (
 _NOISE = frozenset((
     "PATH", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX", "TMPDIR", "TERM", "COLUMNS", "LANG", "LC_ALL", "CI",
     "FORCE_COLOR", "NO_COLOR", "PYTHONUNBUFFERED", "CPATH", "LIBRARY_PATH",
+    "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR",
 ))  # fmt: skip
 _COMPILERS = ("g++", "clang++", "c++")
 # Memory that differs by less is the same machine on another day.
