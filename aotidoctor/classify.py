@@ -79,7 +79,7 @@ def classify(
         started=started,
         seconds=time.monotonic() - at,
         log=reading,
-        extra={"next": "\n".join(next_steps(reading, package=package))},
+        extra={"next": "\n".join(next_steps(reading, package=package, inputs=inputs))},
     )
     if package is not None:
         # Readers of packages are not worth their import where there is none.

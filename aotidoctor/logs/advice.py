@@ -14,17 +14,22 @@ _DEATHS = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL")
 _MOST = 4
 
 
-def next_steps(reading: LogReading, *, package: str | None) -> tuple[str, ...]:
+def next_steps(reading: LogReading, *, package: str | None, inputs: str | None = None) -> tuple[str, ...]:
     """Commands and settings, the most telling first."""
     events = reading.unknown or reading.events
-    model = package or "model.pt2"
+    model, sample = _word(package or "model.pt2"), _word(inputs or "sample.pt")
     steps = [step for rule in _RULES for step in rule(events, model)]
     if events and package is None:
-        log = "LOG" if reading.name in ("", "stdin") else shlex.quote(reading.name)
+        log = "LOG" if reading.name in ("", "stdin") else _word(reading.name)
         steps.append(f"aotidoctor classify {log} --package {model}   # kernels, wrapper lines and symbols by name")
     if events:
-        steps.append(f"aotidoctor run {model} --inputs sample.pt   # reproduce it, and find the cause by experiment")
+        steps.append(f"aotidoctor run {model} --inputs {sample}   # reproduce it, and find the cause by experiment")
     return tuple(dict.fromkeys(steps))[:_MOST]
+
+
+def _word(path: str) -> str:
+    """``path`` as a shell takes it, and as no option."""
+    return shlex.quote(f"./{path}" if path.startswith("-") else path)
 
 
 def _device(events: Sequence[LogEvent], _model: str) -> list[str]:
