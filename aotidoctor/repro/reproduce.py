@@ -97,7 +97,7 @@ def _why_not(case: Case, known: Known) -> str | None:
         return "there is no failure to reproduce"
     if known.cause in NEVER_LOADED:
         return f"a package or file of this kind ({known.cause}) is not loaded to show it"
-    if case.artifact.kind is ArtifactKind.MISSING:
+    if case.artifact.kind is ArtifactKind.MISSING or not case.artifact.path:
         return "there is no package to put beside the script"
     if Path(case.artifact.path).is_dir() or case.artifact.kind is ArtifactKind.BARE_SO:
         return "a script is made for a package in one file"

@@ -70,6 +70,12 @@ def test_what_is_no_report_cannot_be_started_from(tmp_path, text):
         repro("model.pt2", None, Options(), tmp_path / "out", saved=str(saved), environ={})
 
 
+def test_a_log_alone_has_no_package(tmp_path):
+    known = Known(signature="s", diagnoses=(), findings=(object(),))
+    made = reproduce(case("", ArtifactKind.OTHER), known, tmp_path / "out", {})
+    assert made.problem.startswith("there is no package")
+
+
 @pytest.mark.parametrize("there", [True, False])
 def test_a_full_disk_leaves_no_half_of_a_script(tmp_path, monkeypatch, there):
     room, directory = tmp_path / "room", tmp_path / "out"
