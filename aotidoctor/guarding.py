@@ -131,6 +131,7 @@ class guard:  # noqa: N801 - it is used like a function
             {
                 "raised": "".join(traceback.format_exception(type(error), error, error.__traceback__)),
                 "type": type(error).__qualname__,
+                "status": _status_of(error),
                 "live": self._described(),
             }
         )
@@ -165,6 +166,12 @@ def is_failure(error: BaseException) -> bool:
     if isinstance(error, SystemExit):
         return error.code not in (None, 0)
     return isinstance(error, Exception)
+
+
+def _status_of(error: BaseException) -> int:
+    """The exit status of the program, if nobody catches it."""
+    code = error.code if isinstance(error, SystemExit) else None
+    return code & 0xFF if isinstance(code, int) else 1
 
 
 def _absolute(spec: str) -> str:

@@ -70,10 +70,11 @@ def _main() -> None:
     if message is None:
         ending = _ending(status, faults, risen(before, oom_kills()))
         if ending is None:
+            _tidy_up(room)
             return
         text = faults
     else:
-        ending, text = Exited(code=1, done=False), str(message["raised"])
+        ending, text = Exited(code=int(str(message["status"])), done=False), str(message["raised"])
     stream = Stream(name="stderr", kind=StreamKind.FILE, head=text.encode(), size=len(text.encode()))
     watched = Watched(
         argv=tuple(str(word) for word in _list(hello["argv"])),
@@ -89,12 +90,17 @@ def _main() -> None:
         _report(watched, hello, message or {}, room)
     finally:
         if message is None:
-            import shutil  # noqa: PLC0415 - the program is gone, and cannot tidy up
-
-            shutil.rmtree(room, ignore_errors=True)
+            _tidy_up(room)
         else:
             with contextlib.suppress(OSError):
                 os.write(FD, b".")
+
+
+def _tidy_up(room: str) -> None:
+    """The program is gone, and cannot do it."""
+    import shutil  # noqa: PLC0415 - a block that ends well does not pay for it
+
+    shutil.rmtree(room, ignore_errors=True)
 
 
 def _report(watched: Watched, hello: JsonObject, message: JsonObject, room: str) -> None:

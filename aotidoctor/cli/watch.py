@@ -77,7 +77,7 @@ def watch(
         verbose=verbose,
         redact=redact,
         form=for_,
-        protected=(package, inputs, reference, setup, *(custom_op_library or ())),
+        protected=(package, inputs, reference, setup, *(custom_op_library or ()), *program),
     )
     given = Program(argv=tuple(program), limit=timeout, core=core)
     watched = run_watched(given, os.environ, keep=always)

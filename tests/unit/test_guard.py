@@ -129,6 +129,21 @@ def test_a_crash_leaves_nothing(run):
     assert list(run.tmp.iterdir()) == []
 
 
+def test_an_end_that_nobody_can_tell_leaves_nothing(run):
+    run("with aotidoctor.guard():\n    os._exit(5)", reports=False)
+    for _ in range(200):
+        if not list(run.tmp.iterdir()):
+            break
+        time.sleep(0.025)
+    assert list(run.tmp.iterdir()) == []
+
+
+def test_the_exit_status_of_an_exit_is_told(run):
+    done = run("with aotidoctor.guard(report='json:report.json'):\n    sys.exit(3)")
+    assert done.returncode == 3
+    assert "exit status 3" in program(done.report)["observed"]
+
+
 def test_faulthandler_is_left_as_it_was(run):
     script = """
     import faulthandler

@@ -94,6 +94,13 @@ def _made_by(core):
     return subprocess.run(["file", str(core)], capture_output=True, text=True, check=False).stdout
 
 
+def test_no_report_overwrites_what_is_run(run, tmp_path):
+    script = tmp_path / "app.sh"
+    script.write_text("exit 3\n")
+    done = run(*WATCH, "--report", "json:app.sh", "--", "sh", "app.sh")
+    assert (done.returncode, script.read_text()) == (2, "exit 3\n")
+
+
 def test_a_program_that_is_not_there_or_not_executable(run, tmp_path):
     (tmp_path / "text").write_text("no program")
     (tmp_path / "script").write_text("exit 9\n")
