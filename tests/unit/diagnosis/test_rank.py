@@ -236,3 +236,10 @@ def test_commands_name_the_users_files(path, command):
     artifact = Artifact(path=path, kind=ArtifactKind.AOTI_PACKAGE, size=1)
     host = Host(system="Linux", machine="x86_64", python="3.11")
     assert with_paths(made, Case(artifact=artifact, host=host)).remedy.command == command
+
+
+def test_no_command_saves_over_the_file_of_inputs():
+    # The stand-in becomes the user's own file.
+    saving = [item for item in PLAYBOOKS if "torch.save(" in item.command]
+    assert saving
+    assert [item.cause for item in saving if "sample.pt" in item.command] == []
