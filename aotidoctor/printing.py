@@ -38,7 +38,7 @@ def _print_values(climb: Climb, cache: CompileCache) -> None:
     if kept is None:
         return
     level = plan.payload["printer"]
-    reason = _unfit(climb, str(kept.package), level)
+    reason = unfit(climb, str(kept.package), level)
     outcome = climb.run(printed_values.call_request(climb.case, str(kept.package), level)) if reason is None else None
     if outcome is None:
         climb.not_checked.append(NotChecked(code=PROBE.code, name=PROBE.name, reason=reason or climb.refusal()))
@@ -48,7 +48,7 @@ def _print_values(climb: Climb, cache: CompileCache) -> None:
     tell(climb, PROBE.name, kept.seconds + outcome.seconds, found[0].observed, ok=None)
 
 
-def _unfit(climb: Climb, package: str, level: JsonValue) -> str | None:
+def unfit(climb: Climb, package: str, level: JsonValue) -> str | None:
     """Why what that package prints would not speak of this one; None where it does."""
     artifact = read_artifact(package)
     model = select_model(artifact, None)

@@ -28,6 +28,7 @@ from aotidoctor.model.evidence import FactValue, NotChecked
 from aotidoctor.model.json_types import JsonObject, JsonValue, objects
 from aotidoctor.model.run import Exited, Outcome, Request
 from aotidoctor.probes import Plan, recompiled
+from aotidoctor.probes.payload import device_of
 from aotidoctor.probes.probe import Probe
 from aotidoctor.version import __version__
 
@@ -136,6 +137,10 @@ def key_for(climb: Climb, request: Request) -> str | None:
     libraries = climb.case.options.custom_op_libraries
     machine = f"{host.machine} {' '.join(sorted(host.cpu_flags))} {host.threads}"
     settings: JsonObject = {name: payload.get(name) for name in ("config", "printer", "provenance", "bisect")}
+    if device_of(climb.case) == "cuda":
+        gpu = next(iter(host.gpus), None)
+        settings["printed_kernels"] = payload.get("printed_kernels")
+        settings["gpu"] = f"{gpu.name} {gpu.compute_capability} {host.cuda_driver}" if gpu is not None else None
     files = (climb.case.options.reference, climb.case.options.setup, *libraries)
     return key_of(__version__, host.torch.version, host.torch.path, compiler, machine, settings, files=files)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from aotidoctor import bisection, confirmation, printing, recompilation, shrinking
+from aotidoctor import bisection, confirmation, launch_printing, printing, recompilation, shrinking
 from aotidoctor.climb import Climb, name_causes, run_checks
 from aotidoctor.ladder import check_rung_names, run_probes
 from aotidoctor.model.diagnosis import Diagnosis
@@ -64,4 +64,5 @@ def _compile_again(climb: Climb) -> bool:
     made = recompilation.recompile(climb)
     if made is not None:
         bisection.bisect(climb, made)
+    launch_printing.print_launches(climb)
     return len(climb.findings) > known

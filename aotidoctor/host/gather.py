@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 
 from aotidoctor.host.cpu import default_threads, read_cpu
+from aotidoctor.host.cuda_toolkit import find_toolkit
 from aotidoctor.host.environment import allowed, distribution, find_tools, glibc_version, in_container
 from aotidoctor.host.gpus import read_driver, read_gpus
 from aotidoctor.host.memory import read_memory
@@ -51,7 +52,7 @@ def read_host(*, artifact: Artifact | None, environ: Mapping[str, str]) -> Host:
         glibc=glibc_version(),
         openmp_runtimes=linkage.openmp,
         tmpdir=read_tmpdir(environ, needed_bytes=_unpacked_size(artifact)),
-        tools=find_tools(environ),
+        tools={**find_tools(environ), **find_toolkit(environ, sys.path)},
         environment=allowed(environ),
         in_container=in_container(environ),
         distribution=distribution(),

@@ -27,6 +27,7 @@ _TRAILS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     ("AD-RUN-028", ("invalid-access",), "the first report of compute-sanitizer"),
     ("AD-RUN-027", ("exception",), "where the GPU's core dump saw it fault"),
+    ("AD-RUN-034", ("kernel", "extern"), "the last launch printed with blocking launches, compiled again here"),
     ("AD-RUN-023", ("crash", "hang"), "where the debugger saw it stand"),
     ("AD-RUN-025", (), "where the checked heap stopped it"),
     ("AD-RUN-024", ("kernel", "extern", "custom"), "the call that was entered last"),

@@ -61,7 +61,8 @@ class Host:
     ``cpu_flags`` are those of /proc/cpuinfo. ``threads`` is what torch would use by default (cores, unless the
     environment says otherwise). ``libraries`` maps a NEEDED name to the file it resolves to (None when not found).
     ``missing_symbols`` are undefined symbols of the package that nothing here provides; ``symbols_checked`` is how many
-    were looked up (0 and ``symbols_problem`` set when it could not be done). ``tools`` maps tool name to path.
+    were looked up (0 and ``symbols_problem`` set when it could not be done). ``tools`` maps tool name to path, the
+    header ``cuda.h`` among them.
     ``environment`` holds allow-listed variables only. ``distribution`` is the name that /etc/os-release gives
     (``Debian GNU/Linux 12``), ``platform`` what Python's ``platform.platform()`` prints, and ``packages`` are the
     installed distributions that PyTorch's collect_env lists.

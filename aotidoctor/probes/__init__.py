@@ -26,6 +26,7 @@ from aotidoctor.probes import (
     op_alone,
     op_inputs,
     plain_run,
+    printed_launches,
     printed_values,
     recompiled,
     reference,
@@ -70,6 +71,12 @@ PROBES: tuple[Probe, ...] = (
 )
 
 # Asked after the ladder, each by a part of the pipeline of its own: an answer takes a chain of runs.
-LATER: tuple[Probe, ...] = (printed_values.PROBE, recompiled.PROBE, compiler_bisect.PROBE, shrink.PROBE)
+LATER: tuple[Probe, ...] = (
+    printed_values.PROBE,
+    recompiled.PROBE,
+    compiler_bisect.PROBE,
+    printed_launches.PROBE,
+    shrink.PROBE,
+)
 
 __all__ = ["LATER", "PROBES", "History", "Plan", "Probe", "Reuse", "succeeded"]

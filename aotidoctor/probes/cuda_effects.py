@@ -20,10 +20,12 @@ def seen_early(outcome: Outcome, name: str) -> Effect:
 
 
 def cuda_effects(outcome: Outcome) -> list[Effect]:
-    """Hooks on launches, tools that the child runs under, the GPU's core dump, variants of the call."""
+    """Hooks on launches, the value printer, tools around the child, the GPU's core dump, variants of the call."""
     request, effects = outcome.request, []
     if request.payload.get("launch_trace"):
         effects.append(_hooked(outcome))
+    if request.payload.get("unbuffered"):
+        effects.append(_printed(outcome))
     if request.wrapper:
         started = "COMPUTE-SANITIZER" in outcome.tool_output
         effects.append((started, "the tool wrote its log" if started else "the tool wrote nothing"))
@@ -34,6 +36,15 @@ def cuda_effects(outcome: Outcome) -> list[Effect]:
     if variant:
         effects.append(_variant(outcome, captures=variant == "capture"))
     return effects
+
+
+def _printed(outcome: Outcome) -> Effect:
+    """Of a package compiled with the value printer: its lines are there, or it was not compiled in."""
+    if "before_launch" in outcome.stdout_tail:
+        return True, "the value printer printed launches"
+    if not outcome.stage.startswith(("run", "scan", "unload", "done")):
+        return None, f"the run ended in {outcome.stage}, before a launch"
+    return False, "the value printer printed nothing"
 
 
 def _hooked(outcome: Outcome) -> Effect:

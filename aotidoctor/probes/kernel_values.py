@@ -23,15 +23,17 @@ from collections.abc import Sequence
 from aotidoctor.localize.first_bad import FirstBad, first_diverging, first_nonfinite
 from aotidoctor.localize.kernel_values import Watched, read_watched
 from aotidoctor.model.case import Case
+from aotidoctor.model.contract import KernelCall
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.payload import run_request
+from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 
 CODE, NAME = "AD-RUN-016", "kernel_values"
 WRONG = ("differs", "nan")
+UNSEEN = "launches of Triton kernels are not followed: what one writes in place would be taken for the call's before it"
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
@@ -40,8 +42,14 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "the plain run gave no outputs")
     if not case.options.localize and not _nonfinite(history) and not history.has("AD-RUN-011", *WRONG):
         return unasked(CODE, NAME, "the outputs are finite, and nothing says that they are wrong")
+    if device_of(case) == "cuda" and any(call.kind == "triton" for call in _calls(case)):
+        return unasked(CODE, NAME, UNSEEN)
     settings: JsonObject = {"reference": case.options.reference}
     return run_request(case, NAME, "with the values of every kernel", watch=settings, observe=[], calls=1)
+
+
+def _calls(case: Case) -> Sequence[KernelCall]:
+    return case.contract.kernels if case.contract is not None else ()
 
 
 def _nonfinite(history: History) -> bool:

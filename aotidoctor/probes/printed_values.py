@@ -30,6 +30,7 @@ from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.localization import BufferValues, KernelValues
 from aotidoctor.model.run import Outcome, Request
+from aotidoctor.probes.cuda_compile import lacking
 from aotidoctor.probes.kernel_values import WRONG, read_values
 from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending
@@ -59,14 +60,24 @@ def level_of(history: History) -> int:
 def _why_not(case: Case, history: History) -> str | None:
     if history.has(CODE, *FOLLOWED):
         return "the values were followed in the package itself"
-    if device_of(case) != "cpu":
-        return f"{NO_GPU}; by hand: {BY_HAND}"
-    if not _nonfinite(history) and not history.has("AD-RUN-011", *WRONG):
-        return "the outputs are finite, and nothing says that they are wrong"
+    if not _nonfinite(history):
+        if not history.has("AD-RUN-011", *WRONG):
+            return "the outputs are finite, and nothing says that they are wrong"
+        if device_of(case) != "cpu":
+            return NO_GPU
     if case.reference is None:
         return "there is no exported program to compile with the value printer: --reference exported.pt2"
     static = history.errors("AD-IN", "AD-ART", "AD-HOST", "AD-LOAD")
-    return f"{static[0].code} explains it already" if static else None
+    return f"{static[0].code} explains it already" if static else _cannot_compile(case)
+
+
+def _cannot_compile(case: Case) -> str | None:
+    """For a GPU it takes more than a C++ compiler, which every compile asks for by itself."""
+    device = device_of(case)
+    if device == "cpu":
+        return None
+    told = lacking(case) if device == "cuda" else f"nothing is compiled for {device} here"
+    return f"{told}; by hand: {BY_HAND}" if told else None
 
 
 def _nonfinite(history: History) -> bool:

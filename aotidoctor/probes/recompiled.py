@@ -47,11 +47,8 @@ EXPLAINED = (
 )
 # Big models compile for minutes; --budget bounds it for those who want it bounded.
 COMPILE_TIMEOUT_S = 1800.0
-# A compile for a GPU can be had without one, but then it is tuned for none, and nothing that it prints is a value.
-NO_GPU = (
-    "packages for a GPU are not compiled again: that needs the GPU with ptxas and a compiler, tunes the kernels anew, "
-    "and was not tried on one"
-)
+# Tuned anew, kernels for a GPU add up in another order: other numbers say nothing of this package.
+NO_GPU = "numbers are compared with a package compiled again for the CPU only: for a GPU the kernels are tuned anew"
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
@@ -88,7 +85,12 @@ def compile_request(case: Case, probe: str, purpose: str, **changes: JsonValue) 
         "bisect": None,
     }
     return Request(
-        probe=probe, job="recompile", payload={**payload, **changes}, timeout=COMPILE_TIMEOUT_S, purpose=purpose
+        probe=probe,
+        job="recompile",
+        payload={**payload, **changes},
+        fresh=device_of(case) != "cpu",
+        timeout=COMPILE_TIMEOUT_S,
+        purpose=purpose,
     )
 
 

@@ -2,7 +2,8 @@
 
 Level 2 prints to stdout, more than a tail of it would hold: while the model runs, stdout is a file of the run's
 directory. Level 1 saves each tensor below the current directory. What comes of it goes into the result as ``printed``
-(text) or ``saved`` (one object per file). The other parts are those of job ``run``.
+(text) or ``saved`` (one object per file). The other parts are those of job ``run``. Of a call that fails neither gets
+so far: with ``unbuffered`` all goes to stdout as it is printed, and the tail of it is kept whatever the end is.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from aotidoctor.worker.run_model import run
 
 _MAX_TEXT = 4 * 1024 * 1024
 _MAX_FILES = 5_000
+_NO_BUFFER = 2  # _IONBF
 # What is kept of a longer text: headers and statistics. The values themselves are printed for small tensors only.
 _TELLING = re.compile(
     r"\[  (?:before_launch|after_launch|aoti_model_inputs) - |(?:Number of elements|Dtype|Size|\w+ value): "
@@ -37,10 +39,20 @@ def printed(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     if int(payload.get("level") or 2) == 1:
         result = run({**payload, "reference": None}, channel)
         return {**result, "saved": _saved(payload, channel)}
+    if payload.get("unbuffered"):
+        _unbuffered()
+        return run({**payload, "reference": None}, channel)
     path = channel.run_dir / "printed"
     with _stdout_in(path):
         result = run({**payload, "reference": None}, channel)
     return {**result, "printed": _bounded(path)}
+
+
+def _unbuffered() -> None:
+    """The C library writes each line at once: what it holds back is lost when the process aborts."""
+    library = ctypes.CDLL(None)
+    library.setvbuf.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_size_t]
+    library.setvbuf(ctypes.c_void_p.in_dll(library, "stdout"), None, _NO_BUFFER, 0)
 
 
 @contextmanager

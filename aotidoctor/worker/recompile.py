@@ -20,7 +20,8 @@ from aotidoctor.worker.setup_module import load_setup
 def recompile(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     """Compile ``payload["reference"]`` to ``payload["target"]``.
 
-    ``cache`` is where the compiler keeps precompiled headers, ``printer`` the level of the value printer (0 to 3),
+    ``cache`` is where the compiler keeps precompiled headers, ``printer`` the level of the value printer (0 to 3) and
+    ``printed_kernels`` the kernels that level 2 shows (all without it),
     ``provenance`` whether the package tells source lines, ``config`` are further options of Inductor, ``bisect`` is
     ``{"backend", "subsystem", "max"}`` of the compiler's switch or None. The result's ``switchable`` are the steps that
     the switch can turn off, in order, by subsystem.
@@ -48,6 +49,8 @@ def _options(payload: dict[str, Any]) -> dict[str, Any]:
     options: dict[str, Any] = {"fx_graph_cache": False, **(payload.get("config") or {})}
     if payload.get("printer"):
         options["aot_inductor.debug_intermediate_value_printer"] = str(payload["printer"])
+        if payload.get("printed_kernels"):
+            options["aot_inductor.filtered_kernel_names"] = payload["printed_kernels"]
     if payload.get("provenance"):
         from torch._inductor import config
 

@@ -32,7 +32,10 @@ def examine(tmp_path, sample):
 
     def run(name, *options):
         it = SCENARIOS[name]
-        machine = simulation.Simulation(room=tmp_path, gpu=it.gpu, knobs=it.knobs, tools=it.tools)
+        reason = simulation.no_toolkit() if it.toolkit else None
+        if reason:
+            pytest.skip(reason)
+        machine = simulation.Simulation(room=tmp_path, gpu=it.gpu, knobs=it.knobs, tools=it.tools, toolkit=it.toolkit)
         return machine.report(it.file(tmp_path), sample(it.inputs), *it.words, *options)
 
     return run

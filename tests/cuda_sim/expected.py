@@ -34,6 +34,7 @@ CAUSES = {
     "cpu_tensor_in_mm": "input-device",
     "device_index": "device-index",
     "invalid_argument_at_load": "load-device",
+    "printed_launches": "cuda-illegal-access",
     "weights_not_loaded": "weights-not-loaded",
 }
 

@@ -16,6 +16,8 @@ from aotidoctor.model.case import Options
 from aotidoctor.model.host import Host
 from aotidoctor.pipeline import diagnose
 
+# What a compile for the GPU needs of the host's files.
+TOOLKIT = ("g++", "ptxas", "cuda.h")
 # What a package's instruction set is compared with.
 WORDS = re.compile(r"avx|fma|f16c|sse")
 
@@ -31,7 +33,7 @@ def main(package: str, inputs: str, out: str, name: str) -> None:
     }
     document = {
         "simulated": True,
-        "host": dump(common(report.case.host, it.tools), places),
+        "host": dump(common(report.case.host, (*it.tools, *(TOOLKIT if it.toolkit else ()))), places),
         "runs": [dump(one, places) for one in report.runs],
         "causes": [one.cause for one in report.diagnoses],
     }

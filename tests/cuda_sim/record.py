@@ -8,8 +8,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from scenarios import RECORDED, SCENARIOS
-from simulation import Simulation, missing
+from scenarios import PROGRAM, RECORDED, SCENARIOS
+from simulation import Simulation, forget_packages, missing
 
 HERE = Path(__file__).parent
 
@@ -28,11 +28,15 @@ def main(names: list[str]) -> None:
 def make_inputs() -> None:
     with tempfile.TemporaryDirectory() as room:
         run(Simulation(room=Path(room)), HERE / "make_inputs.py", RECORDED)
+    if not PROGRAM.exists():
+        with tempfile.TemporaryDirectory() as room:
+            run(Simulation(room=Path(room)), HERE / "make_program.py", PROGRAM)
 
 
 def record(name: str, room: Path) -> None:
     it = SCENARIOS[name]
-    machine = Simulation(room=room, gpu=it.gpu, knobs=it.knobs, tools=it.tools)
+    machine = Simulation(room=room, gpu=it.gpu, knobs=it.knobs, tools=it.tools, toolkit=it.toolkit)
+    forget_packages()
     run(machine, HERE / "observe.py", it.file(room), RECORDED / f"{it.inputs}.pt", RECORDED / f"{name}.json", name)
     print(name)
 

@@ -9,6 +9,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ROOT / "tests" / "data" / "cuda"
 RECORDED = ROOT / "tests" / "data" / "cuda_sim"
+# The program that the packages called mlp were made of, with the weights that they hold; see make_program.py.
+PROGRAM = RECORDED / "mlp-exported.pt2"
 NEW_DRIVER, OLD_DRIVER = "999.0", "525.60.13"
 RELU = "triton_poi_fused_addmm_relu_0"
 SIGMOID = "triton_poi_fused_addmm_mul_sigmoid_1"
@@ -30,8 +32,8 @@ class Gpu:
 class Scenario:
     """``package`` on ``gpu`` with the driver's ``knobs``; ``without`` is the ending of a member that is taken out.
 
-    ``inputs`` names the file with the inputs (see make_inputs.py), ``tools`` what is installed of NVIDIA's. ``options``
-    are fields of ``Options``.
+    ``inputs`` names the file with the inputs (see make_inputs.py), ``tools`` what is installed of NVIDIA's, ``toolkit``
+    says that a program can be compiled there. ``options`` are fields of ``Options``.
     """
 
     package: str
@@ -40,6 +42,7 @@ class Scenario:
     knobs: dict[str, str] = field(default_factory=dict)
     without: str | None = None
     tools: tuple[str, ...] = ()
+    toolkit: bool = False
     options: dict[str, object] = field(default_factory=dict)
 
     @property
@@ -129,5 +132,13 @@ SCENARIOS = {
     ),
     "device_index": Scenario(package="mlp", inputs="mlp", options={"device": "cuda:3"}),
     "invalid_argument_at_load": Scenario(package="mlp", inputs="mlp", knobs={"REFUSE": "cudaMemcpy$:1"}),
+    # Compiled again with the value printer. While it compiles, the kernels are tried on the GPU: there they work.
+    "printed_launches": Scenario(
+        package="mlp",
+        inputs="mlp",
+        knobs={"FAULT": f"{RELU}:700", "ONLY": "file"},
+        toolkit=True,
+        options={"reference": str(PROGRAM), "rungs": ("plain_run", "printed_launches")},
+    ),
     "weights_not_loaded": Scenario(package="mlp_noweights", inputs="mlp"),
 }

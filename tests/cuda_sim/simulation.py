@@ -21,6 +21,7 @@ import json
 import os
 import shutil
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,6 +31,8 @@ DRIVER_SOURCES = Path(__file__).parent / "driver"
 TOOLS = Path(__file__).parent / "tools"
 TORCH = os.environ.get("AOTIDOCTOR_CUDA_TORCH", "2.13.0")
 SECONDS = 300
+# Torch's own wheels lack a part of the headers (nv/target).
+TOOLKIT = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
 
 
 def cache_dir() -> Path:
@@ -50,6 +53,16 @@ def missing() -> str | None:
     if shutil.which("gcc") is None:
         return "there is no gcc to compile the simulated driver with"
     return None
+
+
+def forget_packages() -> None:
+    """What was compiled here before: the next run compiles again, with the headers that were made ready."""
+    shutil.rmtree(cache_dir() / "xdg" / "aotidoctor" / "recompiled", ignore_errors=True)
+
+
+def no_toolkit() -> str | None:
+    """Why nothing can be compiled for the simulated GPU, or None."""
+    return None if (TOOLKIT / "include" / "nv" / "target").exists() else f"no CUDA toolkit's headers in {TOOLKIT}"
 
 
 def build_driver(version: str) -> Path:
@@ -77,13 +90,14 @@ def build_driver(version: str) -> Path:
 class Simulation:
     """One simulated machine with ``gpu``; ``room`` is an empty folder, ``knobs`` are settings of the driver.
 
-    ``tools`` are those of NVIDIA's that are installed on it.
+    ``tools`` are those of NVIDIA's that are installed on it; with ``toolkit`` programs can be compiled for its GPU.
     """
 
     room: Path
     gpu: Gpu = field(default_factory=Gpu)
     knobs: dict[str, str] = field(default_factory=dict)
     tools: tuple[str, ...] = ()
+    toolkit: bool = False
 
     @property
     def log(self) -> Path:
@@ -105,7 +119,21 @@ class Simulation:
             "SIMCUDA_DRIVER": str(self.gpu.cuda),
             "SIMCUDA_MEMORY": str(self.gpu.memory),
             **{f"SIMCUDA_{name}": value for name, value in self.knobs.items()},
+            **(self._toolkit(folder) if self.toolkit else {}),
             "PATH": os.pathsep.join((str(self._bin()), kept.get("PATH", os.defpath))),
+        }
+
+    def _toolkit(self, driver: Path) -> dict[str, str]:
+        """Headers of the real toolkit, the simulated driver to link with, and what compiles leave for the next one."""
+        place = driver / "link"
+        place.mkdir(exist_ok=True)
+        with suppress(FileExistsError):
+            (place / "libcuda.so").symlink_to(driver / "libcuda.so.1")
+        return {
+            "CUDA_HOME": str(TOOLKIT),
+            "LIBRARY_PATH": str(place),
+            "TRITON_LIBCUDA_PATH": str(place),
+            "XDG_CACHE_HOME": str(cache_dir() / "xdg"),
         }
 
     def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:

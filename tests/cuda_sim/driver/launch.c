@@ -33,18 +33,19 @@ static int damaged;   /* something was written beyond a buffer, and nobody notic
 void sim_waited(void) { under_way = 0; }
 
 /* Whether the planned fault shows here. Tools wait for each launch, so that a race is gone under them. */
-static int condition(CUstream stream) {
+static int condition(CUstream stream, const struct function *it) {
   const char *only = sim_knob("SIMCUDA_ONLY", NULL);
   if (sim_knob("SIMCUDA_REACH", NULL) && !damaged) return 0;
   if (!only) return 1;
+  if (!strcmp(only, "file")) return it && it->module->file;
   if (sim_under_tool() || !under_way) return 0;
   return strcmp(only, "default-stream") || !stream;
 }
 
-static int handed_over(const char *kernel, const void *image, size_t size, CUstream stream) {
+static int handed_over(const char *kernel, const struct function *it, CUstream stream) {
   static long seen;
-  int code = condition(stream) ? sim_planned("SIMCUDA_FAULT", kernel, &seen) : 0;
-  if (code) sim_fault(code, kernel, image, size);
+  int code = condition(stream, it) ? sim_planned("SIMCUDA_FAULT", kernel, &seen) : 0;
+  if (code) sim_fault(code, kernel, it ? it->module->image : NULL, it ? it->module->size : 0);
   if (sim_names("SIMCUDA_HAZARD", kernel)) sim_report_hazard(kernel);
   under_way++;
   return blocking() ? sim_surface() : 0;
@@ -52,7 +53,7 @@ static int handed_over(const char *kernel, const void *image, size_t size, CUstr
 
 int sim_launch(const char *kernel, unsigned gx, unsigned gy, unsigned gz, unsigned threads, size_t shared) {
   int code = admitted(kernel, gx, gy, gz, threads, shared);
-  return code ? code : handed_over(kernel, NULL, 0, NULL);
+  return code ? code : handed_over(kernel, NULL, NULL);
 }
 
 /* The byte that SIMCUDA_REACH tells of, behind the first pointer: a fault, or damage that a later kernel stumbles over. */
@@ -82,7 +83,7 @@ static int launch_function(const struct function *it, unsigned gx, unsigned gy, 
   int code = admitted(it->name, gx, gy, gz, threads, shared);
   if (code) return code;
   look_at_pointers(it, arguments);
-  return handed_over(it->name, it->module->image, it->module->size, stream);
+  return handed_over(it->name, it, stream);
 }
 
 API CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,

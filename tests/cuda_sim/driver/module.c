@@ -42,7 +42,9 @@ API CUresult cuModuleLoad(CUmodule *out, const char *path) {
   image = malloc(size + 1);
   size = (long)fread(image, 1, size, file);
   fclose(file);
-  return made(out, image, size, path);
+  int code = made(out, image, size, path);
+  if (!code) ((struct module *)*out)->file = 1;
+  return code;
 }
 
 API CUresult cuModuleLoadData(CUmodule *out, const void *image) {

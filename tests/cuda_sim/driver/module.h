@@ -8,6 +8,7 @@ enum { MANY_PARAMETERS = 128, PAGE_OF_TEXT = 4096 };
 struct module {
   const char *image;
   size_t size;
+  int file; /* loaded from one, as those of packages are: a compile hands its own over in memory */
 };
 
 struct function {

@@ -7,6 +7,8 @@
  * SIMCUDA_FAULT=kernel:code[:nth]   the nth launch of a kernel whose name contains the word faults while it runs
  * SIMCUDA_REFUSE=name:code[:nth]    the nth call of a function (or launch of a kernel) of that name is refused at once;
  *                           ``name$`` is the whole name
+ * SIMCUDA_ONLY=file         SIMCUDA_FAULT only in code that was loaded from a file, as that of packages is: not while a
+ *                           compile tries its kernels
  * SIMCUDA_ONLY=overlapping|default-stream   SIMCUDA_FAULT only where an earlier launch has not been waited for (and, with
  *                           default-stream, the kernel itself is on the default stream): a race
  * SIMCUDA_REACH=kernel:bytes        the kernel also touches the byte that far behind its first pointer: a fault where

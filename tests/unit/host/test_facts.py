@@ -8,6 +8,7 @@ import pytest
 
 from aotidoctor.host import read_host
 from aotidoctor.host.cpu import Cpu, default_threads, read_cpu
+from aotidoctor.host.cuda_toolkit import find_toolkit
 from aotidoctor.host.environment import allowed, compiler, find_tools
 from aotidoctor.host.gpus import capability_of, read_driver, read_gpus
 from aotidoctor.host.memory import read_memory
@@ -224,3 +225,25 @@ def test_read_host_here(tmp_path):
     assert host.tmpdir.problem is not None
     assert host.environment == {"OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path)}
     assert host.torch is not None or host.torch_problem is not None
+
+
+def test_what_a_compile_for_cuda_needs(tmp_path):
+    nothing = {"PATH": str(tmp_path / "empty"), "CUDA_HOME": str(tmp_path / "toolkit")}
+    assert find_toolkit(nothing, [])["cuda.h"] in (None, "/usr/include/cuda.h", "/usr/local/include/cuda.h")
+    header = write(tmp_path, "toolkit/include/cuda.h", "")
+    assert find_toolkit(nothing, [])["cuda.h"] == str(header)
+    bundled = write(tmp_path, "site/triton/backends/nvidia/bin/ptxas", "")
+    bundled.chmod(0o755)
+    assert find_toolkit(nothing, ["", str(tmp_path / "site")])["ptxas"] == str(bundled)
+    chosen = write(tmp_path, "bin/ptxas", "")
+    chosen.chmod(0o755)
+    assert find_toolkit({**nothing, "TRITON_PTXAS_PATH": str(chosen)}, [str(tmp_path / "site")])["ptxas"] == str(chosen)
+
+
+def test_a_link_to_nvcc_leads_to_the_folder_above_the_link_as_it_does_pytorch(tmp_path):
+    header, nvcc = write(tmp_path, "toolkit/include/cuda.h", ""), write(tmp_path, "toolkit/bin/nvcc", "")
+    nvcc.chmod(0o755)
+    assert find_toolkit({"PATH": str(nvcc.parent)}, [])["cuda.h"] == str(header)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "nvcc").symlink_to(nvcc)
+    assert find_toolkit({"PATH": str(tmp_path / "bin")}, [])["cuda.h"] != str(header)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections import defaultdict, deque
 from dataclasses import replace
 
 import pytest
 
-from aotidoctor import triage
+from aotidoctor import recompilation, triage
 from aotidoctor.casebook import open_case
 from aotidoctor.climb import Climb
 from aotidoctor.model.case import Options
 from aotidoctor.model.diagnosis import Status
 from tests.cuda_sim.expected import CAUSES, MM, TABLES, TOLD, rows_of
 from tests.cuda_sim.recorded import load
-from tests.cuda_sim.scenarios import RECORDED, RELU, SCENARIOS, SIGMOID
+from tests.cuda_sim.scenarios import PACKAGES, RECORDED, RELU, SCENARIOS, SIGMOID
 
 
 class Replay(Climb):
@@ -27,6 +28,10 @@ class Replay(Climb):
         if not waiting:
             return None
         outcome = waiting.popleft()
+        if request.job == "recompile":
+            # What the compile made is not kept; these were made of the same program, in the same way.
+            shutil.copy(PACKAGES / f"mlp_print{request.payload['printer']}.pt2", request.payload["target"])
+            outcome = replace(outcome, request=request)
         self.runs.append(outcome)
         return outcome
 
@@ -42,7 +47,10 @@ def replayed(name, room):
     climb.recorded = defaultdict(deque)
     for one in map(load, document["runs"]):
         climb.recorded[one.request.probe].append(one)
-    causes, interrupted = triage.examine(climb)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(room))
+        patch.setattr(recompilation, "compiler_of", lambda tools: tools.get("g++"))
+        causes, interrupted = triage.examine(climb)
     assert not interrupted
     broken = [item.reason for item in climb.not_checked if "aotidoctor's own error" in item.reason]
     assert not broken
@@ -139,3 +147,24 @@ def test_a_driver_that_writes_no_dump(tmp_path):
 def test_a_number_that_no_gpu_has_is_taken_away_and_it_works(tmp_path):
     _, causes = replayed("device_index", tmp_path)
     assert (causes[0].subject, causes[0].status) == ("--device", Status.CONFIRMED)
+
+
+def test_the_launch_printed_last_is_the_right_one_with_blocking_launches_only(tmp_path):
+    climb, causes = replayed("printed_launches", tmp_path)
+    named, values = (item for item in climb.findings if item.code == "AD-RUN-034")
+    assert (named.kind, named.subject, named.facts["without_blocking"]) == ("kernel", RELU, (SIGMOID,))
+    assert (named.facts["failed"], named.facts["runs"]) == ((2, 2), (2, 2))
+    assert "innocent later one" in named.message
+    assert (values.kind, values.subject) == ("values", RELU)
+    assert [text.partition(":")[0].partition(" =")[0] for text in values.facts["arguments"]] == [
+        "buf1",
+        "l1_bias",
+        f"{RELU}_xnumel",
+    ]
+    printing = [one for one in climb.runs if one.request.job == "printed"]
+    assert {one.took_effect for one in printing} == {True}
+    assert [one.request.payload.get("printed_kernels") for one in climb.runs if one.request.job == "recompile"] == [
+        None,
+        RELU,
+    ]
+    assert RELU in causes[0].title

@@ -1,0 +1,257 @@
+"""Which launch is printed last before the fault, by a package compiled here that prints each of them?
+
+What it does
+    Compiles the exported program given with --reference again, on this host and for its GPU, with PyTorch's value
+    printer at level 3 (AOT_INDUCTOR_DEBUG_INTERMEDIATE_VALUE_PRINTER=3: names of launches only), and makes the failing
+    call in fresh interpreters, twice as it is and twice with CUDA_LAUNCH_BLOCKING=1. Then once more with level 2, which
+    prints the arguments of the launch found (AOT_INDUCTOR_FILTERED_KERNELS_TO_PRINT).
+
+Why it matters
+    It is the way to see a failing kernel where the package's own launches cannot be followed. Without blocking launches
+    the line printed last may be that of an innocent later kernel: both are told, and only the one of blocking launches
+    names a kernel. A package that does not fail when it is compiled here is evidence, too.
+
+Example:
+    triton_poi_fused_addmm_relu_0: observed last launch printed with blocking launches, not returned (2 of 2 runs)
+
+When it is wrong
+    The kernels are tuned anew, and printing takes the host time: a race may hide. What a kernel
+    damages without a fault may break a later one. Where the kernels have other names, nothing is concluded. The
+    compiler tries kernels on the GPU: one that faults on every input faults there already, and nothing is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from aotidoctor.localize.origins import origin_of
+from aotidoctor.localize.printed import launches
+from aotidoctor.localize.printed_launches import arguments
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.json_types import JsonValue
+from aotidoctor.model.run import Outcome, Request
+from aotidoctor.probes.cuda import again, symptom_of, why_not
+from aotidoctor.probes.cuda_compile import lacking
+from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.recompiled import compile_request
+
+CODE, NAME = "AD-RUN-034", "printed_launches"
+FREE, BLOCKING, VALUES = f"{NAME}_free", f"{NAME}_blocking", f"{NAME}_values"
+PRINT_VALUES, PRINT_NAMES = 2, 3
+RUNS = 2
+NAMED = ("kernel", "extern")
+# Each of these has told already which kernel it is, or that it is none, without a compile.
+SETTLED = (
+    ("AD-RUN-026", ("kernel", "extern", "custom", "refused", "library", "hang")),
+    ("AD-RUN-027", ("exception",)),
+    ("AD-RUN-028", ("invalid-access", "race")),
+    ("AD-RUN-029", ("moves-uncached", "vanishes-blocking")),
+)
+REMEDY = "Compile the exported program again on this host, and call that package; then see what made this one."
+
+
+def plan(case: Case, history: History) -> Request | NotChecked:
+    """The compile that prints launches, where a kernel failed and no cheaper rung could name it."""
+    reason = why_not(case, history) or _settled(case, history) or _nothing_to_compile(case) or lacking(case)
+    if reason is not None:
+        return unasked(CODE, NAME, reason)
+    return compile_request(case, NAME, "the same program, printing each launch", printer=PRINT_NAMES)
+
+
+def _settled(case: Case, history: History) -> str | None:
+    if case.options.rungs is not None and NAME in case.options.rungs:
+        return None
+    told = next((code for code, kinds in SETTLED if history.has(code, *kinds)), None)
+    return f"{told} has told it without a compile; --rungs {NAME} asks nevertheless" if told else None
+
+
+def _nothing_to_compile(case: Case) -> str | None:
+    if case.reference is not None:
+        return None
+    return "there is no exported program to compile with the value printer: --reference exported.pt2"
+
+
+def values_request(case: Case, kernel: str) -> Request:
+    """The second compile: the arguments of one kernel."""
+    purpose = f"the same program, printing what {kernel} gets"
+    return compile_request(case, NAME, purpose, printer=PRINT_VALUES, printed_kernels=kernel)
+
+
+def call_requests(case: Case, history: History, package: str) -> tuple[Request, ...]:
+    """The failing call of the package that prints launches, as it is and with blocking launches."""
+    return tuple(
+        call_request(case, history, package, PRINT_NAMES, f"{rung}#{number}", blocking=rung == BLOCKING)
+        for number in range(1, RUNS + 1)
+        for rung in (FREE, BLOCKING)
+    )
+
+
+def call_request(
+    case: Case, history: History, package: str, level: JsonValue, name: str, *, blocking: bool = True
+) -> Request:
+    """One call of a package that prints."""
+    purpose = f"printing launches, {'each waited for' if blocking else 'as it is'}"
+    changes: dict[str, JsonValue] = {"package": package, "kind": "aoti-package", "model_name": "model"}
+    request = again(case, history, name, purpose, **changes, level=level, unbuffered=True)
+    return replace(request, job="printed", env={"CUDA_LAUNCH_BLOCKING": "1"} if blocking else {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """The runs with, or without, blocking launches: how many failed, how, and which launch each printed last."""
+
+    runs: int
+    failed: int
+    printed: int
+    symptoms: tuple[str, ...]
+    last: tuple[tuple[str, bool], ...]
+
+    @property
+    def words(self) -> str:
+        """``x (2 of 2 failed)``."""
+        names = " or ".join(dict.fromkeys(name for name, _ in self.last)) or "none"
+        return f"{names} ({self.failed} of {self.runs} runs failed)"
+
+
+def rung_of(case: Case, history: History, name: str) -> Rung:
+    """All runs of one of the two."""
+    outcomes = [outcome for key, outcome in history.outcomes.items() if key.partition("#")[0] == name]
+    failed = [outcome for outcome in outcomes if not succeeded(outcome)]
+    printed = [found[-1] for outcome in failed if (found := launches(outcome.stdout_tail))]
+    return Rung(
+        runs=len(outcomes),
+        failed=len(failed),
+        printed=sum(bool(launches(outcome.stdout_tail)) for outcome in outcomes),
+        symptoms=tuple(dict.fromkeys(symptom_of(case, outcome) for outcome in failed)),
+        last=tuple(printed),
+    )
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """One finding of all runs: kernel, extern, agrees, vanishes, elsewhere, undecided or unavailable.
+
+    Of the run with level 2: values, or unavailable.
+    """
+    if outcome.request.probe == VALUES:
+        return [_values(history, outcome)]
+    free, held = rung_of(case, history, FREE), rung_of(case, history, BLOCKING)
+    kind = _kind(case, history, free, held)
+    kernel = held.last[0][0] if kind in NAMED else None
+    severity = _SEVERITY.get(kind, Severity.INFO)
+    told = _WORDS[kind].format(held=held, free=free)
+    return [
+        evidence(
+            CODE,
+            kind,
+            severity,
+            outcome,
+            subject=kernel,
+            observed=told,
+            expected="the launch that fails",
+            message=f"{kernel}: {told}{_warning(free, held)}" if kernel else "",
+            facts=_facts(case, kind, kernel, free, held),
+        )
+    ]
+
+
+def _kind(case: Case, history: History, free: Rung, held: Rung) -> str:
+    if free.printed + held.printed == 0:
+        return "unavailable"
+    if held.failed + free.failed == 0:
+        return "agrees"
+    if held.failed == 0:
+        return "vanishes"
+    if held.failed < held.runs or len(set(held.last)) != 1 or not _alike(case, history, held):
+        return "undecided"
+    name, returned = held.last[0]
+    if returned:
+        return "elsewhere"
+    return "extern" if name.startswith("aoti_torch_") else "kernel"
+
+
+def _alike(case: Case, history: History, held: Rung) -> bool:
+    """Whether the package compiled here fails as this one does. A library tells no more than that it failed."""
+    seen = {symptom_of(case, one) for name, one in history.outcomes.items() if name in ("plain_run", "cuda_blocking")}
+    return bool(set(held.symptoms) & seen) or bool(seen & {"gpu-library", "cuda-error", "other"})
+
+
+_SEVERITY = {
+    "kernel": Severity.ERROR,
+    "extern": Severity.ERROR,
+    "agrees": Severity.WARN,
+    "vanishes": Severity.WARN,
+}
+_WORDS = {
+    "kernel": "last launch printed with blocking launches, not returned ({held.failed} of {held.runs} runs)",
+    "extern": "last call printed with blocking launches, not returned ({held.failed} of {held.runs} runs)",
+    "agrees": "no failure when compiled here: {free.failed} of {free.runs} runs, "
+    "with blocking launches {held.failed} of {held.runs}",
+    "vanishes": "compiled here, it fails in {free.failed} of {free.runs} runs, and in {held.failed} of {held.runs} "
+    "with blocking launches",
+    "elsewhere": "with blocking launches it fails after the last launch printed had returned: {held.words}",
+    "undecided": "with blocking launches the runs do not agree on one launch: {held.words}",
+    "unavailable": "the package compiled here printed no launch",
+}
+
+
+def _warning(free: Rung, held: Rung) -> str:
+    """What the same lines say without waiting, and why that counts for nothing."""
+    if not free.failed:
+        return "; without blocking launches it did not fail"
+    same = {name for name, _ in free.last} == {name for name, _ in held.last}
+    why = "it is the same here" if same else "launches are asynchronous, so that it may be an innocent later one"
+    return f"; without blocking launches the last one printed is {free.words}: {why}"
+
+
+def _facts(case: Case, kind: str, kernel: str | None, free: Rung, held: Rung) -> dict[str, FactValue]:
+    facts: dict[str, FactValue] = {
+        "rungs": ("as it is", "blocking"),
+        "runs": (free.runs, held.runs),
+        "failed": (free.failed, held.failed),
+        "printed_last": (free.words, held.words),
+    }
+    if kind == "agrees":
+        return {**facts, "remedy": REMEDY}
+    if kernel is None:
+        return facts
+    origin = origin_of(case, kernel)
+    return {
+        **facts,
+        "kernel": kernel,
+        "symptom": held.symptoms[0],
+        "operators": origin.operators,
+        "where": origin.where,
+        "without_blocking": tuple(dict.fromkeys(name for name, _ in free.last)),
+    }
+
+
+def _values(history: History, outcome: Outcome) -> Evidence:
+    """What the kernel got."""
+    found = next((item for item in history.findings if item.code == CODE and item.kind in NAMED), None)
+    kernel = found.subject if found is not None and found.subject is not None else ""
+    shown = arguments(outcome.stdout_tail, kernel)
+    if not shown:
+        told = f"the printer showed no argument of {kernel}"
+        return evidence(CODE, "unavailable", Severity.INFO, outcome, observed=told, expected="its arguments")
+    return evidence(
+        CODE,
+        "values",
+        Severity.INFO,
+        outcome,
+        subject=kernel,
+        observed=f"before its launch: {'; '.join(shown)}",
+        expected="arguments as compiled for",
+        facts={"kernel": kernel, "arguments": shown},
+    )
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="which launch is printed last before the fault, by a package compiled here that prints each one?",
+    asked_when="when a call on CUDA failed, no cheaper rung named the kernel, and an exported program is at hand",
+    plan=plan,
+    read=read,
+)
