@@ -102,6 +102,17 @@ def watch(
     _leave(watched)
 
 
+def _there(option: str, path: str | None) -> str | None:
+    """``path``; None where there is no such file: a slip of ours is no cause of the program's failure.
+
+    Asked after its end: the program may have written the file.
+    """
+    if path is None or Path(path).exists():
+        return path
+    warn(f"{option} {path}: no such file; the program is examined without it")
+    return None
+
+
 def _triage(
     watched: Watched,
     given: Program,
@@ -121,8 +132,8 @@ def _triage(
     with tempfile.TemporaryDirectory(prefix="aotidoctor-") as room:
         watched = autopsy(watched, os.environ, room)
     wish = watching.Wish(
-        package=package,
-        inputs=inputs,
+        package=_there("--package", package),
+        inputs=_there("--inputs", inputs),
         options=options,
         again=_again() if rerun else None,
         has_gdb=shutil.which("gdb") is not None,

@@ -18,6 +18,8 @@ MOST_EVENTS, _REMEMBERED = 300, 50_000
 _AROUND = 40
 # What autotuning says of a candidate that it leaves out.
 _ROUTINE = re.compile(r"(?:for|of) benchmark choice|ignoring this choice")
+# How a line begins that is the failure itself, whatever level it was logged at.
+_BEGINS = re.compile(r"(?:[\w.:]*(?:Error|Exception|Interrupt)\b|(?i:error|fatal|failed|terminate called)\b)")
 _KEY, _TELLING = 400, 40
 
 
@@ -97,6 +99,7 @@ class Assembly:
         origins = ("", head.origin)
         around = [line for line in lines[max(first - _AROUND, 0) : last + 1 + _AROUND] if line.origin in origins]
         level = "warning" if found.level == "warning" or _is_warning(found, head) else found.level
+        level = "mention" if _is_mention(found, head) else level
         draft = Draft(
             found=found,
             origin=head.origin,
@@ -125,6 +128,11 @@ def _is_warning(found: Found, head: Line) -> bool:
     if _ROUTINE.search(found.text) is not None:
         return True
     return head.level == "warning" and found.form in ("line", "loader")
+
+
+def _is_mention(found: Found, head: Line) -> bool:
+    """News that speak of a failure: an error that was expected, tried again, or is only a word of an option."""
+    return head.level == "info" and found.form == "line" and _BEGINS.match(found.text) is None
 
 
 def failures(lines: Sequence[Line], known: frozenset[str]) -> Iterator[Found]:

@@ -50,6 +50,7 @@ _PREFIXES = tuple(
         rf"{_LEVEL}:[\w.]+:(?:\d+:)?",
         rf"[\w.-]+ - {_LEVEL} - ?",
         rf"{_LEVEL} +(?:\[[\w.-]+\] ?|- )",
+        r"(?P<level>INFO|DEBUG|TRACE|NOTICE|WARN(?:ING)?):? +(?=\S)",
         r"\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]? ",
         # pytest, and what people quote.
         r"E {3}(?=\S| {4}|$)",

@@ -17,10 +17,10 @@ from aotidoctor.logs.versions import is_fixed
 from aotidoctor.model.log import LogEvent, LogMatch
 
 _SURE, _MOST = 0.8, 60
-_AFTER_UNKNOWN, _BESIDE_UNKNOWN, _FIXED = 0.75, 0.5, 0.6
+_AFTER_UNKNOWN, _BESIDE_UNKNOWN, _FIXED, _MENTIONED = 0.75, 0.5, 0.6, 0.4
 # A failure told in one of these forms is a real one, not somebody's remark.
 _SOLID = ("python", "terminate", "c10", "compiler", "linker", "loader", "sanitizer", "assert", "debugger")
-_LEVELS = ("error", "notice", "warning")
+_LEVELS = ("error", "notice", "warning", "mention")
 
 
 @dataclass(slots=True)
@@ -79,6 +79,8 @@ def _share(group: Group, found: Sequence[Group]) -> float:
         if other is not group and not other.is_known and not other.tainted and other.root.level == "error"
     ]
     solid = [other for other in unknown if other.root.found.form in _SOLID and not other.root.found.follows]
+    if group.root.level == "mention":
+        return _MENTIONED
     if group.root.level == "warning":
         return _BESIDE_UNKNOWN if unknown else 1.0
     before = [other for other in solid if other.root.at < group.root.at and other.root.origin == group.root.origin]

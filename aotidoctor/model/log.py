@@ -40,9 +40,10 @@ class LogEvent:
     ``form`` names the shape (``python``, ``terminate``, ``c10``, ``glog``, ``compiler``, ``linker``, ``loader``,
     ``gdb``, ``sanitizer``, ``triton``, ``kernel``, ``assert``, ``signal``, ``line``...). ``text`` is the message,
     without prefixes and colours; ``frames`` are the symbols or ``file:line`` of its stack, innermost first. ``origin``
-    is the rank, thread, container or process it came from. ``level`` is ``error``, ``warning``, or ``notice`` for a
-    line that only patterns take for a failure. ``count`` is how often the same was said; ``echo_of`` is the
-    line of the event that it repeats or follows from; ``tainted`` says that a CUDA error came before it in its origin.
+    is the rank, thread, container or process it came from. ``level`` is ``error``, ``warning``, ``notice`` for a line
+    that only patterns take for a failure, or ``mention`` for news that speak of one. ``count`` is how often the same
+    was said; ``echo_of`` is the line of the event that it repeats or follows from; ``tainted`` says that a CUDA error
+    came before it in its origin.
     """
 
     form: str

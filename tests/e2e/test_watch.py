@@ -241,6 +241,14 @@ def test_a_program_that_never_comes_near_a_package(watch):
     assert any(item["name"] == "packages" for item in seen.report["not_checked"])
 
 
+def test_a_slip_in_our_own_options_is_no_cause(watch):
+    seen = watch("sh", "-c", "exit 3", options=("--inputs", "typo.pt", "--package", "typo.pt2"))
+    assert seen.status == 3
+    assert seen.err.count("no such file") == 2
+    assert seen.report["verdict"] == "unknown"
+    assert seen.cause is None
+
+
 def test_nothing_of_ours_is_left(watch, server, packages):
     watch(server, packages.package("embedding"), "ids32", options=["--rerun"])
     left = [path.name for path in watch.tmp.iterdir() if not path.name.startswith("aotinductor_")]
