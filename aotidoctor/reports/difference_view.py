@@ -37,6 +37,8 @@ def headline(found: Comparison) -> Headline:
         )
     told = f"{plural(count, 'difference')} that {'matters' if count == 1 else 'matter'}"
     told += f" ({outcomes} in what came of it)" if outcomes else ""
+    if count == 0:
+        told = f"only in what came of it ({plural(outcomes, 'difference')})"
     first = found.matters[0]
     story = _story(found)
     text = f"{told}{f'; {story}' if story else ''}; first: {one_line(first.subject, 80)}"

@@ -19,7 +19,7 @@ from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.json_types import objects
 from aotidoctor.model.report import SCHEMA, Report
 from aotidoctor.records import RecordError, from_json
-from aotidoctor.repro.reproduce import reproduce
+from aotidoctor.repro.reproduce import check_folder, reproduce
 from aotidoctor.repro.result import Known, Repro
 from aotidoctor.repro.script import NAME
 from aotidoctor.version import __version__
@@ -48,6 +48,8 @@ def repro(
         CannotExamineError: ``saved`` is no report.
         UsageError: the folder holds something else.
     """
+    # Before the seconds that a diagnosis takes.
+    check_folder(directory)
     if saved is not None:
         report = _from_saved(saved, path, inputs_path, options, argv=argv, environ=environ)
     else:

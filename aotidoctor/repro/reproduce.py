@@ -36,6 +36,12 @@ FILES = (NAME, README, "model.pt2", VALUES, PROGRAM, SETUP)
 OnEvent = Callable[[Event], None]
 
 
+def check_folder(directory: Path) -> None:
+    """Raise UsageError if the folder holds something else than an earlier repro."""
+    if directory.exists() and any(directory.iterdir()) and not _is_ours(directory):
+        raise UsageError(f"{directory} is not empty, and not a repro: nothing there is overwritten")
+
+
 def reproduce(
     case: Case,
     known: Known,
@@ -55,8 +61,7 @@ def reproduce(
         UsageError: the folder holds something else.
         OSError: it cannot be written.
     """
-    if directory.exists() and any(directory.iterdir()) and not _is_ours(directory):
-        raise UsageError(f"{directory} is not empty, and not a repro: nothing there is overwritten")
+    check_folder(directory)
     reason = _why_not(case, known)
     if reason is not None:
         return Repro(problem=reason)

@@ -89,6 +89,13 @@ def test_headline_and_markdown_and_terminal():
     assert_sound(difference_markdown.render(same))
 
 
+def test_where_only_the_outcome_differs_the_headline_says_so():
+    found = compared(builders.healthy(), replace(builders.healthy(), verdict="problem", stage="run"))
+    head = difference_view.headline(found)
+    assert head.word == "DIFFERENT"
+    assert head.text.startswith("only in what came of it (2 differences)")
+
+
 def test_a_difference_of_thousands_fits_an_issue():
     nasty = "``` @everyone #1 </details> | \U0001f600" * 4
     base = builders.healthy()

@@ -95,3 +95,10 @@ def test_a_full_disk_leaves_no_half_of_a_script(tmp_path, monkeypatch, there):
         hand_over(room, directory, replace(MADE, files=("repro.py", "model.pt2")))
     assert directory.exists() is there
     assert list(tmp_path.glob("out/*")) == []
+
+
+def test_a_folder_of_somebody_is_refused_before_anything_is_diagnosed(tmp_path, monkeypatch):
+    (tmp_path / "theirs").write_text("x")
+    monkeypatch.setattr("aotidoctor.pipeline.diagnose", lambda *_, **__: pytest.fail("diagnosed"))
+    with pytest.raises(UsageError, match="not empty"):
+        repro("model.pt2", None, Options(), tmp_path, environ={})
