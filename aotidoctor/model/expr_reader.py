@@ -8,7 +8,7 @@ from aotidoctor.model.expr_nodes import Expr, Function, Num, Sym, product_of, su
 from aotidoctor.model.rational import Rational
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>\d{1,64}(?:\.(?P<fraction>\d{0,9}))?)(?:LL|L|UL|ULL|U|l|f|F)?(?![\w.])"
+    r"\s*(?:(?P<number>\d{1,19}(?:\.(?P<fraction>\d{0,9}))?)(?:LL|L|UL|ULL|U|l|f|F)?(?![\w.])"
     r"|(?P<name>[A-Za-z_]\w*(?:::\w+)*)(?P<template><[\w:]+>)?|(?P<sign>//|[-+*/%(),{}]))"
 )
 _CASTS = frozenset(("static_cast", "int64_t", "long", "double"))

@@ -50,11 +50,6 @@ def test_text_of_the_right_letters_is_read_and_stable(text):
     assert str(parse_expr(str(parse_expr(text)))) == str(parse_expr(text))
 
 
-def test_a_constant_beyond_64_bits_is_read_again_as_it_is_written():
-    expr = parse_expr("((3287L*22151L)*(137344L*999994L))")
-    assert evaluate(parse_expr(str(expr)), {}) == evaluate(expr, {}) == 10000002924550450432
-
-
 @given(EXPRESSIONS, ENV)
 def test_values_are_those_of_exact_arithmetic(expression, env):
     text, value = expression
