@@ -45,6 +45,9 @@ def programs_of(items: Iterable[Item]) -> list[tuple[str, Item]]:
 
 def zip_kind(names: Sequence[str]) -> ArtifactKind:
     """Kind of a zip archive."""
+    # Our own: it holds sources of a package under their own names.
+    if "bundle.json" in names and "report.json" in names:
+        return ArtifactKind.BUNDLE
     if any(_MODEL_FILE.match(name) for name in names):
         return ArtifactKind.AOTI_PACKAGE
     if any(_PROGRAM.match(name) or _OLD_PROGRAM.match(name) for name in names):

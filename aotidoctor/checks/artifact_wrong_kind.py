@@ -62,6 +62,11 @@ _KINDS = {
         "look which file the build meant to ship",
         "unzip -l model.pt2",
     ),
+    ArtifactKind.BUNDLE: (
+        "a bundle of aotidoctor: a report, not the package itself",
+        "judge it again: aotidoctor analyze",
+        "aotidoctor analyze model.pt2",
+    ),
     ArtifactKind.PICKLE: ("a pickle", "load it with what wrote it", _LOOK),
     ArtifactKind.TEXT: (
         "a text file",

@@ -17,6 +17,7 @@ _OTHER_FILES = {
     ArtifactKind.LFS_POINTER: "a pointer to a large file: fetch its content with git lfs pull",
     ArtifactKind.DIRECTORY: "a directory",
     ArtifactKind.ZIP: "another zip archive",
+    ArtifactKind.BUNDLE: "a bundle of aotidoctor: aotidoctor analyze reads it",
     ArtifactKind.OTHER: "a file of an unknown format",
 }
 

@@ -24,6 +24,7 @@ class ArtifactKind(enum.Enum):
     SAFETENSORS = "safetensors"
     ONNX = "onnx"
     ZIP = "zip"
+    BUNDLE = "bundle"
     PICKLE = "pickle"
     TEXT = "text"
     DIRECTORY = "directory"

@@ -75,6 +75,8 @@ def test_text_cut_inside_a_character():
         (["x.npy", "y.npy"], ArtifactKind.ZIP),
         (["m/archive_format", "m/archive_version"], ArtifactKind.ZIP),
         (["m/data/aotinductor/model"], ArtifactKind.ZIP),
+        (["bundle.json", "report.json", "package/m/data/aotinductor/model/x.wrapper.cpp"], ArtifactKind.BUNDLE),
+        (["bundle.json", "m/data/aotinductor/model/x.so"], ArtifactKind.AOTI_PACKAGE),
     ],
 )
 def test_kind_by_member_names(tmp_path, names, kind):
