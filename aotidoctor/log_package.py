@@ -33,7 +33,7 @@ _PLACE = re.compile(
     r"(?P<file>[^\s:()'\"]+\.(?:cpp|cu|cc|py)):(?P<line>\d+)|(?P<other>[^\s:()'\"]+\.cpp), line (?P<number>\d+)"
 )
 # Causes that the chain of a failed check tells about.
-_CHECKED = ("index-out-of-range", "cuda-device-assert", "integer-division", "runtime-assert")
+CHECKED = ("index-out-of-range", "cuda-device-assert", "integer-division", "runtime-assert")
 _MOST_FRAMES = 12
 # The package's own text leads from the failed check to an element of the inputs.
 _FOLLOWED = 0.95
@@ -136,7 +136,7 @@ def _named(item: Evidence, names: _Names, chains: Sequence[Chain]) -> Evidence:
         subject = f"{path}.shape[{dim[1]}]" if dim is not None else path
     elif subject in names.names:
         subject = names.names[subject or ""]
-    if item.kind in _CHECKED and len(chains) == 1:
+    if item.kind in CHECKED and len(chains) == 1:
         facts |= _chain_facts(chains[0])
         sure = facts.get("confidence")
         if isinstance(sure, float) and sure >= LEAST_CONFIDENCE:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
-from pathlib import Path
 
 from aotidoctor.climb import Climb, name_causes
 from aotidoctor.diagnosis import signed
@@ -19,8 +17,9 @@ from aotidoctor.model.evidence import Evidence, FactValue, FileSource, Severity
 from aotidoctor.model.host import Host
 from aotidoctor.model.json_types import JsonObject, JsonValue, objects
 from aotidoctor.model.localization import Localization, OutputComparison
-from aotidoctor.model.report import SCHEMA, Report
+from aotidoctor.model.report import Report
 from aotidoctor.probes.reference_findings import CODE, OUTPUT_KINDS, output_finding
+from aotidoctor.saved_report import read_saved
 from aotidoctor.version import __version__
 
 
@@ -32,7 +31,7 @@ def judge_report(path: str, options: Options, *, argv: tuple[str, ...] = ()) -> 
         UsageError: a tolerance is for an output that is not there.
     """
     at = time.monotonic()
-    document = _read(path)
+    document = read_saved(path)
     saved = saved_comparison(document)
     if not saved:
         raise CannotExamineError(f"{path} holds no comparison with a reference")
@@ -61,18 +60,6 @@ def judge_report(path: str, options: Options, *, argv: tuple[str, ...] = ()) -> 
         extra={"from": path},
     )
     return signed(report)
-
-
-def _read(path: str) -> JsonObject:
-    try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise CannotExamineError(f"{path}: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
-        raise CannotExamineError(f"{path} is no JSON: {error}") from error
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise CannotExamineError(f"{path} is no report of aotidoctor ({SCHEMA})")
-    return document
 
 
 def _findings(document: JsonObject, outputs: Sequence[OutputComparison], source: FileSource) -> list[Evidence]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from aotidoctor import pipeline
 from aotidoctor.bundle.child_outputs import Outputs
@@ -13,11 +11,10 @@ from aotidoctor.bundle.pieces import Material
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.event import Event
-from aotidoctor.model.json_types import JsonObject
-from aotidoctor.model.report import SCHEMA, Report
+from aotidoctor.model.report import Report
+from aotidoctor.saved_report import read_saved
 
 OnEvent = Callable[[Event], None]
-_LARGEST = 64 << 20
 
 
 class Journal:
@@ -79,7 +76,7 @@ def with_saved(material: Material, path: str) -> Material:
     Raises:
         CannotExamineError: it is no report, or one of another package.
     """
-    saved = _read(path)
+    saved = read_saved(path)
     artifact, ours = saved.get("artifact"), material.report.case.artifact
     theirs = artifact if isinstance(artifact, dict) else {}
     known = theirs.get("sha256") is not None and ours.sha256 is not None
@@ -90,16 +87,3 @@ def with_saved(material: Material, path: str) -> Material:
             f" {ours.path} ({ours.size} bytes)"
         )
     return replace(material, saved=saved)
-
-
-def _read(path: str) -> JsonObject:
-    try:
-        with Path(path).open("rb") as stream:
-            document = json.loads(stream.read(_LARGEST))
-    except OSError as error:
-        raise CannotExamineError(f"{path}: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
-        raise CannotExamineError(f"{path}: observed no JSON, expected a report of aotidoctor") from error
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise CannotExamineError(f"{path}: observed other JSON, expected a report of aotidoctor ({SCHEMA})")
-    return document

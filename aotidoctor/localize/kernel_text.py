@@ -7,6 +7,7 @@ taken: then the first use is a store, and what it held before is nobody's busine
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
@@ -22,7 +23,13 @@ def text_of(model: ModelEntry | None, body: KernelBody) -> str | None:
     whole = model.wrapper_cpp if body.member == model.wrapper_member else model.kernel_sources.get(body.member)
     if whole is None:
         return None
-    return "\n".join(whole.split("\n")[body.line - 1 : body.line - 1 + body.lines])
+    return "\n".join(_lines(whole)[body.line - 1 : body.line - 1 + body.lines])
+
+
+@lru_cache(maxsize=4)
+def _lines(source: str) -> list[str]:
+    """Split once, though a file of generated code holds hundreds of kernels."""
+    return source.split("\n")
 
 
 def is_overwritten(case: Case, kernel: str, parameter: str) -> bool:

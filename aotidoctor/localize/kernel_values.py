@@ -6,8 +6,9 @@ calls of the run are those of the source, in its order; else the names of the ke
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 from aotidoctor.localize.kernel_text import is_overwritten
 from aotidoctor.localize.timeline import name_of
@@ -47,9 +48,11 @@ def read_watched(case: Case, outcome: Outcome) -> Watched:
     records = objects(found.get("calls"))
     symbols = [_symbol(record) for record in records]
     static = _static_calls(case, symbols)
+    # A kernel is often called many times, and its text says the same each time.
+    overwrites = cache(partial(is_overwritten, case))
     return Watched(
         calls=tuple(
-            _call(case, index, record, symbols[index], static[index] if static else None)
+            _call(case, index, record, symbols[index], static[index] if static else None, overwrites=overwrites)
             for index, record in enumerate(records)
         ),
         written_by=tuple((str(item.get("path")), _number(item.get("from"))) for item in objects(found.get("outputs"))),
@@ -73,9 +76,17 @@ def _static_calls(case: Case, calls: Sequence[TracedCall]) -> tuple[KernelCall, 
     return static if len(static) == len(calls) and names == known else ()
 
 
-def _call(case: Case, index: int, record: JsonObject, call: TracedCall, static: KernelCall | None) -> KernelValues:
+def _call(
+    case: Case,
+    index: int,
+    record: JsonObject,
+    call: TracedCall,
+    static: KernelCall | None,
+    *,
+    overwrites: Callable[[str, str], bool],
+) -> KernelValues:
     name = name_of(case, call)
-    read = [item for item in objects(record.get("in")) if not _is_taken_over(case, name, item)]
+    read = [item for item in objects(record.get("in")) if not _is_taken_over(item, name, overwrites)]
     sides = (("in", read), ("out", objects(record.get("out"))))
     return KernelValues(
         index=index,
@@ -85,10 +96,10 @@ def _call(case: Case, index: int, record: JsonObject, call: TracedCall, static: 
     )
 
 
-def _is_taken_over(case: Case, kernel: str, item: JsonObject) -> bool:
+def _is_taken_over(item: JsonObject, kernel: str, overwrites: Callable[[str, str], bool]) -> bool:
     """A buffer whose memory the kernel writes to without having read what was in it."""
     parameter = str(item.get("name") or "")
-    return parameter.startswith("in_out") and is_overwritten(case, kernel, parameter)
+    return parameter.startswith("in_out") and overwrites(kernel, parameter)
 
 
 def _buffer(case: Case, role: str, item: JsonObject, static: KernelCall | None) -> BufferValues:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -17,11 +16,12 @@ from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.event import Event
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.json_types import objects
-from aotidoctor.model.report import SCHEMA, Report
+from aotidoctor.model.report import Report
 from aotidoctor.records import RecordError, from_json
 from aotidoctor.repro.reproduce import check_folder, reproduce
 from aotidoctor.repro.result import Known, Repro
 from aotidoctor.repro.script import NAME
+from aotidoctor.saved_report import read_saved
 from aotidoctor.version import __version__
 
 OnEvent = Callable[[Event], None]
@@ -132,14 +132,7 @@ def _from_saved(
 
 
 def _read(saved: str) -> tuple[str | None, tuple[Diagnosis, ...], tuple[Evidence, ...]]:
-    try:
-        document = json.loads(Path(saved).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise CannotExamineError(f"{saved}: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
-        raise CannotExamineError(f"{saved} is no JSON: {error}") from error
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise CannotExamineError(f"{saved} is no report of aotidoctor ({SCHEMA})")
+    document = read_saved(saved)
     try:
         findings = [from_json(Evidence, {**item, "source": None}) for item in objects(document.get("findings"))]
         diagnoses = [from_json(Diagnosis, item) for item in objects(document.get("diagnoses"))]

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from aotidoctor.climb import Climb
+from aotidoctor.log_package import CHECKED
 from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.run import Outcome
 from aotidoctor.probes import blame, plain_run
 from aotidoctor.probes.probe import History
-
-# Causes that the chain of a failed check tells about.
-_CHECKED = ("index-out-of-range", "cuda-device-assert", "integer-division", "runtime-assert")
 
 
 def blame_input(climb: Climb, outcome: Outcome) -> Evidence | None:
@@ -33,7 +31,7 @@ def with_blame(said: Sequence[Diagnosis], chain: Evidence | None) -> list[Diagno
         return list(said)
     return [
         replace(one, subject=one.subject or chain.subject, evidence=(*one.evidence, chain.id))
-        if one.cause in _CHECKED
+        if one.cause in CHECKED
         else one
         for one in said
     ]

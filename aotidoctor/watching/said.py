@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from io import BytesIO
 
-from aotidoctor.classify import classify_text
 from aotidoctor.climb import Climb
-from aotidoctor.log_causes import log_diagnoses
+from aotidoctor.log_causes import log_diagnoses, log_findings
 from aotidoctor.log_package import in_users_words
+from aotidoctor.logs import read_log
 from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.log import LogReading
@@ -18,11 +19,11 @@ from aotidoctor.watching.outcome import texts_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """One text: findings, the causes it names, and the reading itself."""
+    """One text: findings, the reading itself, and, once it is taken into a report, the causes it names."""
 
     evidence: tuple[Evidence, ...]
-    diagnoses: tuple[Diagnosis, ...]
     reading: LogReading
+    diagnoses: tuple[Diagnosis, ...] = ()
 
 
 def read_output(watched: Watched, *, run: str = "") -> tuple[Said, ...]:
@@ -30,8 +31,8 @@ def read_output(watched: Watched, *, run: str = "") -> tuple[Said, ...]:
     prefix = f"{run} " if run else ""
     found = []
     for stream in texts_of(watched):
-        evidence, diagnoses, reading = classify_text(stream.text, f"{prefix}{stream.name}")
-        found.append(Said(evidence=tuple(evidence), diagnoses=tuple(diagnoses), reading=reading))
+        reading = read_log(BytesIO(stream.text), f"{prefix}{stream.name}")
+        found.append(Said(evidence=tuple(log_findings(reading)), reading=reading))
     return tuple(found)
 
 
