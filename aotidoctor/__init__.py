@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 from aotidoctor.version import __version__
 
 if TYPE_CHECKING:
-    from aotidoctor.guarding import guard
+    from aotidoctor.commands.diagnose import check, diagnose, inspect
+    from aotidoctor.commands.guard import guard
     from aotidoctor.model.case import Options
     from aotidoctor.model.errors import AotidoctorError, CannotExamineError, InputsError, UsageError
     from aotidoctor.model.report import Report
-    from aotidoctor.pipeline import check, diagnose, inspect
 
 __all__ = [
     "AotidoctorError",
@@ -43,10 +43,10 @@ _PLACES = {
     "Options": "aotidoctor.model.case",
     "Report": "aotidoctor.model.report",
     "UsageError": "aotidoctor.model.errors",
-    "check": "aotidoctor.pipeline",
-    "diagnose": "aotidoctor.pipeline",
-    "guard": "aotidoctor.guarding",
-    "inspect": "aotidoctor.pipeline",
+    "check": "aotidoctor.commands.diagnose",
+    "diagnose": "aotidoctor.commands.diagnose",
+    "guard": "aotidoctor.commands.guard",
+    "inspect": "aotidoctor.commands.diagnose",
 }
 
 

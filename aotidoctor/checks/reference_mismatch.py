@@ -25,7 +25,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked
 
 if TYPE_CHECKING:
-    from aotidoctor.provenance.difference import Difference
+    from aotidoctor.readers.provenance.difference import Difference
 
 FIND = Finder("AD-REF-001", "reference_mismatch")
 
@@ -39,7 +39,7 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
         return FIND.unchecked("the reference is no archive of torch.export that can be read")
     if case.contract is None:
         return FIND.unchecked("the package tells no contract (no wrapper.cpp inside)")
-    from aotidoctor.provenance.compare import compare  # noqa: PLC0415 - few give a reference
+    from aotidoctor.readers.provenance.compare import compare  # noqa: PLC0415 - few give a reference
 
     found = compare(case.contract, case.reference).decisive
     return [_finding(path, found)] if found else ()

@@ -20,6 +20,6 @@ def analyze(sent: Sent, *, show: Show) -> None:
     Asks every check that needs no execution again, keeps what the runs of then showed, reads the logs in it, and says
     what changed. Executes, unpickles and unpacks nothing.
     """
-    from aotidoctor.analysis.analyze import analyze as judge  # noqa: PLC0415 - `--help` does not need the stages
+    from aotidoctor.commands.analyze.analyze import analyze as judge  # noqa: PLC0415 - `--help` does not need the stages
 
     execute("analyze", sent, show, lambda _: judge(sent, argv=argv()))

@@ -87,11 +87,11 @@ def bundle(
     Weights and values of tensors are left out; names and secrets become placeholders, and the finished file is searched
     for them. Executes nothing, unless --run is given.
     """
-    from aotidoctor.bundle.deliver import Target, check_target, deliver  # noqa: PLC0415 - `--help` needs none of it
-    from aotidoctor.bundle.listing import listing  # noqa: PLC0415
-    from aotidoctor.bundle.pieces import Material, Wanted  # noqa: PLC0415
-    from aotidoctor.bundle.produce import examine, with_saved  # noqa: PLC0415
-    from aotidoctor.reports.json_ import dumps  # noqa: PLC0415
+    from aotidoctor.commands.bundle.deliver import Target, check_target, deliver  # noqa: PLC0415 - `--help` needs none of it
+    from aotidoctor.commands.bundle.listing import listing  # noqa: PLC0415
+    from aotidoctor.commands.bundle.pieces import Material, Wanted  # noqa: PLC0415
+    from aotidoctor.commands.bundle.produce import examine, with_saved  # noqa: PLC0415
+    from aotidoctor.reports.json.render import dumps  # noqa: PLC0415
 
     opt.one_source(inputs, generate=generate)
     if run and from_ is not None:

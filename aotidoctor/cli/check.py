@@ -43,13 +43,13 @@ def check(
         threads=threads,
         trust_pickle=trust_pickle,
     )
-    from aotidoctor import pipeline  # noqa: PLC0415 - `--help` does not need the stages
+    from aotidoctor.commands import diagnose  # noqa: PLC0415 - `--help` does not need the stages
 
     execute(
         "check",
         package,
         show,
-        lambda on_event: pipeline.diagnose(
+        lambda on_event: diagnose.diagnose(
             package,
             inputs,
             wanted,

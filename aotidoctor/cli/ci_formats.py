@@ -33,9 +33,9 @@ def github(report: Report) -> str:
 
 @lru_cache(maxsize=256)
 def _page(topic: str) -> tuple[str, str] | None:
-    from aotidoctor import manual  # noqa: PLC0415 - likewise
+    from aotidoctor.commands import explain  # noqa: PLC0415 - likewise
 
-    page = manual.find(topic)
+    page = explain.find(topic)
     return (page.name, page.text) if page is not None else None
 
 
@@ -47,7 +47,7 @@ def _asked(report: Report) -> dict[str, str]:
         return {}
     # The stages have been imported by then.
     if report.command == "triton" and report.extra.get("release") and report.names is None:
-        from aotidoctor.serving.rules import RULES  # noqa: PLC0415
+        from aotidoctor.triton.rules import RULES  # noqa: PLC0415
 
         return {rule.code: rule.title for rule in RULES}
     if report.command not in _ALL and report.command != "inspect":

@@ -46,7 +46,7 @@ def classify(
 
 
 def _work(path: str, package: str | None, inputs: str | None, options: Options) -> Report:
-    from aotidoctor.classify import classify as classified  # noqa: PLC0415 - `--help` does not need the stages
+    from aotidoctor.commands.classify import classify as classified  # noqa: PLC0415 - `--help` does not need the stages
 
     with _opened(path) as stream:
         return classified(

@@ -68,16 +68,16 @@ def compare(
     _one_question(package, from_, reference, has_inputs=inputs is not None or generate)
     # `--help` does not need the stages.
     if from_ is not None:
-        from aotidoctor import rejudgement  # noqa: PLC0415
+        from aotidoctor.commands import compare_saved  # noqa: PLC0415
 
-        execute("compare", from_, show, lambda _: rejudgement.judge_report(from_, wanted, argv=argv()))
-    from aotidoctor import pipeline  # noqa: PLC0415
+        execute("compare", from_, show, lambda _: compare_saved.judge_report(from_, wanted, argv=argv()))
+    from aotidoctor.commands import diagnose  # noqa: PLC0415
 
     execute(
         "compare",
         package or "",
         show,
-        lambda on_event: pipeline.diagnose(
+        lambda on_event: diagnose.diagnose(
             package or "", inputs, wanted, command="compare", argv=argv(), environ=os.environ, on_event=on_event
         ),
     )

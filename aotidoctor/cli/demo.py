@@ -21,7 +21,7 @@ from aotidoctor.model.report import Report
 from aotidoctor.reports.status import OK, PROBLEM, UNKNOWN, exit_status
 
 if TYPE_CHECKING:
-    from aotidoctor.demo import Patient
+    from aotidoctor.commands.demo import Patient
 
 Seen = tuple["Patient", Report]
 
@@ -44,7 +44,7 @@ def demo(*, json: opt.Json = False, quiet: opt.Quiet = False, redact: opt.Redact
 def _triaged(show: Show, environ: Mapping[str, str]) -> Iterator[Seen]:
     """Each patient with its report; ends after one that could not be examined."""
     # `--help` does not need the stages.
-    from aotidoctor.demo import PATIENTS, triage, warm_runner  # noqa: PLC0415
+    from aotidoctor.commands.demo import PATIENTS, triage, warm_runner  # noqa: PLC0415
 
     with warm_runner(environ) as runner:
         for patient in PATIENTS:
@@ -77,20 +77,20 @@ def _screen(number: int, patient: Patient, report: Report, environ: Mapping[str,
 
 
 def _as_json(seen: list[Seen]) -> str:
-    from aotidoctor.reports import json_  # noqa: PLC0415
+    from aotidoctor.reports.json import render as json_  # noqa: PLC0415
 
     patients = [
         {"title": patient.title, "story": patient.story, "cause": patient.cause, "report": json_.document(report)}
         for patient, report in seen
     ]
-    return json_.dumps({"schema": "aotidoctor.demo/1", "patients": patients})
+    return json_.dumps({"schema": "aotidoctor.commands.demo/1", "patients": patients})
 
 
 def _by_hand(seen: list[Seen], environ: Mapping[str, str]) -> str:
     """The commands that repeat each triage; nothing where the files are not there."""
     if not _was_examined(seen[-1][1]):
         return ""
-    from aotidoctor.demo import argv, folder  # noqa: PLC0415
+    from aotidoctor.commands.demo import argv, folder  # noqa: PLC0415
 
     lines = ["By hand, with everything below the first screen:", "", f"    cd {_shell_path(folder(environ), environ)}"]
     return "\n".join([*lines, *(f"    {shlex.join(argv(patient))}" for patient, _ in seen)]) + "\n"

@@ -54,9 +54,9 @@ def diff(
 def _compared(a: str, b: str, shown: PageFormat, environ: Mapping[str, str], *, redact: bool) -> Comparison:
     """The comparison; what cannot be read or breaks ends the process with its status and, as JSON, its document."""
     # `--help` does not need these.
-    from aotidoctor.difference.compare import compare_files  # noqa: PLC0415
+    from aotidoctor.commands.diff.compare import compare_files  # noqa: PLC0415
     from aotidoctor.model.errors import AotidoctorError  # noqa: PLC0415
-    from aotidoctor.redact import Redactor  # noqa: PLC0415
+    from aotidoctor.reports.redact import Redactor  # noqa: PLC0415
 
     redactor = Redactor.of(environ=environ, host_name=platform.node())
     try:
@@ -76,7 +76,7 @@ def _fail(message: str, status: int, shown: PageFormat) -> None:
 
     line = one_line(message, 1000)
     if shown is PageFormat.JSON:
-        from aotidoctor.reports.json_ import dumps  # noqa: PLC0415 - likewise
+        from aotidoctor.reports.json.render import dumps  # noqa: PLC0415 - likewise
 
         name = "cannot_examine" if status == 4 else "internal_error"
         write_stdout(dumps({"schema": DIFFERENCE_SCHEMA, "tool": _TOOL, "same": None, name: line}))
@@ -88,17 +88,17 @@ def _rendered(found: Comparison, shown: PageFormat, detail: int, environ: Mappin
     match shown:
         case PageFormat.JSON:
             from aotidoctor.model.difference import DIFFERENCE_SCHEMA  # noqa: PLC0415 - the chosen format only
-            from aotidoctor.reports.json_ import dumps  # noqa: PLC0415 - likewise
+            from aotidoctor.reports.json.render import dumps  # noqa: PLC0415 - likewise
 
             head = {"schema": DIFFERENCE_SCHEMA, "tool": _TOOL}
             fields = ("a", "b", "differences", "equal", "left_out", "unknown")
             body = {name: getattr(found, name) for name in fields}
             return dumps({**head, "same": not found.matters, **body})
         case PageFormat.MD:
-            from aotidoctor.reports.difference_markdown import render  # noqa: PLC0415 - likewise
+            from aotidoctor.reports.markdown.difference import render  # noqa: PLC0415 - likewise
 
             return render(found)
         case PageFormat.RICH:
-            from aotidoctor.reports.terminal_difference import text  # noqa: PLC0415 - likewise
+            from aotidoctor.reports.terminal.difference import text  # noqa: PLC0415 - likewise
 
             return text(found, stream=sys.stdout or StringIO(), environ=environ, detail=detail)

@@ -15,6 +15,6 @@ def env(*, show: Show) -> None:
 
     Imports no torch: builds, GPUs, libraries and limits are read from files.
     """
-    from aotidoctor import pipeline  # noqa: PLC0415 - `--help` does not need the stages
+    from aotidoctor.commands import diagnose  # noqa: PLC0415 - `--help` does not need the stages
 
-    execute("env", "", show, lambda _: pipeline.env(argv=argv(), environ=os.environ))
+    execute("env", "", show, lambda _: diagnose.env(argv=argv(), environ=os.environ))

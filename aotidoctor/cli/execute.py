@@ -25,7 +25,7 @@ from aotidoctor.model.errors import AotidoctorError, UsageError
 from aotidoctor.model.event import Event
 from aotidoctor.model.host import Host
 from aotidoctor.model.report import Report
-from aotidoctor.redact import Redactor
+from aotidoctor.reports.redact import Redactor
 from aotidoctor.reports.status import exit_status
 from aotidoctor.version import __version__
 

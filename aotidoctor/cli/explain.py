@@ -21,7 +21,7 @@ def explain(
     """Explain a cause, a check or a probe."""
     shown = page_format(format_, json=json)
     # `--help` does not need these.
-    from aotidoctor import manual  # noqa: PLC0415
+    from aotidoctor.commands import explain as manual  # noqa: PLC0415
 
     page = manual.find(topic)
     if page is None:
@@ -30,13 +30,13 @@ def explain(
         raise typer.BadParameter(f"nothing is known of {topic!r}{hint}", param_hint="CAUSE|CODE")
     match shown:
         case PageFormat.JSON:
-            from aotidoctor.reports import json_  # noqa: PLC0415
+            from aotidoctor.reports.json import render as json_  # noqa: PLC0415
 
             fields = {"kind": page.kind, "name": page.name, "code": page.code, "text": page.text}
             write_stdout(json_.dumps({"schema": "aotidoctor.explain/1", **fields}))
         case PageFormat.MD:
             write_stdout(manual.markdown(page))
         case PageFormat.RICH:
-            from aotidoctor.reports import terminal_page  # noqa: PLC0415
+            from aotidoctor.reports.terminal import page as terminal_page  # noqa: PLC0415
 
             write_stdout(terminal_page.text(manual.markdown(page), stream=sys.stdout, environ=os.environ))

@@ -20,14 +20,14 @@ Extra = Callable[[Report, Path, Mapping[str, str], bool], str]
 
 
 def _bundle(report: Report, path: Path, environ: Mapping[str, str], redact: bool) -> str:
-    from aotidoctor.bundle.deliver import deliver_report  # noqa: PLC0415 - for --report bundle: only
+    from aotidoctor.commands.bundle.deliver import deliver_report  # noqa: PLC0415 - for --report bundle: only
 
     return deliver_report(report, path, environ, redact=redact)
 
 
 def _repro(report: Report, path: Path, environ: Mapping[str, str], redact: bool) -> str:
     # For --report repro: only.
-    from aotidoctor.repro.command import line_of, of_report  # noqa: PLC0415
+    from aotidoctor.commands.repro.command import line_of, of_report  # noqa: PLC0415
 
     return line_of(of_report(report, path, environ, redact=redact), path)
 

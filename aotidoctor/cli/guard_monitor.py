@@ -108,8 +108,8 @@ def _report(watched: Watched, hello: JsonObject, message: JsonObject, room: str)
     from aotidoctor.cli.execute import redacted  # noqa: PLC0415
     from aotidoctor.cli.show import make_show  # noqa: PLC0415
     from aotidoctor.cli.watch import show_on_stderr  # noqa: PLC0415
+    from aotidoctor.commands.watch import report as watching  # noqa: PLC0415
     from aotidoctor.runner.watch_core import autopsy  # noqa: PLC0415
-    from aotidoctor.watching import report as watching  # noqa: PLC0415
 
     quiet = bool(hello["quiet"])
     with contextlib.suppress(OSError):
@@ -187,7 +187,7 @@ class _Lines:
 def _live(text: object) -> InputSet | None:
     if not isinstance(text, str):
         return None
-    from aotidoctor.watching.live import unpacked  # noqa: PLC0415 - for a failure only
+    from aotidoctor.commands.watch.live import unpacked  # noqa: PLC0415 - for a failure only
 
     return unpacked(text)
 

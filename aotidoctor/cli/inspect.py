@@ -18,11 +18,11 @@ def inspect(package: opt.Package, *, model_name: opt.ModelName = None, show: Sho
     Executes nothing from PACKAGE, and needs no torch.
     """
     wanted = Options(model_name=model_name)
-    from aotidoctor import pipeline  # noqa: PLC0415 - `--help` does not need the stages
+    from aotidoctor.commands import diagnose  # noqa: PLC0415 - `--help` does not need the stages
 
     execute(
         "inspect",
         package,
         show,
-        lambda _: pipeline.inspect(package, wanted, argv=argv(), environ=os.environ),
+        lambda _: diagnose.inspect(package, wanted, argv=argv(), environ=os.environ),
     )

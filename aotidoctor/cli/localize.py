@@ -48,13 +48,13 @@ def localize(
         localize=True,
         shrink=shrink,
     )
-    from aotidoctor import pipeline  # noqa: PLC0415 - `--help` does not need the stages
+    from aotidoctor.commands import diagnose  # noqa: PLC0415 - `--help` does not need the stages
 
     execute(
         "localize",
         package,
         show,
-        lambda on_event: pipeline.diagnose(
+        lambda on_event: diagnose.diagnose(
             package, inputs, wanted, command="localize", argv=argv(), environ=os.environ, on_event=on_event
         ),
     )

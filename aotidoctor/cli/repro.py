@@ -62,7 +62,7 @@ def repro(
         trust_pickle=trust_pickle,
         memory_limit=memory_limit,
     )
-    from aotidoctor.repro import command  # noqa: PLC0415 - `--help` does not need the stages
+    from aotidoctor.commands.repro import command  # noqa: PLC0415 - `--help` does not need the stages
 
     execute(
         "repro",

@@ -63,13 +63,13 @@ def run(
         memory_limit=memory_limit,
         shrink=shrink,
     )
-    from aotidoctor import pipeline  # noqa: PLC0415 - `--help` does not need the stages
+    from aotidoctor.commands import diagnose  # noqa: PLC0415 - `--help` does not need the stages
 
     if plan:
-        execute("run", package, show, lambda _: pipeline.plan(package, inputs, wanted, argv=argv(), environ=os.environ))
+        execute("run", package, show, lambda _: diagnose.plan(package, inputs, wanted, argv=argv(), environ=os.environ))
     execute(
         "run",
         package,
         show,
-        lambda on_event: pipeline.diagnose(package, inputs, wanted, argv=argv(), environ=os.environ, on_event=on_event),
+        lambda on_event: diagnose.diagnose(package, inputs, wanted, argv=argv(), environ=os.environ, on_event=on_event),
     )

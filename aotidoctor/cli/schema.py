@@ -23,13 +23,13 @@ Which = Annotated[Document, typer.Argument(metavar="[report|diff]", help="Which 
 def schema(document: Which = Document.REPORT) -> None:
     """Print the JSON Schema of the JSON report."""
     # `--help` does not need these.
-    from aotidoctor.reports.json_ import dumps  # noqa: PLC0415
+    from aotidoctor.reports.json.render import dumps  # noqa: PLC0415
 
     if document is Document.DIFF:
-        from aotidoctor.reports.difference_schema import schema as difference_schema  # noqa: PLC0415
+        from aotidoctor.reports.json.difference_schema import schema as difference_schema  # noqa: PLC0415
 
         write_stdout(dumps(difference_schema()))
         return
-    from aotidoctor.reports.schema import schema as report_schema  # noqa: PLC0415
+    from aotidoctor.reports.json.schema import schema as report_schema  # noqa: PLC0415
 
     write_stdout(dumps(report_schema()))

@@ -141,15 +141,15 @@ def rendered(report: Report, kind: Format, show: Show, environ: Mapping[str, str
     """``report`` in a format. Only the chosen one is imported: rich alone would double the start-up time."""
     match kind:
         case Format.JSON:
-            from aotidoctor.reports.json_ import render as render_json  # noqa: PLC0415
+            from aotidoctor.reports.json.render import render as render_json  # noqa: PLC0415
 
             return render_json(report)
         case Format.MD:
-            from aotidoctor.reports.markdown import render as render_markdown  # noqa: PLC0415
+            from aotidoctor.reports.markdown.render import render as render_markdown  # noqa: PLC0415
 
             return render_markdown(report) if show.form is IssueForm.GENERIC else _filled_form(report, show)
         case Format.HTML:
-            from aotidoctor.reports.html_ import render as render_html  # noqa: PLC0415
+            from aotidoctor.reports.html.render import render as render_html  # noqa: PLC0415
 
             return render_html(report)
         case Format.SARIF:
@@ -159,7 +159,7 @@ def rendered(report: Report, kind: Format, show: Show, environ: Mapping[str, str
         case Format.GITHUB:
             return ci_formats.github(report)
         case Format.RICH:
-            from aotidoctor.reports.terminal import text  # noqa: PLC0415
+            from aotidoctor.reports.terminal.render import text  # noqa: PLC0415
 
             return text(report, stream=sys.stdout or StringIO(), environ=environ, detail=show.detail)
 

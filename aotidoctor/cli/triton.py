@@ -41,10 +41,10 @@ def triton(
 def _work(repository: str, release: str | None, on_event: OnEvent, *, hook_seconds: float | None) -> Report:
     """The rules alone, or with a call of the init library that may take ``hook_seconds``."""
     if hook_seconds is None:
-        from aotidoctor import serve  # noqa: PLC0415 - `--help` does not need the stages
+        from aotidoctor.commands import triton as serve  # noqa: PLC0415 - `--help` does not need the stages
 
         return serve.serve(repository, triton=release, argv=argv(), environ=os.environ)
-    from aotidoctor import rehearsal  # noqa: PLC0415 - likewise
+    from aotidoctor.commands import triton_rehearse  # noqa: PLC0415 - likewise
 
-    wish = rehearsal.Wish(triton=release, load_hook=True, options=Options(timeout=hook_seconds))
-    return rehearsal.rehearse(repository, wish, argv=argv(), environ=os.environ, on_event=on_event)
+    wish = triton_rehearse.Wish(triton=release, load_hook=True, options=Options(timeout=hook_seconds))
+    return triton_rehearse.rehearse(repository, wish, argv=argv(), environ=os.environ, on_event=on_event)

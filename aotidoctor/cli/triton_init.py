@@ -16,8 +16,8 @@ from aotidoctor.cli.progress import make_progress
 from aotidoctor.cli.show import FailOn, Format, make_show, write_file, write_stdout
 
 if TYPE_CHECKING:
+    from aotidoctor.commands.triton_init import Drawn
     from aotidoctor.model.report import Report
-    from aotidoctor.package_config import Drawn
 
 _NAME = "config.pbtxt"
 
@@ -68,8 +68,8 @@ def triton_init(
     drawn: list[Drawn] = []
 
     def work(_: object) -> Report:
-        from aotidoctor import package_config  # noqa: PLC0415 - `--help` does not need the stages
-        from aotidoctor.serving.config_writer import Wanted  # noqa: PLC0415
+        from aotidoctor.commands import triton_init as package_config  # noqa: PLC0415 - `--help` does not need the stages
+        from aotidoctor.triton.config_writer import Wanted  # noqa: PLC0415
 
         wanted = Wanted(max_batch_size=max_batch_size, naming=naming.value)
         drawn.append(package_config.draw_config(package, wanted, triton=release, argv=argv(), environ=os.environ))

@@ -17,11 +17,11 @@ def triton_names(package: opt.Package, *, release: opt.Release = None, show: Sho
     Numbers (INPUT__1) count in the order of the sample at export; nothing is sorted. Where the server can serve the
     package with no config at all, the reason is told.
     """
-    from aotidoctor import package_config  # noqa: PLC0415 - `--help` does not need the stages
+    from aotidoctor.commands import triton_init  # noqa: PLC0415 - `--help` does not need the stages
 
     execute(
         "triton",
         package,
         show,
-        lambda _: package_config.names(package, triton=release, argv=argv(), environ=os.environ),
+        lambda _: triton_init.names(package, triton=release, argv=argv(), environ=os.environ),
     )

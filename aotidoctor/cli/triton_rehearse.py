@@ -48,9 +48,9 @@ def rehearse(
     config: inputs that trade places, types that are read as others, rows of other requests show as other outputs.
     """
     said = sent(send)
-    from aotidoctor import rehearsal  # noqa: PLC0415 - `--help` does not need the stages
+    from aotidoctor.commands import triton_rehearse  # noqa: PLC0415 - `--help` does not need the stages
 
-    wish = rehearsal.Wish(
+    wish = triton_rehearse.Wish(
         inputs=inputs,
         triton=release,
         requests=request_batch,
@@ -68,7 +68,7 @@ def rehearse(
         "triton",
         model_dir,
         show,
-        lambda on_event: rehearsal.rehearse(model_dir, wish, argv=argv(), environ=os.environ, on_event=on_event),
+        lambda on_event: triton_rehearse.rehearse(model_dir, wish, argv=argv(), environ=os.environ, on_event=on_event),
     )
 
 

@@ -49,7 +49,7 @@ def verify(
         timeout=timeout,
         memory_limit=memory_limit,
     )
-    from aotidoctor import verification  # noqa: PLC0415 - `--help` does not need the stages
+    from aotidoctor.commands import verify as verification  # noqa: PLC0415 - `--help` does not need the stages
 
     question = verification.Question(program=program, options=wanted, dynamic_shapes=dynamic_shapes, against=against)
     execute(

@@ -25,9 +25,9 @@ from aotidoctor.runner.watch import die_as, is_good
 from aotidoctor.runner.watch import watch as run_watched
 
 if TYPE_CHECKING:
+    from aotidoctor.commands.watch.rungs import Again
     from aotidoctor.model.case import Options
     from aotidoctor.model.report import Report
-    from aotidoctor.watching.rungs import Again
 
 Command = Annotated[list[str], typer.Argument(metavar="[--] PROGRAM [ARG]...", help="The program and its arguments.")]
 Rerun = Annotated[
@@ -126,8 +126,8 @@ def _triage(
     """Everything after a failure. Its modules are imported here: a program that ends well does not pay for them."""
     from aotidoctor.cli.execute import argv, redacted  # noqa: PLC0415 - likewise
     from aotidoctor.cli.progress import make_progress  # noqa: PLC0415 - likewise
+    from aotidoctor.commands.watch import report as watching  # noqa: PLC0415 - see above
     from aotidoctor.runner.watch_core import autopsy  # noqa: PLC0415 - likewise
-    from aotidoctor.watching import report as watching  # noqa: PLC0415 - see above
 
     with tempfile.TemporaryDirectory(prefix="aotidoctor-") as room:
         watched = autopsy(watched, os.environ, room)
@@ -150,7 +150,7 @@ def _triage(
 def show_on_stderr(made: Report, shown: Report, show: Show, *, printed: bool = True) -> None:
     """The first screen on stderr, the documents where they were asked for; ``shown`` is the redacted report."""
     from aotidoctor.cli.extras import write_extras  # noqa: PLC0415 - for a failure only
-    from aotidoctor.reports.terminal import text  # noqa: PLC0415 - likewise
+    from aotidoctor.reports.terminal.render import text  # noqa: PLC0415 - likewise
 
     if printed:
         screen = text(shown, stream=sys.stderr or io.StringIO(), environ=os.environ, detail=show.detail or -1)

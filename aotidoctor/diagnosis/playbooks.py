@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from aotidoctor import playbook_files
 from aotidoctor.diagnosis.head import LOG_STAGES, STAGES, Head, PlaybookError, one_of, parse_toml, split
+from aotidoctor.model import playbook_files
 from aotidoctor.model.diagnosis import Playbook
 
 HEADINGS = ("What happened", "Why", "Confirm it", "Fix", "When this is not it", "References")

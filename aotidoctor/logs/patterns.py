@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from aotidoctor import playbook_files
 from aotidoctor.logs.literals import literals_of
+from aotidoctor.model import playbook_files
 from aotidoctor.model.errors import AotidoctorError
 from aotidoctor.model.log import LogPattern
 

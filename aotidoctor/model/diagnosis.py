@@ -65,7 +65,7 @@ class Playbook:
 class Treatment:
     """A change to the case that should make the failure go away.
 
-    ``steps`` is what the worker applies in order, each ``{"op": ...}`` (see ``aotidoctor.worker.treat``).
+    ``steps`` is what the worker applies in order, each ``{"op": ...}`` (see ``aotidoctor.worker.treatments.treat``).
     ``command`` is the same change as a line of Python for the user.
     """
 

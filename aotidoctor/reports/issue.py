@@ -12,16 +12,16 @@ from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.report import Report
 from aotidoctor.reports import place_view, run_view, view
 from aotidoctor.reports.headline import headline
-from aotidoctor.reports.markdown import (
+from aotidoctor.reports.markdown.place import comparison_section
+from aotidoctor.reports.markdown.render import (
     contract_section,
     evidence_section,
     models_sections,
     provenance,
     runs_section,
 )
-from aotidoctor.reports.markdown_place import comparison_section
-from aotidoctor.reports.markdown_room import Room, fitted
-from aotidoctor.reports.markdown_text import code, details, fence, prose
+from aotidoctor.reports.markdown.room import Room, fitted
+from aotidoctor.reports.markdown.text import code, details, fence, prose
 from aotidoctor.reports.text import one_line
 from aotidoctor.reports.torch_script import script
 from aotidoctor.reports.versions import versions

@@ -17,8 +17,8 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from aotidoctor.reports.html_figures import ErrorRow, ValueRow
-from aotidoctor.reports.html_text import clean
+from aotidoctor.reports.html.figures import ErrorRow, ValueRow
+from aotidoctor.reports.html.text import clean
 
 # Stand-ins that matplotlib draws with, and what they become.
 _INK, _DIM, _GRID, _ACCENT, _BAD, _GOOD, _BAND = (f"#0102{number:02x}" for number in range(7))

@@ -20,7 +20,7 @@ from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.report import Report
 from aotidoctor.reports import view
-from aotidoctor.reports.json_ import dumps
+from aotidoctor.reports.json.render import dumps
 from aotidoctor.reports.places import finding_text
 from aotidoctor.reports.sarif_places import Node, Places
 from aotidoctor.reports.status import exit_status

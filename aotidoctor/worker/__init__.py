@@ -9,9 +9,9 @@ from __future__ import annotations
 JOBS: dict[str, tuple[str, str]] = {
     "run": ("aotidoctor.worker.run_model", "run"),
     "hook": ("aotidoctor.worker.hook", "hook"),
-    "op_alone": ("aotidoctor.worker.op_alone", "op_alone"),
-    "op_inputs": ("aotidoctor.worker.op_inputs", "op_inputs"),
-    "ops": ("aotidoctor.worker.ops", "ops"),
+    "op_alone": ("aotidoctor.worker.operators.alone", "op_alone"),
+    "op_inputs": ("aotidoctor.worker.operators.inputs", "op_inputs"),
+    "ops": ("aotidoctor.worker.operators.ops", "ops"),
     "printed": ("aotidoctor.worker.printed_run", "printed"),
     "recompile": ("aotidoctor.worker.recompile", "recompile"),
     "recover": ("aotidoctor.worker.recover", "recover"),

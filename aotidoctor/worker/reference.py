@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aotidoctor.model.tolerance import Tolerance, Tolerances
-from aotidoctor.worker import treat
 from aotidoctor.worker.against import compare_outputs, settle
 from aotidoctor.worker.call import Call, read_call
 from aotidoctor.worker.channel import Channel
@@ -22,6 +21,7 @@ from aotidoctor.worker.leaves import rebuild, tensors, walk
 from aotidoctor.worker.load import LoadedModel
 from aotidoctor.worker.setup_module import load_setup
 from aotidoctor.worker.side_effects import compare_aliases, compare_mutation
+from aotidoctor.worker.treatments import treat
 
 
 def reference(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def _to_judge(facts: dict[str, Any], *, measure: bool) -> list[dict[str, Any]]:
 
 def _judge(reference: Reference, call: Call, results: tuple[Any, Any], leaves: list[dict[str, Any]]) -> dict[str, Any]:
     """What the float64 run says of ``leaves``."""
-    from aotidoctor.worker.judge import judge
+    from aotidoctor.worker.float64.judge import judge
 
     return judge(reference, call, results, leaves)
 
@@ -167,13 +167,13 @@ def _copied(_: str, leaf: Any) -> Any:
 def _buffers(reference: Reference) -> list[tuple[Any, Any]]:
     if reference.program is None:
         return []
-    from aotidoctor.worker.double import snapshot
+    from aotidoctor.worker.float64.double import snapshot
 
     return snapshot(reference.call)
 
 
 def _restore(state: list[tuple[Any, Any]]) -> None:
-    from aotidoctor.worker.double import restore
+    from aotidoctor.worker.float64.double import restore
 
     restore(state)
 

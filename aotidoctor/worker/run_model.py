@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from aotidoctor.worker import treat
 from aotidoctor.worker.call import Call, read_call
 from aotidoctor.worker.calls import make_calls
 from aotidoctor.worker.channel import Channel
@@ -18,6 +17,7 @@ from aotidoctor.worker.cuda_calls import KEYS, limit_files, make_cuda_calls
 from aotidoctor.worker.limits import fill_new_memory, heap_checks_loaded
 from aotidoctor.worker.load import LoadedModel, load_model, model_names
 from aotidoctor.worker.setup_module import after_load, load_setup
+from aotidoctor.worker.treatments import treat
 from aotidoctor.worker.weights import describe_given
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench.conftest import CUDA, MEDIANS, MEMORY
-from tests.unit.serving.harness import MLP
+from tests.unit.triton.harness import MLP
 
 pytestmark = [pytest.mark.bench, pytest.mark.torch]
 

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from aotidoctor import demo
+from aotidoctor.commands import demo
 from tests.browser.chromium import chromium
 
 WIDTH = 1040

@@ -16,7 +16,7 @@ from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from aotidoctor.reports import html_
+from aotidoctor.reports.html import render as html_
 from tests.browser.chromium import chromium, programs
 from tests.unit.reports import builders
 from tests.unit.reports.test_html import hostile, located

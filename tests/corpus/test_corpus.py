@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from aotidoctor.classify import classify_text
+from aotidoctor.commands.classify import classify_text
 from aotidoctor.logs import load_patterns
 from aotidoctor.logs.patterns import LEAST_CONFIDENCE, Pattern, check
 from aotidoctor.model.evidence import Severity

@@ -33,7 +33,7 @@ def demo_folder():
     if shutil.which("g++") is None:
         pytest.skip("there is no g++ to compile the demo's packages with")
     pytest.importorskip("torch", reason="torch is not installed")
-    from aotidoctor import demo
+    from aotidoctor.commands import demo
     from tests.e2e.foundry.place import cache_dir
 
     return demo.prepare({**os.environ, "XDG_CACHE_HOME": str(cache_dir())}, lambda _event: None)

@@ -12,12 +12,12 @@ import pytest
 from foundry import edit
 from foundry.models import BY_NAME as MODELS
 
+from aotidoctor.commands.diagnose import check
+from aotidoctor.commands.verify import Question, verify
 from aotidoctor.model.case import Options
 from aotidoctor.model.evidence import Severity
-from aotidoctor.origin import judge_against, open_program
-from aotidoctor.pipeline import check
+from aotidoctor.program.origin import judge_against, open_program
 from aotidoctor.reports.status import exit_status
-from aotidoctor.verification import Question, verify
 
 ORIGINS = Path(__file__).parent / "programs" / "origins.py"
 

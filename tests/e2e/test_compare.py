@@ -14,7 +14,7 @@ import pytest
 from foundry import edit
 from foundry.cases import Kit
 
-from aotidoctor.reports.schema import schema
+from aotidoctor.reports.json.schema import schema
 
 pytestmark = pytest.mark.torch
 

@@ -11,8 +11,8 @@ import pytest
 from foundry import edit
 from foundry.cases import Kit
 
-from aotidoctor.artifact import read_artifact
-from aotidoctor.contract import read_contract, recovered_contract
+from aotidoctor.readers.contract import read_contract, recovered_contract
+from aotidoctor.readers.package import read_artifact
 
 pytestmark = pytest.mark.torch
 

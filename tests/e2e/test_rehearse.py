@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from foundry.cases import Kit
 
+from aotidoctor.commands.triton_rehearse import Wish, rehearse
 from aotidoctor.model.case import Options
-from aotidoctor.rehearsal import Wish, rehearse
 
 pytestmark = pytest.mark.torch
 

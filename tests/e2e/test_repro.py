@@ -14,14 +14,14 @@ import pytest
 from foundry.cases import Call, Kit
 from foundry.registry import BY_NAME
 
-from aotidoctor import pipeline
-from aotidoctor.artifact.constants import read_constants
+from aotidoctor.commands import diagnose
+from aotidoctor.commands.repro import Repro, reproduce
+from aotidoctor.commands.repro.package import KEPT, RANDOM, ZEROED, can_strip, copy_package
+from aotidoctor.commands.repro.reproduce import start_runner
+from aotidoctor.commands.repro.result import Known
 from aotidoctor.model.case import Options
 from aotidoctor.model.report import Report
-from aotidoctor.repro import Repro, reproduce
-from aotidoctor.repro.package import KEPT, RANDOM, ZEROED, can_strip, copy_package
-from aotidoctor.repro.reproduce import start_runner
-from aotidoctor.repro.result import Known
+from aotidoctor.readers.package.constants import read_constants
 from aotidoctor.runner import Runner
 
 pytestmark = pytest.mark.torch
@@ -60,7 +60,7 @@ def runner() -> Iterator[Runner]:
 
 def diagnosed(call: Call, runner: Runner) -> Report:
     options = Options(setup=str(call.setup) if call.setup else None)
-    return pipeline.diagnose(str(call.model), str(call.inputs), options, environ=os.environ, runner=runner)
+    return diagnose.diagnose(str(call.model), str(call.inputs), options, environ=os.environ, runner=runner)
 
 
 def reproduced(report: Report, folder: Path, runner: Runner, *, keep_weights: bool = False) -> Repro:
@@ -144,7 +144,7 @@ def test_weights_are_kept_where_asked(packages: Kit, case_dir: Path, runner: Run
 @pytest.mark.parametrize("base", ["linear", "blob", "mmapped", "pickled"])
 @pytest.mark.parametrize("level", [ZEROED, RANDOM])
 def test_weights_are_taken_out_wherever_they_are(base: str, level: str, packages: Kit, tmp_path: Path) -> None:
-    report = pipeline.inspect(str(packages.package(base)), Options(), environ=os.environ)
+    report = diagnose.inspect(str(packages.package(base)), Options(), environ=os.environ)
     assert can_strip(report.case) is None
     weights = bytes_of_weights(report)
     assert weights
@@ -152,7 +152,7 @@ def test_weights_are_taken_out_wherever_they_are(base: str, level: str, packages
     copy_package(report.case, tmp_path / "stripped.pt2", level)
     assert all(one in (tmp_path / "kept.pt2").read_bytes() for one in weights)
     assert not any(one in (tmp_path / "stripped.pt2").read_bytes() for one in weights)
-    again = pipeline.inspect(str(tmp_path / "stripped.pt2"), Options(), environ=os.environ)
+    again = diagnose.inspect(str(tmp_path / "stripped.pt2"), Options(), environ=os.environ)
     assert again.verdict == "healthy"
     assert again.case.model.weights_location == report.case.model.weights_location
 

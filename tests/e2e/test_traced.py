@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from foundry.cases import Kit
 
-from aotidoctor.contract import read_contract
 from aotidoctor.localize.first_bad import first_nonfinite
 from aotidoctor.localize.kernel_values import read_watched
 from aotidoctor.localize.timeline import last_call, timeline
@@ -16,6 +15,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.host import Host
 from aotidoctor.model.run import Exited, Outcome, Request, Signalled
 from aotidoctor.model.trace import CallKind
+from aotidoctor.readers.contract import read_contract
 from aotidoctor.runner import Runner
 
 pytestmark = pytest.mark.torch
@@ -40,7 +40,7 @@ def request_of(kit: Kit, name: str, inputs: Path | None = None, **changes) -> Re
 
 
 def case_of(kit: Kit, name: str) -> Case:
-    from aotidoctor.artifact import read_artifact
+    from aotidoctor.readers.package import read_artifact
 
     artifact = read_artifact(kit.package(name))
     model = artifact.model("model")

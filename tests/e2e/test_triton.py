@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.unit.serving.harness import MLP
+from tests.unit.triton.harness import MLP
 
 pytestmark = pytest.mark.torch
 

@@ -11,10 +11,10 @@ import pytest
 from foundry.cases import Kit
 from foundry.models import BY_NAME
 
-from aotidoctor.package_config import draw_config, names
-from aotidoctor.serve import serve
-from aotidoctor.serving.config_writer import Wanted
-from aotidoctor.serving.protobuf import judge as parses
+from aotidoctor.commands.triton import serve
+from aotidoctor.commands.triton_init import draw_config, names
+from aotidoctor.triton.config_writer import Wanted
+from aotidoctor.triton.protobuf import judge as parses
 
 # Base models that 26.06 cannot serve, and the rule that says why.
 UNSERVABLE = {
@@ -104,7 +104,7 @@ def test_the_old_releases_serve_two_inputs_only(packages: Kit, case_dir: Path) -
 
 @pytest.mark.torch
 def test_the_report_as_json(packages: Kit) -> None:
-    from aotidoctor.reports.json_ import render
+    from aotidoctor.reports.json.render import render
 
     document = json.loads(render(drawn(packages.package("nested")).report))
     assert document["names"]["inputs"][2]["ordinal"] == "INPUT__2"

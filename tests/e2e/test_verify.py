@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 from programs.cases import CASES
 
-from aotidoctor.exported.rules import BY_CODE, RULES
+from aotidoctor.commands.verify import PRELOAD, Question, verify
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.evidence import FileSource, Severity
-from aotidoctor.reports import json_
-from aotidoctor.reports.schema import schema
+from aotidoctor.program.rules import BY_CODE, RULES
+from aotidoctor.reports.json import render as json_
+from aotidoctor.reports.json.schema import schema
 from aotidoctor.reports.status import exit_status
 from aotidoctor.runner import Runner
-from aotidoctor.verification import PRELOAD, Question, verify
 
 HERE = Path(__file__).parent
 JUDGE = HERE / "programs" / "judge.py"

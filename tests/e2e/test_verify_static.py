@@ -12,9 +12,9 @@ import pytest
 from foundry.models import BY_NAME as MODELS
 from programs.cases import CASES
 
-from aotidoctor.exported.static import judge_static
 from aotidoctor.model.evidence import Severity
-from aotidoctor.origin import open_program
+from aotidoctor.program.origin import open_program
+from aotidoctor.program.static import judge_static
 
 AGREE = Path(__file__).parent / "programs" / "agree.py"
 ARCHIVES = sorted({case.name for case in CASES if case.source == "archive" and case.name != "json"})

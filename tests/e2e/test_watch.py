@@ -14,7 +14,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from aotidoctor.reports.schema import schema
+from aotidoctor.reports.json.schema import schema
 from tests.e2e.watched import build
 
 pytestmark = pytest.mark.torch

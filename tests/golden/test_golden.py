@@ -10,8 +10,12 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from aotidoctor.reports import github, html_, issue, json_, junit, markdown, sarif, terminal
-from aotidoctor.reports.schema import schema
+from aotidoctor.reports import github, issue, junit, sarif
+from aotidoctor.reports.html import render as html_
+from aotidoctor.reports.json import render as json_
+from aotidoctor.reports.json.schema import schema
+from aotidoctor.reports.markdown import render as markdown
+from aotidoctor.reports.terminal import render as terminal
 from tests.unit.reports import builders
 
 HERE = Path(__file__).parent

@@ -66,7 +66,7 @@ def prepare(folder: Path, fault: Fault) -> tuple[Path, Path] | None:
 def examine(folder: Path, fault: Fault, device: str, machine: dict[str, object]) -> Result:
     """Run the ladder on one fault and write down every rung."""
     from aotidoctor import Options, diagnose
-    from aotidoctor.reports.json_ import render
+    from aotidoctor.reports.json.render import render
     from tests.gpu.recording import files_of
 
     prepared = prepare(folder, fault)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from aotidoctor.artifact import read_artifact
 from aotidoctor.diagnosis import load_playbooks
 from aotidoctor.model.run import ChildError, Exited, NotStarted, OutOfMemory, Signalled, TimedOut
+from aotidoctor.readers.package import read_artifact
 from tests.gpu import faults, machine, run
 from tests.gpu.recording import from_json, to_json
 from tests.unit.probes.outcomes import outcome
@@ -68,7 +68,7 @@ def test_device_code_for_another_gpu(name, tmp_path):
 
 @pytest.mark.parametrize("abi", [7, 8])
 def test_both_forms_of_the_flags(abi):
-    from aotidoctor.artifact.gpu_code import _elf_target
+    from aotidoctor.readers.package.gpu_code import _elf_target
 
     head = bytearray(64)
     head[:9] = b"\x7fELF\x02\x01\x01" + bytes((51, abi))

@@ -8,8 +8,8 @@ import shutil
 
 import pytest
 
-from aotidoctor.serving.text_format import parse
-from aotidoctor.serving.tokens import TextFormatError
+from aotidoctor.triton.text_format import parse
+from aotidoctor.triton.tokens import TextFormatError
 from tests.oracle.configs import CONFIGS
 from tests.oracle.server import VARIABLE, VERDICTS, ask, find_server
 

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from aotidoctor.artifact import read_artifact, read_exported
-from aotidoctor.artifact.blob import bytes_blob
-from aotidoctor.artifact.exported import parse_exported
-from aotidoctor.artifact.gpu_code import gpu_targets
-from aotidoctor.artifact.kind import first_line
-from aotidoctor.artifact.metadata import parse_extern_nodes, parse_kernel_information, parse_metadata
-from aotidoctor.artifact.names import duplicate_names, unsafe_names
-from aotidoctor.artifact.shared_object import read_shared_object
 from aotidoctor.model.artifact import Artifact
+from aotidoctor.readers.package import read_artifact, read_exported
+from aotidoctor.readers.package.blob import bytes_blob
+from aotidoctor.readers.package.exported import parse_exported
+from aotidoctor.readers.package.gpu_code import gpu_targets
+from aotidoctor.readers.package.kind import first_line
+from aotidoctor.readers.package.metadata import parse_extern_nodes, parse_kernel_information, parse_metadata
+from aotidoctor.readers.package.names import duplicate_names, unsafe_names
+from aotidoctor.readers.package.shared_object import read_shared_object
 from tests.artifacts.elfs import build_cubin, build_elf, build_fatbin
 from tests.artifacts.packages import EXTERN, package_parts, program_json, program_parts
 from tests.artifacts.zips import build_zip

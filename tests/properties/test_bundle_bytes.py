@@ -9,11 +9,11 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aotidoctor.analysis.analyze import analyze
+from aotidoctor.commands.analyze.analyze import analyze
 from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.redact import Redactor
-from aotidoctor.reports import json_
-from tests.unit.bundle.conftest import identity, made, members, packed
+from aotidoctor.reports.json import render as json_
+from aotidoctor.reports.redact import Redactor
+from tests.unit.commands.bundle.conftest import identity, made, members, packed
 from tests.unit.reports import builders
 
 WHOLE = made(builders.bad_inputs()).data

@@ -9,11 +9,11 @@ from functools import lru_cache
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aotidoctor.contract import read_contract
-from aotidoctor.serving.call_spec import input_names, output_names, parse_inputs, parse_outputs
-from aotidoctor.serving.names import name_table
-from aotidoctor.serving.releases import find_release
-from tests.unit.contract.conftest import artifact_of, entry_of, recorded
+from aotidoctor.readers.contract import read_contract
+from aotidoctor.triton.call_spec import input_names, output_names, parse_inputs, parse_outputs
+from aotidoctor.triton.names import name_table
+from aotidoctor.triton.releases import find_release
+from tests.unit.readers.contract.conftest import artifact_of, entry_of, recorded
 
 KEYS = st.text(st.characters(codec="utf-8"), max_size=4) | st.sampled_from(["a", "a][b", "b", ""])
 TYPES = st.sampled_from(["builtins.tuple", "builtins.list", "builtins.dict", "collections.OrderedDict", None, 3])

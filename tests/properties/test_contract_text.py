@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aotidoctor.contract import read_contract
 from aotidoctor.model.artifact import Artifact, ArtifactKind, ModelEntry
 from aotidoctor.model.contract import Contract
+from aotidoctor.readers.contract import read_contract
 
 DATA = Path(__file__).parents[1] / "data" / "wrappers"
 NAMES = ("derived", "nested", "consts_mid", "cuda_sort", "customop", "mutate", "scatter")

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aotidoctor.inputs import read_inputs
-from aotidoctor.inputs.opcodes import OPCODES, load
 from aotidoctor.model.errors import InputsError
 from aotidoctor.model.inputs import InputSet
+from aotidoctor.readers.inputs import read_inputs
+from aotidoctor.readers.inputs.opcodes import OPCODES, load
 
 DATA = Path(__file__).parents[1] / "data" / "inputs"
 FILES = sorted(path.name for path in DATA.iterdir())

@@ -15,9 +15,9 @@ import jsonschema
 import pytest
 
 import aotidoctor
-from aotidoctor.guarding import is_failure
-from aotidoctor.reports.schema import schema
-from aotidoctor.watching.live import arguments
+from aotidoctor.commands.guard import is_failure
+from aotidoctor.commands.watch.live import arguments
+from aotidoctor.reports.json.schema import schema
 
 ROOT = Path(__file__).parents[2]
 HEAD = "import os, signal, sys\nimport aotidoctor\n"

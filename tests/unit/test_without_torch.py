@@ -12,10 +12,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from aotidoctor.reports.schema import schema
+from aotidoctor.reports.json.schema import schema
 from tests.artifacts.packages import package_parts, write_zip
-from tests.unit.exported.programs import write as write_program
-from tests.unit.serving.harness import MLP, ServingCase, lay_out
+from tests.unit.program.programs import write as write_program
+from tests.unit.triton.harness import MLP, ServingCase, lay_out
 
 ROOT = Path(__file__).parents[2]
 # As in an environment where they were never installed, also for the children: Python reads this file at its start.

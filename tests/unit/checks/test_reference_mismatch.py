@@ -11,7 +11,7 @@ from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.host import Host
-from tests.unit.exported.test_provenance import contract, leaf, program, spec
+from tests.unit.program.test_provenance import contract, leaf, program, spec
 
 
 def case(given="exported.pt2", **changes):

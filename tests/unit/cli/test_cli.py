@@ -11,14 +11,14 @@ import jsonschema
 import pytest
 from typer.testing import CliRunner
 
-import aotidoctor
+import aotidoctor.commands
 from aotidoctor.cli import COMMANDS, build_app
 from aotidoctor.cli.lazy import load
 from aotidoctor.cli.options import duration, size
 from aotidoctor.cli.show import Format
 from aotidoctor.model.errors import CannotExamineError, UsageError
 from aotidoctor.model.event import Event, EventKind
-from aotidoctor.reports.schema import schema
+from aotidoctor.reports.json.schema import schema
 from tests.unit.reports import builders
 
 
@@ -36,8 +36,8 @@ def pipeline(monkeypatch):
         return fake.report
 
     fake.diagnose = fake.inspect = fake.env = fake.plan = answer
-    monkeypatch.setitem(sys.modules, "aotidoctor.pipeline", fake)
-    monkeypatch.setattr(aotidoctor, "pipeline", fake, raising=False)
+    monkeypatch.setitem(sys.modules, "aotidoctor.commands.diagnose", fake)
+    monkeypatch.setattr(aotidoctor.commands, "diagnose", fake, raising=False)
     return fake
 
 
@@ -203,7 +203,7 @@ def test_a_usage_error_of_the_pipeline_is_one(pipeline):
 
 
 def test_a_failing_format_still_ends_in_one_document(pipeline, monkeypatch):
-    from aotidoctor.reports import json_
+    from aotidoctor.reports.json import render as json_
 
     render, bad = json_.render, builders.misleading()
     pipeline.report = bad

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from aotidoctor.cli import build_app
 from aotidoctor.model.localization import Localization, OutputComparison
 from aotidoctor.model.tolerance import GRID, Tolerance
-from aotidoctor.reports.json_ import render
-from aotidoctor.reports.schema import schema
+from aotidoctor.reports.json.render import render
+from aotidoctor.reports.json.schema import schema
 from tests.unit.cli.test_cli import pipeline  # noqa: F401 - a fixture
 from tests.unit.reports import builders
 

@@ -10,11 +10,12 @@ import sys
 import jsonschema
 import pytest
 
-from aotidoctor.reports.schema import schema
+from aotidoctor.reports.json.schema import schema
 
 CODE = """
 import sys, time
-from aotidoctor import __main__, pipeline
+from aotidoctor import __main__
+from aotidoctor.commands import diagnose
 
 def forever(*args, **kwargs):
     try:
@@ -26,7 +27,7 @@ def forever(*args, **kwargs):
             time.sleep(60)
         raise
 
-pipeline.diagnose = forever
+diagnose.diagnose = forever
 sys.argv = ["aotidoctor", "run", "m.pt2", "--json"]
 __main__.main()
 """
@@ -58,14 +59,15 @@ def test_interrupts(stubborn):
 def test_an_end_by_a_signal_leaves_no_files_behind(number, tmp_path):
     code = f"""
 import sys, tempfile, time
-from aotidoctor import __main__, pipeline
+from aotidoctor import __main__
+from aotidoctor.commands import diagnose
 
 def forever(*args, **kwargs):
     with tempfile.TemporaryDirectory(dir={str(tmp_path)!r}):
         print("working", file=sys.stderr, flush=True)
         time.sleep(60)
 
-pipeline.diagnose = forever
+diagnose.diagnose = forever
 sys.argv = ["aotidoctor", "run", "m.pt2", "--json"]
 __main__.main()
 """

@@ -5,12 +5,13 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from aotidoctor import manual, playbook_files
 from aotidoctor.cli import build_app
+from aotidoctor.commands import explain
+from aotidoctor.model import playbook_files
 
 
 def test_a_playbook_without_its_head_and_tests():
-    page = manual.find("artifact-corrupt")
+    page = explain.find("artifact-corrupt")
     assert (page.kind, page.name, page.code) == ("playbook", "artifact-corrupt", None)
     assert "any_of" not in page.text
     assert "toml matches" not in page.text
@@ -19,23 +20,23 @@ def test_a_playbook_without_its_head_and_tests():
 
 @pytest.mark.parametrize("topic", ["AD-IN-014", "ad-in-014", "input_stride"])
 def test_the_page_of_a_check(topic):
-    page = manual.find(topic)
+    page = explain.find(topic)
     assert (page.kind, page.name, page.code) == ("check", "input_stride", "AD-IN-014")
-    assert "## Why it matters" in manual.markdown(page)
+    assert "## Why it matters" in explain.markdown(page)
 
 
 def test_the_page_of_a_probe():
-    assert manual.find("AD-RUN-001").kind == "probe"
+    assert explain.find("AD-RUN-001").kind == "probe"
 
 
 def test_near_matches():
-    assert "artifact-corrupt" in manual.near("artifact-corupt")
-    assert manual.near("qqqqqqqq") == ()
+    assert "artifact-corrupt" in explain.near("artifact-corupt")
+    assert explain.near("qqqqqqqq") == ()
 
 
 def test_every_playbook_has_a_page():
     for path in playbook_files.files():
-        assert manual.find(path.stem).text.strip()
+        assert explain.find(path.stem).text.strip()
 
 
 def test_explain_in_every_format():

@@ -9,12 +9,12 @@ import jsonschema
 import pytest
 from typer.testing import CliRunner
 
-from aotidoctor import manual
 from aotidoctor.cli import build_app
-from aotidoctor.reports.schema import schema
-from aotidoctor.serving.rules import RULES
-from tests.unit.serving.cases_config import added
-from tests.unit.serving.harness import MLP, ServingCase, lay_out
+from aotidoctor.commands import explain
+from aotidoctor.reports.json.schema import schema
+from aotidoctor.triton.rules import RULES
+from tests.unit.triton.cases_config import added
+from tests.unit.triton.harness import MLP, ServingCase, lay_out
 
 SLASHES = added("// a remark\n")
 MERGED = added("dynamic_batching { }\n")
@@ -161,9 +161,9 @@ def test_a_word_or_a_path(repository, monkeypatch):
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 def test_every_rule_has_a_page(rule):
-    page = manual.find(rule.code.lower())
+    page = explain.find(rule.code.lower())
     assert page is not None
     assert (page.kind, page.code) == ("rule", rule.code)
-    shown = manual.markdown(page)
+    shown = explain.markdown(page)
     for heading in ("Versions", "Consequence", "How it was seen", "Remedy"):
         assert f"\n## {heading}\n" in shown

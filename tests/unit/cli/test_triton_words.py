@@ -9,10 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from aotidoctor.cli import build_app
-from aotidoctor.reports.schema import schema
-from aotidoctor.serving.reading import read_config
-from tests.unit.serving.harness import package
-from tests.unit.serving.specs import T, call, dic, repacked, spec
+from aotidoctor.reports.json.schema import schema
+from aotidoctor.triton.reading import read_config
+from tests.unit.triton.harness import package
+from tests.unit.triton.specs import T, call, dic, repacked, spec
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from aotidoctor.localize.comparison import judge_anew, read_comparison, saved_co
 from aotidoctor.localize.weights import read_weights
 from aotidoctor.model.localization import Localization, OutputComparison
 from aotidoctor.model.tolerance import GRID, Tolerance, Tolerances, agrees_within, parse_tolerance
-from aotidoctor.reports.json_ import dumps
+from aotidoctor.reports.json.render import dumps
 from tests.unit.probes.outcomes import outcome
 
 NEEDED = [[rtol, max(0.0, 0.5 - rtol)] for rtol in GRID]

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.localize.compiler_steps import (
-    ALL_OFF,
-    Found,
-    NotFound,
-    Question,
-    Step,
-    most_questions,
-    next_question,
-)
+from aotidoctor.localize.compiler_steps import ALL_OFF, Found, NotFound, Question, Step, most_questions, next_question
 
 
 def steps(**counts):

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from aotidoctor import playbook_files
 from aotidoctor.diagnosis.head import STAGES, Head
 from aotidoctor.diagnosis.playbooks import DOES_NOT, MATCHES, check_prose, examples_of, find_playbook, read_playbook
 from aotidoctor.diagnosis.rank import diagnose
 from aotidoctor.diagnosis.treatments import PLANNERS
+from aotidoctor.model import playbook_files
 from aotidoctor.model.evidence import Evidence, Severity
 
 FILES = playbook_files.files()

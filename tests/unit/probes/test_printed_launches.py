@@ -7,10 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor import launch_printing, recompilation
-from aotidoctor.casebook import open_case
-from aotidoctor.climb import Climb
-from aotidoctor.compile_cache import CompileCache
 from aotidoctor.localize.printed_launches import arguments
 from aotidoctor.model.artifact import ExportedFacts
 from aotidoctor.model.case import Options
@@ -19,6 +15,10 @@ from aotidoctor.model.host import TorchBuild
 from aotidoctor.model.run import Request
 from aotidoctor.probes import kernel_values, printed_launches, printed_values
 from aotidoctor.probes.effects import with_effect
+from aotidoctor.triage.chains import print_launches, recompile
+from aotidoctor.triage.chains.compile_cache import CompileCache
+from aotidoctor.triage.open_case import open_case
+from aotidoctor.triage.session import Session
 from tests.cuda_sim.scenarios import PACKAGES
 from tests.unit.probes.outcomes import history, outcome, raised
 from tests.unit.probes.test_cuda_rungs import ABORT, FAULT, IMA, gpu_case
@@ -240,47 +240,47 @@ class Machine:
 
 @pytest.fixture
 def climbed(tmp_path, monkeypatch):
-    def climb(machine, *, unfit=None):
-        monkeypatch.setattr(recompilation, "compiler_of", lambda _: "g++")
-        monkeypatch.setattr(launch_printing, "unfit", lambda *_: unfit)
-        it = Climb(case=able(), runner=machine)
+    def session(machine, *, unfit=None):
+        monkeypatch.setattr(recompile, "compiler_of", lambda _: "g++")
+        monkeypatch.setattr(print_launches, "unfit", lambda *_: unfit)
+        it = Session(case=able(), runner=machine)
         it.outcomes["plain_run"] = FAULT
-        launch_printing.print_launches(it, CompileCache(tmp_path / "cache"))
+        print_launches.print_launches(it, CompileCache(tmp_path / "cache"))
         return it
 
-    return climb
+    return session
 
 
-def kinds(climb):
-    return [(item.code, item.kind) for item in climb.findings]
+def kinds(session):
+    return [(item.code, item.kind) for item in session.findings]
 
 
 def test_the_chain_names_the_kernel_and_then_asks_for_its_arguments(climbed):
     machine = Machine(LATE, HELD, block("before", ADD, "buf1"))
-    climb = climbed(machine)
-    assert kinds(climb) == [("AD-RUN-034", "kernel"), ("AD-RUN-034", "values")]
+    session = climbed(machine)
+    assert kinds(session) == [("AD-RUN-034", "kernel"), ("AD-RUN-034", "values")]
     assert machine.asked == [("recompile", 3), *[("printed", 3)] * 4, ("recompile", 2), ("printed", 2)]
 
 
 def test_where_no_kernel_is_named_nothing_more_is_compiled(climbed):
     machine = Machine(done(lines(MM, ADD)), done(lines(MM, ADD)))
-    climb = climbed(machine)
-    assert kinds(climb) == [("AD-RUN-034", "agrees")]
-    assert climb.findings[0].severity is Severity.WARN
+    session = climbed(machine)
+    assert kinds(session) == [("AD-RUN-034", "agrees")]
+    assert session.findings[0].severity is Severity.WARN
     assert ("recompile", 2) not in machine.asked
 
 
 def test_a_compile_that_faults_itself_is_told(climbed):
-    climb = climbed(Machine(LATE, HELD, compiles=False))
-    assert kinds(climb) == [("AD-RUN-017", "failed")]
-    assert "illegal memory access" in climb.findings[0].observed
+    session = climbed(Machine(LATE, HELD, compiles=False))
+    assert kinds(session) == [("AD-RUN-017", "failed")]
+    assert "illegal memory access" in session.findings[0].observed
 
 
 def test_a_package_of_other_kernels_is_not_called(climbed):
     machine = Machine(LATE, HELD)
-    climb = climbed(machine, unfit="compiled here, the program has other kernels")
-    assert (kinds(climb), machine.asked) == ([], [("recompile", 3)])
-    assert "other kernels" in climb.not_checked[-1].reason
+    session = climbed(machine, unfit="compiled here, the program has other kernels")
+    assert (kinds(session), machine.asked) == ([], [("recompile", 3)])
+    assert "other kernels" in session.not_checked[-1].reason
 
 
 def test_the_gpu_is_part_of_the_key():
@@ -289,8 +289,8 @@ def test_the_gpu_is_part_of_the_key():
         case = able()
         gpu = replace(case.host.gpus[0], name=name)
         case = replace(case, host=replace(case.host, gpus=(gpu,), tools={"g++": __file__}))
-        climb = Climb(case=case, runner=None)
-        keys.add(recompilation.key_for(climb, Request(probe="x", job="recompile", payload={"printed_kernels": kernel})))
+        session = Session(case=case, runner=None)
+        keys.add(recompile.key_for(session, Request(probe="x", job="recompile", payload={"printed_kernels": kernel})))
     assert len(keys) == 3
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from aotidoctor.model.localization import Localization, OutputComparison
 from aotidoctor.reports.comparison_view import HEADINGS, comparison_rows, reasons
-from aotidoctor.reports.markdown import render as markdown
-from aotidoctor.reports.terminal import plain_text
+from aotidoctor.reports.markdown.render import render as markdown
+from aotidoctor.reports.terminal.render import plain_text
 from tests.unit.cli.test_compare import WRONG
 from tests.unit.reports import builders
 

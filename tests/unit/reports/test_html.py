@@ -24,7 +24,8 @@ from aotidoctor.model.localization import (
 from aotidoctor.model.log import LogEvent, LogMatch, LogPattern, LogReading
 from aotidoctor.model.run import ChildError, Exited, Signalled
 from aotidoctor.model.signature import Signature, SignaturePart
-from aotidoctor.reports import html_, html_text
+from aotidoctor.reports.html import render as html_
+from aotidoctor.reports.html import text as html_text
 from tests.unit.reports import builders
 
 H = "{http://www.w3.org/1999/xhtml}"
@@ -320,7 +321,7 @@ def test_the_range_is_where_the_axis_says():
     """The line of a row from its smallest to its largest value, in the units of the axis's ticks."""
     pytest.importorskip("matplotlib")
     from aotidoctor.reports import plots
-    from aotidoctor.reports.html_figures import ValueRow
+    from aotidoctor.reports.html.figures import ValueRow
 
     row = partial(ValueRow, call="k", mean=None, nan=0, inf=0, error=None, agrees=None, bad=False)
     rows = (row(tensor="a", low=0.0, high=10.0), row(tensor="b", low=5.0, high=10.0))

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aotidoctor.model.run import NotStarted, OutOfMemory, Signalled, TimedOut
-from aotidoctor.reports import json_
-from aotidoctor.reports.schema import schema
+from aotidoctor.reports.json import render as json_
+from aotidoctor.reports.json.schema import schema
 from tests.unit.reports import builders
 
 VALIDATOR = jsonschema.Draft202012Validator(schema())

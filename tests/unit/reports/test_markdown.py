@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aotidoctor.model.evidence import Evidence, Severity
-from aotidoctor.reports import markdown
-from aotidoctor.reports.markdown_room import length
-from aotidoctor.reports.markdown_text import cell, code, fence, prose
+from aotidoctor.reports.markdown import render as markdown
+from aotidoctor.reports.markdown.room import length
+from aotidoctor.reports.markdown.text import cell, code, fence, prose
 from tests.unit.reports import builders
 
 FENCE = re.compile(r"^(`{3,})[a-z]*\n(.*?)\n\1$", re.MULTILINE | re.DOTALL)

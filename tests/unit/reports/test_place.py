@@ -8,9 +8,11 @@ from dataclasses import replace
 import jsonschema
 
 from aotidoctor.model.localization import BufferValues, Frame, KernelValues, Localization, SourceLine, TimelineEntry
-from aotidoctor.reports import json_, markdown, place_view
-from aotidoctor.reports.schema import schema
-from aotidoctor.reports.terminal import plain_text
+from aotidoctor.reports import place_view
+from aotidoctor.reports.json import render as json_
+from aotidoctor.reports.json.schema import schema
+from aotidoctor.reports.markdown import render as markdown
+from aotidoctor.reports.terminal.render import plain_text
 from aotidoctor.reports.value_table import value_rows
 from tests.unit.reports.builders import unknown
 

@@ -8,8 +8,10 @@ from dataclasses import replace
 import pytest
 
 from aotidoctor.model.evidence import Evidence, RunSource, Severity
-from aotidoctor.reports import json_, markdown, terminal
+from aotidoctor.reports.json import render as json_
+from aotidoctor.reports.markdown import render as markdown
 from aotidoctor.reports.rung_rows import rung_rows, verdict
+from aotidoctor.reports.terminal import render as terminal
 from tests.unit.reports import builders
 
 TABLE = Evidence(

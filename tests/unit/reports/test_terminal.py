@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from aotidoctor.model.evidence import Severity
-from aotidoctor.reports import terminal
+from aotidoctor.reports.terminal import render as terminal
 from tests.unit.reports import builders
 
 

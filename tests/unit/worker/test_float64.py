@@ -14,11 +14,11 @@ from torch.nn import functional
 from aotidoctor.model.tolerance import Tolerance, Tolerances
 from aotidoctor.worker.against import compare_outputs, settle
 from aotidoctor.worker.call import Call
-from aotidoctor.worker.double import NoDoubleRunError, run_program
-from aotidoctor.worker.judge import judge
+from aotidoctor.worker.float64.double import NoDoubleRunError, run_program
+from aotidoctor.worker.float64.judge import judge
+from aotidoctor.worker.float64.rounding import Error, verdict_of
+from aotidoctor.worker.float64.rounding_noise import Noise
 from aotidoctor.worker.reference import Reference
-from aotidoctor.worker.rounding import Error, verdict_of
-from aotidoctor.worker.rounding_noise import Noise
 
 
 def exported(function, *args, train=False):

@@ -12,7 +12,7 @@ from aotidoctor.worker.channel import plain
 from aotidoctor.worker.compare import compare
 from aotidoctor.worker.describe import describe, digest, stats
 from aotidoctor.worker.leaves import rebuild, walk, walk_call
-from aotidoctor.worker.ops import ops, split_target
+from aotidoctor.worker.operators.ops import ops, split_target
 
 pytestmark = [
     pytest.mark.torch,

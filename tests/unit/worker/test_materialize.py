@@ -10,9 +10,9 @@ import pytest
 torch = pytest.importorskip("torch")
 np = pytest.importorskip("numpy")
 
-from aotidoctor.inputs import describe_live, generate_inputs, read_inputs  # noqa: E402
 from aotidoctor.model.contract import Contract, Dim, LeafSpec  # noqa: E402
 from aotidoctor.model.tree import Container, Leaf  # noqa: E402
+from aotidoctor.readers.inputs import describe_live, generate_inputs, read_inputs  # noqa: E402
 from aotidoctor.worker.materialize import load_inputs  # noqa: E402
 
 pytestmark = pytest.mark.torch

@@ -12,9 +12,9 @@ import pytest
 
 from aotidoctor.runner.readout import read_channel
 from aotidoctor.worker.channel import Channel
-from aotidoctor.worker.op_alone import op_alone
-from aotidoctor.worker.op_arguments import ArgumentError, build_arguments, describe_values, read_call
-from aotidoctor.worker.op_inputs import Keeper
+from aotidoctor.worker.operators.alone import op_alone
+from aotidoctor.worker.operators.arguments import ArgumentError, build_arguments, describe_values, read_call
+from aotidoctor.worker.operators.inputs import Keeper
 
 pytestmark = [
     pytest.mark.torch,
@@ -128,7 +128,7 @@ def test_saved_arguments_keep_strides_and_what_they_share(tmp_path):
 
 
 def test_the_first_call_of_a_node_is_kept_and_what_is_too_big_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("aotidoctor.worker.op_inputs.MOST_BYTES", 100)
+    monkeypatch.setattr("aotidoctor.worker.operators.inputs.MOST_BYTES", 100)
     torch = torch_()
     keeper = Keeper(channel_in(tmp_path))
     for size in (4, 8):
@@ -306,7 +306,7 @@ def test_opcheck_is_heard(tmp_path):
 def test_the_exported_program_gives_the_arguments_too(tmp_path):
     torch = torch_()
     from aotidoctor.worker.call import Call
-    from aotidoctor.worker.op_reference import capture_from_program
+    from aotidoctor.worker.operators.reference import capture_from_program
 
     target, _library = operator("(Tensor x, float factor, int n=3) -> Tensor", lambda x, factor, n=3: x * factor, _like)
     namespace = target.partition("::")[0]

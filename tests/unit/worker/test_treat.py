@@ -10,8 +10,8 @@ import pytest
 
 from aotidoctor.worker.call import Call
 from aotidoctor.worker.channel import Channel
-from aotidoctor.worker.treat import apply, prepare
-from aotidoctor.worker.treat_errors import TreatmentError
+from aotidoctor.worker.treatments.errors import TreatmentError
+from aotidoctor.worker.treatments.treat import apply, prepare
 
 pytestmark = [
     pytest.mark.torch,

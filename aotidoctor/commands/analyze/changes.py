@@ -1,0 +1,85 @@
+"""What today's verdict says against the one that was sent, as findings that every format shows.
+
+What it does:
+    ``aotidoctor analyze`` holds the first cause that it names against the one that the bundle or report named when it
+    was made, and says whether they are the same. A change is a warning, no change a note.
+
+Why it matters:
+    Newer playbooks and checks know more. A cause that changed is the reason to look again at a case that was closed.
+
+Example:
+    what was sent named input-shape; now it is input-order
+
+When it is wrong:
+    Runs are not repeated, so a cause that rests on them alone is as good as they were. What treatments showed then
+    (confirmed, refuted) is believed. A bundle that somebody wrote by hand can say anything: checksums prove only that
+    a file arrived as it was packed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.commands.analyze import CODE, CODE_FILE
+from aotidoctor.commands.analyze.saved import SavedCause
+from aotidoctor.model.diagnosis import Diagnosis
+from aotidoctor.model.evidence import Evidence, FileSource, Severity
+from aotidoctor.version import __version__
+
+_CALM = ("same", "none")
+
+
+def compared(before: Sequence[SavedCause], now: Sequence[Diagnosis], *, tool: str, path: str) -> Evidence:
+    """One note: the same cause, another one, named now, or not named any more."""
+    old, new = before[0].cause if before else None, now[0].cause if now else None
+    kind = _kind(old, new)
+    playbook = f" (playbook {now[0].playbook})" if now else ""
+    return Evidence(
+        code=CODE,
+        kind=kind,
+        severity=Severity.INFO if kind in _CALM else Severity.WARN,
+        subject=None,
+        observed=f"{new or 'no cause'} by aotidoctor {__version__}{playbook}",
+        expected=f"{old or 'no cause'}, as aotidoctor {tool or 'of an unknown version'} said",
+        message=_message(kind, old, new),
+        source=FileSource(file=path),
+        facts={"before": old, "now": new, "tool": tool},
+    )
+
+
+def unbelieved(problems: Sequence[str], path: str) -> list[Evidence]:
+    """A warning per thing of the file that was not used."""
+    return [
+        Evidence(
+            code=CODE_FILE,
+            kind="not-used",
+            severity=Severity.WARN,
+            subject=path,
+            observed=problem,
+            expected="a bundle as it was written",
+            message=f"{path}: {problem}",
+            source=FileSource(file=path),
+        )
+        for problem in problems[:50]
+    ]
+
+
+def _kind(old: str | None, new: str | None) -> str:
+    if old == new:
+        return "same" if old is not None else "none"
+    if old is None:
+        return "named-now"
+    return "another" if new is not None else "not-named"
+
+
+def _message(kind: str, old: str | None, new: str | None) -> str:
+    match kind:
+        case "same":
+            return f"the cause is the same as in what was sent: {new}"
+        case "named-now":
+            return f"what was sent named no cause; now it is {new}"
+        case "another":
+            return f"what was sent named {old}; now it is {new}"
+        case "not-named":
+            return f"what was sent named {old}; nothing that can be asked again says so"
+    return "no cause, as in what was sent"

@@ -1,0 +1,191 @@
+"""The parts of a saved report as records: findings, runs, diagnoses, what was not checked. What is odd, is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from aotidoctor.model import records
+from aotidoctor.model.evidence import Evidence, FactValue, FileSource, NotChecked, RunSource, Severity, Source
+from aotidoctor.model.json_types import JsonObject, JsonValue, items, objects
+from aotidoctor.model.localization import Localization
+from aotidoctor.model.log import LogReading
+from aotidoctor.model.run import (
+    ChildError,
+    Ending,
+    Exited,
+    NotStarted,
+    Outcome,
+    OutOfMemory,
+    Request,
+    Signalled,
+    TimedOut,
+)
+
+_MOST = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedCause:
+    """A diagnosis as it was: enough to compare, and to keep what treatments showed."""
+
+    cause: str
+    status: str
+    confirmation: str
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Its treatment made the failure go away."""
+        return self.status == "confirmed"
+
+    @property
+    def is_refuted(self) -> bool:
+        """Its treatment was tried in vain."""
+        return self.status == "suspected" and bool(self.confirmation)
+
+
+def causes(report: JsonObject) -> list[SavedCause]:
+    """The diagnoses, best first."""
+    return [
+        SavedCause(cause=_text(item, "cause"), status=_text(item, "status"), confirmation=_text(item, "confirmation"))
+        for item in objects(report.get("diagnoses"))[:_MOST]
+    ]
+
+
+def findings(report: JsonObject) -> list[Evidence]:
+    """The findings, with their old ids."""
+    return [_finding(item) for item in objects(report.get("findings"))[:_MOST]]
+
+
+def not_checked(report: JsonObject) -> list[NotChecked]:
+    """What was not checked, and why."""
+    found = objects(report.get("not_checked"))[:_MOST]
+    return [NotChecked(code=_text(one, "code"), name=_text(one, "name"), reason=_text(one, "reason")) for one in found]
+
+
+def runs(report: JsonObject) -> list[Outcome]:
+    """The child runs, as far as a report tells of them."""
+    return [_run(item) for item in objects(report.get("runs"))[:_MOST]]
+
+
+def localization(report: JsonObject) -> Localization | None:
+    """The place of the failure; None where there is none that can be read."""
+    return _record(Localization, report.get("localization"))
+
+
+def log(report: JsonObject) -> LogReading | None:
+    """What a log said; None where there is none that can be read."""
+    return _record(LogReading, report.get("log"))
+
+
+def _record(kind: type[records.T], value: JsonValue) -> records.T | None:
+    try:
+        return None if value is None else records.from_json(kind, value)
+    except records.RecordError:
+        return None
+
+
+def _finding(item: JsonObject) -> Evidence:
+    facts = item.get("facts")
+    severities = {one.value: one for one in Severity}
+    subject = item.get("subject")
+    return Evidence(
+        code=_text(item, "code"),
+        kind=_text(item, "kind"),
+        severity=severities.get(_text(item, "severity"), Severity.INFO),
+        subject=subject if isinstance(subject, str) else None,
+        observed=_text(item, "observed"),
+        expected=_text(item, "expected"),
+        message=_text(item, "message"),
+        source=_source(item.get("source")),
+        facts={name: _fact(value) for name, value in facts.items()} if isinstance(facts, dict) else {},
+        id=_text(item, "id"),
+    )
+
+
+def _source(value: JsonValue) -> Source | None:
+    match value:
+        case {"file": str(file), "line": int() | None as line}:
+            return FileSource(file=file, line=line)
+        case {"run": str(run), "stream": str(stream), "line": int() | None as line}:
+            return RunSource(run=run, stream=stream, line=line)
+    return None
+
+
+def _fact(value: JsonValue) -> FactValue:
+    if isinstance(value, list):
+        return tuple(item if isinstance(item, str | int | float | bool) else None for item in value)
+    return value if isinstance(value, str | int | float | bool) else None
+
+
+def _run(item: JsonObject) -> Outcome:
+    env = item.get("env")
+    error = item.get("error")
+    took = item.get("took_effect")
+    return Outcome(
+        id=_text(item, "id"),
+        request=Request(
+            probe=_text(item, "probe"),
+            job="run",
+            payload={},
+            purpose=_text(item, "purpose"),
+            env={name: one if isinstance(one, str) else None for name, one in env.items()}
+            if isinstance(env, dict)
+            else {},
+        ),
+        ending=_ending(item),
+        stage=_text(item, "stage"),
+        error=_error(error) if isinstance(error, dict) else None,
+        result={"outputs": [item.get("outputs") or []], "applied": items(item.get("applied"))},
+        stages=_numbers(item.get("stages_s")),
+        warnings=tuple(one for one in items(item.get("warnings")) if isinstance(one, str)),
+        stdout_tail=_text(item, "stdout_tail"),
+        stderr_tail=_text(item, "stderr_tail"),
+        stdout_bytes=_integer(item, "stdout_bytes") or 0,
+        stderr_bytes=_integer(item, "stderr_bytes") or 0,
+        seconds=_numbers({"s": item.get("seconds")}).get("s", 0.0),
+        argv=tuple(one for one in items(item.get("argv")) if isinstance(one, str)),
+        forked=item.get("fresh_process") is False,
+        took_effect=took if isinstance(took, bool) else None,
+        took_effect_why=_text(item, "took_effect_why"),
+        peak_rss=_integer(item, "peak_rss_bytes"),
+    )
+
+
+def _ending(item: JsonObject) -> Ending:
+    why = _text(item, "ending_why")
+    match item.get("ending"):
+        case "signalled":
+            by_us, core = "sent by aotidoctor" in why, "core dumped" in why
+            return Signalled(signal=0, name=_text(item, "signal"), by_us=by_us, core_dumped=core)
+        case "timed-out":
+            limit = why.removeprefix("limit ").removesuffix(" s")
+            return TimedOut(limit=float(limit) if limit.replace(".", "", 1).isdecimal() else 0.0)
+        case "out-of-memory":
+            return OutOfMemory(reason=why)
+        case "exited":
+            return Exited(code=_integer(item, "exit_code") or 0, done=not why)
+    return NotStarted(reason=why or "unknown")
+
+
+def _error(value: Mapping[str, JsonValue]) -> ChildError:
+    return ChildError(
+        type=str(value.get("type") or ""),
+        message=str(value.get("message") or ""),
+        traceback=str(value.get("traceback") or ""),
+    )
+
+
+def _text(item: JsonObject, name: str) -> str:
+    value = item.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _integer(item: JsonObject, name: str) -> int | None:
+    value = item.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 64 else None
+
+
+def _numbers(value: JsonValue) -> dict[str, float]:
+    pairs = value.items() if isinstance(value, dict) else ()
+    return {name: float(one) for name, one in pairs if isinstance(one, (int, float)) and abs(one) < 1e18}

@@ -1,0 +1,118 @@
+"""Judge a saved comparison with other tolerances: reads a JSON report, runs nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+
+from aotidoctor.diagnosis import signed
+from aotidoctor.localize.comparison import FINE, judge_anew, saved_comparison
+from aotidoctor.model.artifact import Artifact, ArtifactKind
+from aotidoctor.model.case import Case, Options
+from aotidoctor.model.errors import CannotExamineError, UsageError
+from aotidoctor.model.evidence import Evidence, FactValue, FileSource, Severity
+from aotidoctor.model.host import Host
+from aotidoctor.model.json_types import JsonObject, JsonValue, objects
+from aotidoctor.model.localization import Localization, OutputComparison
+from aotidoctor.model.report import Report
+from aotidoctor.probes.reference_findings import CODE, OUTPUT_KINDS, output_finding
+from aotidoctor.reports.saved import read_saved
+from aotidoctor.triage.session import Session, name_causes
+from aotidoctor.version import __version__
+
+
+def judge_report(path: str, options: Options, *, argv: tuple[str, ...] = ()) -> Report:
+    """A report like that of ``compare``, from the one in ``path``.
+
+    Raises:
+        CannotExamineError: there is no comparison to judge.
+        UsageError: a tolerance is for an output that is not there.
+    """
+    at = time.monotonic()
+    document = read_saved(path)
+    saved = saved_comparison(document)
+    if not saved:
+        raise CannotExamineError(f"{path} holds no comparison with a reference")
+    unused = options.tolerances.unused([item.path for item in saved])
+    if unused:
+        raise UsageError(f"no output is called {unused[0]!r}; there are {', '.join(item.path for item in saved)}")
+    outputs = judge_anew(saved, options.tolerances)
+    session = Session(case=_case(document, options), runner=None)
+    session.add(_findings(document, outputs, FileSource(file=path)))
+    diagnoses = name_causes(session)
+    failed = any(item.severity is Severity.ERROR for item in session.findings)
+    report = Report(
+        verdict="problem" if diagnoses else "unknown" if failed else "healthy",
+        stage=diagnoses[0].stage or None if diagnoses else None,
+        case=session.case,
+        diagnoses=diagnoses,
+        findings=tuple(session.findings),
+        not_checked=(),
+        runs=(),
+        argv=argv,
+        command="compare",
+        version=__version__,
+        started=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        seconds=time.monotonic() - at,
+        localization=Localization(comparison=outputs),
+        extra={"from": path},
+    )
+    return signed(report)
+
+
+def _findings(document: JsonObject, outputs: Sequence[OutputComparison], source: FileSource) -> list[Evidence]:
+    """The saved findings, with that of the outputs made anew. Other weights explain outputs that differ."""
+    saved = [_evidence(item, source) for item in objects(document.get("findings"))]
+    wrong = any(item.verdict not in FINE for item in outputs)
+    others = [item for item in saved if item.code != CODE or item.kind not in OUTPUT_KINDS]
+    weights = any(item.code == CODE and item.kind == "weights" for item in others)
+    severity = Severity.ERROR if wrong else Severity.WARN
+    others = [
+        replace(item, severity=severity) if item.code == CODE and item.kind == "weights" else item for item in others
+    ]
+    return others if weights and wrong else [*others, output_finding(outputs, source)]
+
+
+def _case(document: JsonObject, options: Options) -> Case:
+    artifact, host = document.get("artifact"), document.get("host")
+    about = artifact if isinstance(artifact, dict) else {}
+    machine = host if isinstance(host, dict) else {}
+    kinds = {kind.value: kind for kind in ArtifactKind}
+    size = about.get("size")
+    return Case(
+        artifact=Artifact(
+            path=str(about.get("path") or ""),
+            kind=kinds.get(str(about.get("kind")), ArtifactKind.OTHER),
+            size=size if isinstance(size, int) else 0,
+        ),
+        host=Host(
+            system=str(machine.get("system") or ""),
+            machine=str(machine.get("machine") or ""),
+            python=str(machine.get("python") or ""),
+        ),
+        options=options,
+    )
+
+
+def _evidence(item: JsonObject, source: FileSource) -> Evidence:
+    facts = item.get("facts")
+    severities = {one.value: one for one in Severity}
+    return Evidence(
+        code=str(item.get("code") or ""),
+        kind=str(item.get("kind") or ""),
+        severity=severities.get(str(item.get("severity")), Severity.INFO),
+        subject=str(item["subject"]) if item.get("subject") is not None else None,
+        observed=str(item.get("observed") or ""),
+        expected=str(item.get("expected") or ""),
+        message=str(item.get("message") or ""),
+        source=source,
+        facts={name: _fact(value) for name, value in facts.items()} if isinstance(facts, dict) else {},
+    )
+
+
+def _fact(value: JsonValue) -> FactValue:
+    if isinstance(value, list):
+        return tuple(item if isinstance(item, str | int | float | bool) else None for item in value)
+    return value if isinstance(value, str | int | float | bool) else None

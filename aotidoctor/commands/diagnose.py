@@ -1,0 +1,241 @@
+"""The flow, on one screen: read, check, probe, diagnose, treat, report.
+
+package ─► artifact ─► contract ─┐
+inputs ──► inputs ───────────────┼─► case ─► checks ─► probes ─► diagnosis ─► treatment ─► report
+host ────► host ─────────────────┘
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from aotidoctor.diagnosis import signed
+from aotidoctor.model.artifact import RUNNABLE_KINDS, Artifact, ArtifactKind
+from aotidoctor.model.case import Case, Options
+from aotidoctor.model.event import Event, EventKind
+from aotidoctor.model.evidence import NotChecked, Severity
+from aotidoctor.model.report import Report
+from aotidoctor.readers.host import read_host
+from aotidoctor.triage import open_case
+from aotidoctor.triage.session import Session, name_causes, run_checks
+from aotidoctor.version import __version__
+
+if TYPE_CHECKING:
+    from aotidoctor.model.diagnosis import Diagnosis
+    from aotidoctor.model.localization import Localization
+    from aotidoctor.runner import Runner
+
+OnEvent = Callable[[Event], None]
+# Importing these takes seconds; the warm worker does it once, for all runs that compare with the reference.
+REFERENCE_MODULES = ("torch.export.pt2_archive._package", "torch._export.serde.serialize")
+
+REFERENCE_UNAVAILABLE = "unavailable"
+
+
+def diagnose(
+    path: str,
+    inputs_path: str | None,
+    options: Options,
+    *,
+    argv: tuple[str, ...] = (),
+    environ: Mapping[str, str],
+    static_only: bool = False,
+    command: str = "run",
+    on_event: OnEvent | None = None,
+    runner: Runner | None = None,
+) -> Report:
+    """Examine a package with its inputs.
+
+    ``static_only``: no child process, no torch, nothing executed. ``command`` is the name that the report gets;
+    ``compare`` runs only what the comparison with the reference needs.
+    ``runner`` may be given to examine several packages with one warm worker; the caller then closes it.
+    """
+    watch = _Watch("check" if static_only else command, argv)
+    tell = on_event or (lambda _event: None)
+    with _runner(options, environ, runner, static_only=static_only) as runs:
+        tell(Event(kind=EventKind.STAGE, name="read"))
+        start = None if runs is None else _prewarm(runs)
+        case, unread = open_case.open_case(path, inputs_path, options, environ, on_artifact=start)
+        deadline = None if options.budget is None else time.monotonic() + options.budget
+        session = Session(case=case, runner=runs, on_event=tell, deadline=deadline, not_checked=unread)
+        diagnoses, interrupted = _examine(session, command)
+    return _report(session, diagnoses, watch, interrupted=interrupted)
+
+
+def _runner(
+    options: Options, environ: Mapping[str, str], given: Runner | None, *, static_only: bool
+) -> AbstractContextManager[Runner | None]:
+    if static_only or given is not None:
+        return nullcontext(None if static_only else given)
+    # A command that starts no process does without its import.
+    from aotidoctor.runner import Runner  # noqa: PLC0415
+
+    return Runner(environ=environ, preload=REFERENCE_MODULES if options.reference is not None else ())
+
+
+def _prewarm(runner: Runner) -> Callable[[Artifact], None]:
+    """Import torch in the child while the parent reads, as soon as it is clear that there is something to run."""
+
+    def start(artifact: Artifact) -> None:
+        if artifact.kind in RUNNABLE_KINDS and not (artifact.bad_crc or artifact.names_unsafe):
+            runner.prewarm()
+
+    return start
+
+
+def _examine(session: Session, command: str) -> tuple[tuple[Diagnosis, ...], bool]:
+    """The causes, and whether the session was interrupted."""
+    if session.runner is not None:
+        # Not needed, and not worth its import, where nothing is executed.
+        from aotidoctor.triage import examine  # noqa: PLC0415
+
+        return examine.compare(session) if command == "compare" else examine.examine(session)
+    run_checks(session)
+    session.not_checked.append(NotChecked(code="AD-RUN", name="runs", reason="check executes nothing: use run"))
+    return name_causes(session), False
+
+
+class _Watch:
+    """When it started and how it was called."""
+
+    def __init__(self, command: str, argv: tuple[str, ...]) -> None:
+        self.command = command
+        self.argv = argv
+        self.started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.at = time.monotonic()
+
+
+def _report(session: Session, diagnoses: tuple[Diagnosis, ...], watch: _Watch, *, interrupted: bool = False) -> Report:
+    failed = any(item.severity is Severity.ERROR for item in session.findings)
+    cannot_examine = _cannot_examine(session, diagnoses)
+    partial = interrupted or session.out_of_time or cannot_examine is not None
+    verdict = "problem" if diagnoses else "unknown" if failed or partial else "healthy"
+    report = Report(
+        verdict=verdict,
+        stage=_stage(session, diagnoses),
+        case=session.case,
+        diagnoses=diagnoses,
+        findings=tuple(session.findings),
+        not_checked=tuple(session.not_checked),
+        runs=tuple(session.runs),
+        argv=watch.argv,
+        command=watch.command,
+        version=__version__,
+        started=watch.started,
+        seconds=time.monotonic() - watch.at,
+        interrupted=interrupted,
+        out_of_time=session.out_of_time,
+        cannot_examine=cannot_examine,
+        localization=_localization(session, failed=bool(diagnoses)),
+    )
+    return signed(report)
+
+
+def _localization(session: Session, *, failed: bool) -> Localization | None:
+    """The place of the failure, as far as the runs showed it."""
+    if not session.outcomes:
+        return None
+    # Not needed, and not worth its import, where nothing was executed.
+    from aotidoctor.localize.assemble import localization  # noqa: PLC0415
+
+    return localization(session.case, session.findings, session.outcomes, failed=failed)
+
+
+def _cannot_examine(session: Session, diagnoses: tuple[Diagnosis, ...]) -> str | None:
+    """Why there was nothing to examine: a path that leads nowhere. A broken file is a finding instead."""
+    case = session.case
+    if case.artifact.kind is ArtifactKind.MISSING and not case.artifact.is_symlink:
+        return f"no such file: {case.artifact.path}"
+    if case.inputs_error is not None and case.inputs_error.kind == "missing":
+        return f"no such file: {case.inputs_path}"
+    if case.artifact.kind is ArtifactKind.UNREADABLE and not diagnoses:
+        return case.artifact.problem or "unreadable"
+    if open_case.is_reference_missing(case.options.reference):
+        return f"no such file: {case.options.reference}"
+    if diagnoses:
+        return None
+    unavailable = next((item for item in session.findings if item.kind == REFERENCE_UNAVAILABLE), None)
+    # A comparison was asked for: without one, nobody may read "healthy" as "the same numbers".
+    if unavailable is not None:
+        return f"no comparison with the reference: {unavailable.observed}"
+    return _nothing_run(session)
+
+
+def _nothing_run(session: Session) -> str | None:
+    """Why a command that runs ran nothing, by no wish of the user's; None where it did."""
+    if session.runner is None or session.out_of_time or "plain_run" in session.case.options.skip_rungs:
+        return None
+    endings = [outcome.ending for outcome in session.runs]
+    if endings:
+        from aotidoctor.model.run import NotStarted  # noqa: PLC0415 - without a run nobody has imported it
+
+        all_lost = all(isinstance(ending, NotStarted) for ending in endings)
+        return f"nothing was run: {endings[0].reason}" if all_lost and isinstance(endings[0], NotStarted) else None
+    reason = next((item.reason for item in session.not_checked if item.name == "plain_run"), None)
+    return f"nothing was run: {reason}" if reason not in (None, "interrupted") else None
+
+
+def _stage(session: Session, diagnoses: tuple[Diagnosis, ...]) -> str | None:
+    if diagnoses:
+        return diagnoses[0].stage or None
+    plain = session.outcomes.get("plain_run")
+    if plain is None or not any(item.severity is Severity.ERROR for item in session.findings):
+        return None
+    return "load" if plain.stage in ("start", "import", "setup", "inputs", "load", "after_load") else "run"
+
+
+def check(
+    path: str,
+    inputs_path: str | None,
+    options: Options,
+    *,
+    argv: tuple[str, ...] = (),
+    environ: Mapping[str, str],
+    on_event: OnEvent | None = None,
+) -> Report:
+    """The static part of ``diagnose``: no child process, no torch, nothing executed."""
+    return diagnose(path, inputs_path, options, argv=argv, environ=environ, static_only=True, on_event=on_event)
+
+
+def inspect(path: str, options: Options, *, argv: tuple[str, ...] = (), environ: Mapping[str, str]) -> Report:
+    """What is in the package, its contract and its needs; executes nothing, and judges the artifact only."""
+    watch = _Watch("inspect", argv)
+    case, unread = open_case.open_case(path, None, options, environ)
+    session = Session(case=case, runner=None)
+    run_checks(session)
+    session.findings = [item for item in session.findings if item.code.startswith("AD-ART")]
+    session.not_checked = [item for item in session.not_checked if item.code.startswith("AD-ART")] + unread
+    return _report(session, name_causes(session), watch)
+
+
+def env(*, argv: tuple[str, ...] = (), environ: Mapping[str, str]) -> Report:
+    """What this host offers."""
+    watch = _Watch("env", argv)
+    host = read_host(artifact=None, environ=environ)
+    case = Case(artifact=Artifact(path="", kind=ArtifactKind.OTHER, size=0), host=host)
+    return _report(Session(case=case, runner=None), (), watch)
+
+
+def plan(
+    path: str,
+    inputs_path: str | None,
+    options: Options,
+    *,
+    argv: tuple[str, ...] = (),
+    environ: Mapping[str, str],
+) -> Report:
+    """What ``run`` would ask, and why; executes nothing."""
+    from aotidoctor.triage.run_probes import check_rung_names, plan_lines  # noqa: PLC0415 - for this and run only
+
+    watch = _Watch("run", argv)
+    case, unread = open_case.open_case(path, inputs_path, options, environ)
+    check_rung_names(case)
+    session = Session(case=case, runner=None, not_checked=unread)
+    run_checks(session)
+    report = _report(session, name_causes(session), watch)
+    return replace(report, plan=plan_lines(session))

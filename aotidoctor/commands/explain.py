@@ -1,0 +1,112 @@
+"""The manual: playbooks by cause, and the docstrings of checks, probes and rules by code or name.
+
+Docstrings of modules are read from the source files, so that a page costs no import of what it describes. The rules
+about Triton share modules; their pages are the docstrings of their functions.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from aotidoctor.model import playbook_files
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+# Folder -> what a module in it describes.
+_FOLDERS = {"checks": "check", "probes": "probe", "program/rules": "rule"}
+_CODE = re.compile(r"[A-Z]+(?:-[A-Z0-9]+)+")
+_HEAD = re.compile(r"\A\+\+\+\n.*?^\+\+\+\n", re.MULTILINE | re.DOTALL)
+_OWN_TESTS = re.compile(r"^```toml (?:matches|does-not-match|log)\n.*?^```\n?", re.MULTILINE | re.DOTALL)
+_PART = re.compile(r"^(Versions|Consequence|How it was seen|Remedy):\s+(\S)", re.MULTILINE)
+_HEADING = re.compile(r"(What it does|Why it matters|Example|When it is wrong):?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One page. ``kind`` is ``playbook``, ``check``, ``probe`` or ``rule``; ``code`` is None for a playbook."""
+
+    kind: str
+    name: str
+    code: str | None
+    text: str
+
+
+def find(topic: str) -> Page | None:
+    """The page of a cause (``input-stride``), a code (``AD-IN-014``) or a check or probe (``input_stride``)."""
+    path = playbook_files.find(topic.lower())
+    if path is not None:
+        return Page(kind="playbook", name=path.stem, code=None, text=_prose(path.read_text(encoding="utf-8")))
+    wanted = topic.upper() if _CODE.fullmatch(topic.upper()) else topic
+    pages = itertools.chain(_pages(wanted), _rules())
+    return next((page for page in pages if wanted in (page.code, page.name)), None)
+
+
+def near(topic: str) -> tuple[str, ...]:
+    """Up to three topics that are spelt like ``topic``."""
+    pages = (*_pages(), *_rules())
+    known = {path.stem for path in playbook_files.files()} | {page.name for page in pages}
+    codes = {page.code for page in pages if page.code is not None}
+    found = difflib.get_close_matches(topic.lower(), sorted(known), n=3)
+    return tuple(found or difflib.get_close_matches(topic.upper(), sorted(codes), n=3))
+
+
+def markdown(page: Page) -> str:
+    """``page`` as Markdown, with a title."""
+    title = f"# {page.name}" + (f" ({page.code})" if page.code else "")
+    body = page.text if page.kind == "playbook" else _headed(page.text)
+    return f"{title}\n\n{body.strip()}\n"
+
+
+def _prose(text: str) -> str:
+    """A playbook without its machine-readable head and its own tests."""
+    return _OWN_TESTS.sub("", _HEAD.sub("", text)).strip() + "\n"
+
+
+def _headed(docstring: str) -> str:
+    """A module docstring with its heading lines as Markdown headings; indented text becomes running text."""
+    found = ((_HEADING.fullmatch(line), line) for line in docstring.splitlines())
+    return "\n".join(f"\n## {heading[1]}\n" if heading else line.strip() for heading, line in found)
+
+
+def _pages(wanted: str | None = None) -> Iterator[Page]:
+    """Pages of checks, probes and rules; with ``wanted`` only files that mention it are parsed."""
+    for folder, kind in _FOLDERS.items():
+        for path in sorted((_PACKAGE / folder).glob("[!_]*.py")):
+            source = path.read_text(encoding="utf-8")
+            if wanted is None or wanted in source or wanted == path.stem:
+                page = _page(kind, path.stem, source)
+                if page is not None:
+                    yield page
+
+
+def _rules() -> Iterator[Page]:
+    """Pages of the rules about Triton, and of what a rehearsal finds beyond them."""
+    from aotidoctor.triton import rehearsal_reading  # noqa: PLC0415 - nothing else here imports what it describes
+    from aotidoctor.triton.rules import RULES  # noqa: PLC0415 - likewise
+
+    for rule in RULES:
+        text = _PART.sub(lambda found: f"\n## {found[1]}\n\n{found[2].upper()}", inspect.getdoc(rule.check) or "")
+        yield Page(kind="rule", name=rule.check.__name__, code=rule.code, text=text + "\n")
+    yield Page(kind="rule", name="rehearsal", code=rehearsal_reading.CODE, text=rehearsal_reading.__doc__ or "")
+
+
+def _page(kind: str, name: str, source: str) -> Page | None:
+    """The page of a module that defines ``CHECK``, ``PROBE`` or ``RULE``; None for a module that only helps others."""
+    tree = ast.parse(source)
+    assigned = [node for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign))]
+    if not any(target in ("CHECK", "PROBE", "RULE") for node in assigned for target in _targets(node)):
+        return None
+    texts = (item.value for node in assigned for item in ast.walk(node) if isinstance(item, ast.Constant))
+    codes = (text for text in texts if isinstance(text, str) and re.fullmatch(r"AD-[A-Z]+-\d+|VERIFY-[A-Z]\d\d", text))
+    return Page(kind=kind, name=name, code=next(codes, None), text=ast.get_docstring(tree) or "")
+
+
+def _targets(node: ast.Assign | ast.AnnAssign) -> list[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return [target.id for target in targets if isinstance(target, ast.Name)]

@@ -1,0 +1,192 @@
+"""``aotidoctor.guard()``: triage of a failure inside a Python program, as ``watch`` does from outside.
+
+    with aotidoctor.guard(inputs=(ids, mask), report="md:crash.md"):
+        model(ids, mask)
+
+An exception leaves the block as it came, after a report on it was written and its first screen printed. A crash by a
+signal still ends the process by that signal: another process, which starts with the block, reports on it then. Nothing
+that goes wrong in here reaches the program, and torch is not imported for it.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import functools
+import inspect
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, ParamSpec, TextIO, TypeVar, cast
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from aotidoctor.runner.monitor import Monitor
+
+P = ParamSpec("P")
+R = TypeVar("R")
+# How long a failing program waits for its report.
+PATIENCE_S = 120.0
+_reported: set[int] = set()
+
+
+class guard:  # noqa: N801 - it is used like a function
+    """A context manager and a decorator.
+
+    ``inputs`` are those of the call: a path, or the objects themselves (a tuple or list of args, a dict of kwargs,
+    ``{"args": ..., "kwargs": ...}``, or one tensor). ``report`` is ``FMT:PATH`` or several of them. ``package`` is the
+    .pt2 file, where it cannot be seen which one is open. ``quiet`` prints nothing, ``redact`` hides what is private.
+    """
+
+    def __init__(
+        self,
+        inputs: object = None,
+        *,
+        report: str | Sequence[str] = (),
+        package: str | os.PathLike[str] | None = None,
+        quiet: bool = False,
+        redact: bool = True,
+    ) -> None:
+        self._inputs = inputs
+        self._reports = [_absolute(spec) for spec in ([report] if isinstance(report, str) else report)]
+        self._package = None if package is None else os.path.abspath(package)  # noqa: PTH100 - of a gone folder, too
+        self._quiet = quiet
+        self._redact = redact
+        self._monitor: Monitor | None = None
+        self._room: tempfile.TemporaryDirectory[str] | None = None
+        self._faults: TextIO | None = None
+
+    def __enter__(self) -> guard:  # noqa: PYI034 - typing.Self is of Python 3.11
+        """Start to look after the block."""
+        with suppress(Exception):
+            self._start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Report on an exception; it goes on as it came."""
+        # An impatient user may end the waiting, and shall get the program's own exception then.
+        with suppress(BaseException):
+            if error is not None and is_failure(error) and id(error) not in _reported:
+                _reported.add(id(error))
+                self._report(error)
+        with suppress(BaseException):
+            self._stop()
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        """As a decorator: each call is a block of its own."""
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def waiting(*args: P.args, **kwargs: P.kwargs) -> object:
+                with self._copy():
+                    return await function(*args, **kwargs)
+
+            return cast("Callable[P, R]", waiting)
+
+        @functools.wraps(function)
+        def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+            with self._copy():
+                return function(*args, **kwargs)
+
+        return guarded
+
+    def _copy(self) -> guard:
+        return guard(self._inputs, report=self._reports, package=self._package, quiet=self._quiet, redact=self._redact)
+
+    def _start(self) -> None:
+        # A program that never enters a block does not pay for what starts processes.
+        from aotidoctor.runner.monitor import Monitor  # noqa: PLC0415
+
+        self._room = tempfile.TemporaryDirectory(prefix="aotidoctor-guard-")
+        self._monitor = Monitor()
+        faults = Path(self._room.name) / "faults"
+        if not faulthandler.is_enabled():
+            # Whoever has it on already wants its words elsewhere.
+            self._faults = faults.open("w", encoding="utf-8")
+            faulthandler.enable(file=self._faults)
+        self._monitor.tell(
+            {
+                "pid": os.getpid(),
+                "room": self._room.name,
+                "argv": list(sys.argv),
+                "reports": self._reports,
+                "package": self._package,
+                "inputs": _path_of(self._inputs),
+                "quiet": self._quiet,
+                "redact": self._redact,
+                "cwd": _cwd(),
+            }
+        )
+
+    def _report(self, error: BaseException) -> None:
+        if self._monitor is None or self._room is None:
+            return
+        self._monitor.tell(
+            {
+                "raised": "".join(traceback.format_exception(type(error), error, error.__traceback__)),
+                "type": type(error).__qualname__,
+                "status": _status_of(error),
+                "live": self._described(),
+            }
+        )
+        self._monitor.wait(PATIENCE_S)
+
+    def _described(self) -> str | None:
+        if self._inputs is None or _path_of(self._inputs) is not None:
+            return None
+        with suppress(Exception):
+            from aotidoctor.commands.watch.live import packed  # noqa: PLC0415 - for a failure only
+
+            return packed(self._inputs)
+        return None
+
+    def _stop(self) -> None:
+        if self._faults is not None:
+            faulthandler.disable()
+            self._faults.close()
+            self._faults = None
+        if self._monitor is not None:
+            with suppress(OSError):
+                self._monitor.tell({"done": True})
+            self._monitor.close()
+            self._monitor = None
+        if self._room is not None:
+            self._room.cleanup()
+            self._room = None
+
+
+def is_failure(error: BaseException) -> bool:
+    """Whether somebody would want to know: not an interrupt, not an orderly end."""
+    if isinstance(error, SystemExit):
+        return error.code not in (None, 0)
+    return isinstance(error, Exception)
+
+
+def _status_of(error: BaseException) -> int:
+    """The exit status of the program, if nobody catches it."""
+    code = error.code if isinstance(error, SystemExit) else None
+    return code & 0xFF if isinstance(code, int) else 1
+
+
+def _absolute(spec: str) -> str:
+    kind, colon, path = spec.partition(":")
+    if not colon or not path:
+        raise ValueError(f"{spec!r} is not FMT:PATH, such as md:crash.md")
+    return f"{kind}:{os.path.abspath(path)}"  # noqa: PTH100 - of a gone folder, too
+
+
+def _path_of(inputs: object) -> str | None:
+    return os.path.abspath(inputs) if isinstance(inputs, (str, os.PathLike)) else None  # noqa: PTH100 - likewise
+
+
+def _cwd() -> str:
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return "/"

@@ -1,0 +1,294 @@
+"""``verify``: an exported program, judged by the archive itself and by a child that rebuilds it.
+
+Both answer with the same codes. Where the child had the program, its answer counts: it sees operators where the archive
+has names. Where it had none (no torch, a program that cannot be rebuilt), the archive's is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aotidoctor.checks import CHECKS
+from aotidoctor.diagnosis import signed
+from aotidoctor.diagnosis.rank import with_paths
+from aotidoctor.model.artifact import Artifact, ArtifactKind, ExportedFacts
+from aotidoctor.model.case import Case, Options
+from aotidoctor.model.diagnosis import Diagnosis
+from aotidoctor.model.errors import UsageError
+from aotidoctor.model.event import Event, EventKind
+from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.report import Report
+from aotidoctor.model.run import Outcome, Request
+from aotidoctor.program import answer, findings
+from aotidoctor.program.advice import advised
+from aotidoctor.program.origin import (
+    STATIC,
+    is_other,
+    judge_against,
+    open_program,
+    origin_said,
+    static_answer,
+    unchecked,
+)
+from aotidoctor.program.other_files import why_no_program
+from aotidoctor.readers.host import read_host
+from aotidoctor.readers.package import read_artifact
+from aotidoctor.triage.session import Session, ask_check, name_causes
+from aotidoctor.version import __version__
+
+if TYPE_CHECKING:
+    from aotidoctor.runner import Runner
+
+OnEvent = Callable[[Event], None]
+NAME = "verify"
+INSTALL = "pip install 'aotidoctor[torch]'"
+# What rebuilding a program needs; the warm worker imports it while the parent reads.
+PRELOAD = ("torch.export.pt2_archive._package", "torch._export.serde.serialize")
+# An exported program is no AOTInductor package, which is what this check asks for.
+_WRONG_KIND = "AD-ART-002"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is to be verified. ``program`` is an archive, or ``module.py:function`` that returns a program.
+
+    ``against`` is a package: was it compiled from the program?
+    """
+
+    program: str
+    options: Options
+    dynamic_shapes: str | None = None
+    against: str | None = None
+
+    @property
+    def is_function(self) -> bool:
+        """Whether the program is made by a function of the user's."""
+        return ".py:" in self.program
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return self.program.rpartition(":")[0] if self.is_function else self.program
+
+
+def verify(
+    question: Question,
+    *,
+    argv: tuple[str, ...] = (),
+    environ: Mapping[str, str],
+    on_event: OnEvent | None = None,
+    runner: Runner | None = None,
+) -> Report:
+    """Judge the program. Nothing of it is run, but rebuilding it executes what its pickled parts say."""
+    at, started = time.monotonic(), datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    declared = read_dynamic_shapes(question.dynamic_shapes)
+    with _runner(environ, runner) as runs:
+        runs.prewarm()
+        artifact = read_artifact(question.path)
+        host = read_host(artifact=artifact, environ=environ)
+        case = Case(artifact=artifact, host=host, options=question.options)
+        session = Session(case=case, runner=runs, on_event=on_event or (lambda _event: None))
+        problem = _cannot_examine(question, artifact)
+        interrupted = False
+        if problem is None:
+            try:
+                _judge(session, question, declared)
+            except KeyboardInterrupt:
+                interrupted = True
+    diagnoses = _causes(session, question)
+    failed = any(item.severity is Severity.ERROR for item in session.findings)
+    problem = problem or (None if session.findings or interrupted else _nothing_judged(session))
+    unknown = failed or interrupted or problem is not None
+    report = Report(
+        verdict="problem" if diagnoses or is_other(session.findings) else "unknown" if unknown else "healthy",
+        stage=diagnoses[0].stage or None if diagnoses else None,
+        case=case,
+        diagnoses=diagnoses,
+        findings=tuple(session.findings),
+        not_checked=tuple(session.not_checked),
+        runs=tuple(session.runs),
+        argv=argv,
+        command=NAME,
+        version=__version__,
+        started=started,
+        seconds=time.monotonic() - at,
+        interrupted=interrupted,
+        cannot_examine=problem,
+        extra=answer.verifier_said(session.runs) | origin_said(session.findings),
+    )
+    return signed(report)
+
+
+def read_dynamic_shapes(path: str | None) -> JsonValue:
+    """``--dynamic-shapes``: JSON by argument, as torch.export takes it: ``{"x": {"0": "batch"}}``."""
+    if path is None:
+        return None
+    try:
+        found: JsonValue = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path} is no JSON: {error}") from error
+    if not isinstance(found, dict | list):
+        raise UsageError(f'{path}: expected an object such as {{"x": {{"0": "batch"}}}}')
+    return found
+
+
+def _runner(environ: Mapping[str, str], given: Runner | None) -> AbstractContextManager[Runner]:
+    if given is not None:
+        return nullcontext(given)
+    from aotidoctor.runner import Runner  # noqa: PLC0415 - not needed where one is given
+
+    return Runner(environ=environ, preload=PRELOAD)
+
+
+def _cannot_examine(question: Question, artifact: Artifact) -> str | None:
+    if artifact.kind is ArtifactKind.MISSING:
+        return f"no such file: {question.path}"
+    if artifact.kind is ArtifactKind.UNREADABLE:
+        return artifact.problem or "unreadable"
+    return None if question.is_function else why_no_program(artifact)
+
+
+def _judge(session: Session, question: Question, declared: JsonValue) -> None:
+    if not question.is_function:
+        _check_file(session)
+        if any(item.severity is Severity.ERROR for item in session.findings):
+            return
+    programs = _judge_rebuilt(session, question, declared)
+    if question.is_function:
+        if question.against is not None:
+            session.not_checked.append(unchecked("a function's program has no archive to compare the package with"))
+        return
+    archive = open_program(question.path)
+    if isinstance(archive, str):
+        session.not_checked.append(unchecked(archive, NAME))
+        return
+    if not any(program.get("problem") is None for program in programs):
+        _take(session, *static_answer(archive, session.findings))
+    if question.against is not None:
+        _take(session, *judge_against(archive, question.against, question.options.model_name))
+
+
+def _why_nothing(outcome: Outcome | None) -> str:
+    """With the install line where torch turns out to be what is missing."""
+    error = outcome.error if outcome is not None else None
+    lacks = error is not None and error.type == "ModuleNotFoundError" and "'torch'" in error.message
+    return answer.why_nothing(outcome) + (f"; {INSTALL}" if lacks else "")
+
+
+def _take(session: Session, found: Sequence[Evidence], notes: Sequence[NotChecked]) -> None:
+    session.add(found)
+    session.not_checked.extend(notes)
+
+
+def _judge_rebuilt(session: Session, question: Question, declared: JsonValue) -> list[JsonObject]:
+    """What a child says that rebuilds the programs; empty when there is no torch to do that."""
+    host = session.case.host
+    if host.torch is None:
+        why = f"{host.torch_problem or 'torch is not installed here'}; {INSTALL}"
+        session.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=why))
+        return []
+    outcome = _ask_child(session, question, declared)
+    programs = answer.programs(outcome)
+    if not programs:
+        session.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=_why_nothing(outcome)))
+        session.add(_setup_finding(question, outcome))
+    for program in programs:
+        _add_program(session, question, program)
+    return programs
+
+
+def _check_file(session: Session) -> None:
+    """The checks of archives, all but the one that asks for a compiled package."""
+    for check in CHECKS:
+        if check.code.startswith("AD-ART-") and check.code != _WRONG_KIND:
+            result = ask_check(check, session)
+            if not isinstance(result, NotChecked):
+                session.add(result)
+
+
+def _ask_child(session: Session, question: Question, declared: JsonValue) -> Outcome | None:
+    options = session.case.options
+    payload: JsonObject = {
+        "program": question.program,
+        "setup": options.setup,
+        "custom_op_libraries": list(options.custom_op_libraries),
+        "dynamic_shapes": declared,
+    }
+    session.on_event(Event(kind=EventKind.PROBE_START, name=NAME))
+    outcome = session.run(
+        Request(
+            probe=NAME,
+            job="verify",
+            payload=payload,
+            timeout=options.timeout,
+            memory_limit=options.memory_limit,
+            purpose="rebuild the program, and judge it by every rule",
+        )
+    )
+    if outcome is not None:
+        verdict = "rebuilt" if answer.programs(outcome) else answer.why_nothing(outcome)
+        done = Event(
+            kind=EventKind.PROBE_END, name=NAME, seconds=outcome.seconds, verdict=verdict, ok=outcome.error is None
+        )
+        session.on_event(done)
+    return outcome
+
+
+def _setup_finding(question: Question, outcome: Outcome | None) -> Sequence[Evidence]:
+    """A setup file that raises is the user's fault, not the program's."""
+    if outcome is None or outcome.error is None or outcome.stage != "setup":
+        return ()
+    named = question.options.setup or ", ".join(question.options.custom_op_libraries)
+    found = findings.violation(
+        "VERIFY-L06",
+        "setup",
+        observed=f"{outcome.error.type}: {outcome.error.message}",
+        expected="operators that can be loaded",
+        target=named or question.program,
+    )
+    return [findings.evidence(found, question.path)]
+
+
+def _add_program(session: Session, question: Question, program: JsonObject) -> None:
+    unknown = program.get("unknown_inputs")
+    if isinstance(unknown, list) and unknown:
+        raise UsageError(f"{question.dynamic_shapes}: the program has no input {unknown[0]}")
+    try:
+        session.add(answer.found(program, question.path))
+    except KeyError:
+        reason = f"aotidoctor's own error: {traceback.format_exc(limit=-4)}"
+        session.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=reason))
+    session.not_checked.extend(answer.left_out(program))
+
+
+def _causes(session: Session, question: Question) -> tuple[Diagnosis, ...]:
+    """The causes, in words for a program: commands name it as the program, and the package as the one to be made."""
+    case = session.case
+    named = replace(
+        case,
+        artifact=replace(case.artifact, path="model.pt2"),
+        options=replace(case.options, reference=question.path),
+        # A command must not write over the file that only makes the program.
+        reference=None if question.is_function else ExportedFacts(name=""),
+    )
+    found = name_causes(Session(case=named, runner=None, findings=session.findings))
+    return tuple(with_paths(item, named) for item in advised(found, session.findings))
+
+
+def _nothing_judged(session: Session) -> str | None:
+    """Why nobody may read the silence as health; None where a child or the archive itself was asked."""
+    if any(item.name == STATIC for item in session.not_checked):
+        return None
+    reason = next((item.reason for item in session.not_checked if item.code == "VERIFY"), None)
+    return None if reason is None else f"nothing was verified: {reason}"

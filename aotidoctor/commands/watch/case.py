@@ -1,0 +1,117 @@
+"""The packages that a program used, examined: statically, or as ``run`` does where the inputs are given, too."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from aotidoctor.commands.watch.packages import UsedPackage
+from aotidoctor.commands.watch.words import libtorch_of
+from aotidoctor.model.artifact import Artifact, ArtifactKind
+from aotidoctor.model.case import Case, Options
+from aotidoctor.model.diagnosis import Diagnosis
+from aotidoctor.model.event import Event
+from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.host import Host
+from aotidoctor.model.watched import Watched
+from aotidoctor.probes.watched_program import CODE
+from aotidoctor.readers.contract import settle_leaves
+from aotidoctor.readers.host import read_host
+from aotidoctor.triage import open_case
+from aotidoctor.triage.session import Session, run_checks
+
+if TYPE_CHECKING:
+    from aotidoctor.model.inputs import InputSet
+
+_MOST_PACKAGES = 4
+# They compare the package with the libtorch of this interpreter, which another program need not have.
+_OF_THIS_TORCH = ("AD-HOST-003", "AD-HOST-005", "AD-HOST-006", "AD-HOST-013")
+
+
+def examine_packages(
+    packages: Sequence[UsedPackage],
+    watched: Watched,
+    *,
+    inputs: str | None,
+    live: InputSet | None,
+    options: Options,
+    environ: Mapping[str, str],
+    may_run: bool,
+    tell: Callable[[Event], None] | None,
+) -> tuple[Session, tuple[Diagnosis, ...], bool]:
+    """What is known after it, the causes that a triage found, and whether that was interrupted."""
+    tell = tell or (lambda _event: None)
+    if not packages:
+        session = Session(case=_no_package(environ), runner=None, on_event=tell)
+        reason = "no package was seen: none was open, named in a command line, or unpacked; --package FILE names one"
+        session.not_checked.append(NotChecked(code=CODE, name="packages", reason=reason))
+        return session, (), False
+    first, *others = packages
+    case, unread = open_case.open_case(first.path, inputs, replace(options, model_name=first.model), environ)
+    if live is not None:
+        contract = None if case.contract is None else settle_leaves(case.contract, live)
+        case = replace(case, contract=contract, inputs=live)
+    session = Session(case=case, runner=None, on_event=tell, not_checked=list(unread))
+    found: tuple[Diagnosis, ...] = ()
+    interrupted = False
+    if may_run and case.inputs is not None:
+        found, interrupted = _triage(session, environ)
+    else:
+        run_checks(session)
+    _leave_out_foreign(session, watched)
+    _check_others(session, others, environ)
+    return session, found, interrupted
+
+
+def _triage(session: Session, environ: Mapping[str, str]) -> tuple[tuple[Diagnosis, ...], bool]:
+    """As ``run`` does."""
+    # Only where inputs are given.
+    from aotidoctor.runner import Runner  # noqa: PLC0415
+    from aotidoctor.triage import examine  # noqa: PLC0415
+
+    with Runner(environ=environ) as runner:
+        session.runner = runner
+        try:
+            return examine.examine(session)
+        finally:
+            session.runner = None
+
+
+def _leave_out_foreign(session: Session, watched: Watched) -> None:
+    """Findings about another libtorch than the program's are none about the program."""
+    theirs, ours = libtorch_of(watched), session.case.host.torch
+    unknown = theirs is None and bool(watched.seen.libraries)
+    if not unknown and (theirs is None or (ours is not None and theirs.path == ours.path)):
+        return
+    dropped = [item for item in session.findings if item.code in _OF_THIS_TORCH]
+    session.findings = [item for item in session.findings if item.code not in _OF_THIS_TORCH]
+    where = theirs.path if theirs is not None else watched.seen.libraries[0]
+    session.not_checked += [
+        NotChecked(code=item.code, name=item.kind, reason=f"the program has a libtorch of its own: {where}")
+        for item in dropped
+    ]
+
+
+def _check_others(session: Session, others: Sequence[UsedPackage], environ: Mapping[str, str]) -> None:
+    """Of further packages only what is wrong with them."""
+    for used in others[:_MOST_PACKAGES]:
+        case, _ = open_case.open_case(used.path, None, Options(model_name=used.model), environ)
+        other = Session(case=case, runner=None)
+        run_checks(other)
+        session.add([_of(used.path, item) for item in other.findings if item.severity is Severity.ERROR])
+    for used in others[_MOST_PACKAGES:]:
+        session.not_checked.append(NotChecked(code=CODE, name="packages", reason=f"too many: {used.path} was not read"))
+
+
+def _of(path: str, item: Evidence) -> Evidence:
+    return replace(item, message=f"{path}: {item.message}", subject=item.subject or path)
+
+
+def _no_package(environ: Mapping[str, str]) -> Case:
+    try:
+        host = read_host(artifact=None, environ=environ)
+    except Exception:  # noqa: BLE001 - what is known of the failure is worth more than the host
+        host = Host(system=platform.system(), machine=platform.machine(), python=platform.python_version())
+    return Case(artifact=Artifact(path="", kind=ArtifactKind.OTHER, size=0), host=host)

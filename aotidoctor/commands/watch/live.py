@@ -1,0 +1,65 @@
+"""Inputs that exist as objects, described and sent to another process of this program. torch is not imported."""
+
+from __future__ import annotations
+
+import base64
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from aotidoctor.model.inputs import InputSet, LeafValue, TensorDesc
+from aotidoctor.model.tree import Container, Leaf, Tree
+from aotidoctor.readers.inputs import describe_live
+
+# Values are looked at to find the one index that is too large; of huge tensors nobody waits for that.
+MOST_BYTES = 8 * 1024 * 1024
+_Values = Sequence[int] | Sequence[float] | None
+
+
+def packed(inputs: object) -> str:
+    """The description as text. Raises InputsError for endless nesting."""
+    args, kwargs = arguments(inputs)
+    described = describe_live(args, kwargs)
+    sent = replace(described, args=_container(described.args), kwargs=_container(described.kwargs))
+    return base64.b64encode(pickle.dumps(sent)).decode("ascii")
+
+
+def unpacked(text: str) -> InputSet:
+    """What ``packed`` made, in a process that this program has started for itself."""
+    found = pickle.loads(base64.b64decode(text))  # noqa: S301 - see above
+    if not isinstance(found, InputSet):
+        raise TypeError(f"observed {type(found).__name__}, expected a description of inputs")
+    return found
+
+
+def arguments(inputs: object) -> tuple[Sequence[object], Mapping[str, object]]:
+    """Arguments and keyword arguments, as an inputs file is read."""
+    if isinstance(inputs, Mapping):
+        if inputs and set(inputs) <= {"args", "kwargs"}:
+            return tuple(inputs.get("args", ())), dict(inputs.get("kwargs", {}))
+        return (), {str(name): value for name, value in inputs.items()}
+    if isinstance(inputs, (tuple, list)):
+        if len(inputs) == 2 and isinstance(inputs[0], (tuple, list)) and isinstance(inputs[1], dict):
+            return tuple(inputs[0]), dict(inputs[1])
+        return tuple(inputs), {}
+    return (inputs,), {}
+
+
+def _container(tree: Container[LeafValue]) -> Container[LeafValue]:
+    return replace(tree, children=tuple(_with_values(child) for child in tree.children))
+
+
+def _with_values(tree: Tree[LeafValue]) -> Tree[LeafValue]:
+    """The tree with values in place of the functions that look at them, which cannot be sent."""
+    if isinstance(tree, Container):
+        return _container(tree)
+    described = tree.value
+    if not isinstance(described, TensorDesc) or described.elements is None:
+        return tree
+    values = described.elements() if (described.storage_nbytes or 0) <= MOST_BYTES else None
+    return Leaf(value=replace(described, elements=partial(_given, values)))
+
+
+def _given(values: _Values) -> _Values:
+    return values

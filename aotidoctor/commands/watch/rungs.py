@@ -1,0 +1,162 @@
+"""The ladder for a program that cannot be called function by function: the same command again, under other settings.
+
+Each run answers one question: does it fail again (under a debugger where it died of a signal), what do the package's
+own input checks say, what does C++ say of its stack, does it fail where each launch is waited for, and without the
+caching allocator? A run is made only where its answer can be new; once the input checks have named a fault, no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from aotidoctor.commands.watch.outcome import Rung, outcome_of, with_said
+from aotidoctor.model.case import Case
+from aotidoctor.model.event import Event, EventKind
+from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.run import ChildError, Exited, NotStarted, Outcome, Signalled
+from aotidoctor.model.watched import Program, Watched
+from aotidoctor.probes import check_inputs, rung_table
+from aotidoctor.probes.effects import with_effect
+from aotidoctor.probes.probe import History, succeeded
+from aotidoctor.probes.symptoms import recognise
+from aotidoctor.probes.watched_program import CODE
+
+Again = Callable[[Program, bool], Watched]
+CHECKS = "AOTI_RUNTIME_CHECK_INPUTS"
+STACKS = "TORCH_SHOW_CPP_STACKTRACES"
+BLOCKING = "CUDA_LAUNCH_BLOCKING"
+UNCACHED = "PYTORCH_NO_CUDA_MEMORY_CACHING"
+# Sizes at which the checks refuse what does no harm.
+_SMALL_BATCH = ("0", "1")
+_SILENT = ("frame #", "Exception raised from")
+
+
+@dataclass(slots=True, kw_only=True)
+class Climbed:
+    """What the runs gave."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    watched: list[Watched] = field(default_factory=list)
+    findings: list[Evidence] = field(default_factory=list)
+    not_checked: list[NotChecked] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class First:
+    """The first run: what was watched, its outcome, the case of its package, and what the environment set already."""
+
+    watched: Watched
+    outcome: Outcome
+    case: Case
+    environ: Mapping[str, str]
+
+    def as_plain(self) -> Outcome:
+        """The outcome under the name that the table of rungs has for a run with nothing changed."""
+        return replace(self.outcome, request=replace(self.outcome.request, probe=rung_table.PLAIN))
+
+
+def session(first: First, again: Again, *, limit: float, has_gdb: bool, tell: Callable[[Event], None]) -> Climbed:
+    """Run the rungs in order."""
+    climbed = Climbed()
+    for rung in _rungs(first, has_gdb=has_gdb):
+        if any(item.code == check_inputs.CODE and item.severity is Severity.ERROR for item in climbed.findings):
+            climbed.not_checked.append(
+                NotChecked(code=CODE, name=f"rerun: {rung.name}", reason="the input checks named the fault already")
+            )
+            continue
+        name = f"{rung.name}: {rung.purpose}"
+        tell(Event(kind=EventKind.PROBE_START, name=name))
+        outcome = _run(first, rung, again, limit, climbed)
+        tell(Event(kind=EventKind.PROBE_END, name=name, seconds=outcome.seconds, verdict=outcome.stage))
+    table = _table(first, climbed)
+    climbed.findings += [] if table is None else [table]
+    return climbed
+
+
+def _run(first: First, rung: Rung, again: Again, limit: float, climbed: Climbed) -> Outcome:
+    env = {key: value for key, value in (rung.env or {}).items() if value is not None}
+    program = Program(argv=first.watched.argv, env=env, limit=limit)
+    watched = with_said(again(program, rung.name == "again_under_gdb"))
+    rung = replace(rung, id=f"W{len(climbed.outcomes) + 2}")
+    outcome = outcome_of(watched, rung, timeout=limit)
+    outcome = with_effect(first.case, _with_complaint(outcome))
+    climbed.watched.append(watched)
+    climbed.outcomes.append(outcome)
+    if rung.name == "check_inputs":
+        climbed.findings += _complaint(first.case, outcome)
+    return outcome
+
+
+def _rungs(first: First, *, has_gdb: bool) -> Sequence[Rung]:
+    """Those whose answer can be new."""
+    # An exception that nobody caught has told of itself.
+    silent = isinstance(first.outcome.ending, Signalled) and first.outcome.error is None
+    died = silent and not first.watched.debugger_output
+    wanted = [
+        Rung(name="again_under_gdb", purpose="once more, under a debugger")
+        if died and has_gdb
+        else Rung(name="again", purpose="once more, with nothing changed")
+    ]
+    if not _set(first.environ, CHECKS) and check_inputs.checks_compiled_in(first.case) is not False:
+        wanted.append(Rung(name="check_inputs", purpose="the package's own input checks", env={CHECKS: "1"}))
+    error = first.outcome.error
+    if error is not None and not any(word in first.outcome.stderr_tail for word in _SILENT):
+        wanted.append(Rung(name="cpp_stack", purpose="stacks of C++ with exceptions", env={STACKS: "1"}))
+    if _on_cuda(first.case):
+        wanted += [
+            Rung(name="cuda_blocking", purpose="each launch is waited for", env={BLOCKING: "1"}),
+            Rung(
+                name="cuda_no_caching",
+                purpose="each block of memory by itself, each launch waited for",
+                env={BLOCKING: "1", UNCACHED: "1"},
+            ),
+        ]
+    return wanted
+
+
+def _on_cuda(case: Case) -> bool:
+    return case.contract is not None and case.contract.needs.device_type == "cuda"
+
+
+def _set(environ: Mapping[str, str], name: str) -> bool:
+    """Only a value that begins with a zero switches the checks off."""
+    return not environ.get(name, "0").startswith("0")
+
+
+def _with_complaint(outcome: Outcome) -> Outcome:
+    """A program may catch what the checks raise, log it and go on: their words are theirs all the same."""
+    if outcome.error is not None and recognise(outcome.error.message).name.startswith("check-"):
+        return replace(outcome, stage="run1")
+    said = recognise(f"{outcome.stderr_tail}\n{outcome.stdout_tail}")
+    if not said.name.startswith("check-"):
+        return outcome
+    return replace(outcome, stage="run1", error=ChildError(type="std::runtime_error", message=said.line))
+
+
+def _complaint(case: Case, outcome: Outcome) -> list[Evidence]:
+    """What the checks say, in the words of the probe that asks them."""
+    if succeeded(outcome) and outcome.stage == "run1":
+        return list(check_inputs.read(case, History(), outcome))
+    if outcome.error is None or not recognise(outcome.error.message).name.startswith("check-"):
+        return []
+    raised = replace(outcome, ending=Exited(code=1, done=True))
+    found = check_inputs.read(case, History(), raised)
+    return [item if _may_be_harmless(item) else replace(item, severity=Severity.ERROR) for item in found]
+
+
+def _may_be_harmless(item: Evidence) -> bool:
+    """The checks refuse a batch of 1 below a compiled minimum of 2, which does no harm."""
+    return item.facts.get("symptom") == "check-low" and str(item.facts.get("got")) in _SMALL_BATCH
+
+
+def _table(first: First, climbed: Climbed) -> Evidence | None:
+    """Rung by rung: how often it failed, and how."""
+    outcomes = {rung_table.PLAIN: first.outcome}
+    for outcome in climbed.outcomes:
+        name = outcome.request.probe
+        outcomes[f"{rung_table.PLAIN}#2" if name.startswith("again") else name] = outcome
+    if len(outcomes) < 2 or all(isinstance(one.ending, NotStarted) for one in climbed.outcomes):
+        return None
+    found = rung_table.read(first.case, History(outcomes=outcomes), first.as_plain())
+    return next(iter(found), None)

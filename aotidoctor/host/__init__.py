@@ -1,7 +1,0 @@
-"""What this machine offers: torch build, processor, GPUs, libraries and symbols, tools, limits. Executes nothing."""
-
-from __future__ import annotations
-
-from aotidoctor.host.gather import read_host
-
-__all__ = ["read_host"]

@@ -1,0 +1,177 @@
+"""What a log's matches mean: findings with file and line, and diagnoses in the words of the playbooks.
+
+A diagnosis from a log is suspected at best: nothing was run. It names the line that says so, what the log looked like
+at that line, and the releases in which the cause is known and fixed, held against those that the log names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from aotidoctor.diagnosis import find_playbook
+from aotidoctor.diagnosis.wording import fill, subject_of, title_of
+from aotidoctor.logs import LEAST_CONFIDENCE, is_fixed
+from aotidoctor.logs.wording import command_of, spoken, worded
+from aotidoctor.model.diagnosis import Diagnosis, Playbook, Remedy, Status
+from aotidoctor.model.evidence import Evidence, FactValue, FileSource, Severity
+from aotidoctor.model.log import LogEvent, LogMatch, LogReading
+
+KNOWN, UNKNOWN, UNREAD = "AD-LOG-001", "AD-LOG-002", "AD-LOG-003"
+_LONGEST = 300
+# Causes whose subject is a kernel where no input is named.
+_OF_KERNELS = ("index-out-of-range", "cuda-device-assert", "integer-division", "kernel-crash", "cuda-illegal-access")
+_KERNEL = re.compile(r"\b(?:cpp|triton)_(?:[a-z]+_)*?fused_\w+")
+_MOST_MATCHES, _MOST_UNKNOWN, _MOST_CAUSES = 12, 5, 5
+
+
+def log_findings(reading: LogReading) -> list[Evidence]:
+    """The lines that say so, the failures that no pattern knows, and what was not read. Ids are the caller's."""
+    found = [_known(match, reading) for match in reading.matches[:_MOST_MATCHES]]
+    found += [_unknown(event, reading) for event in reading.unknown[:_MOST_UNKNOWN]]
+    return found + [_unread(problem, reading) for problem in reading.problems]
+
+
+def log_diagnoses(findings: Sequence[Evidence]) -> tuple[Diagnosis, ...]:
+    """The causes of what ``log_findings`` gave, in its order, each once."""
+    causes: dict[str, list[Evidence]] = {}
+    for item in findings:
+        sure = item.facts.get("confidence")
+        if item.code == KNOWN and isinstance(sure, float) and sure >= LEAST_CONFIDENCE:
+            causes.setdefault(item.kind, []).append(item)
+    made: list[Diagnosis] = []
+    for cause, evidence in causes.items():
+        playbook = find_playbook(cause)
+        if playbook is not None and len(made) < _MOST_CAUSES:
+            made.append(_diagnosis(playbook, evidence, len(made) + 1))
+    return tuple(made)
+
+
+def _known(match: LogMatch, reading: LogReading) -> Evidence:
+    event, pattern = match.event, match.pattern
+    facts: dict[str, FactValue] = {
+        **worded(pattern.cause, match.facts),
+        "confidence": match.confidence,
+        "form": event.form,
+    }
+    facts["stage"] = pattern.stage or event.stage
+    facts |= {key: value for key, value in _more(match, reading).items() if value}
+    kernel = _KERNEL.search("\n".join((event.text, *event.frames)))
+    if kernel is not None:
+        facts.setdefault("kernel", kernel[0])
+    is_lead = match.confidence < LEAST_CONFIDENCE
+    subject = facts.get("subject") or (facts.get("kernel") if pattern.cause in _OF_KERNELS else None)
+    return Evidence(
+        code=KNOWN,
+        kind=pattern.cause,
+        severity=Severity.INFO if is_lead else Severity.WARN if event.level == "warning" else Severity.ERROR,
+        subject=subject if isinstance(subject, str) else None,
+        observed=_short(match.text),
+        expected="",
+        message=_message(match, reading.versions),
+        source=FileSource(file=reading.name, line=match.line),
+        facts=facts,
+    )
+
+
+def _more(match: LogMatch, reading: LogReading) -> dict[str, FactValue]:
+    event, pattern = match.event, match.pattern
+    return {
+        "source": pattern.source,
+        "component": pattern.component if pattern.known or pattern.fixed else "",
+        "known": pattern.known,
+        "fixed": pattern.fixed,
+        "version": reading.versions.get(pattern.component, ""),
+        "said_by": event.origin,
+        "count": event.count if event.count > 1 else 0,
+        "tainted": event.tainted,
+        "echo_of": event.echo_of or 0,
+    }
+
+
+def _message(match: LogMatch, versions: Mapping[str, str]) -> str:
+    """Who prints it, and in which releases it is known."""
+    pattern, version = match.pattern, versions.get(match.pattern.component)
+    parts = [f"printed by {pattern.source}"] if pattern.source else []
+    if pattern.known:
+        parts.append(f"known in {pattern.component} {pattern.known}")
+    if pattern.fixed:
+        parts.append(f"fixed in {pattern.component} {pattern.fixed}")
+    if version and (pattern.known or pattern.fixed):
+        over = ", which has the fix" if pattern.fixed and is_fixed(version, pattern.fixed) else ""
+        parts.append(f"the log names {version}{over}")
+    if match.event.tainted:
+        parts.append("said after a CUDA error that leaves the device unusable: it may be wrong")
+    return "; ".join(parts)
+
+
+def _unknown(event: LogEvent, reading: LogReading) -> Evidence:
+    facts: dict[str, FactValue] = {"form": event.form, "type": event.kind, "stage": event.stage}
+    if event.frames:
+        facts["frame"] = event.frames[0]
+    if event.origin:
+        facts["said_by"] = event.origin
+    return Evidence(
+        code=UNKNOWN,
+        kind="unknown-failure",
+        severity=Severity.WARN,
+        subject=None,
+        observed=_short(event.text.partition("\n")[0] or event.kind),
+        expected="",
+        message=f"{event.form}, said {event.count} times" if event.count > 1 else event.form,
+        source=FileSource(file=reading.name, line=event.first),
+        facts=facts,
+    )
+
+
+def _unread(problem: str, reading: LogReading) -> Evidence:
+    return Evidence(
+        code=UNREAD,
+        kind="not-read",
+        severity=Severity.INFO,
+        subject=None,
+        observed=problem,
+        expected="the whole log",
+        source=FileSource(file=reading.name),
+    )
+
+
+def _diagnosis(playbook: Playbook, evidence: Sequence[Evidence], rank: int) -> Diagnosis:
+    lead, said = evidence[0], spoken(evidence[0])
+    sure, stage, source = lead.facts.get("confidence"), lead.facts.get("stage"), lead.source
+    line = source.line if isinstance(source, FileSource) else None
+    return Diagnosis(
+        cause=playbook.cause,
+        rank=rank,
+        status=Status.SUSPECTED,
+        confidence=sure if isinstance(sure, float) else playbook.confidence,
+        title=title_of(playbook.title, said, evidence),
+        looked_like=f"line {line}: {lead.observed}",
+        subject=subject_of(lead),
+        evidence=tuple(item.id for item in evidence if item.id),
+        remedy=Remedy(text=_remedy(playbook, said), command=command_of(playbook.command, said)),
+        playbook=playbook.cause,
+        severity=lead.severity,
+        would_confirm=fill(playbook.would_confirm, said),
+        stage=stage if isinstance(stage, str) and stage else playbook.stage,
+    )
+
+
+def _remedy(playbook: Playbook, lead: Evidence) -> str:
+    text = fill(playbook.remedy, lead)
+    fixed, version, component = (lead.facts.get(key) for key in ("fixed", "version", "component"))
+    if not fixed:
+        return text
+    named = f"; the log names {version}" if version else ""
+    return f"{text.rstrip()} Fixed in {component} {fixed}{named}."
+
+
+def with_ids(findings: Sequence[Evidence]) -> list[Evidence]:
+    """The findings, numbered from ``E1``."""
+    return [replace(item, id=f"E{number}") for number, item in enumerate(findings, 1)]
+
+
+def _short(text: str) -> str:
+    line = text.strip()
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"

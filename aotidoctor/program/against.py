@@ -1,0 +1,182 @@
+"""Was this package compiled from this program? Findings ``VERIFY-P..``, and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from aotidoctor.localize.weights import WeightsCompared, judge_weights
+from aotidoctor.model.contract import Contract
+from aotidoctor.model.evidence import Evidence, FactValue, FileSource, NotChecked
+from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.program_archive import Payload, ProgramArchive, StoredTensor
+from aotidoctor.program.contents import compare_contents
+from aotidoctor.program.rules import BY_CODE
+from aotidoctor.readers.provenance.compare import compare
+from aotidoctor.readers.provenance.difference import Compared, Difference
+
+VERDICT = "VERIFY-P00"
+_CODES = {
+    "call": "VERIFY-P01",
+    "inputs": "VERIFY-P02",
+    "outputs": "VERIFY-P03",
+    "constants": "VERIFY-P04",
+    "operators": "VERIFY-P05",
+}
+_WEIGHTS = "VERIFY-P06"
+MAX_FINDINGS = 20
+_LISTED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A package and the program that it may come from; ``stored`` are the package's constants with their bytes."""
+
+    package: str
+    archive: ProgramArchive
+    contract: Contract
+    stored: Mapping[str, StoredTensor]
+
+
+def judge_origin(question: Question) -> tuple[list[Evidence], list[NotChecked]]:
+    """What differs, the verdict last; and what could not be compared."""
+    compared = compare(question.contract, question.archive.facts)
+    other = {item.subject for item in compared.differences if item.aspect == "constants"}
+    items, unread = _contents(question, other)
+    weights = judge_weights(items)
+    found = [_difference(question, item) for item in compared.differences[:MAX_FINDINGS]]
+    if weights.names:
+        found.append(_weights(question, weights))
+    left_out = [*compared.left_out, *unread]
+    if len(compared.differences) > MAX_FINDINGS:
+        left_out.append(f"{len(compared.differences) - MAX_FINDINGS} more differences are not listed")
+    found.append(_verdict(question, compared, weights, left_out))
+    return found, [NotChecked(code=VERDICT, name=BY_CODE[VERDICT].name, reason=text) for text in left_out]
+
+
+def _contents(question: Question, other: set[str]) -> tuple[list[JsonObject], list[str]]:
+    """Facts of each pair of constants, and what could not be compared, each reason once."""
+    theirs = {**(question.archive.constants or {}), **(question.archive.weights or {})}
+    items: list[JsonObject] = []
+    reasons: dict[str, list[str]] = {}
+    for name, ours in question.stored.items():
+        if name in other:
+            continue
+        answer = _pair(ours, theirs.get(name))
+        if isinstance(answer, str):
+            reasons.setdefault(answer, []).append(name)
+        else:
+            items.append(answer)
+    for what, listed in (("weights", question.archive.weights), ("constants", question.archive.constants)):
+        if listed is None and question.stored:
+            reasons.setdefault("the archive has no list of them that can be read", []).append(f"the program's {what}")
+    return items, [f"content of {_list(names)}: {reason}" for reason, names in reasons.items()]
+
+
+def _pair(ours: StoredTensor, payload: Payload | None) -> JsonObject | str:
+    if payload is None:
+        return "not in the program under this name"
+    theirs = payload.stored
+    if None not in (ours.shape, theirs.shape) and ours.shape != theirs.shape:
+        return f"another shape in the program's list ({ours.shape}, {theirs.shape})"
+    if None not in (ours.dtype, theirs.dtype) and ours.dtype != theirs.dtype:
+        return f"another dtype in the program's list ({ours.dtype}, {theirs.dtype})"
+    return compare_contents(ours, theirs)
+
+
+def _difference(question: Question, item: Difference) -> Evidence:
+    code = _CODES[item.aspect]
+    kind = item.kind if item.decisive else f"{item.kind}-hint"
+    facts: dict[str, FactValue] = {"package": item.package, "program": item.program, "decisive": item.decisive}
+    expected = f"{item.program}, as in the program"
+    return _evidence(question, code, kind, subject=item.subject, observed=item.package, expected=expected, facts=facts)
+
+
+def _weights(question: Question, weights: WeightsCompared) -> Evidence:
+    facts: dict[str, FactValue] = {
+        "weights": weights.names,
+        "what": weights.kind,
+        "sentence": weights.sentence,
+        "equal": weights.equal,
+    }
+    subject = ", ".join(weights.names[:4])
+    expected = "the program's weights"
+    return _evidence(
+        question, _WEIGHTS, "weights", subject=subject, observed=weights.sentence, expected=expected, facts=facts
+    )
+
+
+def _verdict(question: Question, compared: Compared, weights: WeightsCompared, left_out: Sequence[str]) -> Evidence:
+    kind, observed = _judged(question, compared, weights, left_out)
+    facts: dict[str, FactValue] = {
+        "compared": compared.aspects,
+        "equal_constants": weights.equal,
+        "differing_constants": len(weights.names),
+        "decisive": tuple(f"{item.aspect}: {item.subject}" for item in compared.decisive[:_LISTED]),
+        "left_out": len(left_out),
+    }
+    expected = f"a package that was compiled from {question.archive.path}"
+    return _evidence(
+        question, VERDICT, kind, subject=question.package, observed=observed, expected=expected, facts=facts
+    )
+
+
+def _judged(
+    question: Question, compared: Compared, weights: WeightsCompared, left_out: Sequence[str]
+) -> tuple[str, str]:
+    if compared.decisive:
+        first = compared.decisive[0]
+        others = len(compared.decisive) - 1
+        more = f"; {others} more difference{'s' if others > 1 else ''}" if others else ""
+        observed = f"another program: {first.subject}: {first.package}, not {first.program}{more}"
+        return "other-program", observed
+    if weights.names:
+        return "other-weights", f"this program with other weights: {weights.sentence}"
+    hints = [item for item in compared.differences if item.kind != "containers"]
+    agreed = ", ".join(_agreed(compared, weights))
+    if "call" not in compared.aspects or "inputs" not in compared.aspects:
+        return "unknown", "too little can be compared" + (f" ({agreed} agree)" if agreed else "")
+    if hints:
+        first = hints[0]
+        but = f"{first.subject}: {first.package}, not {first.program}"
+        return "unknown", f"nothing rules it out ({agreed} agree), but {but}"
+    if question.stored and not weights.equal:
+        return "unknown", f"this program, as far as {agreed} tell; whether with its weights cannot be told"
+    rest = f"; not compared: {left_out[0]}" + (" and more" if len(left_out) > 1 else "") if left_out else ""
+    return "same", f"compiled from this program, as far as {agreed} tell{rest}"
+
+
+def _agreed(compared: Compared, weights: WeightsCompared) -> list[str]:
+    words = {"call": "call spec", "inputs": "inputs", "outputs": "outputs", "operators": "operators"}
+    differing = {item.aspect for item in compared.differences}
+    agreed = [word for aspect, word in words.items() if aspect in compared.aspects and aspect not in differing]
+    if weights.equal:
+        agreed.append(f"the content of {weights.equal} constant{'s' if weights.equal > 1 else ''}")
+    return agreed
+
+
+def _evidence(
+    question: Question,
+    code: str,
+    kind: str,
+    *,
+    subject: str,
+    observed: str,
+    expected: str,
+    facts: Mapping[str, FactValue],
+) -> Evidence:
+    return Evidence(
+        code=code,
+        kind=kind,
+        severity=BY_CODE[code].severities[kind],
+        subject=subject,
+        observed=observed,
+        expected=expected,
+        message=f"{BY_CODE[code].title}: {subject}",
+        source=FileSource(file=question.archive.path),
+        facts=facts,
+    )
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")

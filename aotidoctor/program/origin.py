@@ -1,0 +1,108 @@
+"""An exported program from its archive, and the package that may have been compiled from it: the stages that read both.
+
+Nothing is loaded, run or unpickled, and torch is not needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from aotidoctor.model.artifact import Artifact, ModelEntry
+from aotidoctor.model.errors import InputsError
+from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.program_archive import Payloads, PickledState, ProgramArchive
+from aotidoctor.program import against
+from aotidoctor.program.findings import evidence
+from aotidoctor.program.static import NAME, judge_static
+from aotidoctor.readers.contract import read_contract
+from aotidoctor.readers.inputs import read_saved_state
+from aotidoctor.readers.package import read_artifact, read_package_constants, read_program_archive
+
+AGAINST = "against"
+STATIC = NAME
+"""The name of what the archive answers without a child."""
+
+
+def open_program(path: str, name: str | None = None) -> ProgramArchive | str:
+    """The program with its weights, also of older archives, which keep them in one pickle; or why there is none."""
+    archive = read_program_archive(path, name)
+    if isinstance(archive, str):
+        return archive
+    problems: list[str] = []
+    weights = archive.weights or _saved(archive, archive.weights_pickle, problems)
+    constants = archive.constants or _saved(archive, archive.constants_pickle, problems)
+    return replace(
+        archive,
+        weights=archive.weights if weights is None else weights,
+        constants=archive.constants if constants is None else constants,
+        problems=(*archive.problems, *problems),
+    )
+
+
+def _saved(archive: ProgramArchive, state: PickledState | None, problems: list[str]) -> Payloads | None:
+    if state is None:
+        return None
+    try:
+        return read_saved_state(archive.path, state)
+    except InputsError as error:
+        problems.append(f"{state.member}: {error}")
+        return None
+
+
+def judge_against(
+    archive: ProgramArchive, package: str, model_name: str | None = None
+) -> tuple[list[Evidence], list[NotChecked]]:
+    """Whether ``package`` was compiled from the program: ``VERIFY-P`` findings, the verdict last."""
+    artifact = read_artifact(package)
+    model = _model(artifact, model_name)
+    if model is None:
+        return [], [unchecked(_no_model(artifact, model_name))]
+    contract = read_contract(artifact, model)
+    if contract is None:
+        return [], [unchecked(f"{package}: nothing tells what it expects")]
+    if contract.source == "call-spec" or contract.args is None:
+        why = "; ".join(contract.problems[:3]) or "the package holds no source that tells its inputs"
+        return [], [unchecked(f"{package}: {why}")]
+    stored = read_package_constants(artifact, model, contract.constants, contract.weights)
+    question = against.Question(package=package, archive=archive, contract=contract, stored=stored)
+    return against.judge_origin(question)
+
+
+def _model(artifact: Artifact, name: str | None) -> ModelEntry | None:
+    found = artifact.model(name or "model")
+    return artifact.models[0] if found is None and len(artifact.models) == 1 and name is None else found
+
+
+def _no_model(artifact: Artifact, name: str | None) -> str:
+    if not artifact.models:
+        why = f" ({artifact.problem})" if artifact.problem else ""
+        return f"{artifact.path} is no package that can be read, but {artifact.kind.value}{why}"
+    return (
+        f"{artifact.path} has no model called {name or 'model'}: {', '.join(model.name for model in artifact.models)}"
+    )
+
+
+def static_answer(archive: ProgramArchive, seen: Sequence[Evidence]) -> tuple[list[Evidence], list[NotChecked]]:
+    """What the archive itself tells of the program's faults; what was ``seen`` before is not told twice."""
+    reading = judge_static(archive)
+    told = {(item.code, item.kind, item.subject) for item in seen}
+    made = [evidence(violation, archive.path) for violation in reading.violations]
+    problems = [NotChecked(code="VERIFY-L03", name=STATIC, reason=text) for text in archive.problems]
+    found = [item for item in made if (item.code, item.kind, item.subject) not in told]
+    return found, [*reading.not_checked, *problems]
+
+
+def unchecked(reason: str, name: str = AGAINST) -> NotChecked:
+    """``--against`` could not be answered."""
+    return NotChecked(code=against.VERDICT if name == AGAINST else "VERIFY", name=name, reason=reason)
+
+
+def is_other(found: Sequence[Evidence]) -> bool:
+    """Whether the package was compiled from another program."""
+    return any(item.code == against.VERDICT and item.kind == "other-program" for item in found)
+
+
+def origin_said(found: Sequence[Evidence]) -> dict[str, str]:
+    """The verdict's sentence, for the head of the report."""
+    return next(({"origin": item.observed} for item in found if item.code == against.VERDICT), {})

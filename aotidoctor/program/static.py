@@ -1,0 +1,115 @@
+"""What the JSON of an exported program tells of its faults, without torch: the same codes as the child gives.
+
+It sees names where the child sees operators: whether one changes its arguments is known of PyTorch's own alone, whether
+one is registered, has a fake kernel or a C shim is not known at all. ``StaticReading`` says which rules it answers.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from aotidoctor.model.evidence import NotChecked
+from aotidoctor.model.exported import Violation
+from aotidoctor.model.program_archive import ProgramArchive
+from aotidoctor.program.document import Graph, graphs
+from aotidoctor.program.static_found import Found
+from aotidoctor.program.static_graph import check_graph
+from aotidoctor.program.static_operators import check_operators
+from aotidoctor.program.static_signature import check_signature
+from aotidoctor.program.static_state import check_state
+from aotidoctor.program.static_symbols import check_symbols
+from aotidoctor.program.static_tensors import check_tensors
+
+NAME = "verify_static"
+NEWEST_SCHEMA = (8, 20)
+"""The newest format that was looked at: torch 2.13."""
+
+_ANSWERED = (
+    "G01", "G03", "S01", "S02", "S03", "S04", "S05", "S06", "S07", "S08", "S09", "S10", "S11", "S12", "A01", "A04",
+    "A06", "A07", "A09", "A10", "A11", "L03",
+)  # fmt: skip
+_PARTLY = {
+    "G04": "of operators other than PyTorch's own, the names do not tell whether they change their arguments",
+    "A08": "of operators other than PyTorch's own, the names do not tell whether they change their arguments",
+    "A03": "custom operators are listed; whether they are registered and have fake kernels takes torch",
+}
+_NEVER = {
+    "G02": "the archive does not hold the vals themselves",
+    "G05": "an archive cannot hold such nodes",
+    "G06": "an archive cannot hold such nodes",
+    "G07": "an archive cannot hold such nodes",
+    "G08": "an archive cannot hold such nodes",
+    "G09": "the order of nodes is checked by torch as it rebuilds the graph",
+    "G10": "dialects are registered with the installed torch",
+    "G11": "dialects are registered with the installed torch",
+    "G12": "only the installed verifier can say what else it refuses",
+    "S13": "an archive cannot hold such a graph",
+    "A02": "the list of C shims is the installed torch's",
+    "A05": "the sample inputs are a pickle",
+    "L01": "only torch can tell whether it would rebuild the program",
+    "L02": "operators are registered with the installed torch",
+    "L04": "no torch to compare with",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticReading:
+    """``answered`` are the codes that it answers as well as the child does; ``not_checked`` says what of the others."""
+
+    violations: tuple[Violation, ...]
+    not_checked: tuple[NotChecked, ...]
+    answered: frozenset[str]
+
+
+def judge_static(archive: ProgramArchive) -> StaticReading:
+    """Everything that the archive tells of one program."""
+    found = Found()
+    everything = graphs(archive.document)
+    top: Graph = everything[0]
+    for graph in everything:
+        check_graph(graph, archive.facts.dialects, found)
+    check_signature(archive, top, found)
+    check_tensors(archive, everything, found)
+    check_symbols(archive, everything, found)
+    check_operators(everything, found)
+    check_state(archive, top, found)
+    open_codes = {**_PARTLY, **_unlisted(archive)}
+    notes = [*_NEVER.items(), *open_codes.items()]
+    return StaticReading(
+        violations=tuple(found.items),
+        not_checked=(*(_note(code, why) for code, why in notes), *_schema(archive)),
+        answered=frozenset(f"VERIFY-{code}" for code in _ANSWERED if code not in open_codes),
+    )
+
+
+def _note(code: str, why: str) -> NotChecked:
+    return NotChecked(code=f"VERIFY-{code}", name=NAME, reason=why)
+
+
+def _unlisted(archive: ProgramArchive) -> dict[str, str]:
+    """Rules that take a list of weights or constants, where there is one that cannot be read."""
+    found = {}
+    for codes, listed, pickle, what in (
+        (("S03", "S04"), archive.weights, archive.weights_pickle, "weights"),
+        (("S05", "S06"), archive.constants, archive.constants_pickle, "constants"),
+    ):
+        if listed is None and pickle is not None:
+            found.update(dict.fromkeys(codes, f"the {what} of the archive cannot be read"))
+    if found:
+        found["A09"] = "the sizes of weights and constants are not known"
+    return found
+
+
+def _schema(archive: ProgramArchive) -> list[NotChecked]:
+    text = archive.facts.schema
+    numbers = tuple(int(part) for part in re.findall(r"\d{1,6}", text or ""))[:2]
+    if len(numbers) < 2:
+        return [NotChecked(code="VERIFY-L04", name=NAME, reason="the archive does not say the version of its format")]
+    if numbers > NEWEST_SCHEMA:
+        newest = ".".join(map(str, NEWEST_SCHEMA))
+        reason = (
+            f"format {text} is newer than {newest}, the newest that is known: fields that are new were not looked at"
+        )
+        return [NotChecked(code="VERIFY-L04", name=NAME, reason=reason)]
+    return []

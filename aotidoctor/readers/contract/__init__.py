@@ -1,0 +1,17 @@
+"""Artifact to ``Contract``: what the compiled code expects of its caller and of its host. Nothing is executed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aotidoctor.model.on_demand import names_of
+
+if TYPE_CHECKING:
+    from aotidoctor.readers.contract.read import read_contract
+    from aotidoctor.readers.contract.recovered import recovered_contract
+    from aotidoctor.readers.contract.settle import settle_leaves
+
+__all__ = ["read_contract", "recovered_contract", "settle_leaves"]
+
+_PLACES = {"read_contract": "read", "recovered_contract": "recovered", "settle_leaves": "settle"}
+__getattr__ = names_of(__name__, _PLACES)

@@ -1,0 +1,164 @@
+"""The constructor of the model: counts, input names, constants and call spec."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from aotidoctor.model.contract import ConstantSpec
+from aotidoctor.readers.contract.text import Section
+
+_BASE = re.compile(r"AOTInductorModelBase\(\s*(\d{1,6})\s*,\s*(\d{1,6})\s*,\s*(\d{1,6})\s*,?([^{]*)\{")
+_INFO = re.compile(r"(inputs|constants|outputs)_info_\[(\d{1,6})\]\.(\w+) = (.*);$")
+_RAW_STRING = re.compile(r'\s*R"\((.*?)\)"', re.DOTALL)
+_PLAIN_STRING = re.compile(r'\s*"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_DTYPE = re.compile(r"(?:cached_torch_dtype_|aoti_torch_dtype_|at::k)(\w+)")
+_DEVICE = re.compile(r"(?:cached_torch_device_type_|aoti_torch_device_type_|at::k)(\w+)")
+_KNOWN = ("update_constants_map(", "update_constants_array(", "this->kernels_", "in_spec_ =", "out_spec_ =", 'R"(')
+_ATEN_DTYPES = {
+    "Float": "float32",
+    "Double": "float64",
+    "Half": "float16",
+    "BFloat16": "bfloat16",
+    "Byte": "uint8",
+    "Char": "int8",
+    "Short": "int16",
+    "Int": "int32",
+    "Long": "int64",
+    "Bool": "bool",
+    "ComplexHalf": "complex32",
+    "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constructor:
+    """What the constructor says. ``include_weights`` is None where it does not tell (before 2.5)."""
+
+    n_inputs: int
+    n_outputs: int
+    n_constants: int
+    include_weights: bool | None
+    input_names: tuple[str, ...]
+    constants: tuple[ConstantSpec, ...]
+    in_spec: str | None
+    out_spec: str | None
+    unknown: int
+
+
+def parse_constructor(section: Section) -> Constructor | None:
+    """Read the constructor; None when there is none."""
+    base = _BASE.search(section.text)
+    if base is None:
+        return None
+    table, unknown = _info(section.text[base.end() :])
+    n_inputs, n_outputs, n_constants = (int(base[group]) for group in (1, 2, 3))
+    return Constructor(
+        n_inputs=n_inputs,
+        n_outputs=n_outputs,
+        n_constants=n_constants,
+        include_weights=_include_weights(base[4]),
+        input_names=tuple(_unquoted(row.get("name", "")) for row in _rows(table, "inputs")),
+        constants=tuple(_constant(row) for row in _rows(table, "constants")),
+        in_spec=_spec(section.text, "in_spec_ ="),
+        out_spec=_spec(section.text, "out_spec_ ="),
+        unknown=unknown,
+    )
+
+
+_Table = dict[tuple[str, int], dict[str, str]]
+
+
+def _info(text: str) -> tuple[_Table, int]:
+    table: _Table = {}
+    unknown = 0
+    for raw in text.split("\n"):
+        line = raw.strip()
+        found = _INFO.match(line)
+        if found is not None:
+            table.setdefault((found[1], int(found[2])), {})[found[3]] = found[4]
+        elif line not in ("", ";", "}") and not line.startswith(_KNOWN):
+            unknown += 1
+    return table, unknown
+
+
+def _rows(table: _Table, kind: str) -> Iterator[dict[str, str]]:
+    for key in sorted(table):
+        if key[0] == kind:
+            yield table[key]
+
+
+def _include_weights(rest: str) -> bool | None:
+    words = re.findall(r"\b(true|false)\b", rest)
+    return words[-1] == "true" if words else None
+
+
+def _constant(row: dict[str, str]) -> ConstantSpec:
+    name = _unquoted(row.get("name", ""))
+    return ConstantSpec(
+        name=name,
+        original_fqn=_unquoted(row["original_fqn"]) if "original_fqn" in row else name,
+        dtype=dtype_name(row.get("dtype", "")),
+        shape=_integers(row.get("shape")),
+        stride=_integers(row.get("stride")),
+        device_type=_device(row.get("device_type", "")),
+        offset=_integer(row.get("offset")),
+        data_size=_integer(row.get("data_size")),
+        kind=row["type"].rstrip(")").rpartition("::")[2].lower() if "type" in row else None,
+        from_folded=row.get("from_folded") == "true",
+    )
+
+
+def dtype_name(text: str) -> str | None:
+    """``float32`` of ``cached_torch_dtype_float32``, ``aoti_torch_dtype_float32()`` or ``at::kFloat``."""
+    found = _DTYPE.search(text)
+    if found is None:
+        return None
+    return _ATEN_DTYPES.get(found[1], found[1].lower()) if "at::k" in text else found[1]
+
+
+def _device(text: str) -> str | None:
+    found = _DEVICE.search(text)
+    return found[1].lower() if found is not None else None
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1] if len(text) > 1 and text[0] == '"' == text[-1] else text
+
+
+def _integer(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdigit() and len(text) < 20 else None
+
+
+def _integers(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    values = [_integer(part.strip()) for part in text.strip("{} ").split(",") if part.strip()]
+    known = [value for value in values if value is not None]
+    return tuple(known) if len(known) == len(values) else None
+
+
+def _spec(text: str, mark: str) -> str | None:
+    """The text of a spec: one or several raw strings, or (before 2.6) one escaped string; None when it is empty."""
+    at = text.find(mark)
+    if at < 0:
+        return None
+    at += len(mark)
+    pieces = []
+    while (piece := _RAW_STRING.match(text, at)) is not None:
+        pieces.append(piece[1])
+        at = piece.end()
+    plain = _PLAIN_STRING.match(text, at) if not pieces else None
+    joined = "".join(pieces) if plain is None else _unescaped(plain[1])
+    return joined or None
+
+
+def _unescaped(text: str) -> str:
+    try:
+        value: str = json.loads(f'"{text}"', strict=False)
+    except json.JSONDecodeError:
+        return text
+    return value

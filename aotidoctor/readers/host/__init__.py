@@ -1,0 +1,7 @@
+"""What this machine offers: torch build, processor, GPUs, libraries and symbols, tools, limits. Executes nothing."""
+
+from __future__ import annotations
+
+from aotidoctor.readers.host.gather import read_host
+
+__all__ = ["read_host"]

@@ -1,0 +1,71 @@
+"""``read_host``: every fact about this machine that a check may need, without torch, ctypes or a child process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+from aotidoctor.model.artifact import Artifact
+from aotidoctor.model.host import Host
+from aotidoctor.readers.host.cpu import default_threads, read_cpu
+from aotidoctor.readers.host.cuda_toolkit import find_toolkit
+from aotidoctor.readers.host.environment import allowed, distribution, find_tools, glibc_version, in_container
+from aotidoctor.readers.host.gpus import read_driver, read_gpus
+from aotidoctor.readers.host.memory import read_memory
+from aotidoctor.readers.host.packages import relevant_packages
+from aotidoctor.readers.host.symbols import link
+from aotidoctor.readers.host.tmpdir import read_tmpdir
+from aotidoctor.readers.host.torch_build import find_torch
+
+
+def read_host(*, artifact: Artifact | None, environ: Mapping[str, str]) -> Host:
+    """What this machine offers to the worker, which runs in this interpreter.
+
+    With ``artifact``, the libraries and symbols that its shared objects need are looked up too, and the temporary
+    folder is compared with its unpacked size. Raises nothing for a machine that lacks something.
+    """
+    name = os.uname()
+    cpu = read_cpu()
+    memory = read_memory()
+    torch = find_torch(sys.path)
+    linkage = link(artifact, torch.folder if torch.build else None, environ)
+    return Host(
+        system=name.sysname,
+        machine=name.machine,
+        python=".".join(str(part) for part in sys.version_info[:3]),
+        cpu_model=cpu.model,
+        cpu_flags=cpu.flags,
+        cores=cpu.cores,
+        threads=default_threads(cpu, name.machine, environ),
+        memory_available=memory.available,
+        memory_total=memory.total,
+        address_space_limit=memory.address_space_limit,
+        torch=torch.build,
+        torch_problem=torch.problem,
+        gpus=read_gpus(),
+        cuda_driver=read_driver(linkage.libcuda),
+        libraries=linkage.libraries,
+        missing_symbols=linkage.missing,
+        symbols_checked=linkage.checked,
+        symbols_problem=linkage.problem,
+        glibc=glibc_version(),
+        openmp_runtimes=linkage.openmp,
+        tmpdir=read_tmpdir(environ, needed_bytes=_unpacked_size(artifact)),
+        tools={**find_tools(environ), **find_toolkit(environ, sys.path)},
+        environment=allowed(environ),
+        in_container=in_container(environ),
+        distribution=distribution(),
+        platform=_platform(name),
+        packages=relevant_packages(sys.path),
+    )
+
+
+def _platform(name: os.uname_result) -> str:
+    """As ``platform.platform()`` has it, which would read the interpreter's file for it."""
+    glibc = glibc_version()
+    return f"{name.sysname}-{name.release}-{name.machine}" + (f"-with-glibc{glibc}" if glibc else "")
+
+
+def _unpacked_size(artifact: Artifact | None) -> int:
+    return sum(member.size for member in artifact.members) if artifact else 0

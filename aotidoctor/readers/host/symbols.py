@@ -1,0 +1,159 @@
+"""Would the dynamic loader accept the package here? Libraries and symbols that nothing on this host provides."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from aotidoctor.model.artifact import Artifact, SharedObject, SymbolRef
+from aotidoctor.model.host import MissingSymbol
+from aotidoctor.readers.host.elf import ElfError, Image, defines, gnu_hash
+from aotidoctor.readers.host.linkmap import LinkMap
+
+_OPENMP = re.compile(r"^lib(gomp|iomp5|omp)[-.]")
+# A package with many models repeats itself; this many objects show every library it could need.
+_OBJECT_LIMIT = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Linkage:
+    """What linking would give.
+
+    ``libraries`` maps each NEEDED name to a file, None when not found. ``libcuda`` is the driver library of this
+    process, None when there is none. ``openmp`` are OpenMP runtime files that would be loaded together.
+    """
+
+    libraries: Mapping[str, str | None] = field(default_factory=dict)
+    missing: tuple[MissingSymbol, ...] = ()
+    checked: int = 0
+    problem: str | None = None
+    openmp: tuple[str, ...] = ()
+    libcuda: str | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Process:
+    links: LinkMap
+    scope: list[Image]
+    loaded: list[Image]
+
+
+def link(artifact: Artifact | None, torch: Path | None, environ: Mapping[str, str]) -> Linkage:
+    """Model a process with torch loaded and look up what ``artifact`` needs in it. Raises nothing for odd libraries."""
+    try:
+        process = _start(torch, environ)
+    except (OSError, ElfError) as error:
+        return Linkage(problem=f"the interpreter's libraries cannot be read: {error}")
+    libcuda = process.links.resolve("libcuda.so.1", (), ())
+    objects = _elf_objects(artifact)
+    openmp = _openmp(process.loaded)
+    driver = None if libcuda is None else libcuda.path
+    if torch is None or not objects:
+        problem = None if torch else "torch is not installed, so its libraries cannot be looked into"
+        return Linkage(problem=problem, openmp=openmp, libcuda=driver)
+    foreign = sorted({str(each.machine) for each in objects if not _same_machine(each)})
+    if foreign:
+        return Linkage(problem=f"the package's code is for {', '.join(foreign)}", openmp=openmp, libcuda=driver)
+    return _look_up(process, objects, driver)
+
+
+def _start(torch: Path | None, environ: Mapping[str, str]) -> _Process:
+    library_path = tuple(part or "." for part in environ.get("LD_LIBRARY_PATH", "").split(":") if part)
+    links = LinkMap(library_path=library_path, extra_dirs=_nvidia_dirs(torch))
+    scope = links.add_program(str(Path(sys.executable).resolve()))
+    for path in re.split(r"[ :]+", environ.get("LD_PRELOAD", "").strip()):
+        scope += links.add_file(path) if "/" in path else links.add_needed([path] if path else [], ())
+    loaded = list(scope)
+    if torch is not None:
+        # torch opens this one with RTLD_GLOBAL, and its extension module without.
+        scope += links.add_file(str(torch / "lib" / "libtorch_global_deps.so"))
+        loaded = scope + links.add_file(str(torch / "lib" / "libtorch_python.so"))
+    return _Process(links=links, scope=_distinct(scope), loaded=_distinct(loaded))
+
+
+def _nvidia_dirs(torch: Path | None) -> tuple[str, ...]:
+    """Folders of the CUDA wheels, which torch loads from by full path."""
+    if torch is None:
+        return ()
+    try:
+        folders = [entry.path for entry in os.scandir(torch.parent / "nvidia") if entry.is_dir()]
+    except OSError:
+        return ()
+    return tuple(f"{folder}/lib" for folder in sorted(folders))
+
+
+def _elf_objects(artifact: Artifact | None) -> list[SharedObject]:
+    if artifact is None:
+        return []
+    objects = (item for model in artifact.models for item in model.shared_objects)
+    return [item for item in objects if item.format == "elf" and not item.problem][:_OBJECT_LIMIT]
+
+
+def _same_machine(item: SharedObject) -> bool:
+    return item.machine is None or item.machine == os.uname().machine
+
+
+def _look_up(process: _Process, objects: list[SharedObject], libcuda: str | None) -> Linkage:
+    libraries: dict[str, str | None] = {}
+    missing: dict[tuple[str, str | None], MissingSymbol] = {}
+    loaded = list(process.loaded)
+    checked, unjudged = 0, 0
+    try:
+        for item in objects:
+            scope = process.links.add_needed(item.needed, _own_paths(item))
+            loaded += scope
+            for name in item.needed:
+                image = process.links.found.get(name)
+                libraries[name] = image.path if image else None
+            # A symbol without a version may come from the library that is not there.
+            certain = all(libraries[name] for name in item.needed)
+            wanted = [ref for ref in item.undefined if not ref.weak]
+            checked += len(wanted)
+            for ref in _absent(wanted, _distinct([*process.scope, *scope]), process.links):
+                if ref.version is None and not certain:
+                    unjudged += 1
+                    continue
+                missing[ref.name, ref.version] = MissingSymbol(
+                    name=ref.name, version=ref.version, wanted_from=ref.library
+                )
+    except ElfError as error:
+        return Linkage(libraries=libraries, problem=str(error), openmp=_openmp(loaded), libcuda=libcuda)
+    return Linkage(
+        libraries=libraries,
+        missing=tuple(missing.values()),
+        checked=checked - unjudged,
+        problem=f"{unjudged} symbols may come from libraries that are not found" if unjudged else None,
+        openmp=_openmp(loaded),
+        libcuda=libcuda,
+    )
+
+
+def _own_paths(item: SharedObject) -> tuple[str, ...]:
+    # $ORIGIN is the folder of the unpacked package, which holds no library that the host does not.
+    return tuple(path for entry in item.runpath for path in entry.split(":") if path and "ORIGIN" not in path)
+
+
+def _absent(wanted: Iterable[SymbolRef], scope: list[Image], links: LinkMap) -> list[SymbolRef]:
+    return [ref for ref in wanted if not _provided(ref, scope, links)]
+
+
+def _provided(ref: SymbolRef, scope: list[Image], links: LinkMap) -> bool:
+    name = ref.name.encode()
+    hashed = gnu_hash(name)
+    if any(defines(image, name, hashed, ref.version) for image in scope):
+        return True
+    # When the library itself is missing, that is the finding, not each of its symbols.
+    return ref.version is not None and ref.library is not None and links.found.get(ref.library, ...) is None
+
+
+def _openmp(images: Iterable[Image]) -> tuple[str, ...]:
+    files = (str(Path(image.path).resolve()) for image in images if _OPENMP.match(Path(image.path).name))
+    return tuple(dict.fromkeys(files))
+
+
+def _distinct(images: list[Image]) -> list[Image]:
+    return list({image.path: image for image in images}.values())

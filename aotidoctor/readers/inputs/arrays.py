@@ -1,0 +1,90 @@
+"""numpy's .npy and .npz, by their headers; object arrays are pickles and stay closed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from aotidoctor.model.dtypes import ITEMSIZE, contiguous_stride
+from aotidoctor.model.inputs import LeafValue, PlainValue, TensorDesc
+from aotidoctor.model.tree import Container, Leaf
+from aotidoctor.readers.inputs.content import Content
+from aotidoctor.readers.inputs.members import Members
+from aotidoctor.readers.inputs.ndarrays import torch_dtype
+from aotidoctor.readers.inputs.problems import corrupt, unsafe, wrong_format
+from aotidoctor.readers.inputs.values import read_later, read_stats
+
+NPY_MAGIC = b"\x93NUMPY"
+MAX_HEADER = 64 << 10
+_DESCR = re.compile(r"'descr':\s*'([^']{1,40})'")
+_RECORD = re.compile(r"'descr':\s*\[")
+_ORDER = re.compile(r"'fortran_order':\s*(True|False)")
+_SHAPE = re.compile(r"'shape':\s*\(((?:\s*\d{1,18}L?\s*,?){0,64})\s*\)")
+
+
+def read_npy(path: str, data: memoryview, *, trusted: bool) -> Content:
+    """One array. Raises ``InputsError``."""
+    return Content(tree=Leaf(value=_array(path, path, data, trusted=trusted)), format="npy")
+
+
+def read_npz(members: Members, *, trusted: bool) -> Content:
+    """Named arrays, in file order. Raises ``InputsError``."""
+    names = members.names()
+    arrays = tuple(Leaf(value=value) for value in _arrays(members, names, trusted=trusted))
+    keys = tuple(name.removesuffix(".npy") for name in names)
+    tree = Container(type="dict", children=arrays, keys=keys)
+    return Content(tree=tree, format="npz", flat=True)
+
+
+def _arrays(members: Members, names: tuple[str, ...], *, trusted: bool) -> Iterator[LeafValue]:
+    for name in names:
+        yield _array(members.path, name, members.read(name), trusted=trusted)
+
+
+def _array(path: str, name: str, data: memoryview, *, trusted: bool) -> LeafValue:
+    code, fortran, shape, start = _header(path, name, data)
+    if "O" in code and not trusted:
+        raise unsafe(path, [f"the pickled objects of {name}"])
+    dtype = torch_dtype(code)
+    if dtype is None:
+        kind = "object" if "O" in code else code.lstrip("<>=|")
+        return PlainValue(type="ndarray", text=f"ndarray of {kind}, shape {list(shape)}"[:80], shape=shape, dtype=kind)
+    stride = contiguous_stride(shape) if not fortran else tuple(reversed(contiguous_stride(shape[::-1])))
+    count = 1
+    for size in shape:
+        count *= size
+    need = count * ITEMSIZE[dtype]
+    if len(data) - start < need:
+        raise corrupt(path, name, f"{max(0, len(data) - start)} bytes of values", f"{need} for shape {shape}")
+    values = data[start : start + need]
+    swapped = code.startswith(">")
+    return TensorDesc(
+        dtype=dtype,
+        shape=shape,
+        stride=stride,
+        storage=name,
+        storage_nbytes=need,
+        device="cpu",
+        stats=read_stats(dtype, values, shape=shape, stride=stride, offset=0, big_endian=swapped),
+        elements=read_later(dtype, values, shape=shape, stride=stride, offset=0, big_endian=swapped),
+    )
+
+
+def _header(path: str, name: str, data: memoryview) -> tuple[str, bool, tuple[int, ...], int]:
+    """Dtype code, Fortran order, shape and the offset of the values."""
+    head = bytes(data[:12])
+    if head[:6] != NPY_MAGIC or len(head) < 10:
+        raise corrupt(path, name, "no .npy header", "an array as numpy.save writes it")
+    wide = head[6] > 1
+    length = int.from_bytes(head[8:12] if wide else head[8:10], "little")
+    start = (12 if wide else 10) + length
+    if length > MAX_HEADER or start > len(data):
+        raise corrupt(path, name, f"a header of {length} bytes", f"one inside {len(data)} bytes")
+    text = bytes(data[12 if wide else 10 : start]).decode("latin-1")
+    descr, order, shape = _DESCR.search(text), _ORDER.search(text), _SHAPE.search(text)
+    if descr is None and _RECORD.search(text):
+        raise wrong_format(path, f"a record array ({name})", subject=name)
+    if descr is None or order is None or shape is None:
+        raise corrupt(path, name, f"a header that says {text[:60]!r}", "descr, fortran_order and shape")
+    sizes = tuple(int(size) for size in re.findall(r"\d+", shape[1]))
+    return descr[1], order[1] == "True", sizes, start

@@ -1,0 +1,145 @@
+"""From what a pickle says to a tree of tensor descriptions and plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from aotidoctor.model.inputs import LeafValue, PlainValue
+from aotidoctor.model.tree import Container, Leaf, Tree
+from aotidoctor.readers.inputs.arguments import class_name, device_name, sizes
+from aotidoctor.readers.inputs.ndarrays import describe_array
+from aotidoctor.readers.inputs.nodes import Call, Entries, Global, Items, Persistent, Value
+from aotidoctor.readers.inputs.storage import MalformedError
+from aotidoctor.readers.inputs.tensors import Reader, describe_tensor, is_tensor_call
+
+MAX_DEPTH = 100
+MAX_NODES = 50_000
+TEXT = 80
+
+
+@dataclass(slots=True)
+class Describer:
+    """One walk over a value. Shared parts count each time they are met: a file cannot unfold without end."""
+
+    reader: Reader
+    nodes: int = 0
+
+    def tree(self, value: Value, depth: int = 0) -> Tree[LeafValue]:
+        """The tree of ``value``. Raises ``MalformedError``."""
+        self.nodes += 1
+        if depth > MAX_DEPTH or self.nodes > MAX_NODES:
+            limit = f"{MAX_DEPTH} levels" if depth > MAX_DEPTH else f"{MAX_NODES} parts"
+            raise MalformedError(f"containers of more than {limit}", "inputs")
+        match value:
+            case tuple():
+                return self._sequence("tuple", value, depth)
+            case Items(type="list"):
+                return self._sequence("list", value.items, depth)
+            case Entries():
+                return self._mapping("dict", value.entries, depth)
+            case Call():
+                return self._call(value, depth)
+        return Leaf(value=plain_value(value))
+
+    def _sequence(self, kind: str, items: Sequence[Value], depth: int) -> Tree[LeafValue]:
+        return Container(type=kind, children=tuple(self.tree(item, depth + 1) for item in items))
+
+    def _mapping(self, kind: str, entries: Sequence[tuple[Value, Value]], depth: int) -> Tree[LeafValue]:
+        last = {_key(key): value for key, value in entries}
+        children = tuple(self.tree(value, depth + 1) for value in last.values())
+        return Container(type=kind, children=children, keys=tuple(last))
+
+    def _call(self, call: Call, depth: int) -> Tree[LeafValue]:
+        if is_tensor_call(call):
+            return Leaf(value=describe_tensor(self.reader, call))
+        if call.name in ("collections.OrderedDict", "collections.defaultdict"):
+            return self._mapping(call.name.partition(".")[2].lower(), [*_first_entries(call), *call.entries], depth)
+        if call.name == "collections.deque":
+            return self._sequence("deque", call.items, depth)
+        if call.name.startswith("torch.return_types.") and call.args and isinstance(call.args[0], tuple):
+            return self._sequence(call.name, call.args[0], depth)
+        array = describe_array(call)
+        if array is not None:
+            return Leaf(value=array)
+        if call.new and call.args and call.state is None and call.name.partition(".")[0] not in ("torch", "builtins"):
+            return self._sequence(f"namedtuple:{call.name.rpartition('.')[2]}", call.args, depth)
+        return Leaf(value=_called_value(call))
+
+
+def _first_entries(call: Call) -> Sequence[tuple[Value, Value]]:
+    """``OrderedDict([["a", 1]])``, as old Pythons wrote it."""
+    first = call.args[-1] if call.args else None
+    if not isinstance(first, Items):
+        return ()
+    rows = (row.items if isinstance(row, Items) else row for row in first.items)
+    return [(row[0], row[1]) for row in rows if isinstance(row, (tuple, list)) and len(row) == 2]
+
+
+def _key(key: Value) -> str | int:
+    """Keys other than text and small whole numbers are shown, not compared."""
+    if isinstance(key, str):
+        return key
+    if isinstance(key, int) and not isinstance(key, bool) and abs(key) < 1 << 62:
+        return key
+    return plain_value(key).text
+
+
+def plain_value(value: Value) -> PlainValue:
+    """A leaf that is not a tensor."""
+    match value:
+        case None:
+            return PlainValue(type="None", text="None")
+        case bool() | float():
+            return PlainValue(type=type(value).__name__, text=repr(value))
+        case int():
+            text = repr(value) if value.bit_length() < 256 else f"an int of {value.bit_length()} bits"
+            return PlainValue(type="int", text=text[:TEXT])
+        case str() | bytes():
+            return PlainValue(type=type(value).__name__, text=repr(value[:TEXT])[:TEXT])
+        case Items():
+            return PlainValue(type=value.type, text=f"a {value.type} of {len(value.items)}")
+        case Global():
+            return _global_value(value)
+        case Persistent():
+            return PlainValue(type="storage", text="a storage")
+        case Call():
+            return _called_value(value)
+    return PlainValue(type="tuple" if isinstance(value, tuple) else "dict", text=f"a {type(value).__name__}".lower())
+
+
+def _global_value(value: Global) -> PlainValue:
+    module, _, name = value.name.rpartition(".")
+    if module == "torch" and name[:1].islower():
+        return PlainValue(type="dtype", text=value.name[:TEXT])
+    return PlainValue(type="type", text=value.name[:TEXT])
+
+
+def _called_value(call: Call) -> PlainValue:
+    make = _VALUES.get(call.name)
+    if make is not None:
+        return make(call)
+    name = class_name(call.function) or "object"
+    return PlainValue(type=name[:TEXT], text=f"{call.name or 'something'}(...)"[:TEXT])
+
+
+def _size_value(call: Call) -> PlainValue:
+    return PlainValue(type="Size", text=f"torch.Size({list(sizes(call))})"[:TEXT])
+
+
+def _complex_value(call: Call) -> PlainValue:
+    parts = [float(part) for part in call.args[:2] if isinstance(part, (int, float)) and abs(part) < 1e300]
+    return PlainValue(type="complex", text=repr(complex(*parts)))
+
+
+_VALUES: Mapping[str, Callable[[Call], PlainValue]] = {
+    "torch.Size": _size_value,
+    "torch.device": lambda call: PlainValue(type="device", text=device_name(call)),
+    "builtins.complex": _complex_value,
+    "builtins.set": lambda _: PlainValue(type="set", text="a set"),
+    "builtins.frozenset": lambda _: PlainValue(type="frozenset", text="a frozenset"),
+    "builtins.bytearray": lambda _: PlainValue(type="bytearray", text="a bytearray"),
+    "builtins.bytes": lambda _: PlainValue(type="bytes", text="bytes"),
+    "_codecs.encode": lambda _: PlainValue(type="bytes", text="bytes"),
+    "torch.serialization._get_layout": lambda _: PlainValue(type="layout", text="a layout"),
+}

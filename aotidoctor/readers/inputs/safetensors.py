@@ -1,0 +1,86 @@
+"""The .safetensors format: 8 bytes of header length, a JSON header, the values."""
+
+from __future__ import annotations
+
+import json
+
+from aotidoctor.model.dtypes import ITEMSIZE, SAFETENSORS_DTYPES, contiguous_stride
+from aotidoctor.model.inputs import LeafValue, TensorDesc
+from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.tree import Container, Leaf
+from aotidoctor.readers.inputs.content import Content
+from aotidoctor.readers.inputs.not_inputs import dotted
+from aotidoctor.readers.inputs.problems import corrupt, wrong_format
+from aotidoctor.readers.inputs.values import read_later, read_stats
+
+MAX_HEADER = 16 << 20
+MAX_TENSORS = 20_000
+
+
+def is_safetensors(data: memoryview) -> bool:
+    """Whether the file begins with a plausible length and the ``{`` of the header."""
+    return len(data) > 8 and data[8] == 0x7B and 2 <= int.from_bytes(data[:8], "little") <= MAX_HEADER
+
+
+def read_safetensors(path: str, data: memoryview) -> Content:
+    """Named tensors, in header order. Raises ``InputsError``."""
+    length = int.from_bytes(data[:8], "little")
+    if 8 + length > len(data):
+        raise corrupt(path, path, f"a file of {len(data)} bytes", f"a header of {length} bytes and values after it")
+    header = _header(path, bytes(data[8 : 8 + length]))
+    header.pop("__metadata__", None)
+    names = tuple(header)
+    if dotted(names):
+        raise wrong_format(path, f"a state dict of {len(names)} tensors ({', '.join(names[:3])[:100]})")
+    if len(names) > MAX_TENSORS:
+        raise corrupt(path, path, f"{len(names)} tensors", f"at most {MAX_TENSORS}")
+    values = data[8 + length :]
+    children: tuple[Leaf[LeafValue], ...] = tuple(
+        Leaf(value=_tensor(path, name, entry, values)) for name, entry in header.items()
+    )
+    return Content(tree=Container(type="dict", children=children, keys=names), format="safetensors", flat=True)
+
+
+def _header(path: str, text: bytes) -> JsonObject:
+    try:
+        header: JsonValue = json.loads(text, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise corrupt(path, "header", f"no JSON ({str(error)[:80]})", "a JSON object") from error
+    if not isinstance(header, dict):
+        raise corrupt(path, "header", "JSON that is no object", "a JSON object")
+    return header
+
+
+def _unique(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        msg = "a name comes twice"
+        raise ValueError(msg)
+    return found
+
+
+def _tensor(path: str, name: str, entry: JsonValue, values: memoryview) -> TensorDesc:
+    subject = name[:80]
+    match entry:
+        case {"dtype": str(code), "shape": list(sizes), "data_offsets": [int(begin), int(end)]}:
+            shape = tuple(size for size in sizes if isinstance(size, int) and 0 <= size < 1 << 48)
+        case _:
+            raise corrupt(path, subject, "an entry without dtype, shape and data_offsets", "all three")
+    dtype = SAFETENSORS_DTYPES.get(code)
+    if dtype is None or len(shape) != len(sizes) or len(shape) > 64:
+        raise corrupt(path, subject, f"dtype {code[:20]} and shape {str(sizes)[:60]}", "a known dtype and sizes")
+    need = ITEMSIZE[dtype]
+    for size in shape:
+        need *= size
+    if not 0 <= begin <= end <= len(values) or end - begin != need:
+        raise corrupt(path, subject, f"bytes {begin} to {end} of {len(values)}", f"{need} bytes for shape {shape}")
+    stride = contiguous_stride(shape)
+    return TensorDesc(
+        dtype=dtype,
+        shape=shape,
+        stride=stride,
+        storage=name,
+        storage_nbytes=need,
+        stats=read_stats(dtype, values[begin:end], shape=shape, stride=stride, offset=0),
+        elements=read_later(dtype, values[begin:end], shape=shape, stride=stride, offset=0),
+    )

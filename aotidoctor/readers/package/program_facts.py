@@ -1,0 +1,167 @@
+"""Leaves, outputs and constants of an exported program, from the signature and the tensor metadata of its JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.program import ProgramConstant, ProgramLeaf, ProgramOutput, ProgramTensor, SizeRange
+from aotidoctor.readers.package.program_sizes import size_text
+from aotidoctor.readers.package.text import as_list, as_object, as_text
+
+# torch._export.serde.schema.ScalarType.
+DTYPES: Mapping[int, str] = {
+    1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float16", 7: "float32", 8: "float64",
+    9: "complex32", 10: "complex64", 11: "complex128", 12: "bool", 13: "bfloat16", 28: "uint16",
+    29: "float8_e4m3fn", 30: "float8_e5m2", 31: "float8_e4m3fnuz", 32: "float8_e5m2fnuz", 33: "float8_e8m0fnu",
+    34: "uint32", 35: "uint64",
+}  # fmt: skip
+
+# Kind of a constant -> the fields of its name in the graph and of its name in the model.
+CONSTANT_KINDS: Mapping[str, str] = {
+    "parameter": "parameter_name",
+    "buffer": "buffer_name",
+    "tensor_constant": "tensor_constant_name",
+    "custom_obj": "custom_obj_name",
+}
+MUTATIONS: Mapping[str, str] = {
+    "buffer_mutation": "buffer_name",
+    "parameter_mutation": "parameter_name",
+    "user_input_mutation": "user_input_name",
+}
+
+
+def leaves(module: JsonObject, paths: Sequence[str], values: Sequence[str]) -> tuple[ProgramLeaf, ...]:
+    """Leaves of the call in order. ``values`` are the reprs of the constant ones, in order."""
+    found: list[ProgramLeaf] = []
+    constants = iter(values)
+    specs = [spec for spec in _specs(module, "input_specs") if "user_input" in spec or "constant_input" in spec]
+    for index, spec in enumerate(specs):
+        if "constant_input" in spec:
+            name, kind, value = (
+                as_text(as_object(spec["constant_input"]).get("name")),
+                "constant",
+                next(constants, None),
+            )
+        else:
+            kind, name, value = *_argument(as_object(spec["user_input"]).get("arg")), None
+        path = paths[index] if len(paths) == len(specs) else name
+        tensor = tensor_of(module, name) if kind == "tensor" else None
+        found.append(ProgramLeaf(name=name, path=path, kind=kind, tensor=tensor, value=value))
+    return tuple(found)
+
+
+def outputs(module: JsonObject) -> tuple[ProgramOutput, ...]:
+    """Outputs of the graph in order, mutations included."""
+    return tuple(
+        _output(module, kind, as_object(spec[kind])) for spec in _specs(module, "output_specs") for kind in spec
+    )
+
+
+def _output(module: JsonObject, kind: str, spec: JsonObject) -> ProgramOutput:
+    what, name = _argument(spec.get("arg"))
+    if kind != "user_output":
+        what, name = "tensor", as_text(as_object(spec.get("arg")).get("name"))
+    target = as_text(spec.get(MUTATIONS[kind])) if kind in MUTATIONS else None
+    tensor = tensor_of(module, name) if what == "tensor" else None
+    return ProgramOutput(kind=kind, name=name or None, target=target, tensor=tensor)
+
+
+def constants(module: JsonObject) -> tuple[ProgramConstant, ...]:
+    """Parameters, buffers, tensor constants and custom objects, in order of the signature."""
+    read = _names_read(as_object(module.get("graph")))
+    found = []
+    for spec in _specs(module, "input_specs"):
+        for kind, field in CONSTANT_KINDS.items():
+            inner = as_object(spec.get(kind))
+            if not inner:
+                continue
+            name = as_text(as_object(inner.get("arg")).get("name"))
+            persistent = inner.get("persistent")
+            found.append(
+                ProgramConstant(
+                    name=name,
+                    fqn=as_text(inner.get(field)),
+                    kind=kind,
+                    persistent=persistent if isinstance(persistent, bool) else None,
+                    tensor=tensor_of(module, name),
+                    used=name in read,
+                )
+            )
+    return tuple(found)
+
+
+def ranges(program: JsonObject) -> dict[str, SizeRange]:
+    """Bounds by symbol or expression."""
+    found = {}
+    for symbol, value in as_object(program.get("range_constraints")).items():
+        low, high = (as_object(value).get(key) for key in ("min_val", "max_val"))
+        found[symbol] = SizeRange(low=_integer(low), high=_integer(high))
+    return found
+
+
+def tensor_of(module: JsonObject, name: str) -> ProgramTensor | None:
+    """Metadata of a tensor of the graph, None when there is none."""
+    return tensor_meta(as_object(as_object(module.get("graph")).get("tensor_values")).get(name))
+
+
+def tensor_meta(value: JsonValue) -> ProgramTensor | None:
+    """A serialised ``TensorMeta``; None when it is none."""
+    meta = as_object(value)
+    if not meta:
+        return None
+    number, device = meta.get("dtype"), as_object(meta.get("device"))
+    kind, index = as_text(device.get("type")), _integer(device.get("index"))
+    return ProgramTensor(
+        dtype=DTYPES.get(number) if isinstance(number, int) else None,
+        shape=_sizes(meta.get("sizes")),
+        stride=_sizes(meta.get("strides")),
+        device=(kind if index is None else f"{kind}:{index}") or None,
+    )
+
+
+def names_in(value: JsonValue, depth: int = 0) -> Iterator[str]:
+    """Names of the values that a serialised argument refers to, in order."""
+    if depth > 8:
+        return
+    if isinstance(value, list):
+        for item in value:
+            yield from names_in(item, depth + 1)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if key in ("name", "as_name") and isinstance(item, str):
+                yield item
+            elif key != "as_graph":
+                yield from names_in(item, depth + 1)
+
+
+def _names_read(graph: JsonObject) -> set[str]:
+    used = set(names_in(graph.get("outputs")))
+    for node in as_list(graph.get("nodes")):
+        for argument in as_list(as_object(node).get("inputs")):
+            used.update(names_in(as_object(argument).get("arg")))
+    return used
+
+
+def _argument(argument: JsonValue) -> tuple[str, str]:
+    """Kind and name of an argument of the signature."""
+    union = as_object(argument)
+    for key, value in union.items():
+        inner = as_object(value)
+        name = as_text(inner.get("name")) or as_text(inner.get("as_name"))
+        return ("tensor" if key == "as_tensor" else "symbol" if "as_name" in inner else "constant"), name
+    return "constant", ""
+
+
+def _specs(module: JsonObject, which: str) -> list[JsonObject]:
+    return [as_object(spec) for spec in as_list(as_object(module.get("signature")).get(which))]
+
+
+def _sizes(value: JsonValue) -> tuple[str, ...] | None:
+    found = [size_text(item) for item in as_list(value)]
+    known = [size for size in found if size is not None]
+    return tuple(known) if isinstance(value, list) and len(known) == len(found) else None
+
+
+def _integer(value: JsonValue) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

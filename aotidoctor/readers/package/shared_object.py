@@ -1,0 +1,146 @@
+"""Facts of a shared object, read in place: ELF in full, PE and Mach-O only as far as "not for this platform"."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, replace
+
+from aotidoctor.model.artifact import SharedObject
+from aotidoctor.readers.package.blob import Blob
+from aotidoctor.readers.package.elf import Elf, ElfError, read_elf
+from aotidoctor.readers.package.elf_dynamic import read_dynamic
+from aotidoctor.readers.package.elf_symbols import read_dynamic_symbols, read_kernel_symbols
+from aotidoctor.readers.package.features import has_debug_lines, read_features
+from aotidoctor.readers.package.kind import object_format
+
+# Appended (mmapped) weights: the embedded constants are then 16 bytes, the length of the weights and a random number
+# that is repeated as the last 8 bytes of the file.
+MMAP_SPAN = 16
+# Compilers pad code with no-op instructions; so many zero bytes in a row are a hole that a broken copy left.
+BLANK_RUN = 512
+LARGEST_CODE = 32 * 1024 * 1024
+
+_PE_MACHINES = {0x8664: "AMD64", 0xAA64: "ARM64", 0x014C: "x86"}
+_MACHO_CPUS = {0x01000007: "x86_64", 0x0100000C: "arm64"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """How a file that is too short was cut: ``at`` is its size, ``problem`` None when it still loads."""
+
+    at: int | None
+    problem: str | None
+
+
+def read_shared_object(blob: Blob, member: str) -> SharedObject:
+    """Read one shared object. Damage does not raise: it is told in ``problem``."""
+    head = blob.read_at(0, 4096)
+    form = object_format(head)
+    base = SharedObject(member=member, format=form or "unknown", size=blob.size)
+    match form:
+        case "elf":
+            return _read_elf_object(blob, base)
+        case "pe":
+            return _read_pe_object(head, base)
+        case "macho":
+            return _read_macho_object(head, base)
+    return replace(base, problem=f"not a shared object: begins with {head[:8].hex(' ') or 'nothing'}")
+
+
+def _read_elf_object(blob: Blob, base: SharedObject) -> SharedObject:
+    try:
+        elf = read_elf(blob)
+    except (ElfError, struct.error, OverflowError) as error:
+        return replace(base, problem=f"ELF header: {error}")
+    cut = _find_cut(elf)
+    known = replace(
+        base,
+        machine=elf.machine,
+        bits=elf.bits,
+        type=elf.type,
+        truncated_at=cut.at,
+        problem=cut.problem,
+        has_debug_lines=has_debug_lines(elf),
+    )
+    if elf.type != "dyn":
+        return replace(known, problem=cut.problem or f"an ELF file of type {elf.type}, not a shared object")
+    try:
+        return _with_dynamic(elf, known)
+    except (ElfError, struct.error, OverflowError) as error:
+        return replace(known, problem=cut.problem or f"ELF dynamic section: {error}")
+
+
+def _with_dynamic(elf: Elf, known: SharedObject) -> SharedObject:
+    dynamic = read_dynamic(elf)
+    symbols = read_dynamic_symbols(elf, dynamic)
+    span = None if symbols.constants_at is None else symbols.constants_at[1] - symbols.constants_at[0]
+    found = replace(
+        known,
+        needed=dynamic.needed,
+        runpath=dynamic.runpath,
+        undefined=symbols.undefined,
+        defined_entry_points=symbols.entry_points,
+        kernel_symbols=read_kernel_symbols(elf, dynamic),
+        constants_span=span,
+        features=read_features(elf, symbols.undefined),
+    )
+    if found.problem is None:
+        found = replace(found, problem=_blank_code(elf))
+    if found.problem is None and symbols.constants_at is not None and span == MMAP_SPAN:
+        return _with_appended_weights(elf, symbols.constants_at[0], found)
+    return found
+
+
+def _blank_code(elf: Elf) -> str | None:
+    """Where machine code was overwritten with zeros (a hole in a copied file); None when it was not."""
+    for section in elf.sections:
+        if section.name == ".text" and section.size <= LARGEST_CODE:
+            at = elf.blob.read_at(section.offset, section.size).find(bytes(BLANK_RUN))
+            return None if at < 0 else f"its code holds only zeros from byte {section.offset + at} of the object on"
+    return None
+
+
+def _with_appended_weights(elf: Elf, constants_at: int, found: SharedObject) -> SharedObject:
+    length, magic = struct.unpack(f"{elf.order}2Q", elf.read_vaddr(constants_at, MMAP_SPAN).ljust(MMAP_SPAN, b"\0"))
+    last = elf.blob.read_at(max(elf.blob.size - 8, 0), 8)
+    # 16 bytes of real constants would not look like a small number followed by a huge one.
+    if last == struct.pack(f"{elf.order}Q", magic) or not (8 < length < 1 << 48 and magic >= 1 << 32):
+        return found
+    words = f"the {length} bytes of weights appended to it do not end with their marker: cut, or something was added"
+    return replace(found, truncated_at=elf.blob.size, problem=words)
+
+
+def _find_cut(elf: Elf) -> _Cut:
+    """Segments beyond the end: it cannot load. Only sections beyond the end: it loads, debug information is lost."""
+    size = elf.blob.size
+    loads = [segment for segment in elf.segments if segment.type == "PT_LOAD"]
+    end = max((segment.offset + segment.filesz for segment in loads), default=0)
+    if end > size:
+        return _Cut(size, f"cut at {size} bytes: a segment that must be loaded ends at {end}")
+    if not loads and elf.type == "dyn":
+        return _Cut(None, "nothing to load: no PT_LOAD segment")
+    if any(segment.filesz > segment.memsz for segment in loads):
+        return _Cut(None, "a segment is larger in the file than in memory")
+    sections = (s.offset + s.size for s in elf.sections if s.type not in {"SHT_NOBITS", "SHT_NULL"})
+    if elf.sections_problem is not None or max(sections, default=0) > size:
+        return _Cut(size, None)
+    return _Cut(None, None)
+
+
+def _read_pe_object(head: bytes, base: SharedObject) -> SharedObject:
+    offset = int(struct.unpack_from("<I", head, 60)[0])
+    if offset + 6 > len(head):
+        return base
+    machine = int(struct.unpack_from("<H", head, offset + 4)[0])
+    return replace(base, machine=_PE_MACHINES.get(machine, hex(machine)))
+
+
+def _read_macho_object(head: bytes, base: SharedObject) -> SharedObject:
+    if len(head) < 12:
+        return base
+    # The first number of a thin file is in its own byte order; a universal file is big-endian and lists several.
+    universal = head.startswith(b"\xca\xfe\xba\xbe")
+    order = ">" if universal or head.startswith(b"\xfe\xed") else "<"
+    cpu = int(struct.unpack_from(f"{order}I", head, 8 if universal else 4)[0])
+    bits = 64 if cpu & 0x01000000 else 32
+    return replace(base, machine=_MACHO_CPUS.get(cpu, hex(cpu)), bits=bits)

@@ -1,0 +1,172 @@
+"""Where it is: culprit and chain, the calls in order, the native stack with its source, the values of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from itertools import groupby
+
+from markupsafe import Markup
+
+from aotidoctor.model.localization import Localization, SourceLine, TimelineEntry
+from aotidoctor.reports import place_view
+from aotidoctor.reports.html import text as html_text
+from aotidoctor.reports.html.blocks import (
+    Block,
+    Cell,
+    Folded,
+    Line,
+    Note,
+    Pairs,
+    Printed,
+    Table,
+    cell,
+    cut,
+    mono,
+    texts,
+)
+from aotidoctor.reports.html.figures import value_figure
+from aotidoctor.reports.text import plural
+
+_CALLS = 300
+_FRAMES = 60
+_VALUES = 400
+
+
+def place_blocks(place: Localization | None, known: Collection[str]) -> tuple[Block, ...]:
+    """Culprit, how it is known, chain, address; then the native stack."""
+    if place is None:
+        return ()
+    rows = tuple(
+        (label, html_text.code(text, 900) if label in ("Culprit", "Chain") else html_text.linked(text, known))
+        for label, text in place_view.place_rows(place)
+    )
+    return (*((Pairs(rows=rows),) if rows else ()), *_source(place), *_stack(place))
+
+
+def call_blocks(place: Localization | None) -> tuple[Block, ...]:
+    """The calls of the last call of the model, with their time; earlier ones folded."""
+    if place is None or not place.timeline:
+        return ()
+    runs = [tuple(entries) for _, entries in groupby(place.timeline, key=lambda entry: entry.call)]
+    blocks: list[Block] = [_calls(place, runs[-1], last=True)]
+    if len(runs[-1]) > _CALLS:
+        blocks.append(_note(f"and {plural(len(runs[-1]) - _CALLS, 'call')} before these"))
+    if place.calls_total > len(place.timeline):
+        more = f"{place.calls_total:,} calls of all kinds were traced; these are the ones that compute"
+        blocks.append(_note(more))
+    blocks += [
+        Folded(
+            summary=html_text.line(f"Call {entries[0].call} of the model: {plural(len(entries), 'call')}"),
+            blocks=(_calls(place, entries, last=False),),
+        )
+        for entries in runs[:-1][-4:]
+    ]
+    return tuple(blocks)
+
+
+def _note(text: str) -> Note:
+    return Note(body=html_text.line(text), tone="dim")
+
+
+def _calls(place: Localization, entries: Sequence[TimelineEntry], *, last: bool) -> Table:
+    total = sum(entry.seconds or 0.0 for entry in entries)
+    begin, lines = 0.0, []
+    for at, entry in enumerate(entries):
+        final = last and at == len(entries) - 1
+        bar = _bar(begin, entry.seconds, total)
+        lines.append(_call(place, at, entry, bar, final=final))
+        begin += entry.seconds or 0.0
+    return Table(
+        label=f"Call {entries[0].call} of the model",
+        headings=("", "Call", "Kind", "Time", "When", "Made of"),
+        rows=tuple(lines[-_CALLS:]),
+        look="calls",
+    )
+
+
+def _call(place: Localization, at: int, entry: TimelineEntry, bar: Cell, *, final: bool) -> Line:
+    sign = _sign(place, entry, final=final)
+    made = " ".join(word for word in (", ".join(entry.origins), f"at {entry.where}" if entry.where else "") if word)
+    name = html_text.code(entry.name, 160)
+    if sign:
+        name = Markup('{} <span class="tag">{}</span>').format(name, sign)
+    cells = (
+        cell(str(at), look="num", tone="dim"),
+        cell(name, heads=True),
+        cell(entry.kind, tone="dim"),
+        cell(place_view.took_text(entry.seconds), look="num"),
+        bar,
+        cell(html_text.line(made, 300), tone="dim"),
+    )
+    return Line(cells=cells, tone="bad" if sign else "")
+
+
+def _sign(place: Localization, entry: TimelineEntry, *, final: bool) -> str:
+    """What is to be said of a call beside its name."""
+    if entry.state == "entered":
+        return "never returned"
+    if entry.name == place.first_bad:
+        return "first bad values"
+    return "culprit" if final and entry.name == place.culprit else ""
+
+
+def _bar(begin: float, length: float | None, total: float) -> Cell:
+    """When the call ran within the call of the model, in percent of its time; the last one has no end."""
+    left = 100 * begin / total if total > 0 else 0.0
+    width = 100 * (length or 0.0) / total if total > 0 else 0.0
+    style = f"left:{min(left, 99.0):.1f}%;width:{width:.1f}%"
+    kind = "bar" if length is not None else "bar open"
+    return cell(Markup('<span class="{}" style="{}"></span>').format(kind, style), look="when")
+
+
+def _stack(place: Localization) -> tuple[Block, ...]:
+    rows = place_view.frame_rows(place, whole=True)
+    if not rows:
+        return ()
+    inside = len(place_view.frame_rows(place))
+    lines = [
+        Line(cells=(cell(number, look="num", tone="dim"), cell(html_text.code(name), heads=True), mono(where)))
+        for number, name, where in rows
+    ]
+    headings = ("", "Function", "Place")
+    rest, more = cut("frames", lines[inside:], _FRAMES)
+    blocks: list[Block] = [Table(label="Native stack, innermost first", headings=headings, rows=tuple(lines[:inside]))]
+    if rest:
+        below = Table(label="Callers of the model", headings=headings, rows=rest)
+        summary = html_text.line(plural(len(lines) - inside, "frame of its callers", "frames of its callers"))
+        blocks.append(Folded(summary=summary, blocks=(below, *more)))
+    return tuple(blocks)
+
+
+def _source(place: Localization) -> tuple[Block, ...]:
+    """The line of the package that the innermost frame is in."""
+    frame = next((frame for frame in place.frames if frame.lines), None)
+    shown = place_view.excerpt(place)
+    if frame is None or shown is None:
+        return ()
+    width = len(str(frame.lines[-1].number))
+    body = Markup("\n").join(_source_line(line, width) for line in frame.lines)
+    return (Printed(title=html_text.code(shown.title), body=body),)
+
+
+def _source_line(line: SourceLine, width: int) -> Markup:
+    words = html_text.esc(f"{line.number:>{width}}  {line.text}".replace("\n", " "))
+    return Markup("<mark>{}</mark>").format(words) if line.marked else words
+
+
+def value_blocks(place: Localization | None) -> tuple[Block, ...]:
+    """The drawing of ranges and errors, the table of the same numbers, and what was left out."""
+    if place is None or not place.values:
+        return ()
+    # pandas takes its time, and most reports have no such table.
+    from aotidoctor.reports.value_table import value_rows  # noqa: PLC0415
+
+    rows = value_rows(place.values, place.first_bad, whole=True)
+    blocks: list[Block] = [*value_figure(place)]
+    if rows:
+        lines = texts(rows[1:], tones=["bad" if row[0] else "" for row in rows[1:]])
+        shown, more = cut("rows", lines, _VALUES)
+        table = Table(label="Values of kernels", headings=tuple(rows[0]), rows=shown, look="numbers")
+        summary = html_text.line(f"The numbers: {plural(len(lines), 'tensor')} that the calls read or wrote")
+        blocks.append(Folded(summary=summary, blocks=(table, *more)))
+    return (*blocks, *(_note(text) for text in place.notes[:20]))

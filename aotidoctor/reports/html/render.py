@@ -1,0 +1,88 @@
+"""The report as one HTML file that needs nothing else: no network, no script, no font, no picture from elsewhere.
+
+A policy in its head forbids to load anything, whatever a child printed. What is said first is what was found; each
+statement links to the evidence and the runs that show it. Dark and light, narrow and wide, screen and paper are told
+apart by the style sheet alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from aotidoctor.model.report import Report
+from aotidoctor.reports.html import contract as html_contract
+from aotidoctor.reports.html import evidence, facts, log, text, verdict
+from aotidoctor.reports.html import place as html_place
+from aotidoctor.reports.html import runs as html_runs
+from aotidoctor.reports.html.blocks import Block, Section
+
+# The tab tells the verdict, too.
+_ICON = "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 8 8'><circle cx='4' cy='4' r='4' fill='{}'/></svg>"
+_ICON_COLORS = {"good": "#1a7f37", "bad": "#c62828", "unsure": "#9a6700", "partial": "#7b3fb3"}
+
+
+def render(report: Report) -> str:
+    """``report`` as a page."""
+    ids = (*(item.id for item in report.findings), *(outcome.id for outcome in report.runs))
+    known = frozenset(name for name in ids if text.anchor(name))
+    shown = verdict.verdict(report, known)
+    template = _environment().get_template("report.html.jinja")
+    page = template.render(
+        verdict=shown,
+        facts=verdict.facts(report),
+        sections=[section for section in _sections(report, known) if section.blocks],
+        command=report.command,
+        explain=f"aotidoctor explain {shown.cause}" if shown.cause else "",
+        icon="data:image/svg+xml," + quote(_ICON.format(_ICON_COLORS[shown.tone])),
+    )
+    return page + "\n"
+
+
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("aotidoctor.reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=text.finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _sections(report: Report, known: frozenset[str]) -> Iterator[Section]:
+    place = report.localization
+    yield Section(id="plan", title="Plan", blocks=facts.plan_blocks(report, known))
+    yield Section(id="also", title="Also possible", blocks=evidence.other_blocks(report, known))
+    yield Section(id="log", title="Log", blocks=log.log_blocks(report.log))
+    yield Section(id="serving", title="Serving", blocks=facts.serving_blocks(report))
+    yield Section(id="comparison", title="Against the reference", blocks=facts.comparison_blocks(report))
+    contract = Section(id="contract", title=_contract_title(report), blocks=html_contract.contract_blocks(report))
+    first = html_contract.is_marked(report) or report.command == "inspect"
+    if first:
+        yield contract
+    yield Section(id="where", title="Where", blocks=html_place.place_blocks(place, known))
+    yield Section(id="calls", title="Calls in order", blocks=html_place.call_blocks(place))
+    yield Section(id="values", title="Values of kernels", blocks=html_place.value_blocks(place))
+    if not first:
+        yield contract
+    yield from _rest(report, known)
+
+
+def _rest(report: Report, known: frozenset[str]) -> Iterator[Section]:
+    runs: tuple[Block, ...] = html_runs.matrix_blocks(report, known)
+    yield Section(id="evidence", title="Evidence", blocks=evidence.evidence_blocks(report, known))
+    yield Section(id="rungs", title="Rungs", blocks=runs)
+    yield Section(id="runs", title="Runs", blocks=html_runs.run_blocks(report, known))
+    yield Section(id="package", title="Package", blocks=facts.package_blocks(report))
+    yield Section(id="unchecked", title="Not checked", blocks=evidence.not_checked_blocks(report, known))
+    yield Section(id="host", title="Host", blocks=facts.host_blocks(report))
+    yield Section(id="settings", title="Debug settings", blocks=facts.settings_blocks(report))
+    yield Section(id="traceback", title="Traceback of aotidoctor", blocks=facts.traceback_blocks(report))
+    yield Section(id="again", title="Again", blocks=facts.again_blocks(report, known))
+
+
+def _contract_title(report: Report) -> str:
+    return "Contract and inputs" if report.case.inputs is not None else "Contract"

@@ -1,0 +1,1 @@
+"""A report as JSON, and the schemas of the documents."""

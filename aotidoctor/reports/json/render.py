@@ -1,0 +1,155 @@
+"""The report as strict JSON, schema ``aotidoctor.report/1``.
+
+NaN and Inf become strings, lone surrogates become U+FFFD, durations end in ``_s`` (a run's ``seconds`` excepted) and
+times are RFC 3339 UTC. Sources, symbol lists and other long things are left out or counted. Minor versions only add.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass
+from typing import TYPE_CHECKING
+
+from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Source
+from aotidoctor.model.json_types import JsonValue
+from aotidoctor.model.report import SCHEMA, Report
+from aotidoctor.reports.debug_settings import SETTINGS
+from aotidoctor.reports.json import case as json_case
+
+if TYPE_CHECKING:
+    from aotidoctor.model.diagnosis import Diagnosis
+
+
+def render(report: Report) -> str:
+    """``report`` as one strict JSON document that ends in a newline."""
+    return dumps(document(report))
+
+
+def dumps(document: Mapping[str, object]) -> str:
+    """Strict JSON of any document built from plain values, records' tuples, mappings and enums."""
+    return json.dumps(clean(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def document(report: Report) -> dict[str, object]:
+    """``report`` as plain values, before ``clean``."""
+    case = report.case
+    further: dict[str, object] = {"debug_settings": SETTINGS} if report.command == "env" else {}
+    if report.names is not None:
+        further["names"] = json_case.names(report.names)
+    return {
+        "schema": SCHEMA,
+        "tool": {"name": "aotidoctor", "version": report.version, "argv": report.argv},
+        "command": report.command,
+        "started": report.started,
+        "duration_s": report.seconds,
+        "verdict": report.verdict,
+        "stage": report.stage,
+        "diagnoses": [_diagnosis(diagnosis) for diagnosis in report.diagnoses],
+        "findings": [_finding(finding) for finding in report.findings],
+        "not_checked": [{"code": item.code, "name": item.name, "reason": item.reason} for item in report.not_checked],
+        "runs": _runs(report),
+        "plan": report.plan,
+        "localization": report.localization,
+        "artifact": json_case.artifact(case) if case.artifact.path else None,
+        "contract": json_case.contract(case.contract, whole=report.command == "inspect"),
+        "inputs": json_case.inputs(case),
+        "host": json_case.host(case.host),
+        "signature": report.signature,
+        "fingerprint": report.fingerprint,
+        "log": report.log,
+        "interrupted": report.interrupted,
+        "out_of_time": report.out_of_time,
+        "cannot_examine": report.cannot_examine,
+        "internal_error": report.internal_error,
+        "extra": report.extra,
+        **further,
+    }
+
+
+def _runs(report: Report) -> list[object]:
+    if not report.runs:
+        return []
+    from aotidoctor.reports.json.runs import run  # noqa: PLC0415 - a static command has none
+
+    return [run(outcome) for outcome in report.runs]
+
+
+def _diagnosis(diagnosis: Diagnosis) -> dict[str, object]:
+    return {
+        "cause": diagnosis.cause,
+        "rank": diagnosis.rank,
+        "status": diagnosis.status,
+        "confidence": diagnosis.confidence,
+        "severity": diagnosis.severity,
+        "title": diagnosis.title,
+        "looked_like": diagnosis.looked_like,
+        "subject": diagnosis.subject,
+        "evidence": diagnosis.evidence,
+        "remedy": {
+            "text": diagnosis.remedy.text,
+            "command": diagnosis.remedy.command,
+            "verified": diagnosis.remedy.verified,
+        },
+        "confirmation": diagnosis.confirmation,
+        "would_confirm": diagnosis.would_confirm,
+        "playbook": diagnosis.playbook,
+    }
+
+
+def _finding(finding: Evidence) -> dict[str, object]:
+    return {
+        "id": finding.id,
+        "code": finding.code,
+        "kind": finding.kind,
+        "severity": finding.severity,
+        "subject": finding.subject,
+        "observed": finding.observed,
+        "expected": finding.expected,
+        "message": finding.message,
+        "source": _source(finding.source),
+        "facts": finding.facts,
+    }
+
+
+def _source(source: Source | None) -> dict[str, object] | None:
+    match source:
+        case FileSource(file=file, line=line, column=column):
+            return {"file": file, "line": line, **({"column": column} if column is not None else {})}
+        case RunSource(run=run, stream=stream, line=line):
+            return {"run": run, "stream": stream, "line": line}
+        case None:
+            return None
+
+
+def clean(value: object) -> JsonValue:
+    """``value`` as strict JSON can hold it. What has no JSON form becomes its text."""
+    match value:
+        case None | bool():
+            return value
+        case enum.Enum():
+            return clean(value.value)
+        case str():
+            return value.encode("utf-8", "replace").decode("utf-8")
+        case int():
+            return int(value)
+        case float():
+            return float(value) if math.isfinite(value) else _nonfinite(value)
+        case Mapping():
+            return {str(clean(str(key))): clean(item) for key, item in value.items()}
+        case Sequence():
+            return [clean(item) for item in value]
+        case set() | frozenset():
+            return [clean(item) for item in sorted(value, key=str)]
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            return clean(json_case.record(value))
+        case _:
+            return clean(str(value))
+
+
+def _nonfinite(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"

@@ -1,0 +1,1 @@
+"""A report as Markdown, for an issue or a file."""

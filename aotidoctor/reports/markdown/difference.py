@@ -1,0 +1,45 @@
+"""A comparison of two documents as Markdown that fits an issue."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from aotidoctor.model.difference import Comparison
+from aotidoctor.reports import difference_view as view
+from aotidoctor.reports.markdown.room import Room, fitted
+from aotidoctor.reports.markdown.text import cell, code, details, prose, table
+
+
+def render(found: Comparison) -> str:
+    """``found`` as Markdown."""
+    return fitted(partial(_parts, found))
+
+
+def _parts(found: Comparison, room: Room) -> list[str]:
+    head = view.headline(found)
+    sides = "\n".join(f"- **{side.label}:** {code(view.side_text(side), 400)}" for side in (found.a, found.b))
+    counts = "\n".join(f"- **{label}:** {prose(text)}" for label, text in view.counts(found))
+    unknown = "\n".join(f"- {prose(line, room.cell * 2)}" for line in found.unknown[: room.rows])
+    more = len(found.unknown) - room.rows
+    if more > 0:
+        unknown += f"\n\nand {more} more."
+    return [
+        f"## {head.word}: {prose(head.text, 300)}",
+        sides,
+        _differences(found, room),
+        counts,
+        details("Not known on one side", unknown) if unknown else "",
+    ]
+
+
+def _differences(found: Comparison, room: Room) -> str:
+    rows = []
+    for item in found.differences[: room.rows]:
+        mark, what, a, b, playbook, why = view.row(item)
+        shown = (str(item.rank), mark, prose(what, room.cell), cell(a, room.cell), cell(b, room.cell))
+        rows.append((*shown, cell(playbook, room.cell), prose(why, room.cell * 2)))
+    if not rows:
+        return ""
+    shown_table = table(("", *view.HEADINGS), rows)
+    more = len(found.differences) - len(rows)
+    return f"### Differences\n\n{shown_table}" + (f"\n\nand {more} more." if more > 0 else "")

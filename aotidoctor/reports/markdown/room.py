@@ -1,0 +1,73 @@
+"""How much of each long part Markdown shows, so that the whole fits the body of an issue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from aotidoctor.reports.markdown.text import details, table
+from aotidoctor.reports.text import plural
+
+# GitHub refuses a body of more than 65,536 characters. Counted in UTF-16 units, the larger of the ways to count.
+LIMIT = 65_535
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """How much of each long part is shown: characters of printed text, rows of tables, characters of a cell."""
+
+    printed: int
+    rows: int
+    cell: int
+
+
+# From generous to what nearly always fits: 8 rows of at most 7 cells of 40 characters in each table.
+ROOMS = (
+    Room(printed=8000, rows=400, cell=240),
+    Room(printed=3000, rows=150, cell=160),
+    Room(printed=1000, rows=60, cell=120),
+    Room(printed=300, rows=30, cell=60),
+    Room(printed=100, rows=8, cell=40),
+)
+
+
+def length(text: str) -> int:
+    """Length in UTF-16 units: what lies outside the basic plane counts twice."""
+    return len(text) + sum(1 for letter in text if letter > "\uffff") if not text.isascii() else len(text)
+
+
+def fitted(parts: Callable[[Room], Sequence[str]]) -> str:
+    """The parts in the largest room in which they fit; in the smallest, later parts are left out and counted."""
+    told: list[str] = []
+    for room in ROOMS:
+        told = [part for part in parts(room) if part]
+        text = "\n\n".join(told) + "\n"
+        if length(text) <= LIMIT:
+            return text
+    return _without_the_longest(told)
+
+
+def _without_the_longest(parts: Sequence[str]) -> str:
+    kept = [length(part) + 2 for part in parts]
+    left: list[int] = []
+    while sum(kept) > LIMIT - 200:
+        worst = max(range(1, len(kept)), key=lambda index: kept[index], default=0)
+        if worst == 0 or kept[worst] == 0:
+            break
+        left.append(worst)
+        kept[worst] = 0
+    shown = [part for index, part in enumerate(parts) if index not in left]
+    count = plural(len(left), "part")
+    return "\n\n".join([*shown, f"{count} too long for an issue; the JSON report has everything."]) + "\n"
+
+
+def section(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], room: Room) -> str:
+    """A table under its title, with a count of the rows left out; nothing where there are no rows."""
+    if not rows:
+        return ""
+    shown = table(headings, rows[: room.rows])
+    if len(rows) > room.rows:
+        shown += f"\n\nand {len(rows) - room.rows} more."
+    if len(rows) > 30:
+        shown = details(f"{title} ({len(rows)})", shown)
+    return f"### {title}\n\n{shown}"

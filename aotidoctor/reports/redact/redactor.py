@@ -1,0 +1,247 @@
+"""The redactor: texts, values and whole reports in, the same with placeholders out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import TypeVar
+
+from aotidoctor.model.errors import InputsError
+from aotidoctor.model.report import Report
+from aotidoctor.reports.redact.names import Name, expressions
+from aotidoctor.reports.redact.patterns import (
+    PLACEHOLDER,
+    PLACES,
+    ROW,
+    SECRETS,
+    URL_HOST,
+    Kind,
+    has_escapes,
+    is_address,
+)
+from aotidoctor.reports.redact.placeholders import Placeholders
+from aotidoctor.reports.redact.words import Identity, is_common, is_telling
+
+T = TypeVar("T")
+
+# Fields that hold megabytes and that no format shows.
+_OPAQUE = frozenset({"wrapper_cpp", "kernel_sources", "undefined", "kernel_symbols", "cpu_flags"})
+_PRINTED = frozenset({"stdout_tail", "stderr_tail", "printed"})
+_KEY_AND_SECRET = {"password": ("before", "word"), "variable": ("name", "given"), "keyed": ("label", "value")}
+_GIVEN_AS = {"other": "user", "folders": "user", "ip6": "ip", "email": "email", "mac": "mac", "account": "account"}
+# Names met in a text are looked for in all texts; what they reveal in turn is rarely more than one round.
+_ROUNDS = 4
+
+
+class Redactor:
+    """Hides what it was told of, and what looks private. One per report: it numbers what it meets.
+
+    ``strict`` is for what leaves the machine whole: names are hidden inside longer words, too, and no field is left
+    out. ``placeholders`` may be those of an earlier redactor, which then keep their meaning.
+    """
+
+    def __init__(self, identity: Identity, *, strict: bool = False, placeholders: Placeholders | None = None) -> None:
+        self.placeholders = placeholders or Placeholders()
+        self.count = 0
+        self._strict = strict
+        self._known: dict[str, str] = {}
+        self._names: dict[tuple[str, str], Name] = {}
+        self._groups: dict[str, Name] = {}
+        self._compiled: dict[tuple[int, ...], re.Pattern[str]] = {}
+        for name in _names(identity):
+            self._names.setdefault((name.kind, name.text.casefold()), name)
+            if name.kind != "secret":
+                self.placeholders.give(name.kind, name.text, own=name.kind != "word")
+        for old in self.placeholders.names():
+            self._names.setdefault((old.kind, old.text.casefold()), old)
+        self._kinds: list[Kind] = []
+        self._plain: list[tuple[int, str]] = []
+        self._escaped: list[tuple[int, str]] = []
+        self._arrange()
+
+    @classmethod
+    def of(cls, *, environ: Mapping[str, str], host_name: str) -> Redactor:
+        """A redactor for the user and host that ``environ`` describes."""
+        return cls(Identity.of(environ, host_name))
+
+    def report(self, report: Report) -> Report:
+        """``report`` with every text redacted."""
+        return self.value(report)
+
+    def value(self, value: T) -> T:
+        """Anything made of texts, containers and records, with its texts redacted."""
+        for _ in range(_ROUNDS):
+            value = self._walk(value)
+            if not self.learn():
+                break
+        return value
+
+    def text(self, text: str) -> str:
+        """``text`` redacted; the same for the same text."""
+        known = self._known.get(text)
+        if known is None:
+            known = self._known[text] = self._settle(text)
+        return known
+
+    def printed(self, text: str) -> str:
+        """``text`` of a child redacted: lines that are nothing but numbers are tensor elements."""
+        return self.text(ROW.sub("<values>", text))
+
+    def learn(self) -> bool:
+        """Look for what was met so far in all texts from now on; whether that is more than before."""
+        more = False
+        for name in self.placeholders.names():
+            key = (name.kind, name.text.casefold())
+            if key not in self._names and _may_spread(name):
+                self._names[key] = name
+                more = True
+        if more:
+            self._arrange()
+            self._known.clear()
+        return more
+
+    def names(self) -> tuple[Name, ...]:
+        """All private words that are known by now."""
+        return (*self._names.values(),)
+
+    def _arrange(self) -> None:
+        """All kinds, strongest first: a secret inside a path stays a secret."""
+        self._groups, self._compiled = {}, {}
+        known: dict[bool, list[Kind]] = {True: [], False: []}
+        for name in sorted(self._names.values(), key=lambda one: -len(one.text)):
+            for kind, _ in expressions(name, strict=self._strict):
+                group = f"name_{len(self._groups)}"
+                self._groups[group] = name
+                known[name.everywhere].append(replace(kind, pattern=f"(?P<{group}>{kind.pattern})"))
+        homes = [kind for kind in known[False] if self._kind_of(kind) == "home"]
+        others = [kind for kind in known[False] if self._kind_of(kind) != "home"]
+        extra = [URL_HOST] if self._strict else []
+        self._kinds = [Kind(PLACEHOLDER, ("<",)), *known[True], *extra, *SECRETS, *homes, *others, *PLACES]
+        wanted = [(at, needle, kind.escaped) for at, kind in enumerate(self._kinds) for needle in kind.needles]
+        self._plain = [(at, needle) for at, needle, escaped in wanted if not escaped]
+        self._escaped = [(at, needle) for at, needle, escaped in wanted if escaped]
+
+    def _kind_of(self, kind: Kind) -> str:
+        return self._groups[kind.pattern[4 : kind.pattern.index(">")]].kind
+
+    def _settle(self, text: str) -> str:
+        while True:
+            pattern = self._pattern(text)
+            after = pattern.sub(self._hide, text) if pattern is not None else text
+            if after == text:
+                return after
+            text = after
+
+    def _pattern(self, text: str) -> re.Pattern[str] | None:
+        """One expression of the kinds that have a chance in ``text``; None without any."""
+        folded = text.casefold()
+        chances = self._chances(folded, self._plain)
+        if has_escapes(text):
+            chances = sorted(chances + self._chances(folded, self._escaped))
+        if not chances or chances == [0]:
+            return None
+        found = self._compiled.get(tuple(chances))
+        if found is None:
+            joined = "|".join(self._kinds[at].pattern for at in chances)
+            found = self._compiled[tuple(chances)] = re.compile(joined, re.DOTALL)
+        return found
+
+    @staticmethod
+    def _chances(folded: str, needles: Sequence[tuple[int, str]]) -> list[int]:
+        return list(dict.fromkeys([at for at, needle in needles if needle in folded]))
+
+    def _hide(self, found: re.Match[str]) -> str:
+        group = found.lastgroup or ""
+        shown = self._named(group) or self._looks_private(group, found)
+        if shown != found[0]:
+            self.count += 1
+        return shown
+
+    def _named(self, group: str) -> str | None:
+        name = self._groups.get(group)
+        return None if name is None else self.placeholders.give(name.kind, name.text)
+
+    def _looks_private(self, group: str, found: re.Match[str]) -> str:
+        give = self.placeholders.give
+        match group:
+            case "placeholder":
+                return found[0]
+            case "tensor":
+                return found["call"] + "<values>"
+            case "password" | "variable" | "keyed":
+                before, secret = _KEY_AND_SECRET[group]
+                return found[before] + give("secret", found[secret])
+            case "url":
+                return self._url(found)
+            case "ip":
+                return give("ip", found[0]) if is_address(found) else found[0]
+            case _:
+                return give(_GIVEN_AS.get(group, "secret"), found[0])
+
+    def _url(self, found: re.Match[str]) -> str:
+        login = found["login"] if "<" in found["login"] else self.placeholders.give("secret", found["login"])
+        where = found["where"]
+        return f"{login}@{self.placeholders.give('host', where)}"
+
+    def _walk(self, value: T, *, printed: bool = False) -> T:
+        """``value`` with its texts redacted; the very same object where nothing changed."""
+        result: object = value
+        if isinstance(value, str):
+            result = self.printed(value) if printed else self.text(value)
+        elif isinstance(value, InputsError):
+            result = self._error(value)
+        elif is_dataclass(value) and not isinstance(value, type):
+            result = self._record(value)
+        elif isinstance(value, Mapping):
+            result = {self._walk(key): self._walk(item, printed=key in _PRINTED) for key, item in value.items()}
+        elif isinstance(value, (tuple, list)):
+            result = type(value)(self._walk(item) for item in value)
+        return result  # type: ignore[return-value]  # each branch keeps the type of what it was given
+
+    def _record(self, value: T) -> T:
+        changed: dict[str, object] = {}
+        for item in fields(value):  # type: ignore[arg-type]  # the caller has asked is_dataclass
+            if item.name in _OPAQUE and not self._strict:
+                continue
+            before = getattr(value, item.name)
+            after = self._walk(before, printed=item.name in _PRINTED)
+            if after is not before and after != before:
+                changed[item.name] = after
+        return replace(value, **changed) if changed else value  # type: ignore[type-var]
+
+    def _error(self, error: InputsError) -> InputsError:
+        hidden = InputsError(
+            self.text(str(error)),
+            cause=error.cause,
+            kind=error.kind,
+            subject=self.text(error.subject),
+            observed=self.text(error.observed),
+            expected=self.text(error.expected),
+        )
+        # Exceptions compare by identity; an unchanged one stays itself, so that an unchanged report is equal.
+        return error if (str(hidden), vars(hidden)) == (str(error), vars(error)) else hidden
+
+
+def _names(identity: Identity) -> list[Name]:
+    named: list[tuple[str, Sequence[str]]] = [
+        ("word", identity.words),
+        ("secret", identity.secrets),
+        ("home", (identity.home,) if identity.home else ()),
+        ("user", identity.users),
+        ("host", identity.hosts),
+    ]
+    return [Name(kind, text) for kind, texts in named for text in texts]
+
+
+def _may_spread(name: Name) -> bool:
+    """Whether a word that was met at a telling place may be hidden everywhere."""
+    match name.kind:
+        case "secret":
+            return is_telling(name.text)
+        case "user":
+            return "/" not in name.text and not is_common(name.text)
+        case "host":
+            return "." in name.text
+        case _:
+            return False

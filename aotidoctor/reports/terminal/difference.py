@@ -1,0 +1,90 @@
+"""A comparison of two documents for a terminal."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from aotidoctor.model.difference import Comparison, Difference
+from aotidoctor.reports import difference_view as view
+from aotidoctor.reports.terminal.layout import Layout
+from aotidoctor.reports.terminal.stream import looks_of
+from aotidoctor.reports.text import plural
+
+_STYLES = {"good": "bold green", "bad": "bold red", "unsure": "bold yellow"}
+_LEVELS = {"decisive": "red", "relevant": "yellow", "outcome": "cyan", "minor": "dim"}
+# Below this width a table would fold every cell.
+_WIDE = 110
+_SHOWN = 40
+
+
+def text(found: Comparison, *, stream: TextIO, environ: Mapping[str, str], detail: int = 0) -> str:
+    """``found`` as ``stream`` can show it; ``detail`` is -1 (headline), 0, or more for the minor differences."""
+    console = Console(file=looks_of(stream), _environ=environ, highlight=False, emoji=False, legacy_windows=False)
+    return _shown(console, found, detail, getattr(stream, "encoding", None) or "utf-8")
+
+
+def plain_text(found: Comparison, *, width: int = 80, detail: int = 0) -> str:
+    """``found`` without colour at a fixed width."""
+    console = Console(file=io.StringIO(), _environ={}, width=width, color_system=None, highlight=False, emoji=False)
+    return _shown(console, found, detail, "utf-8")
+
+
+def _shown(console: Console, found: Comparison, detail: int, encoding: str) -> str:
+    with console.capture() as captured:
+        _show(found, Layout(console), detail)
+    lines = captured.get().split("\n")
+    return "\n".join(line.rstrip(" ") for line in lines).encode(encoding, "replace").decode(encoding)
+
+
+def _show(found: Comparison, out: Layout, detail: int) -> None:
+    head = view.headline(found)
+    out.headline(head.word, head.text, style=_STYLES[head.tone])
+    if detail < 0:
+        return
+    for side in (found.a, found.b):
+        out.row(side.label, view.side_text(side))
+    _differences(found, out, detail)
+    out.blank()
+    for label, words in view.counts(found):
+        out.row(label, words)
+    if detail > 0 and found.unknown:
+        out.title("Not known on one side")
+        for line in found.unknown:
+            out.paragraph(line, style="dim")
+
+
+def _differences(found: Comparison, out: Layout, detail: int) -> None:
+    told = found.differences if detail > 0 else found.matters[:_SHOWN]
+    left = len(found.differences) - len(told)
+    if told:
+        out.title("Differences")
+        (_table if out.width >= _WIDE else _list)(told, out)
+    if left > 0:
+        out.paragraph(f"and {plural(left, 'more difference')}; -v shows all", style="dim")
+
+
+def _table(told: Sequence[Difference], out: Layout) -> None:
+    table = out.table(*view.HEADINGS)
+    for item in told:
+        cells = [Text(words) for words in view.row(item)]
+        cells[0].stylize(_LEVELS[item.level])
+        table.add_row(*cells)
+    out.show(table)
+
+
+def _list(told: Sequence[Difference], out: Layout) -> None:
+    for item in told:
+        mark, what, a, b, playbook, why = view.row(item)
+        if item.level == "outcome":
+            # What came of it needs no reason.
+            out.pair(Text(f" {mark}", style=_LEVELS[item.level]), Text(f"{what}: A {a}, B {b}"))
+            continue
+        out.pair(Text(f" {mark or ' '}", style=_LEVELS[item.level]), Text(what, style="bold"))
+        out.pair(Text("    A", style="dim"), Text(a))
+        out.pair(Text("    B", style="dim"), Text(b))
+        out.pair(Text("     "), Text(": ".join(words for words in (playbook, why) if words), style="dim"))

@@ -1,0 +1,180 @@
+"""What is in a package and what a host offers, for a terminal: the bodies of ``inspect`` and ``env``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.text import Text
+
+from aotidoctor.model.artifact import Artifact, ModelEntry, SharedObject
+from aotidoctor.model.contract import Contract
+from aotidoctor.model.host import Host
+from aotidoctor.model.report import Report
+from aotidoctor.reports import contract_view, host_view
+from aotidoctor.reports.debug_settings import SETTINGS
+from aotidoctor.reports.terminal.layout import Layout
+from aotidoctor.reports.text import one_line, plural, size
+
+_SHOWN = 20
+
+
+def package(report: Report, out: Layout, detail: int) -> None:
+    """All of ``inspect``: archive, models, contract, needs."""
+    artifact, contract = report.case.artifact, report.case.contract
+    _findings(report, out)
+    _archive(artifact, out)
+    loaded = report.case.model.name if report.case.model is not None else None
+    for model in artifact.models:
+        _model(model, out, chosen=len(artifact.models) > 1 and model.name == loaded)
+    if contract is None:
+        out.title("Contract")
+        out.paragraph("not readable from this file without running it")
+        return
+    _inputs(contract, out)
+    _outputs(contract, out)
+    _constants(contract, out, detail)
+    _kernels(contract, out, detail)
+    _pairs("Needs of a host", contract_view.needs_rows(contract), out)
+    _notes(contract, out)
+
+
+def host(found: Host, out: Layout, *, detail: int) -> None:
+    """What this machine offers; ``detail`` 0 keeps to what decides most cases."""
+    _pairs("Host", host_view.rows(found, whole=detail > 0), out)
+    if detail > 0:
+        _pairs("Environment", tuple(found.environment.items()), out)
+
+
+def settings(environment: Mapping[str, str], out: Layout) -> None:
+    """Which debug settings act when, and which are set."""
+    out.title("Debug settings")
+    table = out.table("Setting", "Acts", "What it does")
+    for item in SETTINGS:
+        value = environment.get(item.name)
+        name = item.name if value is None else f"{item.name}={value}"
+        table.add_row(Text(name), Text(item.acts), Text(item.what))
+    out.show(table)
+
+
+def _pairs(title: str, rows: Sequence[tuple[str, str]], out: Layout) -> None:
+    if not rows:
+        return
+    out.title(title)
+    table = out.table("", "")
+    table.show_header = False
+    for label, words in rows:
+        table.add_row(Text(one_line(label, 60), style="dim"), Text(one_line(words)))
+    out.show(table)
+
+
+def _findings(report: Report, out: Layout) -> None:
+    if not report.findings:
+        return
+    out.title("Findings")
+    for item in report.findings:
+        told = item.message or ", ".join(
+            word for word in (item.observed, item.expected and f"expected {item.expected}") if word
+        )
+        out.row(item.severity.value, f"{item.code} {item.kind}: {one_line(told)}")
+
+
+def _archive(artifact: Artifact, out: Layout) -> None:
+    rows = (
+        ("kind", artifact.kind.value),
+        ("size", f"{artifact.size:,} bytes ({size(artifact.size)}) in {plural(len(artifact.members), 'member')}"),
+        ("sha256", artifact.sha256 or ""),
+        ("archive", " ".join(word for word in (artifact.archive_format, artifact.archive_version) if word)),
+        ("CRC not read", plural(len(artifact.unread_crc), "large member") if artifact.unread_crc else ""),
+        ("exported programs", ", ".join(facts.name for facts in artifact.exported)),
+        ("not understood", ", ".join(f"{name} {count}" for name, count in artifact.counts.items())),
+        ("problem", artifact.problem or ""),
+    )
+    _pairs("Archive", tuple(row for row in rows if row[1]), out)
+
+
+def _model(model: ModelEntry, out: Layout, *, chosen: bool) -> None:
+    rows = [
+        ("layout", model.layout),
+        ("weights", model.weights_location),
+        ("sources", f"{plural(len(model.kernel_sources), 'file')}" + ("" if model.wrapper_cpp else ", no wrapper.cpp")),
+    ]
+    for item in model.shared_objects:
+        rows.append(("library", _shared_object(item)))
+        rows.append(("needs", ", ".join(item.needed)))
+        rows.append(("compiled in", _features(item)))
+    for metadata in model.metadata:
+        told = metadata.problem or ", ".join(f"{key}={value}" for key, value in metadata.values.items())
+        rows.append(("metadata", told))
+    if model.extern_nodes:
+        rows.append(("custom or extern", ", ".join(sorted({node.target for node in model.extern_nodes}))))
+    if model.gpu_code:
+        rows.append(("GPU code", plural(len(model.gpu_code), "file") + f" for {', '.join(model.gpu_targets) or '?'}"))
+    title = f"Model {model.name}" + (" (this one is loaded)" if chosen else "")
+    # Wrapper and kernel have a metadata file each, mostly with equal values.
+    _pairs(title, tuple(row for row in dict.fromkeys(rows) if row[1]), out)
+
+
+def _shared_object(item: SharedObject) -> str:
+    words = (item.format, item.machine, f"{item.bits} bit" if item.bits else None, size(item.size), item.problem)
+    return ", ".join(word for word in words if word)
+
+
+def _features(item: SharedObject) -> str:
+    features = item.features
+    told = (
+        ("input checks", features.input_checks),
+        ("NaN asserts", features.nan_asserts),
+        ("kernel profiling", features.kernel_profile),
+        ("value printer", None if features.printer_level is None else features.printer_level > 0),
+    )
+    words = [f"{name} {'yes' if on else 'no'}" for name, on in told if on is not None]
+    return ", ".join(words)
+
+
+def _inputs(contract: Contract, out: Layout) -> None:
+    out.title(f"Inputs ({contract.source})")
+    table = out.table("Leaf", "Expected", "In the code", "Used")
+    for leaf in contract.leaves:
+        used = "" if leaf.used is None else "yes" if leaf.used else "no"
+        name = leaf.generated_name or ""
+        table.add_row(Text(one_line(leaf.path, 80)), Text(contract_view.leaf_text(leaf)), Text(name), Text(used))
+    out.show(table)
+    for symbol in contract.symbols:
+        shown = f"{symbol.definition}; in {', '.join(symbol.appears_in)}" if symbol.appears_in else symbol.definition
+        out.row(one_line(symbol.name, 20), one_line(shown))
+
+
+def _outputs(contract: Contract, out: Layout) -> None:
+    rows = tuple((output.path, contract_view.output_text(output)) for output in contract.outputs)
+    _pairs("Outputs", rows, out)
+
+
+def _constants(contract: Contract, out: Layout, detail: int) -> None:
+    if not contract.constants:
+        return
+    total = sum(constant.data_size or 0 for constant in contract.constants)
+    shown = contract.constants if detail > 0 else contract.constants[:_SHOWN]
+    rows = tuple((item.original_fqn or item.name, contract_view.constant_text(item)) for item in shown)
+    _pairs(f"Constants ({len(contract.constants)}, {size(total)})", rows, out)
+    _more(len(contract.constants) - len(shown), out)
+
+
+def _kernels(contract: Contract, out: Layout, detail: int) -> None:
+    if not contract.kernels:
+        return
+    shown = contract.kernels if detail > 0 else contract.kernels[:_SHOWN]
+    rows = tuple((f"{number}. {item.name}", contract_view.kernel_text(item)) for number, item in enumerate(shown, 1))
+    _pairs(f"Calls, in order ({len(contract.kernels)})", rows, out)
+    _more(len(contract.kernels) - len(shown), out)
+
+
+def _more(count: int, out: Layout) -> None:
+    if count > 0:
+        out.line(Text(f" and {count} more (-v shows all)", style="dim"))
+
+
+def _notes(contract: Contract, out: Layout) -> None:
+    if contract.unknown_lines:
+        out.line(Text(f" {plural(contract.unknown_lines, 'statement')} of the wrapper not understood", style="yellow"))
+    for problem in contract.problems:
+        out.line(Text(f" {one_line(problem)}", style="yellow"))

@@ -1,0 +1,32 @@
+"""What a log said, on the terminal."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from aotidoctor.model.log import LogReading
+from aotidoctor.reports import log_view
+from aotidoctor.reports.terminal.layout import Layout
+from aotidoctor.reports.text import one_line, plural
+
+_STYLES = {"error": "red", "warn": "yellow", "info": "dim"}
+
+
+def show_log(log: LogReading, out: Layout, *, detail: int) -> None:
+    """The failures with their lines, and what else the log tells."""
+    rows, hidden = log_view.rows(log, whole=detail > 0)
+    facts = log_view.facts(log)
+    if not rows and not facts:
+        return
+    out.title("Log")
+    if rows:
+        table = out.table(*log_view.HEADINGS)
+        for row in rows:
+            table.add_row(Text(row.line, style=_STYLES[row.tone]), Text(one_line(row.said, 160)), Text(row.what))
+        table.columns[0].no_wrap = True
+        table.columns[1].ratio, table.columns[2].ratio = 3, 2
+        out.show(table)
+    if hidden:
+        out.line(Text(f" and {plural(hidden, 'more')} (-v shows all)".replace("mores", "more"), style="dim"))
+    for label, text in facts:
+        out.row(label, text)

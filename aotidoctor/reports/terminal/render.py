@@ -1,0 +1,317 @@
+"""The report for a terminal, through rich: it reads well at 80 columns and without colour.
+
+The first screen answers in this order: verdict, cause, subject, looked like → is, how sure, what to do. Evidence, runs,
+contract, host and what was not checked come after it. Text of others is never taken for rich's markup.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping, Sequence
+from typing import TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from aotidoctor.model.report import Report
+from aotidoctor.model.run import Outcome
+from aotidoctor.model.signature import Signature
+from aotidoctor.reports import log_view, run_view, rung_rows, view
+from aotidoctor.reports.contract_view import LeafRow, leaf_rows
+from aotidoctor.reports.headline import headline
+from aotidoctor.reports.terminal import facts
+from aotidoctor.reports.terminal.comparison import show_comparison
+from aotidoctor.reports.terminal.layout import Layout
+from aotidoctor.reports.terminal.log import show_log
+from aotidoctor.reports.terminal.place import show_place
+from aotidoctor.reports.terminal.serving import show_names, show_serving
+from aotidoctor.reports.terminal.stream import looks_of
+from aotidoctor.reports.text import head, one_line, plural, seconds, tail
+
+_TONES = {"good": "bold green", "bad": "bold red", "unsure": "bold yellow", "partial": "bold magenta"}
+_MARKS = {"": " ", "warn": "!", "error": "x"}
+_STYLES = {"": "", "info": "dim", "warn": "yellow", "error": "red"}
+_LEAVES_SHOWN = 24
+_NOISE = re.compile(
+    r"^frame #\d+: |^<omitting python frames>|[/\\]aotidoctor[/\\]worker[/\\]|^Extension modules: |^\s*$"
+)
+
+
+def text(report: Report, *, stream: TextIO, environ: Mapping[str, str], detail: int = 0) -> str:
+    """``report`` as ``stream`` can show it: colour, width and character set are the stream's."""
+    console = Console(
+        file=looks_of(stream),
+        _environ=environ,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    with console.capture() as captured:
+        render(report, console, detail=detail)
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return _trim(captured.get()).encode(encoding, "replace").decode(encoding)
+
+
+def plain_text(report: Report, *, width: int = 80, detail: int = 0) -> str:
+    """``report`` without colour at a fixed width."""
+    console = Console(
+        file=io.StringIO(), _environ={}, width=width, color_system=None, highlight=False, markup=False, emoji=False
+    )
+    with console.capture() as captured:
+        render(report, console, detail=detail)
+    return _trim(captured.get())
+
+
+def _trim(text: str) -> str:
+    """Without the blanks with which rich fills its columns."""
+    return "\n".join(line.rstrip(" ") for line in text.split("\n"))
+
+
+def render(report: Report, console: Console, *, detail: int = 0) -> None:
+    """Print ``report``. ``detail``: -1 the first screen only, 0 normal, 1 with the output of children, 2 all."""
+    out = Layout(console)
+    _first_screen(report, out)
+    if detail < 0:
+        # Whether there is a script is what was asked.
+        _repro(report, out)
+        return
+    calm = report.verdict == "healthy" and detail == 0
+    match report.command:
+        case "inspect":
+            facts.package(report, out, detail)
+        case "triton":
+            show_names(report, out)
+            show_serving(report, out, detail=detail)
+        case "env":
+            facts.host(report.case.host, out, detail=1)
+            facts.settings(report.case.host.environment, out)
+        case _:
+            _case(report, out, calm=calm, detail=detail)
+    _not_checked(report, out, detail)
+    _footer(report, out, detail)
+
+
+def _first_screen(report: Report, out: Layout) -> None:
+    verdict = headline(report)
+    out.headline(verdict.word, verdict.text, style=_TONES[verdict.tone])
+    if view.has_artifact(report):
+        out.paragraph(view.artifact_text(report), style="dim")
+    if report.log is not None and log_view.is_log(report):
+        out.paragraph(log_view.log_text(report.log), style="dim")
+    if note := view.partial_note(report):
+        out.line(Text(f" {note}", style=_TONES["partial"]))
+    rows = view.first_rows(report)
+    if rows:
+        out.blank()
+    for row in rows:
+        if row.is_code:
+            out.code(row.text)
+        else:
+            out.row(row.label, row.text)
+
+
+def _case(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
+    _others(report, out)
+    _plan(report, out)
+    show_comparison(report, out)
+    if report.localization is not None and (not calm or report.command == "localize"):
+        show_place(report.localization, out, detail=detail)
+    _rungs(report, out)
+    if report.log is not None:
+        show_log(report.log, out, detail=detail)
+    _evidence(report, out, calm=calm, detail=detail)
+    if not calm:
+        _runs(report, out, detail)
+        _contract(report, out, detail)
+        if not log_view.is_log(report):
+            # A log may come from another machine.
+            facts.host(report.case.host, out, detail=detail)
+    else:
+        _calm(report, out)
+    if report.internal_error is not None:
+        out.title("Traceback of aotidoctor")
+        out.block(report.internal_error)
+
+
+def _rungs(report: Report, out: Layout) -> None:
+    rows = rung_rows.rung_rows(report)
+    if not rows:
+        return
+    out.title(f"{rung_rows.TITLE}: {rung_rows.verdict(report)}")
+    table = out.table(*rung_rows.HEADINGS)
+    for row in rows:
+        table.add_row(*(Text(text) for text in row))
+    out.show(table)
+
+
+def _calm(report: Report, out: Layout) -> None:
+    """A healthy case in a few lines: what was looked at."""
+    out.blank()
+    contract, inputs = report.case.contract, report.case.inputs
+    if contract is not None:
+        out.row("Expects", f"{plural(contract.n_inputs, 'tensor')}, {plural(len(contract.leaves), 'leaf', 'leaves')}")
+    if inputs is not None:
+        out.row("Given", f"{plural(len(inputs.tensors()), 'tensor')} ({inputs.format}, {inputs.form})")
+    for outcome in report.runs:
+        out.row("Ran" if outcome is report.runs[0] else "", _run_line(outcome))
+
+
+def _run_line(outcome: Outcome) -> str:
+    return f"{outcome.request.probe}: {run_view.run_ending(outcome)}, {seconds(outcome.seconds)}"
+
+
+def _others(report: Report, out: Layout) -> None:
+    if len(report.diagnoses) < 2:
+        return
+    out.title("Also possible")
+    for diagnosis in report.diagnoses[1:]:
+        about = f" ({one_line(diagnosis.subject, 60)})" if diagnosis.subject else ""
+        out.row(f"{diagnosis.rank}.", f"{diagnosis.cause}{about}: {view.how_sure(diagnosis)}")
+
+
+def _plan(report: Report, out: Layout) -> None:
+    if not report.plan:
+        return
+    out.title("Plan")
+    for number, step in enumerate(report.plan, 1):
+        out.pair(Text(f" {number:>2}."), Text(one_line(step, 400)))
+
+
+def _evidence(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
+    shown = [item for item in report.findings if detail > 0 or item.severity.rank > 0]
+    hidden = len(report.findings) - len(shown)
+    if not shown:
+        return
+    out.title("Evidence")
+    for item in shown:
+        source = view.source_text(item.source) if detail > 0 else view.short_source(item.source)
+        where = " · ".join(word for word in (one_line(item.subject or "", 80), source) if word)
+        severity = (f"{item.severity.value:<6}", _STYLES[item.severity.value])
+        out.pair(Text.assemble(f" {item.id:<4}", severity, f"{item.code} {item.kind}"), Text(where, style="dim"))
+        message = "" if detail <= 0 and view.adds_nothing(item) else item.message
+        for label, words in (("observed", item.observed), ("expected", item.expected), ("", message)):
+            if words:
+                out.row(label, one_line(words), indent=4)
+    if hidden and not calm:
+        out.line(Text(f" and {plural(hidden, 'note')} without a complaint (-v shows all)", style="dim"))
+
+
+def _runs(report: Report, out: Layout, detail: int) -> None:
+    if not report.runs:
+        return
+    out.title("Runs")
+    table = out.table("", "Probe", "Ended", "In", "Time", "Setting took effect")
+    for outcome in report.runs:
+        effect = run_view.took_effect(outcome)
+        if effect and outcome.took_effect_why:
+            effect += f": {one_line(outcome.took_effect_why, 80)}"
+        style = _STYLES["error"] if run_view.outcome_failed(outcome) else ""
+        name = one_line(outcome.request.probe, 40)
+        ended = Text(run_view.run_ending(outcome), style=style)
+        table.add_row(
+            Text(outcome.id), Text(name), ended, Text(outcome.stage), Text(seconds(outcome.seconds)), Text(effect)
+        )
+    out.show(table)
+    failed = next((outcome for outcome in report.runs if run_view.outcome_failed(outcome)), None)
+    for outcome in report.runs if detail > 0 else [failed] if failed else []:
+        _printed(outcome, out, detail)
+
+
+def _printed(outcome: Outcome, out: Layout, detail: int) -> None:
+    """What a child said: the start of its exception or the end of its output, or all that was kept."""
+    parts = _last_words(outcome) if detail <= 0 else _all_words(outcome, (4000, 20000)[detail > 1])
+    for name, content in parts:
+        if content.strip():
+            out.line(Text(f" {outcome.id} {name}", style="dim"))
+            out.block(content)
+
+
+def _last_words(outcome: Outcome) -> list[tuple[str, str]]:
+    """The telling part: no frames of C++, of this program's own worker, no list of extension modules."""
+    error = outcome.error
+    printed = (outcome.stderr_tail if error is None else error.message).splitlines()
+    kept = "\n".join(line for line in printed if not _NOISE.search(line))
+    return [("stderr", tail(kept, 400))] if error is None else [("raised", head(kept, 6))]
+
+
+def _all_words(outcome: Outcome, room: int) -> list[tuple[str, str]]:
+    changes = run_view.env_text(outcome.request.env)
+    error = outcome.error
+    return [
+        ("was for", outcome.request.purpose),
+        ("command", f"{changes} {' '.join(outcome.argv)}".strip()),
+        ("raised", tail(error.traceback or error.message, room) if error is not None else ""),
+        ("stdout", tail(outcome.stdout_tail, room)),
+        ("stderr", tail(outcome.stderr_tail, room)),
+    ]
+
+
+def _contract(report: Report, out: Layout, detail: int) -> None:
+    rows = leaf_rows(report)
+    if not rows:
+        return
+    out.title("Contract")
+    shown = rows if detail > 0 else _most_telling(rows)
+    observed = report.case.inputs is not None
+    table = out.table("", "Leaf", "Expected", *(("Observed",) if observed else ()))
+    for row in shown:
+        style = _STYLES[row.mark]
+        cells = [Text(_MARKS[row.mark], style=style), Text(row.path, style=style), Text(row.expected)]
+        table.add_row(*cells, *((Text(row.observed or "", style=style),) if observed else ()))
+    out.show(table)
+    if len(shown) < len(rows):
+        out.line(Text(f" and {plural(len(rows) - len(shown), 'more leaf', 'more leaves')} (-v shows all)", style="dim"))
+    problem = report.case.inputs_error
+    if problem is not None:
+        out.row("Inputs", one_line(str(problem)))
+
+
+def _most_telling(rows: Sequence[LeafRow]) -> Sequence[LeafRow]:
+    """All of a short table; of a long one the marked leaves first, in order, then others up to the limit."""
+    if len(rows) <= _LEAVES_SHOWN:
+        return rows
+    marked = [row for row in rows if row.mark][:_LEAVES_SHOWN]
+    others = [row for row in rows if not row.mark][: _LEAVES_SHOWN - len(marked)]
+    return [row for row in rows if row in marked or row in others]
+
+
+def _not_checked(report: Report, out: Layout, detail: int) -> None:
+    if not report.not_checked:
+        return
+    out.title("Not checked")
+    grouped: dict[str, list[str]] = {}
+    for item in report.not_checked:
+        name = f"{item.name} ({item.code})" if detail > 0 else item.name
+        grouped.setdefault(one_line(item.reason, 200 if detail > 0 else 100), []).append(name)
+    for reason, names in grouped.items():
+        out.paragraph(f"{', '.join(names)}: {reason}")
+
+
+def _fingerprint(found: Signature, out: Layout, *, parts: bool) -> None:
+    """The coarser signature, and which rule gave which part of both."""
+    out.line(Text(f" Family    {one_line(found.family)}", style="dim"))
+    for part in found.parts if parts else ():
+        of = "family and exact" if part.granularity == "family" else "exact"
+        source = f", {part.source}" if part.source else ""
+        out.line(Text(f"   {part.rule}: {one_line(part.text)} ({of}{source})", style="dim"))
+
+
+def _repro(report: Report, out: Layout) -> None:
+    for name, label in (("repro", "Repro "), ("repro_inputs", "  inputs:"), ("repro_weights", "  weights:")):
+        if name in report.extra:
+            out.line(Text(f" {label} {one_line(report.extra[name], 300)}", style="dim"))
+
+
+def _footer(report: Report, out: Layout, detail: int) -> None:
+    out.blank()
+    if report.signature:
+        out.line(Text(f" Signature {one_line(report.signature)}", style="dim"))
+    if report.fingerprint is not None and detail > 0:
+        _fingerprint(report.fingerprint, out, parts=detail > 1)
+    _repro(report, out)
+    if report.diagnoses and report.command != "env":
+        out.line(Text(f" More: aotidoctor explain {report.diagnoses[0].cause}", style="dim"))
+    out.code(view.command_text(report.argv), label=" Again: ")
+    out.line(Text(f" aotidoctor {report.version}, {report.started}, {seconds(report.seconds)}", style="dim"))

@@ -1,0 +1,69 @@
+"""The dynamic half: recover a missing contract, probe, name the cause, treat it. Imported by ``run`` only."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from aotidoctor.model.diagnosis import Diagnosis
+from aotidoctor.probes.effects import with_effect
+from aotidoctor.triage import treat
+from aotidoctor.triage.chains import bisect_compiler, print_launches, print_values, recompile, shrink_inputs
+from aotidoctor.triage.recover_contract import recover_contract
+from aotidoctor.triage.run_probes import check_rung_names, run_probes
+from aotidoctor.triage.session import Session, name_causes, run_checks
+
+# Is it an answer at all, and the same one each time? Then it can be held against the reference's.
+COMPARING = ("plain_run", "loaded_weights", "mutation", "values", "again", "reference")
+
+
+def examine(session: Session) -> tuple[tuple[Diagnosis, ...], bool]:
+    """Checks, probes, causes, treatment, and whether it was interrupted: then with what was found until then."""
+    check_rung_names(session.case)
+    session.judge_effect = with_effect
+    try:
+        if session.case.contract is None:
+            recover_contract(session)
+        run_checks(session)
+        run_probes(session)
+        return _treated(session), False
+    except KeyboardInterrupt:
+        return name_causes(session), True
+
+
+def compare(session: Session) -> tuple[tuple[Diagnosis, ...], bool]:
+    """What a comparison with the reference needs, and no treatment."""
+    session.judge_effect = with_effect
+    try:
+        if session.case.contract is None:
+            recover_contract(session)
+        run_checks(session)
+        run_probes(session, only=COMPARING)
+        return name_causes(session), False
+    except KeyboardInterrupt:
+        return name_causes(session), True
+
+
+def _treated(session: Session) -> tuple[Diagnosis, ...]:
+    diagnoses = name_causes(session)
+    verdicts = treat.treat(session, diagnoses)
+    if verdicts.harmless:
+        session.findings = treat.demote(session.findings, verdicts.harmless)
+    if verdicts.harmless or verdicts.refuted:
+        diagnoses = name_causes(session, refuted=verdicts.refuted)
+    if _compile_again(session):
+        diagnoses = name_causes(session, refuted=verdicts.refuted)
+        proven = {**recompile.proof(session), **bisect_compiler.proof(session)}
+        verdicts = replace(verdicts, confirmed={**verdicts.confirmed, **proven})
+    shrink_inputs.shrink_inputs(session)
+    return treat.apply(diagnoses, verdicts)
+
+
+def _compile_again(session: Session) -> bool:
+    """What packages tell that are made of the exported program here; whether that found anything."""
+    known = len(session.findings)
+    print_values.print_values(session)
+    made = recompile.recompile(session)
+    if made is not None:
+        bisect_compiler.bisect(session, made)
+    print_launches.print_launches(session)
+    return len(session.findings) > known

@@ -1,0 +1,132 @@
+"""From paths to a ``Case``: the stages that read, in order. Executes nothing from the package or the inputs file."""
+
+from __future__ import annotations
+
+import os
+import platform
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from aotidoctor.model.case import Case, Options
+from aotidoctor.model.errors import InputsError
+from aotidoctor.model.evidence import NotChecked
+from aotidoctor.model.host import Host
+from aotidoctor.readers import contract as contracts
+from aotidoctor.readers import inputs as input_files
+from aotidoctor.readers.host import read_host
+from aotidoctor.readers.package import read_artifact, read_exported
+
+if TYPE_CHECKING:
+    from aotidoctor.model.artifact import Artifact, ExportedFacts, ModelEntry
+    from aotidoctor.model.contract import Contract
+    from aotidoctor.model.inputs import InputSet
+    from aotidoctor.model.json_types import JsonObject
+    from aotidoctor.model.tree import Container
+
+T = TypeVar("T")
+
+
+def open_case(
+    path: str,
+    inputs_path: str | None,
+    options: Options,
+    environ: Mapping[str, str],
+    *,
+    on_artifact: Callable[[Artifact], None] | None = None,
+) -> tuple[Case, list[NotChecked]]:
+    """Read everything that can be read. ``on_artifact`` is told of the artifact as soon as it is known.
+
+    A reader that fails by a fault of its own costs only what it would have told: ``NotChecked`` says so.
+    """
+    failed: list[NotChecked] = []
+    artifact = read_artifact(path)
+    if on_artifact is not None:
+        on_artifact(artifact)
+    model = select_model(artifact, options.model_name)
+    read = partial(contracts.read_contract, artifact, model) if model is not None else lambda: None
+    contract = _guarded("contract", read, None, failed)
+    host = _guarded("host", partial(read_host, artifact=artifact, environ=environ), _bare_host(), failed)
+    reference = _guarded("reference", partial(read_reference, options.reference), None, failed)
+    case = Case(
+        artifact=artifact,
+        host=host,
+        options=options,
+        model=model,
+        contract=contract,
+        inputs_path=inputs_path,
+        reference=reference,
+    )
+    return _guarded("inputs", partial(with_inputs, case), case, failed), failed
+
+
+def _guarded(name: str, read: Callable[[], T], otherwise: T, failed: list[NotChecked]) -> T:
+    try:
+        return read()
+    except Exception:  # noqa: BLE001 - the guard around readers: the rest of the case is still worth examining
+        reason = f"aotidoctor's own error: {traceback.format_exc(limit=-4)}"
+        failed.append(NotChecked(code=f"AD-READ-{name.upper()}", name=f"read_{name}", reason=reason))
+        return otherwise
+
+
+def _bare_host() -> Host:
+    return Host(system=platform.system(), machine=platform.machine(), python=platform.python_version())
+
+
+def select_model(artifact: Artifact, name: str | None) -> ModelEntry | None:
+    """The entry called ``name`` (``model`` when None is given), else the only one there is, else None.
+
+    PyTorch's loader would not take the only one under another name; the ``model_name`` check says so, and the rest of
+    the package is examined all the same.
+    """
+    found = artifact.model(name or "model")
+    if found is None and len(artifact.models) == 1:
+        return artifact.models[0]
+    return found
+
+
+def read_reference(path: str | None) -> ExportedFacts | None:
+    """The static facts of an exported program; None for a ``module.py:function`` reference or an unreadable file."""
+    if path is None or ".py:" in path:
+        return None
+    facts = read_exported(path)
+    return facts[0] if facts else None
+
+
+def is_reference_missing(reference: str | None) -> bool:
+    """Whether ``--reference`` names a file that is not there; of ``module.py:function``, the module's file."""
+    if reference is None:
+        return False
+    path, _, function = reference.rpartition(":")
+    return not os.path.exists(path if path.endswith(".py") and function else reference)  # noqa: PTH110 - no ValueError
+
+
+def with_inputs(case: Case) -> Case:
+    """The case with its inputs: read from the file, generated, or none."""
+    inputs: InputSet | None = None
+    error: InputsError | None = None
+    generated: JsonObject | None = None
+    contract = case.contract
+    try:
+        if case.inputs_path is not None:
+            inputs = _read(case.inputs_path, case)
+            contract = None if contract is None else contracts.settle_leaves(contract, inputs)
+        elif case.options.generate and case.contract is not None:
+            inputs, generated = input_files.generate_inputs(case.contract, seed=case.options.seed)
+    except InputsError as raised:
+        error = raised
+    return replace(case, contract=contract, inputs=inputs, inputs_error=error, generated=generated)
+
+
+def _read(path: str, case: Case) -> InputSet:
+    trees = expected_trees(case.contract)
+    return input_files.read_inputs(path, trust_pickle=case.options.trust_pickle, expected=trees)
+
+
+def expected_trees(contract: Contract | None) -> tuple[Container[int], Container[int]] | None:
+    """The call spec's trees, which decide how an ambiguous inputs file is meant."""
+    if contract is None or contract.args is None or contract.kwargs is None:
+        return None
+    return contract.args, contract.kwargs

@@ -1,0 +1,154 @@
+"""The half of the session that runs children: each probe in order, only if its answer can change the diagnosis.
+
+The same guard as for checks: a probe that raises becomes ``NotChecked`` with its traceback, and the session goes on.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Collection
+from dataclasses import replace
+
+from aotidoctor.checks import CHECKS
+from aotidoctor.model.case import Case
+from aotidoctor.model.errors import UsageError
+from aotidoctor.model.event import Event, EventKind
+from aotidoctor.model.evidence import NotChecked, Severity
+from aotidoctor.model.run import Outcome, Request, TimedOut
+from aotidoctor.probes import LATER, PROBES, History, Plan, Probe, Reuse, succeeded
+from aotidoctor.triage.session import Session, ask_check
+
+# Checks whose answer depends on the number of threads.
+THREAD_CHECKS = ("threads_exceed_build",)
+BACKTRACE = "backtrace"
+HANG_S = 5.0
+
+
+def history_of(session: Session) -> History:
+    """What probes may see."""
+    return History(outcomes=dict(session.outcomes), findings=tuple(session.findings))
+
+
+def run_probes(session: Session, *, only: Collection[str] | None = None) -> None:
+    """All probes in order, each only if its answer can change the diagnosis. Raises KeyboardInterrupt, once told.
+
+    ``only`` are the names of those that the command is about; the others are not even mentioned.
+    """
+    left = [probe for probe in PROBES if only is None or probe.name in only]
+    try:
+        while left:
+            _guard_probe(left[0], session)
+            left.pop(0)
+    except KeyboardInterrupt:
+        session.not_checked += [NotChecked(code=item.code, name=item.name, reason="interrupted") for item in left]
+        raise
+
+
+def _guard_probe(probe: Probe, session: Session) -> None:
+    try:
+        _ask_probe(probe, session)
+    except Exception:  # noqa: BLE001 - the same guard
+        reason = f"aotidoctor's own error: {traceback.format_exc(limit=-4)}"
+        session.not_checked.append(NotChecked(code=probe.code, name=probe.name, reason=reason))
+
+
+def _ask_probe(probe: Probe, session: Session) -> None:
+    plan = plan_of(probe, session)
+    for part in plan if isinstance(plan, tuple) else (plan,):
+        _ask_part(probe, part, session)
+
+
+def _ask_part(probe: Probe, plan: Request | Reuse | NotChecked, session: Session) -> None:
+    match plan:
+        case NotChecked():
+            session.not_checked.append(plan)
+        case Reuse(probe=name):
+            session.add(probe.read(session.case, history_of(session), session.outcomes[name]))
+            _note_debugger(probe, session.outcomes[name], session)
+        case Request():
+            _run_probe(probe, plan, session)
+
+
+def plan_of(probe: Probe, session: Session) -> Plan:
+    """What a probe wants to run, as far as the options let it."""
+    options = session.case.options
+    if probe.name in options.skip_rungs:
+        return NotChecked(code=probe.code, name=probe.name, reason="--skip-rungs")
+    # The plain run is what everything else is compared with.
+    if options.rungs is not None and probe.name not in (*options.rungs, "plain_run"):
+        return NotChecked(code=probe.code, name=probe.name, reason="not among --rungs")
+    return probe.plan(session.case, history_of(session))
+
+
+def _run_probe(probe: Probe, request: Request, session: Session) -> None:
+    session.on_event(Event(kind=EventKind.PROBE_START, name=probe.name))
+    outcome = session.run(_shortened(request, session))
+    if outcome is None:
+        reason = session.refusal()
+        session.not_checked.append(NotChecked(code=probe.code, name=probe.name, reason=reason))
+        return
+    session.outcomes[request.probe] = outcome
+    if probe.name == "plain_run":
+        _correct_threads(session, outcome)
+    found = list(probe.read(session.case, history_of(session), outcome))
+    session.add(found)
+    _note_debugger(probe, outcome, session)
+    verdict = found[0].observed if found else "as expected"
+    fine = not any(item.severity is Severity.ERROR for item in found)
+    session.on_event(
+        Event(kind=EventKind.PROBE_END, name=probe.name, seconds=outcome.seconds, verdict=verdict, ok=fine)
+    )
+
+
+def _shortened(request: Request, session: Session) -> Request:
+    """A hang need not be waited for as long a second time: until it is reached, and some seconds more."""
+    plain = session.outcomes.get("plain_run")
+    if plain is None or not isinstance(plain.ending, TimedOut):
+        return request
+    return replace(request, timeout=min(request.timeout, sum(plain.stages.values()) + HANG_S))
+
+
+def _note_debugger(probe: Probe, outcome: Outcome, session: Session) -> None:
+    """A debugger that could not do its work is something that was not looked at."""
+    if probe.name == BACKTRACE and outcome.debugger_problem is not None:
+        session.not_checked.append(NotChecked(code=probe.code, name=probe.name, reason=outcome.debugger_problem))
+
+
+def _correct_threads(session: Session, outcome: Outcome) -> None:
+    """A setup file may set the thread count: what the child saw replaces what was assumed, and is checked again."""
+    threads = outcome.result.get("threads")
+    host = session.case.host
+    if not isinstance(threads, int) or threads == (session.case.options.threads or host.threads):
+        return
+    session.case = replace(session.case, host=replace(host, threads=threads))
+    known = {item.code for item in session.findings}
+    for check in (check for check in CHECKS if check.name in THREAD_CHECKS and check.code not in known):
+        result = ask_check(check, session)
+        if not isinstance(result, NotChecked):
+            session.add(result)
+
+
+def check_rung_names(case: Case) -> None:
+    """UsageError for a rung that does not exist."""
+    known = [probe.name for probe in (*PROBES, *LATER)]
+    for option, names in (("--rungs", case.options.rungs or ()), ("--skip-rungs", case.options.skip_rungs)):
+        for name in names:
+            if name not in known:
+                raise UsageError(f"{option}: no rung is called {name!r}; there are {', '.join(known)}")
+
+
+def plan_lines(session: Session) -> tuple[str, ...]:
+    """What would be asked, and why, without running anything."""
+    lines = []
+    for probe in (*PROBES, *LATER):
+        match plan_of(probe, session):
+            case NotChecked(reason=reason) if probe.name == "plain_run" or reason.startswith(("--", "not among")):
+                lines.append(f"{probe.name}: no - {reason}")
+            case NotChecked():
+                lines.append(f"{probe.name}: {probe.asked_when} - {probe.asks}")
+            case _:
+                lines.append(f"{probe.name}: yes - {probe.asks}")
+    return tuple(lines)
+
+
+__all__ = ["Session", "check_rung_names", "history_of", "plan_lines", "plan_of", "run_probes", "succeeded"]

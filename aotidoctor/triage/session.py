@@ -1,0 +1,109 @@
+"""What is known so far, and the static half of the session: every check in order, under one guard.
+
+The guard: a check that raises becomes ``NotChecked`` with its traceback, and the session goes on. The half with child
+runs is ``aotidoctor.triage.run_probes``; nothing of it is needed, or imported, by a command that executes nothing.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
+
+from aotidoctor import checks, diagnosis
+from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+
+if TYPE_CHECKING:
+    from aotidoctor.checks import Check
+    from aotidoctor.model.case import Case
+    from aotidoctor.model.diagnosis import Diagnosis
+    from aotidoctor.model.event import Event
+    from aotidoctor.model.run import Outcome, Request
+
+# A child that could not even be given this much time would tell nothing.
+LEAST_TIMEOUT_S = 1.0
+
+
+class Runs(Protocol):
+    """What the ladder needs of a runner."""
+
+    def run(self, request: Request) -> Outcome:
+        """Run one request to its end."""
+
+
+@dataclass(slots=True)
+class Session:
+    """What is known so far.
+
+    ``deadline`` is on the monotonic clock, None without ``--budget``. ``judge_effect`` tells of a finished run whether
+    its setting acted.
+    """
+
+    case: Case
+    runner: Runs | None
+    on_event: Callable[[Event], None] = lambda _event: None
+    judge_effect: Callable[[Case, Outcome], Outcome] = lambda _case, outcome: outcome
+    deadline: float | None = None
+    findings: list[Evidence] = field(default_factory=list)
+    not_checked: list[NotChecked] = field(default_factory=list)
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    runs: list[Outcome] = field(default_factory=list)
+    out_of_time: bool = False
+
+    def add(self, found: Sequence[Evidence]) -> None:
+        """Keep findings and give each its id."""
+        for item in found:
+            self.findings.append(replace(item, id=f"E{len(self.findings) + 1}"))
+
+    def refusal(self) -> str:
+        """Why ``run`` gave no outcome."""
+        return "the time budget is spent" if self.out_of_time else "no child processes in this command"
+
+    def run(self, request: Request) -> Outcome | None:
+        """Run a request within the budget; None when the budget is spent."""
+        if self.runner is None:
+            return None
+        allowed = request.timeout
+        if self.deadline is not None:
+            allowed = min(allowed, self.deadline - time.monotonic())
+        if allowed < LEAST_TIMEOUT_S:
+            self.out_of_time = True
+            return None
+        outcome = self.judge_effect(self.case, self.runner.run(replace(request, timeout=allowed)))
+        self.runs.append(outcome)
+        return outcome
+
+
+def run_checks(session: Session) -> None:
+    """All static checks in order; one whose needs failed is not asked."""
+    failed: set[str] = set()
+    for check in checks.CHECKS:
+        blocked = [name for name in check.needs if name in failed]
+        result = check.unchecked(f"it depends on {blocked[0]}, which failed") if blocked else ask_check(check, session)
+        if isinstance(result, NotChecked):
+            session.not_checked.append(result)
+            if blocked:
+                failed.add(check.name)
+            continue
+        session.add(result)
+        if any(item.severity is Severity.ERROR for item in result):
+            failed.add(check.name)
+
+
+def ask_check(check: Check, session: Session) -> Sequence[Evidence] | NotChecked:
+    """One check, guarded."""
+    try:
+        return check.run(session.case)
+    except Exception:  # noqa: BLE001 - the guard: a broken check must not cost the rest of the report
+        return check.unchecked(f"aotidoctor's own error: {traceback.format_exc(limit=-4)}")
+
+
+def name_causes(session: Session, *, refuted: tuple[str, ...] = ()) -> tuple[Diagnosis, ...]:
+    """The causes of what was found; only the playbooks that speak of it are read."""
+    loud = {item.code for item in session.findings if item.severity is not Severity.INFO}
+    if not loud:
+        return ()
+    playbooks = diagnosis.load_playbooks(loud)
+    return diagnosis.diagnose(session.findings, playbooks, refuted=refuted, case=session.case)

@@ -1,0 +1,232 @@
+"""Prove a cause by treating it: the failure must be there without the treatment and gone with it.
+
+Three kinds of baseline, the first that applies:
+
+- the plain run failed: the treated run must return;
+- the plain run returned and the package's own input checks complained: they must be silent about the treated call;
+- nothing complained: the treated call must give other outputs than the untreated one (that was the silent fault).
+
+Where a reference is given, the treated outputs must also agree with it. A copy with other strides that leaves every
+output bit as it was shows that the strides do not matter to this package: the finding becomes a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from aotidoctor.checks import CHECKS
+from aotidoctor.diagnosis import confirm, rerank
+from aotidoctor.diagnosis.treatments import combine, plan_treatment
+from aotidoctor.model.diagnosis import Diagnosis, Treatment
+from aotidoctor.model.event import Event, EventKind
+from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.run import Outcome, Request
+from aotidoctor.probes.probe import evidence
+from aotidoctor.probes.results import outputs, reference, same_outputs
+from aotidoctor.triage.run_probes import history_of, succeeded
+from aotidoctor.triage.session import Session
+
+CODE, NAME = "AD-TREAT-001", "treatment"
+# Its treatment hands over the same values in the order in which the compiled code reads them, and the same bits show
+# that this code goes by the tensor's own strides (an extern operator does). A cast is no such proof: a narrower tensor
+# is read past its end, and the zeros that happen to be there may give the right answer today.
+VALUE_PRESERVING = ("input-stride",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One treated run. ``healed`` as defined above; ``harmless`` when nothing changed although values were kept."""
+
+    treatment: Treatment
+    baseline: Outcome
+    outcome: Outcome
+    healed: bool
+    harmless: bool
+    how: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdicts:
+    """What the trials showed: causes confirmed (with how), refuted, and found harmless."""
+
+    confirmed: dict[str, str]
+    refuted: tuple[str, ...] = ()
+    harmless: tuple[str, ...] = ()
+
+
+def treat(session: Session, diagnoses: Sequence[Diagnosis]) -> Verdicts:
+    """Try the treatment of the first cause; with several faults at once, all of them together."""
+    baseline = _baseline(session)
+    plans = _plans(session, diagnoses)
+    if baseline is None or not plans:
+        _say_untreated(session, diagnoses, "there is no run to compare a treated one with" if plans else None)
+        return Verdicts(confirmed={})
+    first = _try(session, plans[0], baseline)
+    if first is None:
+        return Verdicts(confirmed={})
+    if first.harmless:
+        return Verdicts(confirmed={}, harmless=(plans[0].cause,))
+    if first.healed:
+        return Verdicts(confirmed={plans[0].cause: first.how})
+    return _together(session, plans, baseline, first)
+
+
+def apply(diagnoses: Sequence[Diagnosis], verdicts: Verdicts) -> tuple[Diagnosis, ...]:
+    """The diagnoses with what the trials confirmed, proven ones first."""
+    return rerank(
+        [
+            confirm(item, verdicts.confirmed[item.cause]) if item.cause in verdicts.confirmed else item
+            for item in diagnoses
+        ]
+    )
+
+
+def demote(findings: Sequence[Evidence], harmless: Sequence[str]) -> list[Evidence]:
+    """Findings of harmless causes become warnings, and the input checks' complaint about them with them."""
+    names = {cause.replace("-", "_") for cause in harmless}
+    codes = {check.code for check in CHECKS if check.name in names} | {"AD-RUN-003"}
+    return [_demoted(item, codes) for item in findings]
+
+
+def _demoted(item: Evidence, codes: set[str]) -> Evidence:
+    if item.code not in codes or item.severity is not Severity.ERROR:
+        return item
+    note = f"{item.message} (harmless here: the repaired call gives bit-identical outputs)"
+    return replace(item, severity=Severity.WARN, message=note, facts={**item.facts, "harmless": True})
+
+
+def _plans(session: Session, diagnoses: Sequence[Diagnosis]) -> list[Treatment]:
+    """Treatments of the error diagnoses that have one, in rank order, one per name."""
+    found: dict[str, Treatment] = {}
+    for item in diagnoses:
+        if item.severity is not Severity.ERROR:
+            continue
+        plan = plan_treatment(item.cause, session.case, session.findings)
+        if plan is not None:
+            found.setdefault(plan.name, plan)
+    return list(found.values())
+
+
+def _baseline(session: Session) -> Outcome | None:
+    """The run in which the failure shows; the plain run where it shows in none."""
+    plain, checked = session.outcomes.get("plain_run"), session.outcomes.get("check_inputs")
+    if succeeded(plain) and checked is not None and not succeeded(checked):
+        return checked
+    return plain
+
+
+def _together(session: Session, plans: Sequence[Treatment], baseline: Outcome, first: Trial) -> Verdicts:
+    both = combine(plans)
+    if len(plans) < 2 or both is None:
+        return Verdicts(confirmed={}, refuted=(plans[0].cause,) if _same_failure(baseline, first.outcome) else ())
+    trial = _try(session, both, baseline)
+    if trial is None or not trial.healed:
+        return Verdicts(confirmed={})
+    how = f"{trial.how}, with {len(plans)} treatments together"
+    return Verdicts(confirmed={plan.cause: how for plan in plans})
+
+
+def _same_failure(baseline: Outcome, treated: Outcome) -> bool:
+    """Both failed, and alike. Where the treated run fails in another way, there is a second fault behind the first."""
+    if succeeded(baseline) or succeeded(treated):
+        return False
+    if baseline.error is None or treated.error is None:
+        return baseline.error is treated.error
+    return (baseline.error.type, baseline.error.message) == (treated.error.type, treated.error.message)
+
+
+def _try(session: Session, treatment: Treatment, baseline: Outcome) -> Trial | None:
+    session.on_event(Event(kind=EventKind.PROBE_START, name=treatment.name))
+    outcome = session.run(_request(session, treatment, baseline))
+    if outcome is None:
+        reason = session.refusal()
+        session.not_checked.append(NotChecked(code=CODE, name=NAME, reason=reason))
+        return None
+    trial = _judge(session, treatment, baseline, outcome)
+    session.add([_evidence(trial)])
+    session.on_event(
+        Event(
+            kind=EventKind.TREATMENT,
+            name=treatment.name,
+            seconds=outcome.seconds,
+            verdict="healed" if trial.healed else "no difference" if trial.harmless else "the failure stayed",
+            ok=trial.healed,
+        )
+    )
+    return trial
+
+
+def _request(session: Session, treatment: Treatment, baseline: Outcome) -> Request:
+    payload: JsonObject = {**baseline.request.payload, "treatment": list(treatment.steps)}
+    if session.case.options.reference is not None:
+        payload["reference"] = session.case.options.reference
+    return replace(baseline.request, probe=NAME, payload=payload, purpose=treatment.text)
+
+
+def _judge(session: Session, treatment: Treatment, baseline: Outcome, outcome: Outcome) -> Trial:
+    plain = session.outcomes["plain_run"]
+    same = succeeded(plain) and succeeded(outcome) and same_outputs(outputs(plain, 0), outputs(outcome, 0))
+    compared = reference(outcome)
+    disagrees = bool(compared) and compared.get("agrees") is False
+    keeps_values = (
+        treatment.cause in VALUE_PRESERVING and bool(outputs(outcome, 0)) and _values_tell(session, treatment)
+    )
+    harmless = same and keeps_values and not history_of(session).has("AD-RUN-002", "differs")
+    healed = succeeded(outcome) and not disagrees and not harmless and (not succeeded(baseline) or not same)
+    return Trial(
+        treatment=treatment,
+        baseline=baseline,
+        outcome=outcome,
+        healed=healed,
+        harmless=harmless,
+        how=_how(baseline, outcome, compared.get("agrees") is True),
+    )
+
+
+def _values_tell(session: Session, treatment: Treatment) -> bool:
+    """Whether another order of the values could be seen at all: not in a mask of ones."""
+    tensors = dict(session.case.inputs.tensors()) if session.case.inputs is not None else {}
+    touched = [
+        tensors[path] for step in treatment.steps if isinstance(path := step.get("path"), str) and path in tensors
+    ]
+    return not any(
+        tensor.stats is not None and tensor.stats.low == tensor.stats.high and not tensor.stats.nan + tensor.stats.inf
+        for tensor in touched
+    )
+
+
+def _how(baseline: Outcome, outcome: Outcome, agrees: bool) -> str:
+    without = (
+        f"fails untreated ({baseline.id})" if not succeeded(baseline) else f"other outputs untreated ({baseline.id})"
+    )
+    checked = " under AOTI_RUNTIME_CHECK_INPUTS=1" if baseline.request.probe == "check_inputs" else ""
+    also = ", and the outputs agree with the reference" if agrees else ""
+    return f"{without}, works treated ({outcome.id}){checked}{also}"
+
+
+def _evidence(trial: Trial) -> Evidence:
+
+    kind = "healed" if trial.healed else "harmless" if trial.harmless else "stayed"
+    observed = {
+        "healed": trial.how,
+        "harmless": "bit-identical outputs with and without it",
+        "stayed": "the failure stayed" if not succeeded(trial.outcome) else "the same outputs",
+    }[kind]
+    return evidence(
+        CODE,
+        kind,
+        Severity.INFO,
+        trial.outcome,
+        observed=f"{trial.treatment.text}: {observed}",
+        expected="the failure gone",
+        facts={"cause": trial.treatment.cause, "treatment": trial.treatment.name},
+    )
+
+
+def _say_untreated(session: Session, diagnoses: Sequence[Diagnosis], reason: str | None) -> None:
+    if not diagnoses:
+        return
+    told = reason or f"there is no unambiguous treatment of {diagnoses[0].cause} to try"
+    session.not_checked.append(NotChecked(code=CODE, name=NAME, reason=told))

@@ -1,0 +1,71 @@
+"""What calling an init library showed."""
+
+from __future__ import annotations
+
+from aotidoctor.model.evidence import Evidence, FileSource, Severity
+from aotidoctor.model.run import Exited, Outcome
+from aotidoctor.model.serving import Consequence, ServedModel
+from aotidoctor.model.serving_hook import INIT, PARAMETER
+from aotidoctor.triton.init_parameter import init_library
+from aotidoctor.triton.rehearsal_words import ending_words
+
+CODE = "TRITON-R46"
+_STAGES = {
+    "dlopen": ("load", "the model does not load: the library cannot be loaded"),
+    "symbols": ("load", "the model does not load: the library cannot be loaded"),
+    "init": ("init", f"the server dies or waits while the model loads, in {INIT}"),
+    "release": ("release", "the server dies or waits while the model is unloaded, in the library's release"),
+    "dlclose": ("unload", "the server dies or waits while the model is unloaded, in the library's destructors"),
+}
+
+
+def read_hook_run(model: ServedModel, outcome: Outcome) -> Evidence:
+    """One finding. A library without the function that cleans up has been told of by the rule; NULL is no failure."""
+    done = isinstance(outcome.ending, Exited) and outcome.ending.done and outcome.error is None
+    if done and INIT in _names(outcome):
+        handle = outcome.result.get("handle")
+        gave = "NULL, which may mean that there was nothing to load" if handle == 0 else "a handle"
+        released = " and the handle was released" if outcome.result.get("released") else ""
+        return _finding(model, outcome, "hook-ran", None, f"{INIT} ran here and gave {gave}{released}.", observed="ran")
+    if done:
+        words = f"the model does not load: the library has no {INIT}."
+        return _finding(model, outcome, "hook-no-init", Consequence.FAILS_TO_LOAD, words, observed="no function")
+    how = ending_words(outcome)
+    kind, words = _STAGES.get(outcome.stage, ("not-run", "the library was not tried"))
+    consequence = None if kind == "not-run" else Consequence.FAILS_TO_LOAD
+    return _finding(model, outcome, f"hook-{kind}", consequence, f"{words} ({how}).", observed=how)
+
+
+def _names(outcome: Outcome) -> list[str]:
+    found = outcome.result.get("found")
+    return [str(name) for name in found] if isinstance(found, list) else []
+
+
+def _finding(
+    model: ServedModel,
+    outcome: Outcome,
+    kind: str,
+    consequence: Consequence | None,
+    message: str,
+    *,
+    observed: str,
+) -> Evidence:
+    given = init_library(model)
+    at = None if given is None else (given.value or given.key).at
+    return Evidence(
+        code=CODE,
+        kind=kind,
+        severity=Severity.INFO if consequence is None else Severity.ERROR,
+        subject=f"{model.name}: {PARAMETER}",
+        observed=observed,
+        expected="both functions to return",
+        message=message,
+        source=FileSource(file=model.config_path, line=at.line if at else None) if model.config_path else None,
+        facts={
+            "consequence": (consequence or Consequence.NOTE).value,
+            "release": model.release.name,
+            "remedy": "" if consequence is None else "run the library's functions under a debugger, in this folder",
+            "model": model.name,
+            "run": outcome.id,
+        },
+    )

@@ -1,0 +1,105 @@
+"""The engine: every rule that can be asked of a model, under one guard, and findings of what they say."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+
+from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, Severity
+from aotidoctor.model.serving import Consequence, Needs, NotJudged, Release, Remark, Rule, ServedModel
+from aotidoctor.model.serving_config import Position
+from aotidoctor.triton.releases import FIRST
+from aotidoctor.triton.rules import RULES
+
+_SEVERITY = {
+    Consequence.FAILS_TO_LOAD: Severity.ERROR,
+    Consequence.REQUESTS_FAIL: Severity.ERROR,
+    Consequence.SILENTLY_WRONG: Severity.ERROR,
+    Consequence.WASTE: Severity.WARN,
+    Consequence.NOTE: Severity.INFO,
+}
+_LOOKED_LIKE = {
+    Consequence.FAILS_TO_LOAD: "a model that the server does not load",
+    Consequence.REQUESTS_FAIL: "a model that loads, and requests that fail",
+    Consequence.SILENTLY_WRONG: "a healthy model: it loads and answers with HTTP status 200",
+    Consequence.WASTE: "a healthy model",
+    Consequence.NOTE: "a healthy model",
+}
+_ORDER = tuple(Needs)
+
+
+def judge(model: ServedModel, rules: Sequence[Rule] = RULES) -> tuple[tuple[Evidence, ...], tuple[NotChecked, ...]]:
+    """What the rules say of one model, the worst first, and which could not be asked."""
+    findings: list[Evidence] = []
+    not_checked: list[NotChecked] = []
+    for rule in rules:
+        said = _ask(rule, model)
+        for item in (said,) if isinstance(said, NotJudged) else said:
+            if isinstance(item, NotJudged):
+                not_checked.append(NotChecked(code=rule.code, name=f"{model.name} {rule.id}", reason=item.reason))
+            else:
+                findings.append(finding_of(rule, item, model))
+    findings.sort(key=lambda item: "FESWI".index(str(item.facts["consequence"])))
+    return tuple(findings), tuple(not_checked)
+
+
+def _ask(rule: Rule, model: ServedModel) -> Sequence[Remark | NotJudged] | NotJudged:
+    missing = _missing(rule.needs, model)
+    if missing is not None:
+        return NotJudged(reason=missing)
+    try:
+        return rule.check(model)
+    except Exception:  # noqa: BLE001 - the guard: a broken rule must not cost the rest of the report
+        return NotJudged(reason=f"aotidoctor's own error: {traceback.format_exc(limit=-4)}")
+
+
+def _missing(needs: Needs, model: ServedModel) -> str | None:
+    """Why a rule with these needs cannot be asked."""
+    level = _ORDER.index(needs)
+    if level >= _ORDER.index(Needs.CONFIG) and (model.config is None or model.settled is None):
+        return "config.pbtxt does not parse"
+    if level >= _ORDER.index(Needs.AOTI) and model.release.before(FIRST):
+        return f"Triton {model.release.name} has no torch_aoti"
+    if level >= _ORDER.index(Needs.PACKAGE) and not any(version.artifact for version in model.served):
+        return "there is no package in a version that would be served"
+    if level >= _ORDER.index(Needs.CONTRACT) and not model.contracts:
+        problems = [version.problem for version in model.served if version.problem]
+        return problems[0] if problems else "the package tells no call spec"
+    return None
+
+
+def finding_of(rule: Rule, remark: Remark, model: ServedModel) -> Evidence:
+    """The finding that a remark of a rule is."""
+    file = remark.file or model.config_path
+    source = _place(file, remark.at) if file else None
+    return Evidence(
+        code=rule.code,
+        kind=remark.kind,
+        severity=_SEVERITY[remark.consequence],
+        subject=model.name if remark.subject is None else f"{model.name}: {remark.subject}",
+        observed=remark.observed,
+        expected=remark.expected,
+        message=" ".join(part for part in (remark.message, _not_seen(rule, model.release)) if part),
+        source=source,
+        facts={
+            "consequence": remark.consequence.value,
+            "release": model.release.name,
+            "last_seen": rule.last_seen,
+            "remedy": remark.remedy,
+            "model": model.name,
+            "rule": rule.title,
+            "looked_like": _LOOKED_LIKE[remark.consequence],
+            **remark.facts,
+        },
+    )
+
+
+def _place(file: str, at: Position | None) -> FileSource:
+    return FileSource(file=file) if at is None else FileSource(file=file, line=at.line, column=at.column)
+
+
+def _not_seen(rule: Rule, release: Release) -> str:
+    """What must be said where the behaviour was last seen in an older release."""
+    if release.key <= Release(name=rule.last_seen).key:
+        return ""
+    return f"(Seen up to {rule.last_seen}; nothing is known of a change up to {release.name}.)"

@@ -1,0 +1,206 @@
+"""What makes a package unservable whatever the config says, in the words of the release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aotidoctor.model.contract import Contract
+from aotidoctor.model.serving import PLATFORM, Release
+from aotidoctor.model.serving_names import NameRow, Obstacle
+from aotidoctor.triton.call_spec import ParsedSpec, SpecFailure
+from aotidoctor.triton.data_types import BFLOAT16_SINCE
+
+# 26.03 and 26.04 compare the number of inputs with the number of strings in the call spec, which is always two.
+OLD_COUNT, OLD_COUNT_UNTIL = 2, "26.05"
+_REMEDIES = {
+    "R9": "Export a model that takes and returns tuples, lists and dicts only: wrap it in a module that converts.",
+    "R10": "Export with at least one positional argument and without empty lists and tuples: wrap the model.",
+    "R11": "Use strings as keys: wrap the model.",
+}
+_KINDS = {"R9": "type", "R10": "empty-sequence", "R11": "key"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Specs:
+    """Both halves of the call spec."""
+
+    inputs: ParsedSpec
+    outputs: ParsedSpec
+
+
+def find_obstacles(
+    contract: Contract, specs: Specs, inputs: Sequence[NameRow], outputs: Sequence[NameRow], release: Release
+) -> tuple[Obstacle, ...]:
+    """Everything that no config can mend, the first that the server would meet first."""
+    if release.before("26.03"):
+        return (_unknown_platform(release),)
+    if release.before(OLD_COUNT_UNTIL):
+        return (*_old_count(contract, release), *_types(inputs, release))
+    failures = [_failure(item, "input") for item in specs.inputs.failures]
+    failures += [_failure(item, "output") for item in specs.outputs.failures]
+    if failures:
+        return tuple(failures)
+    return (*_no_tensors(contract, inputs), *_collisions(inputs), *_types(inputs, release), *_nothing_back(outputs))
+
+
+def _unknown_platform(release: Release) -> Obstacle:
+    return Obstacle(
+        rule="R2",
+        kind="platform",
+        letter="F",
+        path="model.pt2",
+        observed=f"Triton {release.name}",
+        expected="26.03 or later",
+        message=f"the model is not loaded: unexpected platform type '{PLATFORM}'.",
+        remedy="Serve with Triton 26.05 or later.",
+    )
+
+
+def _old_count(contract: Contract, release: Release) -> tuple[Obstacle, ...]:
+    if contract.n_inputs == OLD_COUNT:
+        return ()
+    return (
+        Obstacle(
+            rule="R16",
+            kind="two-inputs",
+            letter="F",
+            path="inputs",
+            observed=f"{contract.n_inputs} inputs",
+            expected=f"{OLD_COUNT} inputs",
+            message=f"Triton {release.name} takes every model for one with {OLD_COUNT} inputs: with another number the "
+            f"model is not loaded (configuration expects N inputs, but model expects {OLD_COUNT} inputs), and with "
+            f"{OLD_COUNT} every request fails.",
+            remedy="Serve with Triton 26.05 or later.",
+        ),
+    )
+
+
+def _failure(failure: SpecFailure, side: str) -> Obstacle:
+    return Obstacle(
+        rule=failure.rule,
+        kind=f"{_KINDS[failure.rule]}-{side}",
+        letter="F",
+        path=failure.path,
+        observed=failure.found,
+        expected="tuples, lists and dicts with string keys, none of them empty",
+        message=f"the model is not loaded: Failed to parse {side} call specification. The server's log says: "
+        f"{failure.detail}",
+        remedy=_REMEDIES[failure.rule],
+    )
+
+
+def _no_tensors(contract: Contract, inputs: Sequence[NameRow]) -> tuple[Obstacle, ...]:
+    """Inputs by the names that are no tensors in the compiled code (R13, R14, R15)."""
+    wanted, named = contract.n_inputs, len(inputs)
+    odd = [row for row in inputs if row.kind in _NO_TENSORS]
+    if not odd and wanted != named:
+        # Which ones are no tensors cannot be told; that some are, can.
+        odd = [row for row in inputs if row.kind == "unknown"][:1] or list(inputs[:1])
+    rules = dict.fromkeys(_NO_TENSORS.get(row.kind, "R14") for row in odd)
+    groups = ([row for row in odd if _NO_TENSORS.get(row.kind, "R14") == rule] for rule in rules)
+    return tuple(_no_tensor(rule, rows, named, wanted) for rule, rows in zip(rules, groups, strict=True))
+
+
+_NO_TENSORS = {"value": "R14", "unknown": "R14", "empty": "R15", "nested": "R13"}
+_OBSERVED = {
+    "value": "no tensor: a value baked in at export",
+    "empty": "an empty dict",
+    "nested": "a container inside a keyword argument",
+}
+_ODD_REMEDIES = {
+    "R13": "Pass what is in the keyword as arguments of their own: wrap the model.",
+    "R14": "Export without the argument (its value is baked in anyway): wrap the model.",
+    "R15": "Export without the empty dict: wrap the model.",
+}
+
+
+def _no_tensor(rule: str, rows: Sequence[NameRow], named: int, wanted: int) -> Obstacle:
+    counts = (
+        f"{', '.join(row.label for row in rows)} {'counts as one input' if len(rows) == 1 else 'count as inputs'}; the "
+        f"server counts {named} in all, the compiled code takes {wanted}: "
+    )
+    if named == wanted:
+        message = f"{counts}the numbers agree by chance, so it loads, and tensors go to other arguments than named."
+    else:
+        message = (
+            f"{counts}with {named} inputs the model loads, then every request fails with: expected inputs vector size "
+            f"to be {wanted}, but got {named}; with {wanted} it is not loaded (configuration expects {wanted} inputs, "
+            f"but model expects {named} inputs)."
+        )
+    return Obstacle(
+        rule=rule,
+        kind="by-chance" if named == wanted else {"R13": "nested", "R14": "no-tensor", "R15": "empty-dict"}[rule],
+        letter="S" if named == wanted else "F",
+        path=", ".join(row.path for row in rows),
+        observed=_OBSERVED.get(rows[0].kind, "an argument that may be no tensor"),
+        expected="a tensor",
+        message=message,
+        remedy=_ODD_REMEDIES[rule],
+    )
+
+
+def _collisions(inputs: Sequence[NameRow]) -> tuple[Obstacle, ...]:
+    return tuple(
+        Obstacle(
+            rule="R28",
+            kind="collision",
+            letter="F",
+            path=row.path,
+            observed=f"{row.forward}, as another input",
+            expected="names of their own",
+            message=f"two inputs are both called {row.forward}, so {row.ordinal} is lost: the server counts one input "
+            "less than the compiled code takes, and every request fails.",
+            remedy="Choose keys without brackets.",
+        )
+        for row in inputs
+        if row.lost
+    )
+
+
+def _types(inputs: Sequence[NameRow], release: Release) -> tuple[Obstacle, ...]:
+    return tuple(
+        Obstacle(
+            rule="R18",
+            kind="no-type",
+            letter="E",
+            path=row.path,
+            observed=str(row.dtype),
+            expected=f"a dtype that Triton {release.name} has a type for",
+            message=f"no data_type of Triton {release.name} stands for {row.dtype}, so {row.label} cannot be given.",
+            remedy=f"Serve with Triton {BFLOAT16_SINCE} or later, or wrap the model with a cast."
+            if row.dtype == "bfloat16"
+            else "Export a model that takes another dtype and converts: wrap it.",
+        )
+        for row in inputs
+        if row.kind == "tensor" and row.dtype is not None and row.data_type is None
+    )
+
+
+def _nothing_back(outputs: Sequence[NameRow]) -> tuple[Obstacle, ...]:
+    """No output that a response can hold: a config must list at least one."""
+    if not outputs or any(_may_be_listed(row) for row in outputs):
+        return ()
+    row = outputs[0]
+    return (
+        Obstacle(
+            rule="R23",
+            kind="nothing-left",
+            letter="E",
+            path=row.path,
+            observed="no output of one dim or more that Triton has a type for",
+            expected="at least one output that a response can hold",
+            message="a config must list an output, and every request fails with each that there is.",
+            remedy="Return a tensor of at least one dim and a type that Triton has: wrap the model (unsqueeze, to).",
+        ),
+    )
+
+
+def _may_be_listed(row: NameRow) -> bool:
+    typed = row.dtype is None or row.data_type is not None
+    return row.kind in ("tensor", "unknown") and typed and row.dims != () and not row.lost
+
+
+def listable(row: NameRow) -> bool:
+    """Whether the output can stand in a config: a tensor of one dim or more with a type of Triton's."""
+    return _may_be_listed(row)

@@ -1,0 +1,200 @@
+"""Family tensors, the batch: max_batch_size against the first dim of each tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from aotidoctor.model.contract import Dim
+from aotidoctor.model.expr import Sym
+from aotidoctor.model.serving import Consequence, Needs, NotJudged, Remark, Rule, ServedModel
+from aotidoctor.model.serving_config import TensorConfig
+from aotidoctor.model.serving_names import NameRow
+from aotidoctor.triton.rules.instance_kinds import TOP
+from aotidoctor.triton.shapes import dim_text
+from aotidoctor.triton.tables import Joined, Said, each_version
+
+_SPLITS_SINCE = "26.06"
+
+
+def batch_dim_is_dynamic(model: ServedModel) -> Said | NotJudged:
+    """With max_batch_size above 0, the first dim of every input is dynamic.
+
+    Versions: all.
+    Consequence: loads; a request with another number of rows than compiled is answered with the compiled number of
+    rows, with HTTP status 200.
+    How it was seen: run with the 26.05 backend: batches of 1, 3 and 5 on a model of 2 rows all answered 2 rows.
+    Remedy: export with a dynamic first dim, or set max_batch_size to 0 and write all dims.
+    """
+    return each_version(model, _static)
+
+
+def _static(joined: Joined) -> Said:
+    size = joined.config.batch_size
+    if size <= 0:
+        return ()
+    return [
+        _static_batch(joined, tensor, row, row.dims[0].static)
+        for tensor, row in joined.inputs.pairs
+        if row.dims and row.dims[0].static is not None and (row.dims[0].static, size) != (1, 1)
+    ]
+
+
+def _static_batch(joined: Joined, tensor: TensorConfig, row: NameRow, rows: int | None) -> Remark:
+    return Remark(
+        kind="static-batch",
+        consequence=Consequence.SILENTLY_WRONG,
+        message=f"loads, then answers every request with {rows} rows, however many it has, with HTTP status 200.",
+        observed=f"max_batch_size {joined.config.batch_size}",
+        expected=f"a dynamic first dim; {row.path} has {rows} rows, always",
+        subject=tensor.label,
+        remedy="Set max_batch_size: 0 and write all dims, or export with a dynamic first dim.",
+        at=joined.config.max_batch_size.at if joined.config.max_batch_size is not None else TOP,
+        facts={"path": row.path, "rows": rows},
+    )
+
+
+def batch_is_in_range(model: ServedModel) -> Said | NotJudged:
+    """Every batch from 1 to max_batch_size is within the compiled range, and all tensors share the batch dim.
+
+    Versions: all; before 26.06 results are not split, so that an output without the batch dim comes back whole.
+    Consequence: beyond the range the code may index wrongly, and AOTI_RUNTIME_CHECK_INPUTS=1 refuses it. A batch of 1
+    below a least size of 2 runs right: export treats 0 and 1 as special. From 26.06 on an output without the batch dim
+    is cut or read past its end.
+    How it was seen: read in the source.
+    Remedy: a smaller max_batch_size, another range at export, or max_batch_size: 0.
+    """
+    return each_version(model, _range)
+
+
+def _range(joined: Joined) -> Said:
+    if joined.config.batch_size <= 0:
+        return ()
+    firsts = [(tensor, row, row.dims[0]) for tensor, row in joined.inputs.pairs if row.dims]
+    dynamic = [(tensor, row, dim) for tensor, row, dim in firsts if dim.static is None]
+    said: list[Remark | NotJudged] = []
+    ranges: set[tuple[int | None, int | None]] = set()
+    for tensor, row, dim in dynamic:
+        if (dim.min, dim.max) not in ranges:
+            ranges.add((dim.min, dim.max))
+            said.extend(_limits(joined, tensor, row, dim))
+    said.extend(_not_plain(joined, tensor, row, dim) for tensor, row, dim in dynamic if _is_made_of(dim))
+    said.extend(_strangers(joined, dynamic))
+    said.extend(_outputs(joined, [dim for _, _, dim in dynamic]))
+    return said
+
+
+def _limits(joined: Joined, tensor: TensorConfig, row: NameRow, dim: Dim) -> list[Remark]:
+    size = joined.config.batch_size
+    said = []
+    if dim.max is not None and size > dim.max:
+        message = f"loads; batches of {dim.max + 1} to {size} rows are let in and computed by code made for at most "
+        message += f"{dim.max}: wrong numbers are possible, with HTTP status 200."
+        said.append(
+            _out_of_range(joined, tensor, row, dim, ("above-range", message, f"Set max_batch_size: {dim.max}."))
+        )
+    if dim.min is not None and dim.min > 2:
+        message = f"loads; batches of 1 to {dim.min - 1} rows are let in and computed by code made for at least "
+        message += f"{dim.min}: wrong numbers are possible, with HTTP status 200."
+        remedy = "Export with a smaller least size, or set max_batch_size: 0 and write all dims."
+        said.append(_out_of_range(joined, tensor, row, dim, ("below-range", message, remedy)))
+    return said
+
+
+def _out_of_range(joined: Joined, tensor: TensorConfig, row: NameRow, dim: Dim, said: tuple[str, str, str]) -> Remark:
+    kind, message, remedy = said
+    return Remark(
+        kind=kind,
+        consequence=Consequence.SILENTLY_WRONG,
+        message=message,
+        observed=f"max_batch_size {joined.config.batch_size}",
+        expected=f"batches in {dim_text(dim)} ({row.path})",
+        subject=tensor.label,
+        remedy=remedy,
+        at=joined.config.max_batch_size.at if joined.config.max_batch_size is not None else TOP,
+        facts={"path": row.path, "low": dim.min, "high": dim.max},
+    )
+
+
+def _is_made_of(dim: Dim) -> bool:
+    """Whether the dim is computed from a symbol (``8*s40``), so that not every size is one."""
+    return dim.expr is not None and bool(dim.expr.symbols) and not isinstance(dim.expr, Sym)
+
+
+def _not_plain(joined: Joined, tensor: TensorConfig, row: NameRow, dim: Dim) -> Remark:
+    message = f"loads; the first dim is {dim.expr}, so that a batch of another size loses rows, with HTTP status 200."
+    remedy = "Set max_batch_size: 0 and write all dims."
+    return _out_of_range(joined, tensor, row, dim, ("multiple", message, remedy))
+
+
+def _strangers(joined: Joined, dynamic: Sequence[tuple[TensorConfig, NameRow, Dim]]) -> list[Remark]:
+    """Inputs whose first dims are sizes of their own: the server gives them all the same number of rows."""
+    named = [(tensor, row, dim) for tensor, row, dim in dynamic if dim.expr is not None and dim.expr.symbols]
+    said = []
+    for tensor, row, dim in named[1:]:
+        if dim.expr != named[0][2].expr and not _is_made_of(dim) and not _is_made_of(named[0][2]):
+            message = (
+                f"loads; the first dims of {named[0][1].path} and {row.path} are sizes of their own in the package, "
+            )
+            message += "and the server gives both the same number of rows: batches may be merged that do not belong "
+            message += "together."
+            remedy = "Set max_batch_size: 0 and write all dims, unless both first dims are the batch."
+            found = _out_of_range(joined, tensor, row, dim, ("another-size", message, remedy))
+            said.append(replace(found, consequence=Consequence.WASTE))
+    return said
+
+
+def _outputs(joined: Joined, batch: Sequence[Dim]) -> list[Remark | NotJudged]:
+    """Outputs whose first dim is not the batch."""
+    known = [dim.expr for dim in batch if dim.expr is not None and dim.expr.symbols]
+    said: list[Remark | NotJudged] = []
+    silent = []
+    for tensor, row in joined.outputs.pairs:
+        if row.kind not in ("tensor", "unknown") or row.dims == ():
+            continue
+        first = row.dims[0] if row.dims else None
+        if first is None or (first.static is None and (first.expr is None or not first.expr.symbols)):
+            silent.append(row.label)
+        elif known and first.expr not in known:
+            said.append(_no_batch(joined, tensor, row, first))
+    if silent:
+        said.append(NotJudged(reason=f"the package does not tell the first dim of {', '.join(silent)}"))
+    return said
+
+
+def _no_batch(joined: Joined, tensor: TensorConfig, row: NameRow, first: Dim) -> Remark:
+    splits = joined.model.release.since(_SPLITS_SINCE)
+    return Remark(
+        kind="output-without-batch",
+        consequence=Consequence.SILENTLY_WRONG if splits else Consequence.WASTE,
+        message="loads; the server takes the first dim for the batch and cuts the output by it, or reads past its end: "
+        "wrong numbers with HTTP status 200."
+        if splits
+        else "loads; the output comes back whole, and clients take its first dim for the batch.",
+        observed=f"first dim {dim_text(first)} of {row.path}",
+        expected="the batch",
+        subject=tensor.label,
+        remedy="Leave the output out of the config, or set max_batch_size: 0 and write all dims.",
+        at=tensor.at,
+        facts={"path": row.path},
+    )
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        id="R31",
+        family="tensors",
+        title="batching of a package with a fixed number of rows",
+        worst=Consequence.SILENTLY_WRONG,
+        check=batch_dim_is_dynamic,
+        needs=Needs.CONTRACT,
+    ),
+    Rule(
+        id="R32",
+        family="tensors",
+        title="batches beyond the compiled range, or tensors without the batch",
+        worst=Consequence.SILENTLY_WRONG,
+        check=batch_is_in_range,
+        needs=Needs.CONTRACT,
+    ),
+)

@@ -1,0 +1,111 @@
+"""Family config: the text and the name. The platform is in ``platform``, files and versions in ``files``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.model.serving import Consequence, Needs, Remark, Rule, ServedModel
+from aotidoctor.model.serving_config import Position
+from aotidoctor.triton.rules.core import refusals
+
+_TOP = Position(line=1, column=1)
+_HINTS = (
+    ("//", "only # begins a comment: write # instead of //"),
+    ("default_model_name", "the field is called default_model_filename"),
+)
+
+
+def text_parses(model: ServedModel) -> Sequence[Remark]:
+    """The text must parse as a model configuration in protobuf's text format, with values that the server's core takes.
+
+    Versions: all.
+    Consequence: the model is not loaded; the server says "failed to read text proto from" and the parser's line, or
+    what it misses.
+    How it was seen: run on a real server core with 325 texts. Among what it does not parse: comments with two slashes
+    (the README of the backend has them), a comma after the last element of a list, an enumerator in quotes, an unknown
+    field, a field given twice, two schedulers, a parameter without its braces, a byte order mark. Among what it refuses
+    later: tensors without name, type or dims, a preferred batch size beyond max_batch_size, two controls of one kind.
+    Remedy: correct the line that is named; a list ends without a comma, an enumerator has no quotes, and a parameter is
+    written { key: "K" value { string_value: "V" } }.
+    """
+    if model.parse_problem is None:
+        return tuple(refusals(model))
+    line = _line(model.text, model.parse_at)
+    return (
+        Remark(
+            kind="does-not-parse",
+            consequence=Consequence.FAILS_TO_LOAD,
+            message="the model is not loaded: the server says 'failed to read text proto from' and the place.",
+            observed=model.parse_problem,
+            expected="protobuf text format of inference.ModelConfig",
+            remedy=_parse_hint(model.text, line, model.parse_problem),
+            at=model.parse_at or _TOP,
+            facts={"text": line.strip()[:160]},
+        ),
+    )
+
+
+def _line(text: str, at: Position | None) -> str:
+    lines = text.split("\n")
+    return lines[at.line - 1] if at is not None and at.line <= len(lines) else ""
+
+
+def _parse_hint(text: str, line: str, problem: str) -> str:
+    if text.startswith("\ufeff"):
+        return "Save the file without a byte order mark."
+    for sign, hint in _HINTS:
+        if sign in line:
+            return hint[0].upper() + hint[1:] + "."
+    if "quotes" in problem:
+        return "Take the quotes away."
+    if "string" in problem and "quotes" not in line and ("value" in line or "key" in line):
+        return 'Write a parameter as { key: "K" value { string_value: "V" } }.'
+    if line.strip()[:1] in ("]", "}"):
+        return "Take away the comma after the last element of the list."
+    return "Correct this place; field names and types are those of Triton's model_config.proto."
+
+
+def name_is_the_folders(model: ServedModel) -> Sequence[Remark]:
+    """A name in the config must be the name of the model's folder.
+
+    Versions: all.
+    Consequence: the model is not loaded: "directory name must equal model name".
+    How it was seen: run on a real server core.
+    Remedy: take the name away, or rename the folder.
+    """
+    name = model.config.name if model.config is not None else None
+    if name is None or name.value in ("", model.name):
+        return ()
+    return (
+        Remark(
+            kind="name",
+            consequence=Consequence.FAILS_TO_LOAD,
+            message="the model is not loaded: directory name must equal model name.",
+            observed=f'name: "{name.value}"',
+            expected=f'"{model.name}", the name of the folder, or no name',
+            remedy=f'Take the name away, or write "{model.name}".',
+            at=name.at,
+        ),
+    )
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        id="R1",
+        family="config",
+        title="the server refuses config.pbtxt",
+        worst=Consequence.FAILS_TO_LOAD,
+        check=text_parses,
+        needs=Needs.NOTHING,
+        last_seen="26.11",
+    ),
+    Rule(
+        id="R6",
+        family="config",
+        title="the name is not that of the folder",
+        worst=Consequence.FAILS_TO_LOAD,
+        check=name_is_the_folders,
+        needs=Needs.CONFIG,
+        last_seen="26.06",
+    ),
+)

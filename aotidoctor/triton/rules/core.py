@@ -1,0 +1,143 @@
+"""What the server's core refuses in a config that parses; the second half of rule 1.
+
+The words are the core's own, as a real one said them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aotidoctor.model.serving import Consequence, Remark, ServedModel
+from aotidoctor.model.serving_config import ConfigMessage, ConfigScalar, ModelConfig, Position, TensorConfig
+from aotidoctor.triton.rules.core_sequence import sequence_refusals
+from aotidoctor.triton.text_format import is_true
+from aotidoctor.triton.typed import enum_of, numbers_of, texts_of
+
+LIBRARY = "libtriton_pytorch.so"
+
+
+def refusals(model: ServedModel) -> Iterator[Remark]:
+    """Everything that keeps the core from handing the model to its backend."""
+    config = model.config
+    if config is None:
+        return
+    if config.batch_size < 0 and config.max_batch_size is not None:
+        yield _refused("'max_batch_size' must be non-negative value", str(config.batch_size), config.max_batch_size.at)
+    for side, tensors in (("input", config.inputs), ("output", config.outputs)):
+        for tensor in tensors:
+            yield from _tensor(tensor, side, model)
+    if config.scheduling is not None and isinstance(config.scheduling.value, ConfigMessage):
+        yield from _scheduling(config, config.scheduling.name, config.scheduling.value)
+    for library in texts_of(config.tree, "runtime"):
+        if library.value not in ("", LIBRARY):
+            yield _refused(f"unable to find backend library '{library.value}'", library.value, library.at, "runtime")
+    yield from _batch_inputs(config)
+    yield from _cache(config.tree)
+
+
+def _refused(words: str, observed: str, at: Position, subject: str | None = None) -> Remark:
+    return Remark(
+        kind="refused",
+        consequence=Consequence.FAILS_TO_LOAD,
+        message=f"the model is not loaded: {words}.",
+        observed=observed,
+        expected="a config that the server's core takes",
+        subject=subject,
+        remedy="Correct this value.",
+        at=at,
+    )
+
+
+def _tensor(tensor: TensorConfig, side: str, model: ServedModel) -> Iterator[Remark]:
+    label = f"model {side} '{tensor.label}'"
+    if tensor.name is None or not tensor.name.value:
+        yield _refused(f"model {side} must specify 'name'", "no name", tensor.at)
+    if tensor.data_type is None or tensor.data_type.value == "TYPE_INVALID":
+        at = tensor.data_type.at if tensor.data_type is not None else tensor.at
+        yield _refused(f"{label} must specify 'data_type'", "no data_type", at, tensor.label)
+    if not tensor.dims:
+        yield _refused(f"{label} must specify 'dims'", "no dims", tensor.at, tensor.label)
+    for dim in tensor.dims:
+        if dim.value < 1 and dim.value != -1:
+            words = f"{label} dimension must be integer >= 1, or -1 to indicate a variable-size dimension"
+            yield _refused(words, f"a dimension of {dim.value}", dim.at, tensor.label)
+    form = enum_of(tensor.tree, "format", "ModelInput.Format")
+    if form is not None and form.value in ("FORMAT_NHWC", "FORMAT_NCHW") and len(tensor.dims) != 3:
+        yield _refused(f"model {side} NHWC/NCHW require 3 dims", form.value, form.at, tensor.label)
+    yield from _flags(tensor, model)
+
+
+def _flags(tensor: TensorConfig, model: ServedModel) -> Iterator[Remark]:
+    for flag in _flagged(tensor.tree, "is_shape_tensor"):
+        words = "shape tensors are only supported for TensorRT platform"
+        yield _refused(words, "is_shape_tensor", flag.at, tensor.label)
+    for file in texts_of(tensor.tree, "label_filename"):
+        if file.value and file.value not in model.loose:
+            words = f"failed to open text file for read {model.path}/{file.value}: No such file or directory"
+            yield _refused(words, file.value, file.at, tensor.label)
+
+
+def _flagged(message: ConfigMessage, name: str) -> list[ConfigScalar]:
+    values = [item.value for item in message.all(name)]
+    return [value for value in values if isinstance(value, ConfigScalar) and is_true(value.text)]
+
+
+def _scheduling(config: ModelConfig, name: str, scheduling: ConfigMessage) -> Iterator[Remark]:
+    match name:
+        case "dynamic_batching":
+            yield from _preferred(config, scheduling)
+            yield from _priority(scheduling)
+        case "sequence_batching":
+            for words, observed, at in sequence_refusals(config, scheduling):
+                yield _refused(words, observed, at)
+        case _:
+            words = "ensemble scheduling cannot be set for a model whose platform is not ensemble"
+            yield _refused(words, name, scheduling.at)
+
+
+def _preferred(config: ModelConfig, batching: ConfigMessage) -> Iterator[Remark]:
+    for size in numbers_of(batching, "preferred_batch_size"):
+        if size.value <= 0:
+            yield _refused("dynamic batching preferred size must be positive", str(size.value), size.at)
+        elif size.value > config.batch_size:
+            words = "dynamic batching preferred size must be <= max batch size"
+            yield _refused(words, f"{size.value} with max_batch_size {config.batch_size}", size.at)
+
+
+def _priority(batching: ConfigMessage) -> Iterator[Remark]:
+    levels, default = numbers_of(batching, "priority_levels"), numbers_of(batching, "default_priority_level")
+    count = levels[-1].value if levels else 0
+    chosen = default[-1].value if default else 0
+    if count > 0 and not 1 <= chosen <= count:
+        at = default[-1].at if default else levels[-1].at
+        yield _refused(f"default priority level must be in range [1, {count}]", str(chosen), at)
+    for policy in batching.messages("priority_queue_policy") if count > 0 else ():
+        for key in numbers_of(policy, "key"):
+            if not 1 <= key.value <= count:
+                words = f"priority queue policy must have priority level in range [1, {count}]"
+                yield _refused(words, str(key.value), key.at)
+    ordered = _flagged(batching, "preserve_ordering")
+    if count > 1 and ordered:
+        words = "Only one priority level is allowed when 'preserve_ordering' is true"
+        yield _refused(words, f"{count} levels", ordered[0].at)
+
+
+def _batch_inputs(config: ModelConfig) -> Iterator[Remark]:
+    known = {tensor.label for tensor in config.inputs}
+    for item in config.batch_inputs:
+        for source in texts_of(item, "source_input"):
+            if source.value not in known:
+                yield _refused(f"unknown source input name '{source.value}'", source.value, source.at)
+        kind = enum_of(item, "data_type", "DataType")
+        if kind is None or kind.value not in ("TYPE_INT32", "TYPE_FP32"):
+            at = kind.at if kind is not None else item.at
+            words = "batch input data type must be TYPE_INT32 or TYPE_FP32"
+            yield _refused(words, kind.value if kind is not None else "no data_type", at)
+
+
+def _cache(tree: ConfigMessage) -> Iterator[Remark]:
+    cache, policy = tree.message("response_cache"), tree.message("model_transaction_policy")
+    enabled = _flagged(cache, "enable") if cache is not None else []
+    if enabled and policy is not None and _flagged(policy, "decoupled"):
+        words = "Response Cache does not currently support a model with 'decoupled' transaction policy"
+        yield _refused(words, "both", enabled[0].at)

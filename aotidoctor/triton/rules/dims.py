@@ -1,0 +1,163 @@
+"""Family tensors, the dims of inputs: nobody compares them with what was compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aotidoctor.model.serving import Consequence, Needs, NotJudged, Remark, Rule, ServedModel
+from aotidoctor.model.serving_config import Given, TensorConfig
+from aotidoctor.model.serving_names import NameRow
+from aotidoctor.triton.shapes import Mismatch, compare, dims_text, fixed_symbols
+from aotidoctor.triton.tables import Joined, Pair, Said, each_version
+
+_MISREAD = "loads, then answers with HTTP status 200 and wrong numbers: the code goes by the compiled sizes, cuts, "
+_MISREAD += "repeats or reads past the end, and the output has the compiled shape."
+_MESSAGES = {
+    "wider": (
+        Consequence.WASTE,
+        "loads; a request of another size than compiled is let in and answered wrongly, with HTTP status 200.",
+    ),
+    "below-two": (
+        Consequence.NOTE,
+        "loads and works; export treats 0 and 1 as special, so AOTI_RUNTIME_CHECK_INPUTS=1 takes 2 and more.",
+    ),
+    "scalar": (
+        Consequence.NOTE,
+        "loads and works: the code reads the one element. AOTI_RUNTIME_CHECK_INPUTS=1 refuses the dim too many.",
+    ),
+    "multiple": (
+        Consequence.SILENTLY_WRONG,
+        "loads, then answers with HTTP status 200: the rest that does not fill a group is left out.",
+    ),
+    "batch-written": (
+        Consequence.SILENTLY_WRONG,
+        f"{_MISREAD} With max_batch_size above 0 the batch dim is not written: requests have one dim too many.",
+    ),
+}
+
+
+def input_dims_are_compiled(model: ServedModel) -> Said | NotJudged:
+    """The dims of an input are those that were compiled; -1 stands for a dynamic one.
+
+    Versions: all.
+    Consequence: loads, and answers with HTTP status 200: the code goes by the compiled sizes and cuts, repeats, or
+    reads past the end of the buffer. A -1 for a static size lets requests of any size in.
+    How it was seen: run with the 26.05 backend: dims [3,4] on a [2,4] model answered [2,4].
+    Remedy: the dims that ``aotidoctor triton names`` shows, without the first one where max_batch_size is above 0.
+    """
+    return each_version(model, _dims)
+
+
+def _dims(joined: Joined) -> Said:
+    said: list[Remark | NotJudged] = []
+    silent = []
+    for tensor, row in _compared(joined):
+        if row.dims is None:
+            silent.append(row.label)
+            continue
+        found = compare(tensor, row.dims, batched=joined.config.batch_size > 0)
+        said.extend(_remark(tensor, row, item) for item in found if item.kind != "batch-missing")
+    said.extend(_disagreeing(joined))
+    if silent:
+        said.append(NotJudged(reason=f"the package does not tell the dims of {', '.join(silent)}"))
+    return said
+
+
+def _compared(joined: Joined) -> list[Pair]:
+    return [(tensor, row) for tensor, row in joined.inputs.pairs if row.kind in ("tensor", "unknown") and tensor.shape]
+
+
+def _remark(tensor: TensorConfig, row: NameRow, item: Mismatch) -> Remark:
+    consequence, message = _MESSAGES.get(item.kind, (Consequence.SILENTLY_WRONG, _MISREAD))
+    where = "" if item.dim is None else f" in dim {item.dim}"
+    harmless = consequence is Consequence.NOTE
+    compiled = row.dims or ()
+    expected = compiled[1:] if item.kind == "batch-written" else compiled
+    written = ", ".join("-1" if dim.static is None else str(dim.static) for dim in expected)
+    return Remark(
+        kind=item.kind,
+        consequence=consequence,
+        message=message,
+        observed=f"{item.observed}{where}",
+        expected=f"{item.expected} ({row.path} is {dims_text(compiled)})",
+        subject=tensor.label,
+        remedy="Nothing has to be done." if harmless else f"Write dims: [ {written} ].",
+        at=item.at,
+        facts={"path": row.path, "dim": item.dim},
+    )
+
+
+def _disagreeing(joined: Joined) -> Iterator[Remark]:
+    """Dims that are one symbol in the package and two sizes in the config."""
+    seen: dict[str, tuple[int, TensorConfig]] = {}
+    for tensor, row in _compared(joined):
+        for symbol, value, place in fixed_symbols(tensor, row.dims or (), batched=joined.config.batch_size > 0):
+            first, where = seen.setdefault(symbol, (value, tensor))
+            if first != value:
+                observed = f"{symbol} = {value} here, {first} in {where.label}"
+                yield _disagreement(symbol, observed, tensor, place)
+
+
+def _disagreement(symbol: str, observed: str, tensor: TensorConfig, place: Given[int]) -> Remark:
+    return Remark(
+        kind="disagree",
+        consequence=Consequence.SILENTLY_WRONG,
+        message=_MISREAD,
+        observed=observed,
+        expected=f"one size for {symbol}",
+        subject=tensor.label,
+        remedy="Write the same size in both, or -1.",
+        at=place.at,
+    )
+
+
+def batch_dim_is_written(model: ServedModel) -> Said | NotJudged:
+    """Without batching, dims hold the first dim, too.
+
+    Versions: all.
+    Consequence: max_batch_size is 0 or missing, and dims leave out the first dim: each request has a dim less than the
+    code takes, which reads the wrong sizes; HTTP status 200.
+    How it was seen: as every other rank, run with the 26.05 backend.
+    Remedy: write the first dim, or set max_batch_size.
+    """
+    return each_version(model, _batch_missing)
+
+
+def _batch_missing(joined: Joined) -> Said:
+    return [
+        Remark(
+            kind="batch-missing",
+            consequence=Consequence.SILENTLY_WRONG,
+            message=f"{_MISREAD} max_batch_size is 0, so the server adds no dim.",
+            observed=f"{item.observed} with max_batch_size 0",
+            expected=item.expected,
+            subject=tensor.label,
+            remedy="Write the first dim, too, or set max_batch_size where the package can be batched.",
+            at=item.at,
+            facts={"path": row.path},
+        )
+        for tensor, row in _compared(joined)
+        if row.dims is not None
+        for item in compare(tensor, row.dims, batched=joined.config.batch_size > 0)
+        if item.kind == "batch-missing"
+    ]
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        id="R21",
+        family="tensors",
+        title="dims of an input that were not compiled",
+        worst=Consequence.SILENTLY_WRONG,
+        check=input_dims_are_compiled,
+        needs=Needs.CONTRACT,
+    ),
+    Rule(
+        id="R33",
+        family="tensors",
+        title="no batching, and no batch dim",
+        worst=Consequence.SILENTLY_WRONG,
+        check=batch_dim_is_written,
+        needs=Needs.CONTRACT,
+    ),
+)

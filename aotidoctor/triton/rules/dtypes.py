@@ -1,0 +1,183 @@
+"""Family tensors, the types: which the backend has, and whether they are those of the package."""
+
+from __future__ import annotations
+
+from aotidoctor.model.serving import Consequence, Needs, NotJudged, Remark, Rule, ServedModel
+from aotidoctor.model.serving_config import Position, TensorConfig
+from aotidoctor.model.serving_names import NameRow
+from aotidoctor.triton.data_types import BFLOAT16_SINCE, data_types
+from aotidoctor.triton.tables import Joined, Said, each_version, obstacle_remark
+
+_INVALID, _STRING = "TYPE_INVALID", "TYPE_STRING"
+_CRASHES_UNTIL = "26.06"
+
+
+def types_are_known(model: ServedModel) -> Said | NotJudged:
+    """The backend has types for bool, uint8, int8 to int64, and float16 to float64; bfloat16 from 26.11 on.
+
+    Versions: all.
+    Consequence: another type, and the model does not load: "Unsupported datatype TYPE_BF16 for input". TYPE_STRING
+    loads, and every request fails. A package that takes another dtype (complex, float8, uint16) cannot be served.
+    How it was seen: run with the 26.05 backend.
+    Remedy: a cast in a wrapper module, exported anew.
+    """
+    config = model.config
+    if config is None:
+        return NotJudged(reason="config.pbtxt does not parse")
+    said: list[Remark | NotJudged] = []
+    for word, tensors in (("input", config.inputs), ("output", config.outputs)):
+        said.extend(remark for tensor in tensors if (remark := _type(model, word, tensor)) is not None)
+    untyped = each_version(model, _untyped)
+    return [*said, *([untyped] if isinstance(untyped, NotJudged) else untyped)]
+
+
+def _type(model: ServedModel, word: str, tensor: TensorConfig) -> Remark | None:
+    given = tensor.data_type.value if tensor.data_type is not None else _INVALID
+    known = data_types(model.release)
+    if given in known or given == _INVALID:
+        return None  # without a type it is the core that refuses
+    kind, consequence = "unsupported", Consequence.FAILS_TO_LOAD
+    message = f'the model is not loaded: Unsupported datatype {given} for {word} "{tensor.label}" for model instance '
+    message += f'"{model.name}_0_0".'
+    if given == _STRING:
+        kind, consequence = "string", Consequence.REQUESTS_FAIL
+        message = "loads; every request fails: Cannot access data pointer of Tensor that doesn't have storage."
+        if word == "output":
+            message = "loads; every request fails: no tensor holds strings."
+    return Remark(
+        kind=kind,
+        consequence=consequence,
+        message=message,
+        observed=given,
+        expected="one of " + ", ".join(known),
+        subject=tensor.label,
+        remedy=f"Serve with Triton {BFLOAT16_SINCE} or later, or cast in the model."
+        if given == "TYPE_BF16"
+        else "Write the type that aotidoctor triton names shows.",
+        at=_type_at(tensor),
+    )
+
+
+def _type_at(tensor: TensorConfig) -> Position:
+    return tensor.data_type.at if tensor.data_type is not None else tensor.at
+
+
+def _untyped(joined: Joined) -> Said:
+    return [obstacle_remark(joined, item) for item in joined.table.obstacles if item.rule == "R18"]
+
+
+def inputs_have_their_types(model: ServedModel) -> Said | NotJudged:
+    """The type of an input is the one that was compiled. Nobody else looks.
+
+    Versions: all.
+    Consequence: loads, and answers with HTTP status 200: the bytes are read as another type. Where the compiled type is
+    the wider one, bytes behind the end of the buffer are read, too.
+    How it was seen: run with the 26.05 backend: FP64 into a float32 model gave garbage.
+    Remedy: the type that ``aotidoctor triton names`` shows.
+    """
+    return each_version(model, _inputs)
+
+
+def _inputs(joined: Joined) -> Said:
+    known = data_types(joined.model.release)
+    said: list[Remark | NotJudged] = []
+    silent = [row.label for _, row in joined.inputs.pairs if row.kind in ("tensor", "unknown") and row.dtype is None]
+    for tensor, row in joined.inputs.pairs:
+        given = known.get(tensor.data_type.value) if tensor.data_type is not None else None
+        if row.kind == "tensor" and row.data_type is not None and given is not None and given != row.dtype:
+            said.append(_misread(tensor, row, given))
+    if silent:
+        said.append(NotJudged(reason=f"the package does not tell the dtype of {', '.join(silent)}"))
+    return said
+
+
+def _misread(tensor: TensorConfig, row: NameRow, given: str) -> Remark:
+    return Remark(
+        kind="input-type",
+        consequence=Consequence.SILENTLY_WRONG,
+        message=f"loads, then answers with HTTP status 200 and wrong numbers: the bytes of {given} are read as "
+        f"{row.dtype}.",
+        observed=tensor.data_type.value if tensor.data_type is not None else "",
+        expected=f"{row.data_type} ({row.path} is {row.dtype})",
+        subject=tensor.label,
+        remedy=f"Write data_type: {row.data_type}.",
+        at=_type_at(tensor),
+        facts={"path": row.path, "data_type": row.data_type},
+    )
+
+
+def outputs_have_their_types(model: ServedModel) -> Said | NotJudged:
+    """The type of an output is the one that comes back.
+
+    Versions: all. Up to 26.05 the server frees the error before it formats it.
+    Consequence: loads; the first request fails with "has datatype TYPE_A but model configuration expects TYPE_B", and
+    up to 26.05 it ends the server process.
+    How it was seen: run with the 26.05 backend (SIGSEGV).
+    Remedy: the type that ``aotidoctor triton names`` shows.
+    """
+    return each_version(model, _outputs)
+
+
+def _outputs(joined: Joined) -> Said:
+    known = data_types(joined.model.release)
+    said: list[Remark | NotJudged] = []
+    silent = []
+    for tensor, row in joined.outputs.pairs:
+        if row.kind in ("none", "shifted", "number") or row.dims == ():
+            continue  # R15, R23 and R24 speak of these
+        given = tensor.data_type.value if tensor.data_type is not None else _INVALID
+        if row.dtype is None:
+            silent.append(row.label)
+        elif given in known and known[given] != row.dtype:
+            said.append(wrong_output_type(joined, tensor, row.path, row.data_type, f"{row.path} is {row.dtype}"))
+    if silent:
+        said.append(NotJudged(reason=f"the package does not tell the dtype of {', '.join(silent)}"))
+    return said
+
+
+def wrong_output_type(joined: Joined, tensor: TensorConfig, path: str, real: str | None, why: str) -> Remark:
+    """What a release makes of an output of another type than the config says."""
+    given = tensor.data_type.value if tensor.data_type is not None else _INVALID
+    words = f"has datatype {real or _INVALID} but model configuration expects {given}"
+    crash = joined.model.release.before(_CRASHES_UNTIL)
+    return Remark(
+        kind="output-type",
+        consequence=Consequence.FAILS_TO_LOAD if crash else Consequence.REQUESTS_FAIL,
+        message=f"loads; the first request ends the server process, where it should fail with: {words}."
+        if crash
+        else f"loads; every request fails: {words}.",
+        observed=given,
+        expected=f"{real} ({why})" if real else f"no output of this kind: {why}",
+        subject=tensor.label,
+        remedy=f"Write data_type: {real}." if real else "Leave the output out of the config.",
+        at=_type_at(tensor),
+        facts={"path": path, "data_type": real},
+    )
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        id="R18",
+        family="tensors",
+        title="a type that the backend does not have",
+        worst=Consequence.FAILS_TO_LOAD,
+        check=types_are_known,
+        last_seen="26.11",
+    ),
+    Rule(
+        id="R19",
+        family="tensors",
+        title="an input of another type than compiled",
+        worst=Consequence.SILENTLY_WRONG,
+        check=inputs_have_their_types,
+        needs=Needs.CONTRACT,
+    ),
+    Rule(
+        id="R20",
+        family="tensors",
+        title="an output of another type than comes back",
+        worst=Consequence.FAILS_TO_LOAD,
+        check=outputs_have_their_types,
+        needs=Needs.CONTRACT,
+    ),
+)

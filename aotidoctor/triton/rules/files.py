@@ -1,0 +1,191 @@
+"""Family config, second half: the files that the server opens, the versions it serves, what is in the package."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.model.artifact import ArtifactKind
+from aotidoctor.model.serving import Consequence, Needs, Remark, Rule, ServedModel, ServedVersion
+from aotidoctor.model.serving_config import Position
+from aotidoctor.triton.settle import DEFAULT_FILE
+
+MODEL = "model"
+
+
+def file_is_there(model: ServedModel) -> Sequence[Remark]:
+    """The version directory must hold the file that the server opens: default_model_filename, or model.pt2.
+
+    Versions: all; 26.03 fills in model.pt where the field is empty, so there it must be written.
+    Consequence: the model is not loaded: 'PyTorch inductor model file "..." is unreachable or inaccessible.'
+    How it was seen: run with the 26.05 backend.
+    Remedy: name the file model.pt2, or name it in default_model_filename.
+    """
+    return [_absent(model, version) for version in model.served if version.artifact is None]
+
+
+def _absent(model: ServedModel, version: ServedVersion) -> Remark:
+    config, settled = model.config, model.settled
+    filename = settled.filename if settled is not None else DEFAULT_FILE
+    written = config.default_model_filename if config is not None else None
+    others = [name for name in version.files if name.endswith((".pt2", ".pt")) and name != filename]
+    if written is None and filename != DEFAULT_FILE and DEFAULT_FILE in version.files:
+        remedy = (
+            f'Write default_model_filename: "{DEFAULT_FILE}": {model.release.name} looks for {filename} without it.'
+        )
+    elif others:
+        remedy = f'Rename {others[0]} to {filename}, or write default_model_filename: "{others[0]}".'
+    else:
+        remedy = f"Put the package into {version.directory} as {filename}."
+    return Remark(
+        kind="no-file",
+        consequence=Consequence.FAILS_TO_LOAD,
+        message=f'the model is not loaded: PyTorch inductor model file "{version.package}" is unreachable or '
+        "inaccessible.",
+        observed=", ".join(others) or f"no package in {version.directory}",
+        expected=f"{version.number}/{filename}",
+        subject=f"version {version.number}",
+        remedy=remedy,
+        at=written.at if written is not None else Position(line=1, column=1),
+        file=None if model.config_path else model.path,
+    )
+
+
+def versions_are_served(model: ServedModel) -> Sequence[Remark]:
+    """Version directories have whole numbers as names, and the version policy must pick one of them.
+
+    Versions: all. The policy is latest with one version, the highest number, where none is written.
+    Consequence: a folder with another name is ignored; when none is left, the model is not loaded: "at least one
+    version must be available under the version policy of model".
+    How it was seen: run on a real server core.
+    Remedy: name the folder 1, 2, ...; or change version_policy.
+    """
+    policy = model.config.tree.first("version_policy") if model.config is not None else None
+    at = policy.at if policy is not None else Position(line=1, column=1)
+    said = [_ignored(model, name) for name in model.ignored]
+    if model.served:
+        return said
+    there = ", ".join(str(version.number) for version in model.versions)
+    none = Remark(
+        kind="no-version",
+        consequence=Consequence.FAILS_TO_LOAD,
+        message=f"the model is not loaded: at least one version must be available under the version policy of model "
+        f"'{model.name}'.",
+        observed=f"versions {there}" if there else "no version directory",
+        expected=f"a version that the policy {model.settled.policy if model.settled else ''} picks",
+        remedy="Change version_policy to what is there." if there else f"Put the package into {model.path}/1/.",
+        at=at,
+        file=None if model.config_path else model.path,
+    )
+    return [none, *said]
+
+
+def _ignored(model: ServedModel, name: str) -> Remark:
+    return Remark(
+        kind="ignored-folder",
+        consequence=Consequence.WASTE,
+        message=f"the server ignores the folder: version directory '{name}' fails to convert to an integral number.",
+        observed=name,
+        expected="a whole number without zeros before it",
+        subject=name,
+        remedy="Rename it to its number, or move it out of the model's folder.",
+        file=f"{model.path}/{name}",
+    )
+
+
+def inner_name_is_model(model: ServedModel) -> Sequence[Remark]:
+    """The package must be an AOTInductor package whose model is called "model".
+
+    Versions: all seen.
+    Consequence: the model is not loaded: "Failed to find a generated cpp file or so file for model 'model' in the zip
+    archive." The server asks for this name, whatever package_aoti was told.
+    How it was seen: run with PyTorch's loader, which the backend calls with the fixed name.
+    Remedy: package the model alone, with aoti_compile_and_package or package_aoti(path, files).
+    """
+    return [
+        _not_loadable(version)
+        for version in model.served
+        if version.artifact is not None
+        and (version.artifact.kind is not ArtifactKind.AOTI_PACKAGE or version.entry is None)
+    ]
+
+
+def _not_loadable(version: ServedVersion) -> Remark:
+    artifact = version.artifact
+    names = ", ".join(entry.name for entry in artifact.models) if artifact is not None else ""
+    kind = artifact.kind.value if artifact is not None else ""
+    is_package = artifact is not None and artifact.kind is ArtifactKind.AOTI_PACKAGE
+    message = f"Failed to find a generated cpp file or so file for model '{MODEL}' in the zip archive."
+    return Remark(
+        kind="other-name" if is_package else "no-package",
+        consequence=Consequence.FAILS_TO_LOAD,
+        message=f"the model is not loaded: {message}" if is_package else "the model is not loaded: it is no package.",
+        observed=f"models: {names}" if names else f"{kind}: {artifact.problem or ''}".rstrip(": ") if artifact else "",
+        expected=f"an AOTInductor package with a model called {MODEL}",
+        subject=f"version {version.number}",
+        remedy="Package this model alone, with torch._inductor.aoti_compile_and_package."
+        if is_package
+        else f"Look at it with: aotidoctor check {version.package}",
+        file=version.package,
+    )
+
+
+def package_is_compiled(model: ServedModel) -> Sequence[Remark]:
+    """The package must hold a compiled library.
+
+    Versions: all.
+    Consequence: a package of sources only is compiled when it is loaded; the server's image has no compiler, so the
+    model is not loaded: "Failed to compile cpp file."
+    How it was seen: read in PyTorch's loader.
+    Remedy: package without package_cpp_only.
+    """
+    return [
+        Remark(
+            kind="sources-only",
+            consequence=Consequence.FAILS_TO_LOAD,
+            message="the server would have to compile it with the compiler it was packaged for; the image has none: "
+            "Failed to compile cpp file.",
+            observed="sources, and no .so",
+            expected="a compiled library in the package",
+            subject=f"version {version.number}",
+            remedy="Package it without package_cpp_only.",
+            file=version.package,
+        )
+        for version in model.served
+        if version.entry is not None and not version.entry.shared_objects
+    ]
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        id="R4",
+        family="config",
+        title="the model file is not there",
+        worst=Consequence.FAILS_TO_LOAD,
+        check=file_is_there,
+    ),
+    Rule(
+        id="R5",
+        family="config",
+        title="no version to serve, or folders that are none",
+        worst=Consequence.FAILS_TO_LOAD,
+        check=versions_are_served,
+        needs=Needs.CONFIG,
+        last_seen="26.06",
+    ),
+    Rule(
+        id="R7",
+        family="config",
+        title='the package has no model called "model"',
+        worst=Consequence.FAILS_TO_LOAD,
+        check=inner_name_is_model,
+        needs=Needs.PACKAGE,
+    ),
+    Rule(
+        id="R8",
+        family="config",
+        title="the package has no compiled library",
+        worst=Consequence.FAILS_TO_LOAD,
+        check=package_is_compiled,
+        needs=Needs.PACKAGE,
+    ),
+)

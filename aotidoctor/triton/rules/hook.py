@@ -1,0 +1,234 @@
+"""What must run before the package is loaded: the init library, and weights that lie beside the package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from aotidoctor.model.serving import Consequence, Needs, NotJudged, Remark, Rule, ServedModel
+from aotidoctor.model.serving_config import ParameterConfig
+from aotidoctor.model.serving_hook import INIT, OLD_RELEASE, PARAMETER, RELEASE, SYMBOL_PART, HookLibrary
+from aotidoctor.triton.init_parameter import SINCE, init_library, said
+from aotidoctor.triton.sidecars import check_sidecars
+
+LOADED_BY_BACKEND = ("libtorch", "libc10", "libtriton", "libaoti_")
+_SIGNATURES = {
+    INIT: 'extern "C" void* triton_pytorch_model_init(const char* model_dir, int device_index)',
+    RELEASE: 'extern "C" void triton_pytorch_model_release(void* handle)',
+}
+_MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
+
+
+def check_init_library(model: ServedModel) -> Sequence[Remark] | NotJudged:
+    """MODEL_INIT_LIBRARY names a library that the server can load and call.
+
+    Versions: 26.07 and later; before that the parameter is ignored.
+    Consequence: whatever is wrong with the library fails the load; without the function that cleans up, what it made
+    stays behind. A release that ignores it loads the model and fails the first inference.
+    How it was seen: the pull request that brought it, and the release notes; a NULL from init is no failure.
+    Remedy: an absolute path to a library for this machine that exports triton_pytorch_model_init and
+    triton_pytorch_model_release with C linkage, writable by its owner only. ``--load-hook`` calls both.
+    """
+    given = init_library(model)
+    if given is None:
+        return ()
+    early = _too_early(model, given) or _unusable_path(given)
+    if early is not None:
+        return (early,)
+    hook = model.hook
+    if hook is None:
+        return NotJudged(reason="the library was not looked at")
+    broken = _file(model, hook, given)
+    if broken is not None:
+        return (broken,)
+    return (*_symbols(hook, given), *_libraries(hook, given), *_access(hook, given), *_often(model, given))
+
+
+def _too_early(model: ServedModel, given: ParameterConfig) -> Remark | None:
+    if model.release.since(SINCE):
+        return None
+    return said(
+        "ignored",
+        given,
+        f"Triton {model.release.name} ignores {PARAMETER}: the model loads, and the first inference fails for want of "
+        "what the library would have prepared.",
+        f"serve with {SINCE} or later",
+        seen=f"Triton {model.release.name}",
+        wanted=f"{SINCE} or later",
+        consequence=Consequence.REQUESTS_FAIL,
+    )
+
+
+def _unusable_path(given: ParameterConfig) -> Remark | None:
+    value = given.value.value if given.value is not None else ""
+    if not value:
+        remedy = f'value: {{ string_value: "/path/to/library.so" }} for {PARAMETER}, or leave it out'
+        return said(
+            "empty",
+            given,
+            "names no library: nothing is prepared.",
+            remedy,
+            seen="no path",
+            wanted="an absolute path",
+            consequence=Consequence.WASTE,
+        )
+    if not value.startswith("/"):
+        how = "in the folder that the server was started in" if "/" in value else "in the search path of libraries only"
+        message = f"the dynamic loader looks for {value} {how}: whether it finds one, and which, depends on the server."
+        return said(
+            "relative",
+            given,
+            message,
+            "write the absolute path",
+            seen=value,
+            wanted="an absolute path",
+            consequence=Consequence.WASTE,
+        )
+    return None
+
+
+def _file(model: ServedModel, hook: HookLibrary, given: ParameterConfig) -> Remark | None:
+    """What keeps the file from being a library of this host at all."""
+    if not hook.exists:
+        where = f"{hook.path} (a link to {hook.target})" if hook.target else hook.path
+        remedy = "mount or copy the library to that path where the server runs, or correct the path"
+        return said("missing", given, f"{where} is not there", remedy, seen="no such file", wanted="a shared library")
+    if hook.format not in (None, "elf") or hook.problem:
+        problem = hook.problem or f"an object of another system ({hook.format})"
+        remedy = "build it again as a shared library for Linux"
+        return said(
+            "unreadable", given, f"{hook.path}: {problem}", remedy, seen=problem, wanted="an ELF shared library"
+        )
+    machine, here = _machine(hook.machine or ""), _machine(model.host.machine)
+    if hook.bits not in (None, 64) or (machine and machine != here):
+        observed = machine if machine != here else f"{hook.bits} bit"
+        message = f"{hook.path} is code for {observed}, this host is {here}"
+        return said("machine", given, message, f"build it for {here}", seen=observed, wanted=here)
+    return None
+
+
+def _machine(name: str) -> str:
+    return _MACHINES.get(name.lower(), name.lower())
+
+
+def _symbols(hook: HookLibrary, given: ParameterConfig) -> Iterator[Remark]:
+    if INIT not in hook.symbols:
+        yield _no_init(hook, given)
+    if RELEASE not in hook.symbols:
+        yield _no_release(hook, given)
+
+
+def _no_init(hook: HookLibrary, given: ParameterConfig) -> Remark:
+    how, remedy = _why_absent(hook, INIT)
+    kind = {"mangled": "mangled", "hidden": "hidden"}.get(how, "no-init")
+    message = f"{hook.path} does not export {INIT}{_WHY[how]}"
+    return said(kind, given, message, remedy, seen=_seen(hook), wanted=INIT)
+
+
+def _no_release(hook: HookLibrary, given: ParameterConfig) -> Remark:
+    how, remedy = _why_absent(hook, RELEASE)
+    unknown = "whether the server then refuses the library is not known, and what init made is never freed"
+    if how == "absent" and OLD_RELEASE in hook.symbols:
+        message = (
+            f"{hook.path} exports {OLD_RELEASE}, the name from before the feature was merged, and not {RELEASE}: "
+            "its cleanup is never called, so that a reload finds what the last load left behind."
+        )
+        return said(
+            "old-abi",
+            given,
+            message,
+            f"rename it: {_SIGNATURES[RELEASE]}",
+            seen=OLD_RELEASE,
+            wanted=RELEASE,
+            consequence=Consequence.WASTE,
+        )
+    message = f"{hook.path} does not export {RELEASE}{_WHY[how]}; {unknown}."
+    return said("no-release", given, message, remedy, seen=_seen(hook), wanted=RELEASE, consequence=Consequence.WASTE)
+
+
+_WHY = {
+    "mangled": ': its name is mangled, as C++ does without extern "C"',
+    "hidden": ": it is there, and hidden",
+    "absent": "",
+}
+
+
+def _why_absent(hook: HookLibrary, name: str) -> tuple[str, str]:
+    """``mangled``, ``hidden`` or ``absent``, and what helps."""
+    mangled = f"_Z{len(name)}{name}"
+    if any(symbol.startswith(mangled) for symbol in hook.symbols):
+        return "mangled", f"declare it {_SIGNATURES[name]}"
+    if name in hook.hidden or any(symbol.startswith(mangled) for symbol in hook.hidden):
+        return "hidden", f'declare it __attribute__((visibility("default"))) {_SIGNATURES[name]}'
+    return "absent", f"define {_SIGNATURES[name]}"
+
+
+def _seen(hook: HookLibrary) -> str:
+    return ", ".join(hook.symbols) or f"no {SYMBOL_PART}*"
+
+
+def _libraries(hook: HookLibrary, given: ParameterConfig) -> Iterator[Remark]:
+    missing = [name for name, file in hook.libraries.items() if file is None and not name.startswith(LOADED_BY_BACKEND)]
+    if missing:
+        names = ", ".join(missing)
+        message = f"{hook.path} needs {names}, which the dynamic loader does not find on this host"
+        remedy = "install it where the server runs, or link with -Wl,-rpath"
+        yield said("needed", given, message, remedy, seen=f"not found: {names}", wanted="libraries that are found")
+
+
+def _access(hook: HookLibrary, given: ParameterConfig) -> Iterator[Remark]:
+    if hook.writable:
+        paths = ", ".join(hook.writable)
+        message = f"the server executes it, and others than its owner may change it: {paths}."
+        remedy = f"chmod go-w {' '.join(hook.writable)}"
+        yield said(
+            "writable",
+            given,
+            message,
+            remedy,
+            seen="writable by group or others",
+            wanted="writable by its owner only",
+            consequence=Consequence.WASTE,
+        )
+    if hook.target is not None:
+        message = f"{hook.path} leads to {hook.target}: whoever may change the link decides what the server executes."
+        remedy = f'string_value: "{hook.target}"'
+        yield said("link", given, message, remedy, seen=hook.target, wanted=hook.path, consequence=Consequence.NOTE)
+
+
+def _often(model: ServedModel, given: ParameterConfig) -> Iterator[Remark]:
+    groups = model.config.instance_groups if model.config is not None else ()
+    count = sum(max(1, group.count.value if group.count is not None else 1) for group in groups)
+    if count > 1:
+        message = f"each of the {count} instances loads the model, and calls {INIT} again for the same folder."
+        remedy = "count: 1, or a function that may be called more than once"
+        yield said(
+            "several-instances",
+            given,
+            message,
+            remedy,
+            seen=f"{count} instances",
+            wanted="one",
+            consequence=Consequence.NOTE,
+        )
+
+
+RULES = (
+    Rule(
+        id="R46",
+        family="hook",
+        title="the init library can be loaded and called",
+        worst=Consequence.FAILS_TO_LOAD,
+        check=check_init_library,
+        needs=Needs.AOTI,
+        last_seen=SINCE,
+    ),
+    Rule(
+        id="R47",
+        family="hook",
+        title="weights beside the package are loaded by somebody",
+        worst=Consequence.REQUESTS_FAIL,
+        check=check_sidecars,
+        needs=Needs.AOTI,
+        last_seen=SINCE,
+    ),
+)

@@ -1,0 +1,180 @@
+"""Family instances, the number: which GPUs, how often the model is loaded, and what the server refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from aotidoctor.model.serving import Consequence, Needs, Remark, Rule, ServedModel
+from aotidoctor.model.serving_config import InstanceGroup, Position
+from aotidoctor.triton.rules.instance_kinds import AUTOMATIC, CPU, GPU, MODEL, TOP, devices_of
+
+
+def one_gpu(model: ServedModel) -> Sequence[Remark]:
+    """An AOTInductor model runs on one GPU, number 0.
+
+    Versions: up to 26.05 by its source; later releases were not looked at, and their tests use one GPU.
+    Consequence: all instances of a model share one loader, that of the GPU loaded last, so the others hand it inputs on
+    the wrong GPU; and the CUDA events are made on GPU 0, so that another one fails with "Failed to record the event."
+    How it was seen: read in the source of the backend.
+    Remedy: gpus: [ 0 ], and one server per GPU with CUDA_VISIBLE_DEVICES.
+    """
+    config = model.config
+    if config is None or GPU not in (model.settled.kinds if model.settled is not None else ()):
+        return ()
+    if _is_cpu(model):
+        return ()  # It does not load there at all: rules 36 and 37.
+    groups = [group for group in config.instance_groups if group.kind is not None and group.kind.value == GPU]
+    said = [
+        _not_first(group) for group in groups if any(item.value > 0 for item in group.gpus) and len(group.gpus) == 1
+    ]
+    used = {item.value for group in groups for item in group.gpus}
+    spread = len(used) > 1 or (len(model.host.gpus) > 1 and (not groups or any(not group.gpus for group in groups)))
+    if spread and not said:
+        at = groups[0].at if groups else TOP
+        listed = ", ".join(map(str, sorted(used))) if used else f"all {len(model.host.gpus)} GPUs of this host"
+        said.append(_several(at, listed))
+    return said
+
+
+def _is_cpu(model: ServedModel) -> bool:
+    return {device for _, device in devices_of(model)} == {"cpu"}
+
+
+def _not_first(group: InstanceGroup) -> Remark:
+    number = group.gpus[0]
+    return Remark(
+        kind="not-the-first",
+        consequence=Consequence.REQUESTS_FAIL,
+        message="each request fails with 'Failed to record the event.': the CUDA events are made on GPU 0.",
+        observed=f"gpus: [ {number.value} ]",
+        expected="gpus: [ 0 ]",
+        remedy=f"Start a server with CUDA_VISIBLE_DEVICES={number.value} and write gpus: [ 0 ].",
+        at=number.at,
+    )
+
+
+def _several(at: Position, listed: str) -> Remark:
+    return Remark(
+        kind="several",
+        consequence=Consequence.REQUESTS_FAIL,
+        message="all instances share the loader of the GPU that was loaded last; the others hand it inputs on the "
+        "wrong GPU, and fail to record their events.",
+        observed=f"GPUs {listed}" if not listed.startswith("all") else listed,
+        expected="one GPU, number 0",
+        remedy="Write gpus: [ 0 ], and start one server per GPU with CUDA_VISIBLE_DEVICES.",
+        at=at,
+    )
+
+
+def count_is_one(model: ServedModel) -> Sequence[Remark]:
+    """More than one instance costs memory and gives no parallelism.
+
+    Versions: up to 26.05 by its source.
+    Consequence: each instance loads the package and replaces the loader of the one before; the loader that stays has
+    one runner, so requests wait for one another.
+    How it was seen: read in the source of the backend.
+    Remedy: count: 1.
+    """
+    config = model.config
+    groups = config.instance_groups if config is not None else ()
+    counted = [group for group in groups if group.count is not None and group.count.value > 1]
+    said = [_instances(group.count.value, group.count.at) for group in counted if group.count is not None]
+    if not said and len(groups) > 1:
+        said.append(_instances(len(groups), groups[1].at))
+    return said
+
+
+def _instances(count: int, at: Position) -> Remark:
+    return Remark(
+        kind="count",
+        consequence=Consequence.WASTE,
+        message=f"the package is loaded {count} times, the last one is kept, and it runs one request at a time.",
+        observed=f"{count} instances",
+        expected="count: 1",
+        remedy="Write count: 1; for parallelism start more servers.",
+        at=at,
+        facts={"count": count},
+    )
+
+
+def group_is_valid(model: ServedModel) -> Sequence[Remark]:
+    """GPUs belong to KIND_GPU and must be there; profile belongs to TensorRT.
+
+    Versions: all.
+    Consequence: the core refuses the model: "has kind KIND_CPU but specifies one or more GPUs", "specifies invalid or
+    unsupported gpu id", "specifies profile".
+    How it was seen: read in the source of the core; a test compares it with a real core where that is installed.
+    Remedy: take gpus away from a group that does not run on them.
+    """
+    config = model.config
+    return [
+        remark for group in (config.instance_groups if config is not None else ()) for remark in _invalid(group, model)
+    ]
+
+
+def _invalid(group: InstanceGroup, model: ServedModel) -> Iterator[Remark]:
+    kind = group.kind.value if group.kind is not None else AUTOMATIC
+    subject = group.name
+    if kind in (CPU, MODEL) and group.gpus:
+        yield Remark(
+            kind="gpus-without-gpu",
+            consequence=Consequence.FAILS_TO_LOAD,
+            message=f"the model is not loaded: instance group has kind {kind} but specifies one or more GPUs.",
+            observed=f"{kind} with gpus",
+            expected="gpus with KIND_GPU only",
+            subject=subject,
+            remedy="Take gpus away.",
+            at=group.gpus[0].at,
+        )
+    elif model.host.gpus:
+        known = {gpu.index for gpu in model.host.gpus}
+        for number in (item for item in group.gpus if item.value not in known):
+            yield Remark(
+                kind="no-such-gpu",
+                consequence=Consequence.FAILS_TO_LOAD,
+                message="the model is not loaded: instance group specifies invalid or unsupported gpu id "
+                f"{number.value}.",
+                observed=f"gpu {number.value}",
+                expected="one of " + ", ".join(map(str, sorted(known))),
+                subject=subject,
+                remedy="Name a GPU that the server sees; CUDA_VISIBLE_DEVICES numbers them anew.",
+                at=number.at,
+            )
+    elif kind == GPU and not _is_cpu(model):
+        yield Remark(
+            kind="no-gpu-here",
+            consequence=Consequence.WASTE,
+            message="a server on this host does not load the model: instance group has kind KIND_GPU but no GPUs are "
+            "available.",
+            observed="no GPU on this host",
+            expected="a GPU, or KIND_CPU",
+            subject=subject,
+            remedy="Serve it on a host with a GPU.",
+            at=group.kind.at if group.kind is not None else group.at,
+        )
+    for profile in group.profile[:1]:
+        yield Remark(
+            kind="profile",
+            consequence=Consequence.FAILS_TO_LOAD,
+            message="the model is not loaded: a profile is for TensorRT only.",
+            observed=f'profile: "{profile.value}"',
+            expected="no profile",
+            subject=subject,
+            remedy="Take profile away.",
+            at=profile.at,
+        )
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(id="R38", family="instances", title="more than GPU 0", worst=Consequence.REQUESTS_FAIL, check=one_gpu),
+    Rule(id="R39", family="instances", title="several instances", worst=Consequence.WASTE, check=count_is_one),
+    Rule(
+        id="R40",
+        family="instances",
+        title="an instance group that the server refuses",
+        worst=Consequence.FAILS_TO_LOAD,
+        check=group_is_valid,
+        needs=Needs.CONFIG,
+        last_seen="26.06",
+    ),
+)

@@ -1,0 +1,218 @@
+"""Family spec, the list: every tensor once, and one way to name them."""
+
+from __future__ import annotations
+
+import re
+
+from aotidoctor.model.serving import Consequence, Needs, NotJudged, Release, Remark, Rule, ServedModel
+from aotidoctor.model.serving_config import TensorConfig
+from aotidoctor.model.serving_names import NameRow
+from aotidoctor.triton.names import NAMES_SINCE, find_row, name_table
+from aotidoctor.triton.obstacles import OLD_COUNT
+from aotidoctor.triton.resolve import is_numbered
+from aotidoctor.triton.rules.instance_kinds import TOP
+from aotidoctor.triton.rules.names import name_at
+from aotidoctor.triton.tables import Joined, Said, Side, each_version, obstacle_remark, rows_text, unread
+
+_SHOWN = 12
+_ORDINAL = re.compile(r"(?:INPUT|OUTPUT)__\d+")
+
+
+def every_input_is_listed(model: ServedModel) -> Said | NotJudged:
+    """The config lists every input, once, also those that nothing reads.
+
+    Versions: all. 26.03 and 26.04 take every model for one with two inputs.
+    Consequence: the model does not load: "configuration expects N inputs, but model expects M inputs." Without any
+    output it does not load either.
+    How it was seen: run with the 26.05 backend; 26.03 and 26.04 read in the source.
+    Remedy: one input for each row of ``aotidoctor triton names``; at least one output.
+    """
+    return each_version(model, _count)
+
+
+def _count(joined: Joined) -> Said | NotJudged:
+    config, table = joined.config, joined.table
+    old = [obstacle_remark(joined, item) for item in table.obstacles if item.rule == "R16"]
+    if old:
+        return old
+    said = [] if config.outputs else [_no_output(joined)]
+    problem = unread(joined)
+    if problem is not None:
+        return problem
+    if any(item.rule in ("R13", "R14", "R15", "R28") for item in table.obstacles):
+        return [*said, NotJudged(reason="no number of inputs is right for this package, see the call spec's rules")]
+    if config.batch_inputs or (joined.model.release.before("26.06") and config.controls):
+        # Their own rules say that these do not load.
+        return said
+    given = len(config.inputs) + len(config.controls) + len(config.states)
+    wanted = len(table.inputs) if joined.model.release.since(NAMES_SINCE) else OLD_COUNT
+    if given != wanted:
+        said.append(_miscounted(joined, given, wanted))
+    return said
+
+
+def _miscounted(joined: Joined, given: int, wanted: int) -> Remark:
+    listed = {row.slot for _, row in joined.inputs.pairs}
+    missing = [row for row in joined.inputs.rows if row.slot not in listed]
+    return Remark(
+        kind="count",
+        consequence=Consequence.FAILS_TO_LOAD,
+        message=f"the model is not loaded: configuration expects {given} inputs, but model expects {wanted} inputs.",
+        observed=f"{given} inputs",
+        expected=f"{wanted} inputs",
+        remedy=f"Add {rows_text(missing[:_SHOWN])}."
+        if missing and given < wanted
+        else f"List these and no other: {rows_text(joined.inputs.rows[:_SHOWN])}.",
+        at=joined.config.inputs[0].at if joined.config.inputs else TOP,
+        facts={"given": given, "wanted": wanted},
+    )
+
+
+def _no_output(joined: Joined) -> Remark:
+    return Remark(
+        kind="no-output",
+        consequence=Consequence.FAILS_TO_LOAD,
+        message=f'the model is not loaded: Configuration for model "{joined.model.name}" must define at least one '
+        "output, none were specified.",
+        observed="no output",
+        expected="at least one output",
+        remedy=f"Add {rows_text(joined.outputs.rows[:1])}.",
+        at=TOP,
+    )
+
+
+def one_name_per_tensor(model: ServedModel) -> Said | NotJudged:
+    """No tensor is given twice, by the same name or by two of its names.
+
+    Versions: 26.05 seen. 26.03 and 26.04 do not look for it either, by their source.
+    Consequence: the number is right and every name is known, so the model loads; another argument is left without a
+    tensor, and each request fails: "Cannot access data pointer of Tensor that doesn't have storage" (nothing happens
+    where nothing reads the argument). With the same name twice each request is refused: expected 2 inputs but got 1
+    inputs.
+    How it was seen: run with the 26.05 backend.
+    Remedy: each row of ``aotidoctor triton names`` once.
+    """
+    return each_version(model, _twice)
+
+
+def _twice(joined: Joined) -> Said:
+    said: list[Remark] = []
+    seen: dict[int, TensorConfig] = {}
+    for tensor, row in joined.inputs.pairs:
+        first = seen.setdefault(row.slot, tensor)
+        if first is not tensor:
+            said.append(_repeated(joined.inputs, first, tensor, row.label))
+    return said
+
+
+def _repeated(side: Side, first: TensorConfig, second: TensorConfig, label: str) -> Remark:
+    same = first.label == second.label
+    listed = {row.slot for _, row in side.pairs}
+    left = [row for row in side.rows if row.slot not in listed]
+    count = len(side.rows)
+    if same:
+        message = f"loads; each request is refused: expected {count} inputs but got {count - 1} inputs."
+    else:
+        message = (
+            f"loads; both are {label}, so {', '.join(row.label for row in left[:_SHOWN]) or 'another input'} gets "
+            "nothing, and each request fails: Cannot access data pointer of Tensor that doesn't have storage."
+        )
+    return Remark(
+        kind="same-name" if same else "same-tensor",
+        consequence=Consequence.REQUESTS_FAIL,
+        message=message,
+        observed=f"{first.label} and {second.label}",
+        expected="each tensor once",
+        subject=second.label,
+        remedy=f"Write {left[0].ordinal} for one of them." if left else "Take one of them away.",
+        at=name_at(second),
+    )
+
+
+def one_convention(model: ServedModel) -> Said | NotJudged:
+    """Names are all by number or all by place in the call.
+
+    Versions: 26.05 and later take a mixture. In 26.03 and 26.04 a name without a number at its end turns all names into
+    "the order of the config", so that numbers mean nothing.
+    Consequence: from 26.05 on none. Before, tensors go to other arguments than their names say.
+    How it was seen: run with the 26.05 backend; 26.03 and 26.04 read in the source.
+    Remedy: INPUT__n and OUTPUT__n for all, in their order.
+    """
+    return each_version(model, _mixed)
+
+
+def _mixed(joined: Joined) -> Said | NotJudged:
+    if joined.model.release.before(NAMES_SINCE):
+        return [remark for side in joined.sides for remark in _misplaced(joined, side)]
+    names = [tensor.label for side in joined.sides for tensor, _ in side.pairs]
+    numbered = [name for name in names if _ORDINAL.fullmatch(name)]
+    if not numbered or len(numbered) == len(names):
+        return ()
+    other = next(tensor for side in joined.sides for tensor, _ in side.pairs if tensor.label not in numbered)
+    return (
+        Remark(
+            kind="mixed",
+            consequence=Consequence.NOTE,
+            message="loads and works: names by number and names by place in the call may stand side by side.",
+            observed=f"{numbered[0]} and {other.label}",
+            expected="one convention",
+            remedy="Nothing has to be done; numbers for all are understood by every release.",
+            at=name_at(other),
+        ),
+    )
+
+
+def _misplaced(joined: Joined, side: Side) -> list[Remark]:
+    """Names of 26.05 in a release that goes by the order of the config."""
+    if is_numbered([tensor.label for tensor, _ in side.tensors]):
+        return []
+    newer = name_table(joined.contract, Release(name=NAMES_SINCE))
+    rows = () if newer is None else newer.inputs if side.word == "input" else newer.outputs
+    said = []
+    for tensor, row in side.pairs:
+        meant = find_row(rows, tensor.label)
+        if meant is not None and meant.path != row.path:
+            said.append(_elsewhere(joined, side, tensor, meant, row))
+    return said
+
+
+def _elsewhere(joined: Joined, side: Side, tensor: TensorConfig, meant: NameRow, row: NameRow) -> Remark:
+    return Remark(
+        kind="config-order",
+        consequence=Consequence.SILENTLY_WRONG,
+        message=f"Triton {joined.model.release.name} goes by the order of the config here, not by names: "
+        f"{tensor.label} is {row.path}, not {meant.path}.",
+        observed=f"{tensor.label} as {side.word} {row.slot}",
+        expected=f"{side.word} {meant.slot}",
+        subject=tensor.label,
+        remedy=f"List the {side.word}s in the order of the call, and call them all {side.word.upper()}__n.",
+        at=name_at(tensor),
+    )
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        id="R16",
+        family="spec",
+        title="not every input is listed",
+        worst=Consequence.FAILS_TO_LOAD,
+        check=every_input_is_listed,
+        needs=Needs.CONTRACT,
+    ),
+    Rule(
+        id="R25",
+        family="spec",
+        title="a tensor is given twice",
+        worst=Consequence.REQUESTS_FAIL,
+        check=one_name_per_tensor,
+        needs=Needs.CONTRACT,
+    ),
+    Rule(
+        id="R26",
+        family="spec",
+        title="names by number beside names by place",
+        worst=Consequence.SILENTLY_WRONG,
+        check=one_convention,
+        needs=Needs.CONTRACT,
+    ),
+)

@@ -1,0 +1,211 @@
+"""Family spec, the names: whether the backend knows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aotidoctor.model.serving import Consequence, Needs, NotJudged, Remark, Rule, ServedModel
+from aotidoctor.model.serving_config import Position, TensorConfig
+from aotidoctor.model.serving_names import NameRow
+from aotidoctor.triton.names import NAMES_SINCE
+from aotidoctor.triton.nearest import nearest_name
+from aotidoctor.triton.tables import Joined, Said, Side, each_version, obstacle_remark, unread
+
+_SHOWN = 12
+
+
+def keywords_without_brackets(model: ServedModel) -> Said | NotJudged:
+    """A keyword is INPUT__n, or KWARGSname without brackets; KWARGS[name], as documented, is not known.
+
+    Versions: 26.05 seen; whether later ones follow the documentation is not known, and none of their tests has a
+    keyword. 26.03 and 26.04 do not look at names.
+    Consequence: the model does not load: Input "KWARGS[mask]" is not found in model input map.
+    How it was seen: run with the 26.05 backend.
+    Remedy: INPUT__n, which every release takes.
+    """
+    return each_version(model, _bracketed)
+
+
+def _bracketed(joined: Joined) -> Said | NotJudged:
+    problem = unread(joined)
+    if problem is not None:
+        return problem
+    rows = _bracketed_names(joined.inputs)
+    return [
+        Remark(
+            kind="brackets",
+            consequence=Consequence.FAILS_TO_LOAD,
+            message=f"the model is not loaded: {_not_found('Input', tensor.label, joined, 'input')}",
+            observed=tensor.label,
+            expected=" or ".join(rows[tensor.label].names),
+            subject=tensor.label,
+            remedy=f"Write {rows[tensor.label].ordinal}.",
+            at=name_at(tensor),
+        )
+        for tensor, row in joined.inputs.tensors
+        if row is None and tensor.label in rows
+    ]
+
+
+def _bracketed_names(side: Side) -> dict[str, NameRow]:
+    """The keywords by the names that the documentation gives them."""
+    named = ((row.forward or "", row) for row in side.rows)
+    return {f"KWARGS[{name.removeprefix('KWARGS')}]": row for name, row in named if name.startswith("KWARGS")}
+
+
+def _not_found(word: str, name: str, joined: Joined, side: str) -> str:
+    return f'{word} "{name}" for model instance "{joined.model.name}_0_0" is not found in model {side} map.'
+
+
+def name_at(tensor: TensorConfig) -> Position:
+    """The place of the name, else of the tensor."""
+    return tensor.name.at if tensor.name is not None else tensor.at
+
+
+def names_are_known(model: ServedModel) -> Said | NotJudged:
+    """Each name is one that the backend makes of the call: INPUT__k, ARGS[..], KWARGSkey, OUTPUT__k, RESULT[..].
+
+    Versions: 26.05 and later, exactly as written: small letters, INPUT__00, OUTPUT_2, quotes or spaces are other names;
+    RESULT is a single tensor, RESULT[0] the first of a tuple. 26.03 and 26.04 do not look names up; there a number
+    after __ must be below the number of tensors.
+    Consequence: the model does not load: "is not found in model input map." (or output). In 26.03 and 26.04 a tensor
+    is written past the end of the list of inputs.
+    How it was seen: run with the 26.05 backend; 26.03 and 26.04 read in the source.
+    Remedy: the nearest valid name, or a row of ``aotidoctor triton names``.
+    """
+    return each_version(model, _unknown_names)
+
+
+def _unknown_names(joined: Joined) -> Said | NotJudged:
+    problem = unread(joined)
+    if problem is not None:
+        return problem
+    keywords = _bracketed_names(joined.inputs)
+    return [
+        _unknown(joined, side, tensor)
+        for side in joined.sides
+        for tensor, row in side.tensors
+        # Without a name it is the core that refuses.
+        if row is None and tensor.name is not None and not (side.word == "input" and tensor.label in keywords)
+    ]
+
+
+def _unknown(joined: Joined, side: Side, tensor: TensorConfig) -> Remark:
+    if joined.model.release.before(NAMES_SINCE):
+        return _out_of_range(side, tensor)
+    valid = [name for row in side.rows for name in row.names]
+    meant = nearest_name(tensor.label, side.rows)
+    more = f" and {len(valid) - _SHOWN} more" if len(valid) > _SHOWN else ""
+    known = ", ".join(valid[:_SHOWN]) + more
+    return Remark(
+        kind="unknown",
+        consequence=Consequence.FAILS_TO_LOAD,
+        message=f"the model is not loaded: {_not_found(side.word.capitalize(), tensor.label, joined, side.word)}",
+        observed=tensor.label,
+        expected=known,
+        subject=tensor.label,
+        remedy=f"Write {meant}." if meant is not None else f"Write one of {known}.",
+        at=name_at(tensor),
+        facts={"nearest": meant},
+    )
+
+
+def _out_of_range(side: Side, tensor: TensorConfig) -> Remark:
+    return Remark(
+        kind="out-of-range",
+        consequence=Consequence.REQUESTS_FAIL,
+        message=f"loads; with each request the {side.word} is put or looked for behind the end of the list, which is "
+        "undefined: wrong values or a crash.",
+        observed=tensor.label,
+        expected=f"a number below {len(side.rows)} after __",
+        subject=tensor.label,
+        remedy=f"Number the {side.word}s from 0 to {len(side.rows) - 1}.",
+        at=name_at(tensor),
+    )
+
+
+def keys_are_plain(model: ServedModel) -> Said | NotJudged:
+    """Keys of dicts hold no quotes, brackets, spaces or unprintable characters.
+
+    Versions: 26.05 and later: documented as forbidden, taken all the same.
+    Consequence: the names work, until two paths give the same one ({"a": {"b": x}, "a][b": y}): then one tensor is
+    lost, and every request fails.
+    How it was seen: run with the 26.05 parser.
+    Remedy: other keys, or address the tensor as INPUT__n and OUTPUT__n.
+    """
+    return each_version(model, _odd_keys)
+
+
+def _odd_keys(joined: Joined) -> Said:
+    said = [obstacle_remark(joined, item) for item in joined.table.obstacles if item.rule == "R28"]
+    said.extend(_lost_output(name) for name in _lost_names(joined.outputs))
+    for side in joined.sides:
+        for tensor, row in side.pairs:
+            if tensor.label == row.forward and _is_odd(row.forward):
+                said.append(_odd_key(tensor))
+    return said
+
+
+def _lost_names(side: Side) -> Iterator[str]:
+    return (row.forward for row in side.rows if row.lost and row.forward is not None)
+
+
+def _is_odd(name: str) -> bool:
+    if name == "RESULT":
+        return False  # A result that stands alone has no key.
+    keys = name.removeprefix("KWARGS") if name.startswith("KWARGS") else name.partition("[")[2].removesuffix("]")
+    parts = [keys] if name.startswith("KWARGS") else keys.split("][")
+    return any(not part.isprintable() or not part or set(part) & set("[]\"' ") for part in parts)
+
+
+def _odd_key(tensor: TensorConfig) -> Remark:
+    return Remark(
+        kind="key",
+        consequence=Consequence.WASTE,
+        message="loads and works; such keys are documented as forbidden, and a later release may refuse them.",
+        observed=tensor.label,
+        expected="keys without quotes, brackets and spaces",
+        subject=tensor.label,
+        remedy="Address it by its number instead.",
+        at=name_at(tensor),
+    )
+
+
+def _lost_output(name: str) -> Remark:
+    return Remark(
+        kind="lost-output",
+        consequence=Consequence.WASTE,
+        message=f"two outputs are both called {name}; the server knows the last one only.",
+        observed=name,
+        expected="names of their own",
+        subject=name,
+        remedy="Choose keys without brackets.",
+    )
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        id="R12",
+        family="spec",
+        title="a keyword in brackets",
+        worst=Consequence.FAILS_TO_LOAD,
+        check=keywords_without_brackets,
+        needs=Needs.CONTRACT,
+    ),
+    Rule(
+        id="R17",
+        family="tensors",
+        title="a name that the backend does not know",
+        worst=Consequence.FAILS_TO_LOAD,
+        check=names_are_known,
+        needs=Needs.CONTRACT,
+    ),
+    Rule(
+        id="R28",
+        family="spec",
+        title="keys with brackets, quotes or spaces",
+        worst=Consequence.FAILS_TO_LOAD,
+        check=keys_are_plain,
+        needs=Needs.CONTRACT,
+    ),
+)

@@ -1,0 +1,161 @@
+"""Family spec, the numbers: INPUT__k and OUTPUT__k count in the order of the sample, not of the alphabet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from aotidoctor.model.serving import Consequence, Needs, NotJudged, Remark, Rule, ServedModel, ServedVersion
+from aotidoctor.model.serving_config import TensorConfig
+from aotidoctor.model.serving_names import NameRow, NameTable
+from aotidoctor.triton.hints import comments_by_tensor, key_of, mentioned
+from aotidoctor.triton.names import NAMES_SINCE, name_table
+from aotidoctor.triton.rules.names import name_at
+from aotidoctor.triton.tables import Joined, Said, Side, each_version, rows_text
+
+_SHOWN = 12
+
+
+def numbers_count_as_given(model: ServedModel) -> Said | NotJudged:
+    """INPUT__k and OUTPUT__k count the tensors as the sample gave them at export, and the result as it was built.
+
+    Dicts count in the order of insertion, keywords in the order of the call, whatever the signature says; nothing is
+    sorted. Comments that call a tensor by another one's name are reported, and numbers that mean another tensor than in
+    the version before.
+
+    Versions: 26.05 and later.
+    Consequence: two tensors of one type and one shape that trade places are seen by nobody: wrong numbers with HTTP
+    status 200.
+    How it was seen: run with the 26.05 backend.
+    Remedy: go by the rows of ``aotidoctor triton names``, or use ARGS[..] and RESULT[..], which name the key.
+    """
+    if model.release.before(NAMES_SINCE):
+        return ()
+    return each_version(model, _ask)
+
+
+def _ask(joined: Joined) -> Said:
+    if not joined.table.read:
+        return ()
+    comments = comments_by_tensor(joined.config, joined.model.text)
+    said: list[Remark | NotJudged] = []
+    for side in joined.sides:
+        numbered = [(tensor, row) for tensor, row in side.pairs if tensor.label == row.ordinal]
+        told = {row.slot: mentioned(comments.get(tensor.at.line, ()), side.rows) for tensor, row in numbered}
+        said.extend(
+            _misnamed(side, tensor, row, told[row.slot])
+            for tensor, row in numbered
+            if told[row.slot] and row not in told[row.slot]
+        )
+        open_rows = [row for _, row in numbered if row not in told[row.slot]]
+        said.extend(_unsorted(side, group) for group in _groups(open_rows))
+    said.extend(_moved(joined))
+    return said
+
+
+def _misnamed(side: Side, tensor: TensorConfig, row: NameRow, named: Sequence[NameRow]) -> Remark:
+    swap = any(_alike(row, other) for other in named)
+    return Remark(
+        kind="comment",
+        consequence=Consequence.WASTE,
+        message=f"loads; {tensor.label} is {row.path}, and the comment speaks of {named[0].path}, which is "
+        f"{named[0].ordinal}. "
+        + ("Both have one type and one shape: nobody would see the swap. " if swap else "")
+        + f"The {side.word}s are: {rows_text(side.rows[:_SHOWN])}.",
+        observed=f"{tensor.label} with a comment on {named[0].path}",
+        expected=f"{tensor.label} = {row.path}",
+        subject=tensor.label,
+        remedy=f"Write {named[0].ordinal} where {named[0].path} is meant; numbers count in the order of the sample.",
+        at=name_at(tensor),
+        facts={"path": row.path, "meant": named[0].path},
+    )
+
+
+def _alike(one: NameRow, other: NameRow) -> bool:
+    """Whether the two could trade places without anybody seeing it."""
+    shapes = [None if row.dims is None else [dim.static for dim in row.dims] for row in (one, other)]
+    return one.dtype == other.dtype and shapes[0] == shapes[1]
+
+
+def _groups(rows: Sequence[NameRow]) -> Iterator[list[NameRow]]:
+    """Values of one dict, in an order that is not the alphabet's, two of which could be swapped unseen."""
+    dicts: dict[str, list[tuple[str, NameRow]]] = {}
+    for row in rows:
+        key = key_of(row)
+        if key is not None:
+            dicts.setdefault(key[0], []).append((key[1], row))
+    for items in dicts.values():
+        keys = [key for key, _ in items]
+        found = [row for _, row in items]
+        if keys != sorted(keys) and any(_alike(one, two) for at, one in enumerate(found) for two in found[at + 1 :]):
+            yield found
+
+
+def _unsorted(side: Side, rows: Sequence[NameRow]) -> Remark:
+    return Remark(
+        kind="unsorted",
+        consequence=Consequence.NOTE,
+        message=f"loads and works; the {side.word}s count in the order of the sample, which is not that of the "
+        f"alphabet: {rows_text(rows[:_SHOWN])}.",
+        observed="keys in another order than the alphabet's",
+        expected="a comment at each number that names its tensor",
+        subject=rows[0].ordinal,
+        remedy="Say in a comment which tensor each number is, or name them by their place in the call.",
+    )
+
+
+def _moved(joined: Joined) -> Iterator[Remark]:
+    """Numbers of the config that meant another tensor in the version before."""
+    before = _before(joined)
+    if before is None:
+        return
+    version, table = before
+    for side, rows in ((joined.inputs, table.inputs), (joined.outputs, table.outputs)):
+        old = {row.slot: row for row in rows}
+        changed = [
+            (tensor, row, old[row.slot])
+            for tensor, row in side.pairs
+            if tensor.label == row.ordinal and row.slot in old and old[row.slot].path != row.path
+        ]
+        if changed:
+            yield _renumbered(joined, version, side, changed)
+
+
+def _before(joined: Joined) -> tuple[ServedVersion, NameTable] | None:
+    older = [item for item in joined.model.versions if item.number < joined.version.number and item.contract]
+    for version in reversed(older):
+        table = name_table(version.contract, joined.model.release) if version.contract is not None else None
+        if table is not None and table.read:
+            return version, table
+    return None
+
+
+def _renumbered(
+    joined: Joined, version: ServedVersion, side: Side, changed: Sequence[tuple[TensorConfig, NameRow, NameRow]]
+) -> Remark:
+    unseen = any(_alike(new, old) for _, new, old in changed)
+    listed = "; ".join(f"{tensor.label} was {old.path} and is {new.path}" for tensor, new, old in changed[:_SHOWN])
+    numbers = f"{version.number} and {joined.version.number}"
+    return Remark(
+        kind="renumbered",
+        consequence=Consequence.SILENTLY_WRONG if unseen else Consequence.WASTE,
+        message=f"loads; between versions {numbers} the {side.word}s changed their order: {listed}. Clients of the "
+        "version before "
+        + ("get wrong numbers with HTTP status 200." if unseen else "give and take other tensors than they mean."),
+        observed=listed,
+        expected=f"the order of version {version.number}",
+        subject=changed[0][0].label,
+        remedy="Export with the sample in the old order, or name the tensors by their place in the call.",
+        at=name_at(changed[0][0]),
+    )
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        id="R27",
+        family="spec",
+        title="numbers that mean another tensor than they seem to",
+        worst=Consequence.SILENTLY_WRONG,
+        check=numbers_count_as_given,
+        needs=Needs.CONTRACT,
+    ),
+)

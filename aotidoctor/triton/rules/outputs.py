@@ -1,0 +1,143 @@
+"""Family tensors, the outputs: their dims, and which of them no response can hold."""
+
+from __future__ import annotations
+
+from aotidoctor.model.serving import Consequence, Needs, NotJudged, Remark, Rule, ServedModel
+from aotidoctor.model.serving_config import TensorConfig
+from aotidoctor.model.serving_names import NameRow
+from aotidoctor.triton.rules.dtypes import wrong_output_type
+from aotidoctor.triton.shapes import Mismatch, compare
+from aotidoctor.triton.tables import Joined, Said, each_version, obstacle_remark
+
+
+def output_dims_are_right(model: ServedModel) -> Said | NotJudged:
+    """The dims of outputs are for clients: nobody compares them with what comes back.
+
+    Versions: all.
+    Consequence: the response has the shape that the model gives. Clients that make room by the config's dims, and
+    ensembles, which compare the dims of their steps, are misled.
+    How it was seen: read in the source.
+    Remedy: the dims that ``aotidoctor triton names`` shows.
+    """
+    return each_version(model, _dims)
+
+
+def _dims(joined: Joined) -> Said:
+    said: list[Remark | NotJudged] = []
+    silent = []
+    for tensor, row in joined.outputs.pairs:
+        if row.kind not in ("tensor", "unknown") or row.dims == ():
+            continue
+        if row.dims is None:
+            silent.append(row.label)
+            continue
+        batched = joined.config.batch_size > 0
+        said.extend(_misleading(tensor, row, item) for item in compare(tensor, row.dims, batched=batched))
+    if silent:
+        said.append(NotJudged(reason=f"the package does not tell the dims of {', '.join(silent)}"))
+    return said
+
+
+def _misleading(tensor: TensorConfig, row: NameRow, item: Mismatch) -> Remark:
+    wider = item.kind in ("wider", "below-two")
+    where = "" if item.dim is None else f" in dim {item.dim}"
+    return Remark(
+        kind=f"output-{item.kind}",
+        consequence=Consequence.NOTE if wider else Consequence.WASTE,
+        message=f"loads and answers with the true shape{where}; clients and ensembles that go by the config are "
+        + ("told less than is known." if wider else "misled."),
+        observed=item.observed,
+        expected=item.expected,
+        subject=tensor.label,
+        remedy=f"Write {item.expected}{where}, -1 for what is dynamic.",
+        at=item.at,
+        facts={"path": row.path},
+    )
+
+
+def outputs_have_dims(model: ServedModel) -> Said | NotJudged:
+    """An output without dims cannot be sent: a sum, a loss, a number of the program.
+
+    Versions: all seen.
+    Consequence: loads; every request fails: "is a scalar which is not supported", also if the other outputs are good.
+    How it was seen: run with the 26.05 backend.
+    Remedy: leave it out of the config (any part of the outputs may be listed), or unsqueeze it in the model.
+    """
+    return each_version(model, _scalars)
+
+
+def _scalars(joined: Joined) -> Said:
+    said: list[Remark | NotJudged] = [
+        obstacle_remark(joined, item) for item in joined.table.obstacles if item.rule == "R23"
+    ]
+    silent = [row.label for _, row in joined.outputs.pairs if row.kind in ("tensor", "unknown") and row.dims is None]
+    said.extend(_scalar(joined, tensor, row) for tensor, row in joined.outputs.pairs if row.dims == ())
+    if silent:
+        said.append(NotJudged(reason=f"the package does not tell whether {', '.join(silent)} has dims"))
+    return said
+
+
+def _scalar(joined: Joined, tensor: TensorConfig, row: NameRow) -> Remark:
+    given = tensor.data_type.value if tensor.data_type is not None else ""
+    if row.data_type is not None and given != row.data_type:
+        # The type is looked at first.
+        return wrong_output_type(joined, tensor, row.path, row.data_type, f"{row.path} is {row.dtype}, without dims")
+    return Remark(
+        kind="scalar",
+        consequence=Consequence.REQUESTS_FAIL,
+        message=f'loads; every request fails: output tensor "{tensor.label}" is a scalar which is not supported.',
+        observed=f"{row.path} without dims",
+        expected="a tensor of one dim or more",
+        subject=tensor.label,
+        remedy="Leave the output out of the config, or unsqueeze it in the model.",
+        at=tensor.at,
+        facts={"path": row.path},
+    )
+
+
+def outputs_are_tensors(model: ServedModel) -> Said | NotJudged:
+    """An output that is None has a number, and nothing comes back for it.
+
+    Versions: all seen.
+    Consequence: where the config lists it, as an output of a wrong type: the first request fails, and up to 26.05 it
+    ends the server process. Left out it does no harm; the numbers after it stay.
+    How it was seen: run with the 26.05 backend.
+    Remedy: leave it out of the config.
+    """
+    return each_version(model, _nones)
+
+
+def _nones(joined: Joined) -> Said:
+    return [
+        wrong_output_type(joined, tensor, row.path, None, f"{row.path} is None")
+        for tensor, row in joined.outputs.pairs
+        if row.kind == "none"
+    ]
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        id="R22",
+        family="tensors",
+        title="dims of an output that are not those that come back",
+        worst=Consequence.WASTE,
+        check=output_dims_are_right,
+        needs=Needs.CONTRACT,
+    ),
+    Rule(
+        id="R23",
+        family="tensors",
+        title="an output without dims",
+        worst=Consequence.REQUESTS_FAIL,
+        check=outputs_have_dims,
+        needs=Needs.CONTRACT,
+    ),
+    Rule(
+        id="R24",
+        family="tensors",
+        title="an output that is None",
+        worst=Consequence.FAILS_TO_LOAD,
+        check=outputs_are_tensors,
+        needs=Needs.CONTRACT,
+    ),
+)

@@ -1,0 +1,182 @@
+"""Family parameters, the values: by which release they are read, and what becomes of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from aotidoctor.model.serving import Consequence, Remark, Rule, ServedModel
+from aotidoctor.model.serving_config import ModelConfig, ParameterConfig
+from aotidoctor.triton.rules.parameter_keys import BOOLS, COUNTS, INIT_LIBRARY, KNOWN, READ_SINCE
+
+_BOOLS = ("true", "on", "1", "false", "off", "0")
+_LARGEST_INT = 2**31 - 1
+
+
+def parameters_are_read(model: ServedModel) -> Sequence[Remark]:
+    """Up to 26.06 no parameter is read at all.
+
+    Versions: up to 26.06; from 26.07 they act.
+    Consequence: every parameter is ignored without a word, bad values included.
+    How it was seen: run with the 26.05 backend (INFERENCE_MODE "banana" loads); 26.07 from its release notes.
+    Remedy: serve with 26.07 or later, or take them away.
+    """
+    parameters = _of(model)
+    if not parameters or model.release.since(READ_SINCE):
+        return ()
+    return [
+        Remark(
+            kind="ignored",
+            consequence=Consequence.WASTE,
+            message=f"Triton {model.release.name} ignores it, whatever its value.",
+            observed=item.key.value,
+            expected=f"Triton {READ_SINCE} or later",
+            subject=item.key.value,
+            remedy=f"Serve with Triton {READ_SINCE} or later, or take the parameter away.",
+            at=item.key.at,
+        )
+        for item in parameters
+        if item.key.value in KNOWN and item.key.value != INIT_LIBRARY
+    ]
+
+
+def values_parse(model: ServedModel) -> Sequence[Remark]:
+    """From 26.07 a value must be what its key asks for: a boolean or a number.
+
+    Versions: 26.07 and later.
+    Consequence: booleans are true, on, 1, false, off and 0 in any case, else the model is not loaded: "failed to
+    convert '...' to boolean." Numbers are read up to the first letter ("4abc" is 4); text and what does not fit into 32
+    bits stop the load.
+    How it was seen: read in the source of 26.05, where the code stands and is never called; 26.07 from its notes.
+    Remedy: a value that the key takes.
+    """
+    if model.release.before(READ_SINCE):
+        return ()
+    said = (_value(item, model) for item in _of(model))
+    return [remark for remark in said if remark is not None]
+
+
+def _value(item: ParameterConfig, model: ServedModel) -> Remark | None:
+    key, text = item.key.value, item.value.value if item.value is not None else ""
+    if key in BOOLS:
+        return None if text.lower() in _BOOLS else _refused(item, model, text, "boolean", "true or false")
+    if key not in COUNTS:
+        return None
+    number = re.match(r"\s*([+-]?\d+)", text)
+    if number is None or abs(int(number[1])) > _LARGEST_INT:
+        return _refused(item, model, text, "integer", "a number")
+    if number.end() != len(text):
+        return _note(item, "half-read", f"it is read as {number[1]}; the rest is dropped.", "a number")
+    if int(number[1]) <= 0:
+        return _note(item, "not-positive", "it is ignored: only numbers above 0 count.", "a number above 0")
+    return None
+
+
+def _refused(item: ParameterConfig, model: ServedModel, text: str, kind: str, expected: str) -> Remark:
+    why = f"failed to convert '{text}' to {kind}"
+    return Remark(
+        kind="value",
+        consequence=Consequence.FAILS_TO_LOAD,
+        message=f"the model is not loaded: Failed to parse '{item.key.value}' parameter for model \"{model.name}\": "
+        f"{why}.",
+        observed=f'"{text}"',
+        expected=expected,
+        subject=item.key.value,
+        remedy=f"Give {item.key.value} {expected}.",
+        at=item.value.at if item.value is not None else item.at,
+    )
+
+
+def _note(item: ParameterConfig, kind: str, message: str, expected: str) -> Remark:
+    return Remark(
+        kind=kind,
+        consequence=Consequence.WASTE,
+        message=message,
+        observed=f'"{item.value.value}"' if item.value is not None else "no value",
+        expected=expected,
+        subject=item.key.value,
+        remedy=f"Write {expected}, or take {item.key.value} away.",
+        at=item.value.at if item.value is not None else item.at,
+    )
+
+
+def cudnn_is_inverted(model: ServedModel) -> Sequence[Remark]:
+    """DISABLE_CUDNN does the opposite of what it says.
+
+    Versions: 26.07 and later, unless it has been corrected since: the source of 26.05 stores the value as "cuDNN is
+    enabled", and never reads it.
+    Consequence: "true" enables cuDNN, "false" disables it.
+    How it was seen: read in the source of 26.05.
+    Remedy: take it away; cuDNN is enabled without it.
+    """
+    if model.release.before(READ_SINCE):
+        return ()
+    return [
+        _note(
+            item,
+            "inverted",
+            f"as the source of 26.05 has it, this {'enables' if _is_true(item) else 'disables'} cuDNN: the value is "
+            "stored as 'enabled'.",
+            "no DISABLE_CUDNN",
+        )
+        for item in _of(model)
+        if item.key.value == "DISABLE_CUDNN"
+    ]
+
+
+def threads_are_shared(model: ServedModel) -> Sequence[Remark]:
+    """Thread counts belong to the process: the first model that sets one decides for all.
+
+    Versions: 26.07 and later, where parameters are read.
+    Consequence: a second model's count is ignored; INTER_OP_THREAD_COUNT after parallel work has begun stops the load.
+    How it was seen: read in the source of 26.05.
+    Remedy: the same count in every model of the server, or OMP_NUM_THREADS in its environment.
+    """
+    if model.release.before(READ_SINCE):
+        return ()
+    said = []
+    for item in (item for item in _of(model) if item.key.value in COUNTS):
+        own = item.value.value if item.value is not None else ""
+        others = {name: found for name, config in model.siblings.items() if (found := _count(config, item.key.value))}
+        unequal = sorted(f"{name} has {value}" for name, value in others.items() if value != own)
+        if unequal:
+            message = f"the first model that is loaded decides for all: {', '.join(unequal)}."
+            said.append(_note(item, "unequal", message, "one count for all models"))
+    return said
+
+
+def _count(config: ModelConfig, key: str) -> str | None:
+    found = next((item for item in config.parameters if item.key.value == key), None)
+    return None if found is None or found.value is None else found.value.value
+
+
+def _is_true(item: ParameterConfig) -> bool:
+    return item.value is not None and item.value.value.lower() in ("true", "on", "1")
+
+
+def _of(model: ServedModel) -> tuple[ParameterConfig, ...]:
+    return model.config.parameters if model.config is not None else ()
+
+
+_WASTE, _LOAD = Consequence.WASTE, Consequence.FAILS_TO_LOAD
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        id="R41",
+        family="parameters",
+        title="ignored parameters",
+        worst=_WASTE,
+        check=parameters_are_read,
+        last_seen="26.07",
+    ),
+    Rule(
+        id="R42",
+        family="parameters",
+        title="a value that does not parse",
+        worst=_LOAD,
+        check=values_parse,
+        last_seen="26.07",
+    ),
+    Rule(id="R44", family="parameters", title="DISABLE_CUDNN is inverted", worst=_WASTE, check=cudnn_is_inverted),
+    Rule(id="R45", family="parameters", title="thread counts are shared", worst=_WASTE, check=threads_are_shared),
+)

@@ -1,0 +1,161 @@
+"""Family config, the platform: what the server takes the model for."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from aotidoctor.model.serving import PLATFORM, Consequence, Needs, Remark, Rule, ServedModel
+from aotidoctor.model.serving_config import Given, Position
+from aotidoctor.triton.settle import BACKEND, DEFAULT_FILE, LIBTORCH, LIBTORCH_FILE
+
+_TOP = Position(line=1, column=1)
+
+
+def platform_is_exact(model: ServedModel) -> Sequence[Remark]:
+    """The platform must be torch_aoti, to the letter; the backend must be pytorch or be left out.
+
+    Versions: all; up to 26.02 the platform is not known at all.
+    Consequence: without a platform, backend "pytorch" and default_model_filename "model.pt2" both mean
+    pytorch_libtorch, the TorchScript loader, which cannot read an AOTInductor package. A misspelt platform is refused:
+    "unexpected platform type" or "unexpected 'platform' and 'backend' pair".
+    How it was seen: read in the source of the server's core up to 26.06, run on a core of 24.10 for the messages.
+    Remedy: platform: "torch_aoti".
+    """
+    config, settled = model.config, model.settled
+    if config is None or settled is None:
+        return ()
+    if settled.platform == PLATFORM:
+        return _backend(config.backend) + _release(model, config.platform)
+    if settled.platform_from == "detected":
+        return ()  # R3 speaks of it.
+    return _wrong_platform(model)
+
+
+def _backend(backend: Given[str] | None) -> tuple[Remark, ...]:
+    if backend is None or backend.value in ("", BACKEND):
+        return ()
+    return (
+        Remark(
+            kind="backend",
+            consequence=Consequence.FAILS_TO_LOAD,
+            message="the model is not loaded: unexpected 'platform' and 'backend' pair, got:"
+            f"{PLATFORM}, {backend.value}.",
+            observed=f'backend: "{backend.value}"',
+            expected=f'backend: "{BACKEND}", or none',
+            remedy="Take the backend away, or write pytorch.",
+            at=backend.at,
+        ),
+    )
+
+
+def _release(model: ServedModel, platform: Given[str] | None) -> tuple[Remark, ...]:
+    if model.release.since("26.03"):
+        return ()
+    return (
+        Remark(
+            kind="release",
+            consequence=Consequence.FAILS_TO_LOAD,
+            message=f"the model is not loaded: unexpected platform type '{PLATFORM}' for {model.name}.",
+            observed=f"Triton {model.release.name}",
+            expected="Triton 26.03 or later; 26.05 is the first that can name its inputs",
+            remedy="Use a later release of the server.",
+            at=platform.at if platform is not None else _TOP,
+        ),
+    )
+
+
+def _wrong_platform(model: ServedModel) -> tuple[Remark, ...]:
+    config, settled = model.config, model.settled
+    assert config is not None  # noqa: S101 - the caller has looked
+    assert settled is not None  # noqa: S101
+    place = config.platform or config.backend or config.default_model_filename
+    if settled.platform == LIBTORCH:
+        message = f"the server takes it for TorchScript ({LIBTORCH}) and cannot load the package."
+    elif config.platform is None:
+        message = f"the model is not loaded: unexpected platform type '' for {model.name}."
+    elif config.backend is not None:
+        message = f"the model is not loaded: unexpected 'platform' and 'backend' pair, got:{settled.platform}, "
+        message += f"{config.backend.value}."
+    else:
+        message = f"the model is not loaded: unexpected platform type '{settled.platform}' for {model.name}."
+    written = config.platform.value if config.platform is not None else ""
+    near = difflib.SequenceMatcher(None, written.lower(), PLATFORM).ratio() > 0.7
+    return (
+        Remark(
+            kind="misspelt" if near else "missing" if not written else "other",
+            consequence=Consequence.FAILS_TO_LOAD,
+            message=message,
+            observed=f'platform: "{written}"'
+            if written
+            else f"no platform; the server makes it {settled.platform or 'nothing'}",
+            expected=f'platform: "{PLATFORM}"',
+            remedy=f'Write platform: "{PLATFORM}". The rest is judged as if it stood there.',
+            at=place.at if place is not None else _TOP,
+            file=model.path if model.config_path is None else None,
+        ),
+    )
+
+
+def platform_is_stated(model: ServedModel) -> Sequence[Remark]:
+    """Without platform, backend and file name, the server looks at the files of the first version directory.
+
+    Versions: 26.04 and later find torch_aoti where model.pt2 stands alone; 26.03 takes it for TorchScript.
+    Consequence: on 26.03 the model does not load. Later it loads, until a model.pt appears beside model.pt2 (which
+    wins) or another directory sorts first.
+    How it was seen: read in the source of the server's core.
+    Remedy: platform: "torch_aoti" in config.pbtxt.
+    """
+    settled = model.settled
+    if settled is None or settled.platform_from != "detected":
+        return ()
+    first = min((version.directory for version in model.versions), default="the first folder")
+    if settled.platform == PLATFORM:
+        return (
+            Remark(
+                kind="detected",
+                consequence=Consequence.WASTE,
+                message=f"the server finds {PLATFORM} by itself, from {DEFAULT_FILE} in the first folder alone; "
+                f"a {LIBTORCH_FILE} beside it would turn it into TorchScript.",
+                observed=f"no platform; {DEFAULT_FILE} in {first}",
+                expected=f'platform: "{PLATFORM}"',
+                remedy=f'Write platform: "{PLATFORM}".',
+                at=_TOP,
+                file=model.path if model.config_path is None else None,
+            ),
+        )
+    beside = model.release.since("26.04")
+    why = f"{LIBTORCH_FILE} goes before {DEFAULT_FILE}" if beside else f"{model.release.name} detects only the backend"
+    return (
+        Remark(
+            kind="taken-for-torchscript",
+            consequence=Consequence.FAILS_TO_LOAD,
+            message=f"the server takes it for TorchScript ({LIBTORCH}): {why}.",
+            observed="no platform, no backend, no default_model_filename",
+            expected=f'platform: "{PLATFORM}"',
+            remedy=f'Write platform: "{PLATFORM}" and default_model_filename: "{DEFAULT_FILE}".',
+            at=_TOP,
+            file=model.path if model.config_path is None else None,
+        ),
+    )
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        id="R2",
+        family="config",
+        title="the platform is not torch_aoti",
+        worst=Consequence.FAILS_TO_LOAD,
+        check=platform_is_exact,
+        needs=Needs.CONFIG,
+        last_seen="26.06",
+    ),
+    Rule(
+        id="R3",
+        family="config",
+        title="the platform is left to detection",
+        worst=Consequence.FAILS_TO_LOAD,
+        check=platform_is_stated,
+        last_seen="26.06",
+    ),
+)

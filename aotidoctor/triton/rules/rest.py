@@ -1,0 +1,217 @@
+"""Family rest: warm-up requests, reshapes, and ensembles around the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from aotidoctor.model.serving import Consequence, Remark, Rule, ServedModel
+from aotidoctor.model.serving_config import ConfigMessage, ConfigScalar, ModelConfig, Position, TensorConfig
+from aotidoctor.triton.typed import enum_of, numbers_of, texts_of
+
+
+def warmup_fits(model: ServedModel) -> Sequence[Remark]:
+    """A warm-up request names every input, with its type, and gives every dimension a size.
+
+    Versions: all.
+    Consequence: otherwise the model does not load. One that fits is useful: it shows failures of the first request when
+    the model loads instead of in production. On 26.05 and older an output of another type than the config says kills
+    the server then, at its start.
+    How it was seen: read in the source of the core; the crash run with the 26.05 backend.
+    Remedy: the inputs of the config, with their types, and whole numbers for all of their dims.
+    """
+    config = model.config
+    if config is None:
+        return ()
+    return [remark for warmup in config.warmups for remark in _warmup(warmup, config)]
+
+
+def _warmup(warmup: ConfigMessage, config: ModelConfig) -> Iterator[Remark]:
+    given = {_key(entry): entry for entry in warmup.messages("inputs")}
+    wanted = {tensor.label: tensor for tensor in config.inputs}
+    missing = sorted(wanted.keys() - given.keys())
+    unknown = sorted(given.keys() - wanted.keys())
+    if missing or unknown:
+        differs = [f"without {name}" for name in missing] + [f"with {name}, which is no input" for name in unknown]
+        at = given[unknown[0]].at if unknown else warmup.at
+        yield _unfit("names", ", ".join(differs), "every input of the config, and no other", at)
+    for name in sorted(given.keys() & wanted.keys()):
+        yield from _warmup_input(name, given[name], wanted[name])
+
+
+def _warmup_input(name: str, entry: ConfigMessage, tensor: TensorConfig) -> Iterator[Remark]:
+    value = entry.message("value")
+    if value is None:
+        yield _unfit("names", f"{name} without a value", "type, dims and data", entry.at)
+        return
+    kind = enum_of(value, "data_type", "DataType")
+    if kind is not None and tensor.data_type is not None and kind.value != tensor.data_type.value:
+        yield _unfit("type", f"{name} as {kind.value}", tensor.data_type.value, kind.at)
+    dims = numbers_of(value, "dims")
+    variable = next((dim for dim in dims if dim.value < 0), None)
+    fits = len(dims) == len(tensor.dims) and all(
+        asked.value in (-1, dim.value) for asked, dim in zip(tensor.dims, dims, strict=True)
+    )
+    if variable is not None:
+        yield _unfit("dims", f"{name} with a dimension of {variable.value}", "a size for every dimension", variable.at)
+    elif not fits:
+        observed = f"{name} as [{', '.join(str(dim.value) for dim in dims)}]"
+        yield _unfit("dims", observed, f"[{', '.join(str(dim.value) for dim in tensor.dims)}]", value.at)
+
+
+def _unfit(kind: str, observed: str, expected: str, at: Position) -> Remark:
+    return Remark(
+        kind=f"warmup-{kind}",
+        consequence=Consequence.FAILS_TO_LOAD,
+        message="the model is not loaded: its warm-up request cannot be made.",
+        observed=observed,
+        expected=expected,
+        subject="model_warmup",
+        remedy=f"Give the warm-up {expected}.",
+        at=at,
+    )
+
+
+def _key(entry: ConfigMessage) -> str:
+    found = texts_of(entry, "key")
+    return found[-1].value if found else ""
+
+
+def reshape_is_what_counts(model: ServedModel) -> Sequence[Remark]:
+    """Where a tensor has a reshape, its shape is what the compiled code gets, not dims.
+
+    Versions: all.
+    Consequence: none by itself; the dims of the config are for the client, the reshape's for the package. When the two
+    hold different numbers of elements, the core refuses the model.
+    How it was seen: read in the source of the core.
+    Remedy: a reshape with as many elements as dims.
+    """
+    config = model.config
+    tensors = (*config.inputs, *config.outputs) if config is not None else ()
+    batched = config is not None and config.batch_size > 0
+    return [_reshaped(tensor, batched=batched) for tensor in tensors if tensor.reshape is not None]
+
+
+def _reshaped(tensor: TensorConfig, *, batched: bool) -> Remark:
+    dims, shape = [item.value for item in tensor.dims], [item.value for item in tensor.shape]
+    written = tensor.tree.first("reshape")
+    at = written.at if written is not None else tensor.at
+    fits = _parts(dims) == _parts(shape) and all(size >= 1 or size == -1 for size in shape)
+    if fits and (shape or batched):
+        return Remark(
+            kind="reshape",
+            consequence=Consequence.NOTE,
+            message=f"clients send {dims}, the compiled code gets {shape}: the server reshapes before the backend.",
+            observed=f"reshape to {shape}",
+            expected="",
+            subject=tensor.label,
+            remedy="Nothing to do.",
+            at=at,
+        )
+    return Remark(
+        kind="reshape-size",
+        consequence=Consequence.FAILS_TO_LOAD,
+        message="the model is not loaded: dims and reshape have different sizes, or nothing is left of the shape.",
+        observed=f"dims {dims}, reshape {shape}",
+        expected="as many elements between variable dimensions in both",
+        subject=tensor.label,
+        remedy="Make the reshape hold as many elements as dims.",
+        at=at,
+    )
+
+
+def _parts(sizes: Sequence[int]) -> list[int]:
+    """How many elements there are before, between and after the variable dimensions."""
+    parts = [1]
+    for size in sizes:
+        if size == -1:
+            parts.append(1)
+        else:
+            parts[-1] *= size
+    return parts
+
+
+def ensembles_use_its_names(model: ServedModel) -> Sequence[Remark]:
+    """An ensemble maps the names of the config as they are, brackets and all.
+
+    Versions: all.
+    Consequence: names such as ARGS[0] are legal in the core and need no other name. A step that maps a name that the
+    config does not have, or leaves an input out, keeps the ensemble from loading.
+    How it was seen: names with brackets run on a real server core.
+    Remedy: as keys of input_map and output_map, the names of this model's config.
+    """
+    return [
+        _step(model, ensemble, step)
+        for ensemble, config in sorted(model.siblings.items())
+        for step in _steps(config)
+        if _texts(step, "model_name") == [model.name]
+    ]
+
+
+def _steps(config: ModelConfig) -> tuple[ConfigMessage, ...]:
+    ensemble = config.tree.message("ensemble_scheduling")
+    return ensemble.messages("step") if ensemble is not None else ()
+
+
+def _step(model: ServedModel, ensemble: str, step: ConfigMessage) -> Remark:
+    config = model.config
+    inputs = {tensor.label for tensor in config.inputs} if config is not None else set()
+    outputs = {tensor.label for tensor in config.outputs} if config is not None else set()
+    mapped = {_key(entry) for entry in step.messages("input_map")}
+    taken = {_key(entry) for entry in step.messages("output_map")}
+    missing, unknown = sorted(inputs - mapped), sorted((mapped - inputs) | (taken - outputs))
+    # The place is in the config of the ensemble, not of this model.
+    file = f"{model.path}/../{ensemble}/config.pbtxt"
+    if not missing and not unknown:
+        return Remark(
+            kind="mapped",
+            consequence=Consequence.NOTE,
+            message=f"the ensemble {ensemble} maps its names as they are, which the server allows.",
+            subject=ensemble,
+            remedy="Nothing to do.",
+            at=step.at,
+            file=file,
+        )
+    observed = [f"without {name}" for name in missing] + [f"with {name}" for name in unknown]
+    return Remark(
+        kind="unmapped",
+        consequence=Consequence.FAILS_TO_LOAD,
+        message=f"the ensemble {ensemble} is not loaded: its step does not use the names of this model.",
+        observed=", ".join(observed),
+        expected="inputs " + ", ".join(sorted(inputs)) + "; outputs " + ", ".join(sorted(outputs)),
+        subject=ensemble,
+        remedy="Use the names of this model's config as keys.",
+        at=step.at,
+        file=file,
+    )
+
+
+def _texts(message: ConfigMessage, name: str) -> list[str]:
+    return [item.value.text for item in message.all(name) if isinstance(item.value, ConfigScalar)]
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        id="R50",
+        family="rest",
+        title="a warm-up request that does not fit",
+        worst=Consequence.FAILS_TO_LOAD,
+        check=warmup_fits,
+        last_seen="26.06",
+    ),
+    Rule(
+        id="R52",
+        family="rest",
+        title="a reshape",
+        worst=Consequence.FAILS_TO_LOAD,
+        check=reshape_is_what_counts,
+        last_seen="26.06",
+    ),
+    Rule(
+        id="R53",
+        family="rest",
+        title="an ensemble around the model",
+        worst=Consequence.FAILS_TO_LOAD,
+        check=ensembles_use_its_names,
+        last_seen="26.06",
+    ),
+)

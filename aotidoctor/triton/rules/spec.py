@@ -1,0 +1,127 @@
+"""Family spec: call specs that the backend cannot parse, and inputs that are no tensors."""
+
+from __future__ import annotations
+
+from aotidoctor.model.serving import Consequence, Needs, NotJudged, Remark, Rule, ServedModel
+from aotidoctor.model.serving_config import TensorConfig
+from aotidoctor.model.serving_names import NameRow
+from aotidoctor.triton.tables import Joined, Said, each_version, obstacles_of
+
+
+def only_plain_containers(model: ServedModel) -> Said | NotJudged:
+    """Arguments and results are tuples, lists, dicts and tensors.
+
+    Versions: 26.05 and later; 26.03 and 26.04 do not parse the call spec.
+    Consequence: an OrderedDict, namedtuple, dataclass or ModelOutput anywhere, and the model does not load: "Failed to
+    parse input call specification" (or output).
+    How it was seen: run with the 26.05 parser.
+    Remedy: a wrapper module that takes and returns plain containers, exported anew.
+    """
+    return obstacles_of(model, "R9")
+
+
+def no_empty_sequence(model: ServedModel) -> Said | NotJudged:
+    """No list or tuple is empty, that of the positional arguments among them.
+
+    Versions: 26.05 seen; whether later ones take it is not known.
+    Consequence: a model that is called with keywords only, or without any input, does not load: "Failed to parse input
+    call specification".
+    How it was seen: run with the 26.05 parser.
+    Remedy: export with at least one positional argument, and without empty containers.
+    """
+    return obstacles_of(model, "R10")
+
+
+def keys_are_strings(model: ServedModel) -> Said | NotJudged:
+    """Keys of dicts are strings.
+
+    Versions: 26.05 and later.
+    Consequence: a number as a key, and the model does not load; the log says "Context entry at index 0 is not a
+    string."
+    How it was seen: run with the 26.05 parser.
+    Remedy: string keys, exported anew.
+    """
+    return obstacles_of(model, "R11")
+
+
+def keywords_are_flat(model: ServedModel) -> Said | NotJudged:
+    """A keyword argument is one tensor, not a container.
+
+    Versions: 26.05 seen; whether later ones look into keywords is not known.
+    Consequence: the server counts a keyword as one input, the compiled code takes each tensor in it. With the server's
+    count the model loads and every request fails ("expected inputs vector size to be 3, but got 2"); with the true
+    count it does not load.
+    How it was seen: run with the 26.05 backend.
+    Remedy: pass what is inside as arguments of their own, exported anew.
+    """
+    return obstacles_of(model, "R13")
+
+
+def arguments_are_tensors(model: ServedModel) -> Said | NotJudged:
+    """Every argument is a tensor: None, numbers and strings count as inputs for the server, and for nobody else.
+
+    Versions: 26.05 and later.
+    Consequence: the model loads only with an input for the value that was baked in at export, and then every request
+    fails: "expected inputs vector size to be 2, but got 3".
+    How it was seen: run with the 26.05 backend.
+    Remedy: export without the argument; its value is a part of the compiled code anyway.
+    """
+    return obstacles_of(model, "R14")
+
+
+def no_empty_dict(model: ServedModel) -> Said | NotJudged:
+    """No dict is empty: the server takes it for a tensor.
+
+    Versions: 26.05 and later.
+    Consequence: as an argument, the model loads with an input for it and every request fails. In what the model
+    returns, it takes a number, so the names after it answer with another tensor or with none.
+    How it was seen: as an argument, run with the 26.05 backend; in the outputs, read in its source.
+    Remedy: export without the empty dict.
+    """
+    return [*_said(obstacles_of(model, "R15")), *_said(each_version(model, _shifted))]
+
+
+def _said(said: Said | NotJudged) -> Said:
+    return (said,) if isinstance(said, NotJudged) else said
+
+
+def _shifted(joined: Joined) -> list[Remark]:
+    """Outputs of the config that an empty dict before them moves."""
+    return [_moved(joined, tensor, row) for tensor, row in joined.outputs.pairs if row.kind == "shifted"]
+
+
+def _moved(joined: Joined, tensor: TensorConfig, row: NameRow) -> Remark:
+    handed = joined.contract.outputs
+    past = row.slot >= len(handed)
+    answer = "is read past the end of what it hands back" if past else f"answers with {handed[row.slot].path}"
+    return Remark(
+        kind="shifted",
+        consequence=Consequence.REQUESTS_FAIL if past else Consequence.SILENTLY_WRONG,
+        message=f"an empty dict takes a number among the outputs, and the compiled code hands nothing back for it: "
+        f"{tensor.label} {answer}.",
+        observed=f"{row.path} as output {row.slot}",
+        expected="outputs before the empty dict only",
+        subject=tensor.label,
+        remedy="Export without the empty dict, or leave the output out of the config.",
+        at=tensor.at,
+    )
+
+
+RULES: tuple[Rule, ...] = tuple(
+    Rule(
+        id=number,
+        family="spec",
+        title=title,
+        worst=Consequence.FAILS_TO_LOAD,
+        check=check,
+        needs=Needs.CONTRACT,
+    )
+    for number, title, check in (
+        ("R9", "a container that the backend cannot parse", only_plain_containers),
+        ("R10", "an empty list or tuple in the call", no_empty_sequence),
+        ("R11", "a key that is no string", keys_are_strings),
+        ("R13", "a container inside a keyword argument", keywords_are_flat),
+        ("R14", "an argument that is no tensor", arguments_are_tensors),
+        ("R15", "an empty dict in the call", no_empty_dict),
+    )
+)

@@ -1,0 +1,225 @@
+"""config.pbtxt as a tree with places, read as protobuf's text format reads it.
+
+It accepts what the C++ parser of a server accepts, which is not quite what protobuf's Python parser does: a sign may
+stand apart from its number, and no number begins with ``+``. Tests compare it with both. What it adds is the line and
+column of every field and list element: protobuf itself tells places of errors only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from aotidoctor.model.serving_config import ConfigField, ConfigMessage, ConfigScalar, Position
+from aotidoctor.triton.schema import ENUMS, INTEGERS, ROOT, FieldType, enumerators, fields_of
+from aotidoctor.triton.tokens import QUOTES, TextFormatError, Token, tokens, unquoted
+
+_IDENTIFIER = re.compile(r"\w+")
+_CLOSING = {"{": "}", "<": ">"}
+_TRUE, _FALSE = ("true", "t", "1", "True"), ("false", "f", "0", "False")
+_TOO_DEEP = 64
+
+
+def parse(text: str, *, lenient: bool = False) -> ConfigMessage:
+    """The whole file. Raises TextFormatError. ``lenient`` passes over fields that the table of types does not have."""
+    return _Reader(text, lenient=lenient).whole()
+
+
+def integer(text: str) -> int:
+    """A number as protobuf writes it: decimal, hexadecimal, or octal with a leading 0. Raises ValueError."""
+    octal = re.fullmatch(r"(-?)0(\d+)", text)
+    return int(f"{octal[1]}0o{octal[2]}" if octal else text, 0)
+
+
+def is_true(text: str) -> bool:
+    """Whether the text of a bool is one of the spellings of true."""
+    return text in _TRUE or _bit(text) == 1
+
+
+def _bit(text: str) -> int | None:
+    """The number that a bool is written as, 0 or 1 in any base; None where it is none."""
+    try:
+        number = integer(text)
+    except ValueError:
+        return None
+    return number if number in (0, 1) and text[:1] != "-" else None
+
+
+class _Reader:
+    def __init__(self, text: str, *, lenient: bool) -> None:
+        self._tokens: Iterator[Token] = tokens(text)
+        self._lenient = lenient
+        self._token = next(self._tokens)
+
+    def whole(self) -> ConfigMessage:
+        return ConfigMessage(fields=self._fields(ROOT, "", depth=0), at=Position(line=1, column=1))
+
+    def _next(self) -> Token:
+        token = self._token
+        self._token = next(self._tokens, token)
+        return token
+
+    def _take(self, *texts: str) -> bool:
+        if self._token.text in texts and self._token.text:
+            self._next()
+            return True
+        return False
+
+    def _expect(self, *texts: str) -> Token:
+        if self._token.text not in texts:
+            wanted = " or ".join(f'"{text}"' for text in texts)
+            raise self._error(f"expected {wanted}, found {self._shown()}")
+        return self._next()
+
+    def _shown(self) -> str:
+        return f'"{self._token.text}"' if self._token.text else "the end of the file"
+
+    def _error(self, message: str) -> TextFormatError:
+        return TextFormatError(message, self._token.at)
+
+    def _fields(self, kind: str, end: str, *, depth: int) -> tuple[ConfigField, ...]:
+        """Fields up to ``end``, which is taken, too."""
+        if depth > _TOO_DEEP:
+            raise self._error("messages in messages, too deep")
+        known = {} if kind == "?" else fields_of(kind)
+        found: list[ConfigField] = []
+        while self._token.text != end:
+            found.extend(self._field(kind, known, found, depth))
+            # Between fields a comma or a semicolon may stand.
+            self._take(",", ";")
+        self._next()
+        return tuple(found)
+
+    def _field(
+        self, kind: str, known: dict[str, FieldType], found: list[ConfigField], depth: int
+    ) -> tuple[ConfigField, ...]:
+        name = self._token
+        if not _IDENTIFIER.match(name.text):
+            raise self._error(f"expected the name of a field, found {self._shown()}")
+        self._next()
+        type_ = known.get(name.text)
+        if type_ is None:
+            if not self._lenient:
+                raise TextFormatError(f'{_named(kind)} has no field "{name.text}"', name.at)
+            type_ = FieldType(type="?", repeated=True, oneof=None)
+        _refuse_another(kind, name, type_, known, found)
+        if type_.is_message:
+            self._take(":")
+        else:
+            self._expect(":")
+        return self._values(name, type_, depth)
+
+    def _values(self, name: Token, type_: FieldType, depth: int) -> tuple[ConfigField, ...]:
+        if not (type_.repeated and self._take("[")):
+            return (ConfigField(name=name.text, value=self._value(name, type_, depth), at=name.at),)
+        made: list[ConfigField] = []
+        while not (not made and self._take("]")):
+            at = self._token.at
+            made.append(ConfigField(name=name.text, value=self._value(self._token, type_, depth), at=at))
+            if self._take("]"):
+                break
+            self._expect(",")
+        return tuple(made)
+
+    def _value(self, name: Token, type_: FieldType, depth: int) -> ConfigScalar | ConfigMessage:
+        unknown = type_.type == "?"
+        if type_.is_message and (not unknown or self._token.text in _CLOSING):
+            end = _CLOSING[self._expect(*_CLOSING).text]
+            return ConfigMessage(fields=self._fields(type_.type, end, depth=depth + 1), at=name.at)
+        token = self._token
+        if type_.type == "string" or (unknown and token.text[:1] in QUOTES):
+            return ConfigScalar(text=self._string(), quoted=True, at=token.at)
+        sign = "-" if type_.type != "bool" and self._take("-") else ""
+        text = sign + self._token.text
+        problem = None if unknown else _problem(text, type_.type)
+        if problem is not None:
+            raise TextFormatError(problem, token.at)
+        self._next()
+        return ConfigScalar(text=text, quoted=False, at=token.at)
+
+    def _string(self) -> str:
+        if self._token.text[:1] not in QUOTES or not self._token.text:
+            raise self._error(f"expected a string in quotes, found {self._shown()}")
+        parts = []
+        # Strings that stand one after the other are one string.
+        while self._token.text and self._token.text[0] in QUOTES:
+            parts.append(unquoted(self._next()))
+        return "".join(parts)
+
+
+def _named(kind: str) -> str:
+    return "an entry of a map" if kind.startswith("{") else f"a {kind}" if kind != ROOT else "the config"
+
+
+def _refuse_another(
+    kind: str, name: Token, type_: FieldType, known: dict[str, FieldType], found: list[ConfigField]
+) -> None:
+    """Raise where the field, or another one of its group, has been set before."""
+    if type_.repeated:
+        return
+    for other in found:
+        if other.name == name.text and not _is_default(other, type_):
+            raise TextFormatError(f'"{name.text}" is given twice in {_named(kind)}', name.at)
+        beside = known.get(other.name)
+        if type_.oneof and other.name != name.text and beside is not None and beside.oneof == type_.oneof:
+            raise TextFormatError(f'"{name.text}" and "{other.name}" exclude each other', name.at)
+
+
+def _is_default(field: ConfigField, type_: FieldType) -> bool:
+    """A scalar that was set to its default counts as not set, unless it belongs to a group."""
+    value = field.value
+    if isinstance(value, ConfigMessage) or type_.oneof is not None:
+        return False
+    if type_.type == "string":
+        return value.text == ""
+    if type_.type == "bool":
+        return not is_true(value.text)
+    if type_.type in ENUMS:
+        names = enumerators(type_.type)
+        return value.text == names[0] or (value.text not in names and integer(value.text) == 0)
+    return integer(value.text) == 0 if type_.type in INTEGERS else _float(value.text) == 0
+
+
+def _problem(text: str, type_: str) -> str | None:
+    """What is wrong with the text of a scalar, None where nothing is."""
+    if text[:1] in QUOTES and text:
+        return f"{text} stands in quotes; {_article(type_)} is written without"
+    try:
+        if type_ in INTEGERS:
+            low, high = INTEGERS[type_]
+            return None if low <= integer(text) <= high else f"{text} is out of the range of {type_}"
+        if type_ in ENUMS:
+            return _enum_problem(text, type_)
+        if type_ in ("float", "double"):
+            _float(text)
+            return None
+    except ValueError:
+        return f'"{text}" is no {type_}'
+    known = text in (*_TRUE, *_FALSE) or _bit(text) is not None
+    return None if known else f'expected true or false, found "{text}"'
+
+
+def _article(type_: str) -> str:
+    return "an enumerator" if type_ in ENUMS else "a number" if type_ != "bool" else "a bool"
+
+
+def _enum_problem(text: str, type_: str) -> str | None:
+    if text in enumerators(type_):
+        return None
+    try:
+        number = integer(text)
+    except ValueError:
+        return f'{type_} has no value "{text}"'
+    # Any number will do: an enumeration of proto3 is open.
+    return None if -(2**31) <= number < 2**31 else f"{text} is out of range"
+
+
+def _float(text: str) -> float:
+    if re.match(r"-?0[0-9]+", text):
+        raise ValueError(text)
+    if re.fullmatch(r"-?(?:inf(?:inity)?|nan)", text, re.IGNORECASE):
+        return float(text)
+    digits = text[:-1] if text[-1:] in ("f", "F") else text
+    if digits[-1:].isalpha() or "_" in digits:
+        raise ValueError(text)
+    return float(digits)

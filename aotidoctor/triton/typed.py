@@ -1,0 +1,165 @@
+"""From the tree of config.pbtxt to the fields that rules ask for. Applies no default."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.model.serving_config import (
+    ConfigField,
+    ConfigMessage,
+    ConfigScalar,
+    ControlConfig,
+    Given,
+    InstanceGroup,
+    ModelConfig,
+    ParameterConfig,
+    Position,
+    StateConfig,
+    TensorConfig,
+)
+from aotidoctor.triton.schema import enumerators
+from aotidoctor.triton.text_format import integer, is_true
+from aotidoctor.triton.tokens import comments
+
+SCHEDULERS = ("dynamic_batching", "sequence_batching", "ensemble_scheduling")
+
+
+def empty_config() -> ModelConfig:
+    """The config of a model without config.pbtxt."""
+    return ModelConfig(tree=ConfigMessage(fields=(), at=Position(line=1, column=1)))
+
+
+def typed(tree: ConfigMessage, text: str) -> ModelConfig:
+    """The config that ``tree``, read from ``text``, spells."""
+    sequence = tree.message("sequence_batching")
+    return ModelConfig(
+        tree=tree,
+        name=_text(tree, "name"),
+        platform=_text(tree, "platform"),
+        backend=_text(tree, "backend"),
+        default_model_filename=_text(tree, "default_model_filename"),
+        max_batch_size=_number(tree, "max_batch_size"),
+        inputs=tuple(_tensor(item) for item in tree.messages("input")),
+        outputs=tuple(_tensor(item) for item in tree.messages("output")),
+        instance_groups=tuple(_group(item) for item in tree.messages("instance_group")),
+        parameters=_parameters(tree),
+        scheduling=next((item for item in tree.fields if item.name in SCHEDULERS), None),
+        controls=tuple(_control(item) for item in sequence.messages("control_input")) if sequence else (),
+        states=tuple(_state(item) for item in sequence.messages("state")) if sequence else (),
+        batch_inputs=tree.messages("batch_input"),
+        batch_outputs=tree.messages("batch_output"),
+        warmups=tree.messages("model_warmup"),
+        cc_model_filenames=dict(_pair(item) for item in tree.messages("cc_model_filenames")),
+        comments=comments(text),
+    )
+
+
+def enum_of(message: ConfigMessage, name: str, enum: str) -> Given[str] | None:
+    """The enumerator of a field, also where its number is written; a number without a name stays one."""
+    found = _scalar(message.first(name))
+    if found is None:
+        return None
+    names = enumerators(enum)
+    if found.text in names:
+        return Given(value=found.text, at=found.at)
+    try:
+        number = integer(found.text)
+    except ValueError:
+        return Given(value=found.text, at=found.at)
+    return Given(value=names[number] if 0 <= number < len(names) else found.text, at=found.at)
+
+
+def numbers_of(message: ConfigMessage, name: str) -> tuple[Given[int], ...]:
+    """The whole numbers of a repeated field."""
+    found = (_scalar(item) for item in message.all(name))
+    return tuple(Given(value=integer(item.text), at=item.at) for item in found if item is not None)
+
+
+def texts_of(message: ConfigMessage, name: str) -> tuple[Given[str], ...]:
+    """The strings of a repeated field."""
+    found = (_scalar(item) for item in message.all(name))
+    return tuple(Given(value=item.text, at=item.at) for item in found if item is not None)
+
+
+def _scalar(field: ConfigField | None) -> ConfigScalar | None:
+    return field.value if field is not None and isinstance(field.value, ConfigScalar) else None
+
+
+def _text(message: ConfigMessage, name: str) -> Given[str] | None:
+    """The last one counts: before it only defaults may stand."""
+    return next(iter(texts_of(message, name)[::-1]), None)
+
+
+def _number(message: ConfigMessage, name: str) -> Given[int] | None:
+    return next(iter(numbers_of(message, name)[::-1]), None)
+
+
+def _flag(message: ConfigMessage, name: str) -> Given[bool] | None:
+    found = _text(message, name)
+    return None if found is None else Given(value=is_true(found.value), at=found.at)
+
+
+def _tensor(message: ConfigMessage) -> TensorConfig:
+    reshape = message.message("reshape")
+    return TensorConfig(
+        at=message.at,
+        name=_text(message, "name"),
+        data_type=enum_of(message, "data_type", "DataType"),
+        dims=numbers_of(message, "dims"),
+        reshape=numbers_of(reshape, "shape") if reshape is not None else None,
+        optional=_flag(message, "optional"),
+        ragged=_flag(message, "allow_ragged_batch"),
+        tree=message,
+    )
+
+
+def _group(message: ConfigMessage) -> InstanceGroup:
+    name = _text(message, "name")
+    return InstanceGroup(
+        at=message.at,
+        name=name.value if name is not None else None,
+        kind=enum_of(message, "kind", "ModelInstanceGroup.Kind"),
+        count=_number(message, "count"),
+        gpus=numbers_of(message, "gpus"),
+        profile=texts_of(message, "profile"),
+        tree=message,
+    )
+
+
+def _parameters(tree: ConfigMessage) -> tuple[ParameterConfig, ...]:
+    """One per key, the last one: a map has no duplicates."""
+    found: dict[str, ParameterConfig] = {}
+    for entry in tree.messages("parameters"):
+        key = _text(entry, "key") or Given(value="", at=entry.at)
+        value = entry.message("value")
+        text = _text(value, "string_value") if value is not None else None
+        found[key.value] = ParameterConfig(at=entry.at, key=key, value=text)
+    return tuple(found.values())
+
+
+def _control(message: ConfigMessage) -> ControlConfig:
+    controls: Sequence[ConfigMessage] = message.messages("control")
+    kinds = (enum_of(item, "kind", "ModelSequenceBatching.Control.Kind") for item in controls)
+    types = (enum_of(item, "data_type", "DataType") for item in controls)
+    return ControlConfig(
+        at=message.at,
+        name=_text(message, "name"),
+        # The first enumerator is what an absent field means.
+        kinds=tuple(kind.value if kind is not None else "CONTROL_SEQUENCE_START" for kind in kinds),
+        data_type=next((kind for kind in types if kind is not None), None),
+    )
+
+
+def _state(message: ConfigMessage) -> StateConfig:
+    return StateConfig(
+        at=message.at,
+        input_name=_text(message, "input_name"),
+        output_name=_text(message, "output_name"),
+        data_type=enum_of(message, "data_type", "DataType"),
+        dims=numbers_of(message, "dims"),
+    )
+
+
+def _pair(entry: ConfigMessage) -> tuple[str, str]:
+    key, value = _text(entry, "key"), _text(entry, "value")
+    return (key.value if key is not None else "", value.value if value is not None else "")

@@ -1,0 +1,87 @@
+"""Put outputs that differ before a float64 run of the reference: who is off, and by how much?
+
+Part of the result: ``float64`` with ``runs`` (1, and those with noise), ``kept`` (operators that were run in their own
+dtype), or ``problem`` (why there is none). Each leaf gets what ``rounding.judge_leaf`` gives.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aotidoctor.worker.call import Call
+from aotidoctor.worker.float64.double import NoDoubleRunError, run_program, widened
+from aotidoctor.worker.float64.rounding import judge_leaf
+from aotidoctor.worker.float64.rounding_noise import Noise
+from aotidoctor.worker.leaves import rebuild, walk
+
+if TYPE_CHECKING:
+    from aotidoctor.worker.reference import Reference
+
+NOISES = 3
+# A whole number is either moved by noise or not: fewer runs would miss a tie.
+NOISES_OF_CHOICES = 8
+
+
+def judge(reference: Reference, call: Call, results: tuple[Any, Any], leaves: list[dict[str, Any]]) -> dict[str, Any]:
+    """Add the verdict to each of ``leaves``; returns what was run for it. Never raises."""
+    try:
+        exact, kept, moved = _runs(reference, call, NOISES_OF_CHOICES if _are_choices(leaves) else NOISES)
+    except NoDoubleRunError as error:
+        return _no_judge(leaves, _first_line(error))
+    except Exception as error:
+        return _no_judge(leaves, f"{type(error).__name__}: {_first_line(error)}"[:300])
+    sides = [dict(walk(result, "result")) for result in (*results, exact, *moved)]
+    for leaf in leaves:
+        path = leaf["path"]
+        if path not in sides[2]:
+            leaf.update(judged="unknown", reason="the float64 run has no such output")
+            continue
+        ours, theirs, best, *noisy = (side[path] for side in sides if path in side)
+        leaf.update(judge_leaf(ours, theirs, best, noisy))
+    return {"problem": None, "runs": 1 + len(moved), "kept": kept}
+
+
+def _no_judge(leaves: list[dict[str, Any]], problem: str) -> dict[str, Any]:
+    for leaf in leaves:
+        if not leaf["agrees"]:
+            leaf.update(judged="unknown", reason=f"there is no float64 run: {problem}")
+    return {"problem": problem}
+
+
+def _first_line(error: Exception) -> str:
+    """The message; torch.fx adds a description of the node to it."""
+    return (str(error).strip().splitlines() or [""])[0]
+
+
+def _are_choices(leaves: list[dict[str, Any]]) -> bool:
+    """Whether an output of whole numbers differs."""
+    return any(
+        not leaf["agrees"] and not str(leaf["dtype"][1]).startswith(("float", "bfloat", "complex")) for leaf in leaves
+    )
+
+
+def _runs(reference: Reference, call: Call, noises: int) -> tuple[Any, list[str], list[Any]]:
+    """The float64 result, the operators that were not float64, and the results with noise."""
+    if reference.program is None:
+        return _function(reference, call), [], []
+    exact, kept = run_program(reference.program, call)
+    return exact, kept, [run_program(reference.program, call, Noise(seed))[0] for seed in range(noises)]
+
+
+def _function(reference: Reference, call: Call) -> Any:
+    """A function is called with float64 inputs; it may refuse them, or compute in float32 all the same."""
+    import torch
+
+    args = rebuild(call.args, "args", lambda _, leaf: widened(leaf, copy=True))
+    kwargs = rebuild(call.kwargs, "kwargs", lambda _, leaf: widened(leaf, copy=True))
+    try:
+        with torch.no_grad():
+            result = reference.call(*args, **kwargs)
+    except Exception as error:
+        raise NoDoubleRunError(
+            f"the function refuses float64 inputs ({type(error).__name__}: {error})"[:200]
+        ) from error
+    floats = [leaf for _, leaf in walk(result, "result") if isinstance(leaf, torch.Tensor) and leaf.is_floating_point()]
+    if any(leaf.dtype != torch.float64 for leaf in floats):
+        raise NoDoubleRunError("the function computes in a narrower dtype all the same")
+    return result

@@ -1,0 +1,1 @@
+"""Custom operators, alone and as the package calls them."""

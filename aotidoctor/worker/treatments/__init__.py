@@ -1,0 +1,1 @@
+"""Changes to the call that should make a failure go away."""

@@ -1,0 +1,101 @@
+"""Apply the steps of a treatment: to the payload, to the inputs, to the loaded model.
+
+Leaves are addressed by the user's path (``args[1]['a']``). A step that cannot be applied raises ``TreatmentError`` in
+the stage it belongs to: a treatment that did nothing must not look like one that did not help.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from aotidoctor.worker.call import Call
+from aotidoctor.worker.channel import Channel
+from aotidoctor.worker.load import LoadedModel
+from aotidoctor.worker.treatments.errors import TreatmentError
+from aotidoctor.worker.treatments.leaf import LEAF_STEPS
+from aotidoctor.worker.treatments.tree import TREE_STEPS
+
+_PAYLOAD_STEPS = {"threads": "n", "model_name": "name", "setup": "path", "device": "device"}
+_LATER = frozenset({"load_weights"})
+
+Step = dict[str, Any]
+
+
+def prepare(payload: dict[str, Any], channel: Channel) -> tuple[dict[str, Any], list[str]]:
+    """Steps that change the payload or the process: the new payload, and what was applied."""
+    payload, applied = dict(payload), []
+    for step in payload.get("treatment") or []:
+        name = step.get("op")
+        if name in _PAYLOAD_STEPS:
+            payload[name] = step[_PAYLOAD_STEPS[name]]
+            if name == "device":
+                payload["device_index"] = -1
+            applied.append(f"{name} {payload[name]}")
+        elif name == "tmpdir":
+            directory = channel.run_dir / "tmp"
+            os.environ["TMPDIR"] = str(directory)
+            applied.append("tmpdir (a private one that works)")
+        elif name not in LEAF_STEPS and name not in TREE_STEPS and name not in _LATER:
+            raise TreatmentError(f"unknown treatment step: {name}")
+    return payload, applied
+
+
+def apply(steps: list[Step], call: Call, applied: list[str]) -> Call:
+    """Steps that change the inputs, in order; notes each in ``applied``."""
+    for step in steps:
+        if step["op"] in TREE_STEPS:
+            args, kwargs, note = TREE_STEPS[step["op"]](step, call.args, call.kwargs)
+        elif step["op"] in LEAF_STEPS:
+            args, kwargs, note = _leaf(step, call)
+        else:
+            continue
+        call = Call(args=args, kwargs=kwargs)
+        applied.append(note)
+    return call
+
+
+def load_weights(payload: dict[str, Any], model: LoadedModel, channel: Channel) -> list[str]:
+    """Steps that load weights into the model; what was applied."""
+    applied = []
+    for step in payload.get("treatment") or []:
+        if step["op"] == "load_weights":
+            from aotidoctor.worker.weights import load_from_file, load_from_package
+
+            source = step.get("from", "disk")
+            if source == "disk":
+                package, name = channel.user_cwd / payload["package"], payload.get("model_name") or "model"
+                count = load_from_package(model, Path(package), name)
+            else:
+                count = load_from_file(model, channel.user_cwd / source)
+            applied.append(f"loaded {count} weights from {source}")
+    return applied
+
+
+def _leaf(step: Step, call: Call) -> tuple[tuple[Any, ...], dict[str, Any], str]:
+    """Apply one step to the leaf at ``step["path"]``; ``*`` means each tensor."""
+    from aotidoctor.worker.leaves import rebuild, walk_call
+
+    wanted, change = step["path"], LEAF_STEPS[step["op"]]
+    paths = [path for path, leaf in walk_call(call.args, call.kwargs) if _matches(wanted, path, leaf)]
+    if not paths:
+        raise TreatmentError(f"no such leaf: {wanted}")
+    notes: list[str] = []
+
+    def visit(path: str, leaf: Any) -> Any:
+        if path not in paths:
+            return leaf
+        new, note = change(step, leaf)
+        notes.append(f"{step['op']} {path}{note and ' '}{note}")
+        return new
+
+    return rebuild(call.args, "args", visit), rebuild(call.kwargs, "kwargs", visit), "; ".join(notes)
+
+
+def _matches(wanted: str, path: str, leaf: Any) -> bool:
+    if wanted != "*":
+        return wanted == path
+    import torch
+
+    return isinstance(leaf, torch.Tensor)

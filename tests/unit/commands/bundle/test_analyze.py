@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from aotidoctor.commands.analyze.analyze import analyze
+from aotidoctor.commands.analyze.changes import compared
+from aotidoctor.commands.analyze.saved import SavedCause, runs
+from aotidoctor.model.case import Case
+from aotidoctor.model.run import Exited, NotStarted, OutOfMemory, Signalled, TimedOut
+from aotidoctor.reports.json import render as json_
+from tests.unit.commands.bundle.conftest import made, members, packed
+from tests.unit.reports import builders
+
+
+def sent(at, report):
+    return analyze(at(made(report).data))
+
+
+def test_a_bare_report_keeps_its_cause(at):
+    report = builders.misleading()
+    again = analyze(at(json_.render(report), "report.json"))
+    assert again.command == "analyze"
+    kept = [(item.code, item.kind, item.subject, item.observed) for item in again.findings if item.code != "AD-BUN-001"]
+    assert kept == [(item.code, item.kind, item.subject, item.observed) for item in report.findings]
+    assert [run.id for run in again.runs] == [run.id for run in report.runs]
+    assert again.case.host.torch == report.case.host.torch
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        Signalled(signal=0, name="SIGSEGV", core_dumped=True),
+        Exited(code=3, done=True),
+        Exited(code=0, done=False),
+        TimedOut(limit=2.5),
+        OutOfMemory(reason="cgroup"),
+        NotStarted(reason="no torch"),
+    ],
+)
+def test_endings_come_back(ending):
+    report = builders.report(runs=(builders.outcome(ending=ending),))
+    [run] = runs(json.loads(json_.render(report)))
+    assert run.ending == ending
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "kind", "severity"),
+    [
+        ("a", "a", "same", "info"),
+        (None, None, "none", "info"),
+        (None, "a", "named-now", "warn"),
+        ("a", "b", "another", "warn"),
+        ("a", None, "not-named", "warn"),
+    ],
+)
+def test_what_changed(before, now, kind, severity):
+    old = [SavedCause(cause=before, status="suspected", confirmation="")] if before else []
+    new = [replace(builders.misleading().diagnoses[0], cause=now)] if now else []
+    change = compared(old, new, tool="0.0.1", path="b.zip")
+    assert (change.kind, change.severity.value) == (kind, severity)
+    assert "0.0.1" in change.expected
+
+
+def test_a_case_that_is_not_there_or_odd_leaves_the_findings(at):
+    document = json_.render(builders.misleading()).encode()
+    for case in (None, b"{}", b'{"schema": "aotidoctor.case/1", "case": {"artifact": 3}}', b"[" * 9000):
+        contents = {"report.json": document} | ({"case.json": case} if case is not None else {})
+        again = analyze(at(packed(contents)))
+        assert any("case.json" in item.observed for item in again.findings if item.code == "AD-BUN-002")
+        assert {item.code for item in builders.misleading().findings} <= {item.code for item in again.findings}
+
+
+def test_the_sent_case_is_examined_again(at):
+    """A finding that the report lost comes back: the checks look at the case, not at the report."""
+    bundle = made(builders.bad_inputs())
+    contents = {name: data for name, data in members(bundle.data).items() if name != "bundle.json"}
+    report = json.loads(contents["report.json"])
+    lost = {item["code"] for item in report["findings"]}
+    report |= {"findings": [], "diagnoses": [], "command": "check"}
+    again = analyze(at(packed(contents | {"report.json": json.dumps(report).encode()})))
+    found = {item.code for item in again.findings}
+    assert isinstance(again.case, Case)
+    assert found & lost
+    assert [item.kind for item in again.findings if item.code == "AD-BUN-001"] == ["named-now"]
+
+
+def test_partial_reports_are_not_called_healthy(at):
+    document = json.loads(json_.render(builders.healthy())) | {"interrupted": True}
+    assert analyze(at(json.dumps(document))).verdict == "unknown"
+    document = json.loads(json_.render(builders.healthy())) | {"cannot_examine": "no such file: x"}
+    assert analyze(at(json.dumps(document))).cannot_examine == "no such file: x"
+
+
+def test_what_was_not_checked_there_is_said(at):
+    again = analyze(at(made(builders.misleading()).data))
+    [own] = [item for item in again.not_checked if item.code == "AD-RUN"]
+    assert "executes nothing" in own.reason
+
+
+def test_hostile_values_in_a_report(at):
+    document = {
+        "schema": "aotidoctor.report/1",
+        "command": "run",
+        "findings": [3, {"code": 3, "facts": [1], "severity": "x", "source": {"file": 1}}, {"facts": {"a": [[1], {}]}}],
+        "runs": [
+            {"ending": "timed-out", "ending_why": "limit x s", "seconds": 1e400, "env": [], "stages_s": {"a": "b"}},
+            7,
+        ],
+        "diagnoses": [{"cause": 3}],
+        "host": {"system": 3},
+        "artifact": [],
+        "localization": {"timeline": "x"},
+        "log": 3,
+        "tool": 3,
+    }
+    again = analyze(at(json.dumps(document)))
+    json_.render(again)
+    assert again.localization is None

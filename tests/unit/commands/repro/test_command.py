@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from aotidoctor.commands.repro import Repro, reproduce
+from aotidoctor.commands.repro.command import line_of, repro, said
+from aotidoctor.commands.repro.reproduce import hand_over
+from aotidoctor.commands.repro.result import Known
+from aotidoctor.model.artifact import Artifact, ArtifactKind
+from aotidoctor.model.case import Case, Options
+from aotidoctor.model.errors import CannotExamineError, UsageError
+from aotidoctor.model.host import Host
+
+HOST = Host(system="Linux", machine="x86_64", python="3.11")
+NOTHING = Known(signature=None, diagnoses=(), findings=())
+MADE = Repro(certified="same signature, aotidoctor2:x", ending="raised", inputs="made up", weights="zeroed")
+
+
+def case(path, kind=ArtifactKind.AOTI_PACKAGE):
+    return Case(artifact=Artifact(path=str(path), kind=kind, size=0), host=HOST)
+
+
+def test_a_folder_of_other_things_is_not_touched(tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(UsageError, match="nothing there is overwritten"):
+        reproduce(case("model.pt2"), NOTHING, tmp_path, {})
+
+
+@pytest.mark.parametrize(
+    ("known", "kind", "why"),
+    [
+        (NOTHING, ArtifactKind.AOTI_PACKAGE, "there is no failure"),
+        (Known(signature="s", diagnoses=(), findings=(object(),)), ArtifactKind.MISSING, "there is no package"),
+        (Known(signature="s", diagnoses=(), findings=(object(),)), ArtifactKind.BARE_SO, "a package in one file"),
+    ],
+)
+def test_where_there_is_nothing_to_do_nothing_is_tried(tmp_path, known, kind, why):
+    made = reproduce(case("model.pt2", kind), known, tmp_path / "out", {})
+    assert why in made.problem
+    assert made.tried == ()
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_script_that_is_not_certified_is_not_offered():
+    failed = Repro(problem="it does not end so", tried=("as it is: no failure",))
+    assert said(failed, Path("out"))["repro"] == "not certified, not written: it does not end so"
+    assert line_of(failed, Path("out")).startswith("warning: no repro at out: not certified")
+    assert "as it is: no failure" in line_of(failed, Path("out"))
+
+
+def test_a_certified_one_says_what_is_in_it():
+    assert line_of(MADE, Path("out")) == (
+        "out/repro.py, certified: same signature, aotidoctor2:x; inputs made up; weights: zeroed"
+    )
+    assert said(MADE, Path("out"))["repro_weights"] == "zeroed"
+
+
+@pytest.mark.parametrize("text", ["", "[]", json.dumps({"schema": "other"}), None])
+def test_what_is_no_report_cannot_be_started_from(tmp_path, text):
+    saved = tmp_path / "report.json"
+    if text is not None:
+        saved.write_text(text)
+    with pytest.raises(CannotExamineError, match="report"):
+        repro("model.pt2", None, Options(), tmp_path / "out", saved=str(saved), environ={})
+
+
+def test_a_log_alone_has_no_package(tmp_path):
+    known = Known(signature="s", diagnoses=(), findings=(object(),))
+    made = reproduce(case("", ArtifactKind.OTHER), known, tmp_path / "out", {})
+    assert made.problem.startswith("there is no package")
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_full_disk_leaves_no_half_of_a_script(tmp_path, monkeypatch, there):
+    room, directory = tmp_path / "room", tmp_path / "out"
+    room.mkdir()
+    for name in ("repro.py", "model.pt2"):
+        (room / name).write_text(name)
+    if there:
+        directory.mkdir()
+
+    def copy(source, target):
+        target.write_bytes(b"half")
+        if source.name == "model.pt2":
+            raise OSError(errno.ENOSPC, "No space left on device", str(source))
+
+    monkeypatch.setattr(shutil, "copyfile", copy)
+    with pytest.raises(OSError, match=r"out/model\.pt2"):
+        hand_over(room, directory, replace(MADE, files=("repro.py", "model.pt2")))
+    assert directory.exists() is there
+    assert list(tmp_path.glob("out/*")) == []
+
+
+def test_a_folder_of_somebody_is_refused_before_anything_is_diagnosed(tmp_path, monkeypatch):
+    (tmp_path / "theirs").write_text("x")
+    monkeypatch.setattr("aotidoctor.commands.diagnose.diagnose", lambda *_, **__: pytest.fail("diagnosed"))
+    with pytest.raises(UsageError, match="not empty"):
+        repro("model.pt2", None, Options(), tmp_path, environ={})

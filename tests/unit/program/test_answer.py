@@ -1,0 +1,59 @@
+"""The child's answer as findings and notes."""
+
+from __future__ import annotations
+
+from aotidoctor.model.evidence import Severity
+from aotidoctor.model.run import Exited, Outcome, Request
+from aotidoctor.program import answer
+
+RECORD = {
+    "code": "VERIFY-S02",
+    "kind": "input-name",
+    "node": "x",
+    "target": None,
+    "graph": "",
+    "where": None,
+    "observed": "the signature has y where the graph has x",
+    "expected": "x",
+    "facts": {},
+}
+LATER = {**RECORD, "code": "VERIFY-A09", "kind": "large-constants"}
+
+
+def outcome(**result):
+    request = Request(probe="verify", job="verify", payload={})
+    return Outcome(id="R1", request=request, ending=Exited(code=0, done=True), stage="done", result=result)
+
+
+def test_the_verifiers_sentence_goes_with_its_own_rules():
+    made = answer.found(
+        {"records": [RECORD, LATER], "verifier": "refuses", "verifier_says": "Input spec name y does not match"},
+        "p.pt2",
+    )
+    assert made[0].facts["verifier"] == "Input spec name y does not match"
+    assert "verifier" not in made[1].facts
+
+
+def test_a_rule_that_the_installed_verifier_does_not_have_only_warns():
+    made = answer.found({"records": [RECORD, LATER], "verifier": "passes"}, "p.pt2")
+    assert [item.severity for item in made] == [Severity.WARN, Severity.WARN]
+    assert "accepts it" in made[0].message
+
+
+def test_what_was_left_out_is_told():
+    notes = answer.left_out({"skipped": {"A02": "no way", "G": "own error"}, "cut": {"G01": 7}})
+    assert [(item.code, item.name) for item in notes] == [
+        ("VERIFY-A02", "missing_shim"),
+        ("VERIFY-G", "graph"),
+        ("VERIFY-G01", "val_missing"),
+    ]
+    assert notes[-1].reason.startswith("7 more")
+
+
+def test_an_answer_that_is_none():
+    assert answer.programs(None) == []
+    assert answer.programs(outcome()) == []
+    assert answer.programs(outcome(programs=["odd", {}])) == [{}]
+    assert answer.left_out({}) == []
+    assert answer.verifier_said([]) == {}
+    assert answer.verifier_said([outcome(programs=[{"verifier": "passes"}])]) == {"verifier": "passes"}

@@ -1,0 +1,154 @@
+"""The rules of ``verify``: their list, their pages, and what becomes of a record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from aotidoctor.commands import explain
+from aotidoctor.diagnosis import load_playbooks
+from aotidoctor.model.diagnosis import Diagnosis, Remedy, Status
+from aotidoctor.model.evidence import FileSource, Severity
+from aotidoctor.model.exported import Where
+from aotidoctor.program import findings, rules
+from aotidoctor.program.advice import ADVICE, advised
+from aotidoctor.program.rules import BY_CODE, RULES
+
+FOLDER = Path(rules.__file__).parent
+
+
+def test_the_list_is_in_the_order_of_the_codes():
+    order = {family: at for at, family in enumerate("GSAL")}
+    keys = [(order[rule.code[7]], int(rule.code[8:])) for rule in RULES]
+    assert keys == sorted(keys)
+    assert len(set(keys)) == len(keys)
+
+
+def test_every_file_is_a_rule_of_that_name():
+    assert {path.stem for path in FOLDER.glob("[!_]*.py")} == {rule.name for rule in BY_CODE.values()}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_its_page_has_all_headings(rule):
+    page = explain.find(rule.code)
+    assert page is not None
+    assert (page.kind, page.name, page.code) == ("rule", rule.name, rule.code)
+    for heading in ("What it does", "Why it matters", "Example", "When it is wrong"):
+        assert f"\n## {heading}\n" in explain.markdown(page)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_rules_of_the_verifier_are_errors(rule):
+    assert rule.of_torch is (rule.code[7] in "GS")
+    if rule.of_torch:
+        assert set(rule.severities.values()) == {Severity.ERROR}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_every_error_has_a_playbook(rule):
+    conditions = [(condition.code, condition.kind) for playbook in load_playbooks() for condition in playbook.any_of]
+    for kind, severity in rule.severities.items():
+        if severity is Severity.ERROR:
+            assert (rule.code, kind) in conditions or (rule.code, None) in conditions
+
+
+def test_advice_is_for_kinds_that_exist():
+    assert not [key for key in ADVICE if key[1] not in BY_CODE[key[0]].severities]
+
+
+RECORD = {
+    "code": "VERIFY-G04",
+    "kind": "not-functional",
+    "node": "add_",
+    "target": "aten.add_.Tensor",
+    "graph": "true_graph_0",
+    "where": {"file": "model.py", "line": 7, "text": "x.add_(1)"},
+    "observed": "aten.add_.Tensor writes to its arguments",
+    "expected": "an operator that changes no argument",
+    "facts": {"dialect": "ATEN", "list": [1, {}]},
+}
+
+
+class TestRecord:
+    def test_becomes_a_violation(self):
+        (found,) = findings.read_records([RECORD, "not one"])
+        assert (found.code, found.kind, found.severity) == ("VERIFY-G04", "not-functional", Severity.ERROR)
+        assert found.where == Where(file="model.py", line=7, text="x.add_(1)")
+        assert found.facts == {"dialect": "ATEN", "list": (1, None)}
+
+    def test_of_an_unknown_rule_is_our_error(self):
+        with pytest.raises(KeyError):
+            list(findings.read_records([{**RECORD, "code": "VERIFY-G99"}]))
+        with pytest.raises(KeyError):
+            list(findings.read_records([{**RECORD, "kind": "else"}]))
+
+    def test_without_a_place(self):
+        (found,) = findings.read_records([{**RECORD, "where": None}])
+        assert findings.evidence(found, "p.pt2").source is None
+
+
+class TestFinding:
+    def made(self, **changes):
+        (found,) = findings.read_records([{**RECORD, **changes}])
+        return found
+
+    def test_names_node_line_and_rule(self):
+        made = findings.evidence(self.made(), "p.pt2")
+        assert made.subject == "true_graph_0.add_"
+        assert made.source == FileSource(file="model.py", line=7)
+        assert made.facts["target"] == "aten.add_.Tensor"
+        assert made.facts["rule"] == "not_functional"
+        assert "x.add_(1)" in made.message
+
+    def test_about_an_operator_or_input_names_that(self):
+        changes = {"code": "VERIFY-L02", "kind": "operator-missing", "target": "zoo::scale", "graph": ""}
+        assert findings.evidence(self.made(**changes), "p.pt2").subject == "zoo::scale"
+
+    def test_about_nothing_names_the_file(self):
+        made = findings.evidence(self.made(node=None, target=None, graph=""), "p.pt2")
+        assert made.subject == "p.pt2"
+
+    def test_that_the_installed_verifier_accepts_is_a_warning(self):
+        made = findings.evidence(self.made(), "p.pt2", accepted=True)
+        assert made.severity is Severity.WARN
+        assert "accepts it" in made.message
+
+    def test_of_what_comes_later_is_not_for_the_verifier_to_accept(self):
+        found = self.made(code="VERIFY-A11", kind="symbolic-input")
+        assert findings.evidence(found, "p.pt2", accepted=True).severity is Severity.ERROR
+
+
+class TestAdvice:
+    def diagnosis(self):
+        return Diagnosis(
+            cause="custom-op-missing",
+            rank=1,
+            status=Status.SUSPECTED,
+            confidence=0.95,
+            title="t",
+            looked_like="as a package",
+            subject="zoo::scale",
+            evidence=("E1",),
+            remedy=Remedy(text="of a package", command="run"),
+            playbook="custom-op-missing",
+        )
+
+    def finding(self, **changes):
+        (found,) = findings.read_records([{**RECORD, **changes}])
+        made = findings.evidence(found, "p.pt2")
+        return type(made)(**{**{name: getattr(made, name) for name in made.__slots__}, "id": "E1"})
+
+    def test_replaces_the_words_for_packages(self):
+        found = self.finding(code="VERIFY-L02", kind="operator-missing", target="zoo::scale", graph="")
+        (made,) = advised([self.diagnosis()], [found])
+        assert made.looked_like.startswith("SerializeError")
+        assert made.remedy.text.startswith("Register zoo::scale before the program")
+        assert "--setup" in made.remedy.command
+
+    def test_leaves_the_others(self):
+        (made,) = advised([self.diagnosis()], [self.finding()])
+        assert made == self.diagnosis()
+
+    def test_without_evidence(self):
+        assert advised([self.diagnosis()], []) == (self.diagnosis(),)

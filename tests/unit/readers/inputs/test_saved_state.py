@@ -1,0 +1,58 @@
+"""A state dict inside another file, as an old exported program keeps its weights."""
+
+from __future__ import annotations
+
+import pytest
+
+from aotidoctor.model.errors import InputsError
+from aotidoctor.model.program_archive import PickledState
+from aotidoctor.readers.inputs import read_saved_state
+
+torch = pytest.importorskip("torch")
+
+
+def place(tmp_path, value, before=b"-" * 100):
+    torch.save(value, tmp_path / "state.pt")
+    data = (tmp_path / "state.pt").read_bytes()
+    (tmp_path / "archive").write_bytes(before + data + b"-" * 30)
+    return str(tmp_path / "archive"), PickledState(member="state.pt", offset=len(before), size=len(data))
+
+
+def test_tensors(tmp_path):
+    base = torch.arange(12, dtype=torch.float32)
+    state = {
+        "w": torch.nn.Parameter(base.reshape(3, 4).t()),
+        "tail": base[8:],
+        "half": torch.ones(2, dtype=torch.bfloat16),
+    }
+    found = read_saved_state(*place(tmp_path, state))
+    assert list(found) == ["w", "tail", "half"]
+    assert [item.parameter for item in found.values()] == [True, False, False]
+    assert (found["w"].stored.shape, found["w"].stored.stride) == ((4, 3), (1, 4))
+    assert (found["tail"].stored.shape, found["tail"].stored.offset) == ((4,), 8)
+    assert found["tail"].stored.content.read_at(32, 16) == base[8:].numpy().tobytes()
+    assert (found["half"].stored.dtype, found["half"].stored.content.size) == ("bfloat16", 4)
+
+
+def test_what_is_no_tensor_is_listed(tmp_path):
+    found = read_saved_state(*place(tmp_path, {"a": 5, "b": [torch.ones(1)]}))
+    assert [(name, item.stored.problem) for name, item in found.items()] == [("a", "no tensor"), ("b", "no tensor")]
+
+
+def test_another_kind_of_tensor_has_no_bytes_to_compare(tmp_path):
+    found = read_saved_state(*place(tmp_path, {"s": torch.eye(3).to_sparse()}))
+    assert (found["s"].stored.content, found["s"].stored.problem) == (None, "a tensor of another kind (sparse_coo)")
+
+
+@pytest.mark.parametrize("cut", [1, 10, 200, 10_000])
+def test_cut(cut, tmp_path):
+    path, state = place(tmp_path, {"w": torch.ones(100)})
+    with pytest.raises(InputsError):
+        read_saved_state(path, PickledState(member="state.pt", offset=state.offset, size=max(0, state.size - cut)))
+
+
+def test_not_a_dict_and_not_a_file(tmp_path):
+    with pytest.raises(InputsError, match="a single value"):
+        read_saved_state(*place(tmp_path, torch.ones(1)))
+    with pytest.raises(InputsError):
+        read_saved_state(str(tmp_path / "gone"), PickledState(member="x", offset=0, size=5))

@@ -1,0 +1,68 @@
+"""When there is no verdict: what was asked for is not there."""
+
+from __future__ import annotations
+
+import pytest
+
+from aotidoctor.commands import diagnose
+from aotidoctor.model.case import Options
+from aotidoctor.model.host import Host, TorchBuild
+from aotidoctor.model.run import NotStarted
+from aotidoctor.reports.status import CANNOT_EXAMINE, exit_status
+from aotidoctor.triage import open_case
+from tests.artifacts.packages import package_parts, write_zip
+from tests.unit.probes.outcomes import outcome
+
+
+@pytest.fixture
+def package(tmp_path):
+    return write_zip(tmp_path / "model.pt2", package_parts())
+
+
+@pytest.mark.parametrize("reference", ["nope.pt2", "nope.py:forward", "no:where.pt2"])
+def test_a_reference_that_is_not_there(package, reference):
+    report = diagnose.diagnose(package, None, Options(reference=reference), environ={}, static_only=True)
+    assert report.cannot_examine == f"no such file: {reference}"
+    assert exit_status(report, "never") == CANNOT_EXAMINE
+
+
+def test_a_reference_that_is_there(package, tmp_path):
+    (tmp_path / "make.py").write_text("def forward(x): return x\n")
+    for reference in (package, f"{tmp_path}/make.py:forward"):
+        report = diagnose.diagnose(package, None, Options(reference=reference), environ={}, static_only=True)
+        assert report.cannot_examine is None
+
+
+def test_without_a_path_nothing_is_missing(package):
+    assert diagnose.diagnose(package, None, Options(), environ={}, static_only=True).cannot_examine is None
+
+
+class Lost:
+    """A runner whose children never start."""
+
+    def prewarm(self):
+        return
+
+    def run(self, request):
+        return outcome(request.probe, ending=NotStarted(reason="fork: Resource temporarily unavailable"), stage="start")
+
+
+def examined(package, monkeypatch, *, torch, **options):
+    host = Host(system="Linux", machine="x86_64", python="3.11", torch=torch, torch_problem="there is no torch")
+    monkeypatch.setattr(open_case, "read_host", lambda **_: host)
+    return diagnose.diagnose(package, None, Options(**options), environ={}, runner=Lost())
+
+
+def test_no_process_could_be_started(package, monkeypatch):
+    report = examined(package, monkeypatch, torch=TorchBuild(version="2.13.0", path="/x"))
+    assert report.cannot_examine == "nothing was run: fork: Resource temporarily unavailable"
+
+
+def test_no_torch_to_run_with(package, monkeypatch):
+    report = examined(package, monkeypatch, torch=None)
+    assert report.cannot_examine.startswith("nothing was run: there is no torch")
+    assert (report.verdict, exit_status(report, "never")) == ("unknown", CANNOT_EXAMINE)
+
+
+def test_nothing_was_to_be_run(package, monkeypatch):
+    assert examined(package, monkeypatch, torch=None, skip_rungs=("plain_run",)).cannot_examine is None

@@ -1,0 +1,139 @@
+"""What counts as proof: the failure there without the treatment, gone with it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from aotidoctor.model.diagnosis import Diagnosis, Remedy, Status
+from aotidoctor.model.evidence import Evidence, Severity
+from aotidoctor.model.inputs import ValueStats
+from aotidoctor.model.run import Signalled
+from aotidoctor.triage import treat
+from aotidoctor.triage.session import Session
+from tests.unit.checks.input_builders import Spec, call, case_of, contract_of, tensor
+from tests.unit.probes.outcomes import outcome, raised
+
+FINE = [[{"digest": "good"}], [{"digest": "good"}]]
+GARBAGE = [[{"digest": "bad"}], [{"digest": "bad"}]]
+COMPLAINT = "input_handles[0]: unmatched stride value at 0, expected: 16, but got: 1"
+
+
+class Replies:
+    """A runner that answers with recorded outcomes, in order."""
+
+    def __init__(self, *outcomes):
+        self.outcomes, self.requests = list(outcomes), []
+
+    def run(self, request):
+        self.requests.append(request)
+        return replace(self.outcomes.pop(0), id=f"T{len(self.requests)}", request=request)
+
+
+def diagnosis(cause, rank=1):
+    return Diagnosis(
+        cause=cause,
+        rank=rank,
+        status=Status.SUSPECTED,
+        confidence=0.9,
+        title=cause,
+        looked_like="",
+        subject="args[0]",
+        evidence=(),
+        remedy=Remedy(text=""),
+        playbook=cause,
+    )
+
+
+def stride_climb(*replies, plain, checked=None, stats=None):
+    contract = contract_of(Spec(16, 16))
+    case = case_of(contract, call(tensor(16, 16, stride=(1, 16), stats=stats)))
+    session = Session(case=case, runner=Replies(*replies))
+    session.outcomes["plain_run"] = plain
+    if checked is not None:
+        session.outcomes["check_inputs"] = checked
+    facts = {"path": "args[0]", "observed_stride": (1, 16), "expected_stride": (16, 1), "observed_shape": (16, 16)}
+    session.add(
+        [
+            Evidence(
+                code="AD-IN-014",
+                kind="stride",
+                severity=Severity.ERROR,
+                subject="args[0].stride",
+                observed="(1, 16)",
+                expected="(16, 1)",
+                facts=facts,
+            )
+        ]
+    )
+    return session
+
+
+def test_a_crash_that_the_treatment_heals_is_confirmed():
+    died = outcome(ending=Signalled(signal=11, name="SIGSEGV"), stage="run1")
+    session = stride_climb(outcome(outputs=FINE), plain=died)
+    verdicts = treat.treat(session, [diagnosis("input-stride")])
+    assert set(verdicts.confirmed) == {"input-stride"}
+    assert session.runner.requests[0].payload["treatment"]
+    confirmed = treat.apply([diagnosis("input-stride")], verdicts)[0]
+    assert confirmed.status is Status.CONFIRMED
+    assert confirmed.remedy.verified
+
+
+def test_a_crash_that_stays_refutes():
+    died = outcome(ending=Signalled(signal=11, name="SIGSEGV"), stage="run1")
+    session = stride_climb(died, plain=died)
+    verdicts = treat.treat(session, [diagnosis("input-stride")])
+    assert (verdicts.confirmed, verdicts.refuted) == ({}, ("input-stride",))
+
+
+def test_another_failure_after_the_treatment_refutes_nothing():
+    first, second = (raised(f"{COMPLAINT}{at}", probe="check_inputs") for at in (1, 2))
+    session = stride_climb(second, plain=outcome(outputs=GARBAGE), checked=first)
+    verdicts = treat.treat(session, [diagnosis("input-stride")])
+    assert (verdicts.confirmed, verdicts.refuted) == ({}, ())
+
+
+def test_a_silent_fault_is_proved_by_the_packages_own_checks():
+    session = stride_climb(
+        outcome(outputs=FINE), plain=outcome(outputs=GARBAGE), checked=raised(COMPLAINT, probe="check_inputs")
+    )
+    assert "input-stride" in treat.treat(session, [diagnosis("input-stride")]).confirmed
+
+
+def test_a_silent_fault_that_no_check_sees_is_proved_by_other_outputs():
+    session = stride_climb(outcome(outputs=FINE), plain=outcome(outputs=GARBAGE))
+    assert "input-stride" in treat.treat(session, [diagnosis("input-stride")]).confirmed
+
+
+@pytest.mark.parametrize("checked", [None, raised(COMPLAINT, probe="check_inputs")])
+def test_the_same_bits_of_a_mask_of_ones_prove_nothing(checked):
+    ones = ValueStats(low=1, high=1, nan=0, inf=0, zeros=0)
+    session = stride_climb(outcome(outputs=FINE), plain=outcome(outputs=FINE), checked=checked, stats=ones)
+    verdicts = treat.treat(session, [diagnosis("input-stride")])
+    assert (set(verdicts.confirmed), verdicts.harmless) == (set() if checked is None else {"input-stride"}, ())
+
+
+@pytest.mark.parametrize("checked", [None, raised(COMPLAINT, probe="check_inputs")])
+def test_the_same_bits_with_and_without_are_harmless(checked):
+    session = stride_climb(outcome(outputs=FINE), plain=outcome(outputs=FINE), checked=checked)
+    verdicts = treat.treat(session, [diagnosis("input-stride")])
+    assert (verdicts.confirmed, verdicts.harmless) == ({}, ("input-stride",))
+    demoted = treat.demote(session.findings, verdicts.harmless)
+    assert Severity.ERROR not in {item.severity for item in demoted}
+
+
+def test_a_reference_that_disagrees_with_the_treated_outputs_forbids_confirmation():
+    died = outcome(ending=Signalled(signal=11, name="SIGSEGV"), stage="run1")
+    treated = outcome(outputs=FINE, result={"reference": {"agrees": False}})
+    session = stride_climb(treated, plain=died)
+    session.case = replace(session.case, options=replace(session.case.options, reference="e.pt2"))
+    assert treat.treat(session, [diagnosis("input-stride")]).confirmed == {}
+    assert session.runner.requests[0].payload["reference"] == "e.pt2"
+
+
+def test_without_a_treatment_the_report_says_so():
+    session = stride_climb(plain=outcome(outputs=FINE))
+    assert treat.treat(session, [diagnosis("kernel-crash")]).confirmed == {}
+    assert [item.code for item in session.not_checked] == ["AD-TREAT-001"]
