@@ -34,6 +34,7 @@ OnEvent = Callable[[Event], None]
 # Importing these takes seconds; the warm worker does it once, for all runs that compare with the reference.
 REFERENCE_MODULES = ("torch.export.pt2_archive._package", "torch._export.serde.serialize")
 
+NOT_EXECUTED = "`check` does not execute the package; use `aotidoctor run`"
 REFERENCE_UNAVAILABLE = "unavailable"
 
 
@@ -96,7 +97,7 @@ def _examine(session: Session, command: str) -> tuple[tuple[Diagnosis, ...], boo
 
         return examine.compare(session) if command == "compare" else examine.examine(session)
     run_checks(session)
-    session.not_checked.append(NotChecked(code="AD-RUN", name="runs", reason="check executes nothing: use run"))
+    session.not_checked.append(NotChecked(code="AD-RUN", name="runs", reason=NOT_EXECUTED))
     return name_causes(session), False
 
 

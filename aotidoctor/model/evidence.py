@@ -69,8 +69,12 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotChecked:
-    """Something that was not looked at, and why. Every report shows it."""
+    """Something that was not looked at, and why. Every report holds it.
+
+    ``moot``: the question does not arise in this case, and nothing that the reader could do would change that.
+    """
 
     code: str
     name: str
     reason: str
+    moot: bool = False

@@ -42,7 +42,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     if plain is None:
         return unasked(CODE, NAME, "there was no plain run")
     if case.options.repeat < 2:
-        return unasked(CODE, NAME, "--repeat 1")
+        return unasked(CODE, NAME, "--repeat 1", moot=False)
     if history.errors("AD-IN", "AD-ART", "AD-HOST", "AD-LOAD"):
         return unasked(CODE, NAME, "a static finding already explains the behaviour")
     if plain.error is not None and not history.has("AD-RUN-001", "signalled"):

@@ -57,7 +57,7 @@ def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
     if explaining:
         return unasked(CODE, NAME, f"{explaining[0].code} explains the signal")
     if case.host.tools.get("gdb", "") is None:
-        return unasked(CODE, NAME, INSTALL)
+        return unasked(CODE, NAME, INSTALL, moot=False)
     return replace(run_request(case, NAME, "under a debugger"), debugger=True)
 
 

@@ -68,7 +68,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     if reason is not None:
         return unasked(CODE, NAME, reason)
     if not case.host.tools.get(TOOL):
-        return unasked(CODE, NAME, INSTALL)
+        return unasked(CODE, NAME, INSTALL, moot=False)
     request = again(case, history, NAME, "with a GPU core dump at the first fault", file_limit=MAX_BYTES)
     env = {
         "CUDA_ENABLE_COREDUMP_ON_EXCEPTION": "1",

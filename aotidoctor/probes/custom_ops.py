@@ -52,7 +52,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     if plain is None:
         return unasked(CODE, NAME, "there was no plain run")
     if plain.stage in ("start", "import", "setup"):
-        return unasked(CODE, NAME, "the set-up failed before operators could be registered")
+        return unasked(CODE, NAME, "the set-up failed before operators could be registered", moot=False)
     targets: list[JsonValue] = list(dict.fromkeys(node.target for node in nodes))
     payload: JsonObject = {
         "targets": targets,

@@ -43,7 +43,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     if not case.options.localize and not _nonfinite(history) and not history.has("AD-RUN-011", *WRONG):
         return unasked(CODE, NAME, "the outputs are finite, and nothing says that they are wrong")
     if device_of(case) == "cuda" and any(call.kind == "triton" for call in _calls(case)):
-        return unasked(CODE, NAME, UNSEEN)
+        return unasked(CODE, NAME, UNSEEN, moot=False)
     settings: JsonObject = {"reference": case.options.reference}
     return run_request(case, NAME, "with the values of every kernel", watch=settings, observe=[], calls=1)
 

@@ -37,7 +37,7 @@ def plan(case: Case, history: History) -> Reuse | NotChecked:
     if not _given(plain):
         return unasked(CODE, NAME, "--setup loaded no weights")
     if case.contract is None or not case.contract.constants:
-        return unasked(CODE, NAME, "the package tells no constants to compare them with")
+        return unasked(CODE, NAME, "the package tells no constants to compare them with", moot=False)
     return Reuse(probe="plain_run")
 
 

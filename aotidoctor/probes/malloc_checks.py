@@ -66,7 +66,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "an operator dies when it is called alone")
     missing = _unavailable(case)
     if missing is not None:
-        return unasked(CODE, NAME, missing)
+        return unasked(CODE, NAME, missing, moot=False)
     changed = base.request.payload
     request = run_request(case, NAME, "with the C library's heap checks", heap_checks=True, trace=True)
     same: JsonObject = {name: changed[name] for name in ("calls", "observe") if name in changed}

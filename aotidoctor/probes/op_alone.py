@@ -46,11 +46,11 @@ def plan(case: Case, history: History) -> NotChecked | tuple[Request | NotChecke
     if plain is None or not targets:
         return unasked(CODE, NAME, "no arguments of a custom operator were saved")
     left_out = [
-        unasked(CODE, f"{NAME}:{target}", f"more than {MOST_OPERATORS} operators")
+        unasked(CODE, f"{NAME}:{target}", f"more than {MOST_OPERATORS} operators", moot=False)
         for target in targets[MOST_OPERATORS:]
     ]
     unsaved = [
-        unasked(CODE, f"{NAME}:{call.get('target')}", str(call.get("reason")))
+        unasked(CODE, f"{NAME}:{call.get('target')}", str(call.get("reason")), moot=False)
         for call in skipped(source)
         if call.get("target") not in targets
     ]

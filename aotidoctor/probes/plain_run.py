@@ -46,7 +46,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     """One child, unless the static findings forbid it or there is nothing to run it with."""
     reason = reason_not_to_run(case, history)
     if reason:
-        return unasked(CODE, NAME, reason)
+        return unasked(CODE, NAME, reason, moot=False)
     # Nobody can tell beforehand whether it will hang again: it is looked at when it does.
     return replace(run_request(case, NAME, "the failure as the user sees it"), stacks=True)
 

@@ -73,9 +73,9 @@ def succeeded(outcome: Outcome | None) -> bool:
             return False
 
 
-def unasked(code: str, name: str, reason: str) -> NotChecked:
-    """The probe is not asked; ``reason`` says why."""
-    return NotChecked(code=code, name=name, reason=reason)
+def unasked(code: str, name: str, reason: str, *, moot: bool = True) -> NotChecked:
+    """The probe is not asked; ``reason`` says why. Not ``moot``: the reader could have it asked."""
+    return NotChecked(code=code, name=name, reason=reason, moot=moot)
 
 
 def evidence(

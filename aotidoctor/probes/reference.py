@@ -45,7 +45,7 @@ FLOAT64 = "float64"
 def plan(case: Case, history: History) -> Request | NotChecked:
     """Asked when a reference was given and the plain run returned."""
     if case.options.reference is None:
-        return unasked(CODE, NAME, "no --reference was given")
+        return unasked(CODE, NAME, "no --reference was given", moot=False)
     if case.inputs is None or not succeeded(history.outcomes.get("plain_run")):
         return unasked(CODE, NAME, "the plain run gave no outputs to compare")
     return run_request(

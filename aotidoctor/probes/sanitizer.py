@@ -47,7 +47,7 @@ def plan(case: Case, history: History) -> Plan:
         return unasked(CODE, NAME, reason)
     program = case.host.tools.get(TOOL)
     if not program:
-        return unasked(CODE, NAME, INSTALL)
+        return unasked(CODE, NAME, INSTALL, moot=False)
     return tuple(
         _request(case, history, program, tool) if why is None else unasked(CODE, f"{NAME} {tool}", why)
         for tool, why in _tools(case, history)

@@ -172,7 +172,9 @@ def _fingerprints(log: _Log, what: str, subject: str) -> Mapping[str, str]:
     """The same for the same fault: no line, and no number that a compilation, run or machine gives."""
     signature = log.report.signature
     about = _HASH.sub("H", _NUMBER.sub("_N", subject.rpartition("/")[2]))
-    digest = hashlib.sha256("\0".join((signature or "", what, plain(about))).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(
+        "\0".join((signature or "", what, plain(about))).encode(errors="surrogatepass")
+    ).hexdigest()[:16]
     log.prints[digest] += 1
     own = {"aotidoctorSignature/v1": signature} if signature else {}
     return {"primaryLocationLineHash": f"{digest}:{log.prints[digest]}", **own}

@@ -81,7 +81,7 @@ def run_checks(session: Session) -> None:
     failed: set[str] = set()
     for check in checks.CHECKS:
         blocked = [name for name in check.needs if name in failed]
-        result = check.unchecked(f"it depends on {blocked[0]}, which failed") if blocked else ask_check(check, session)
+        result = _pointless(check, blocked[0]) if blocked else ask_check(check, session)
         if isinstance(result, NotChecked):
             session.not_checked.append(result)
             if blocked:
@@ -90,6 +90,10 @@ def run_checks(session: Session) -> None:
         session.add(result)
         if any(item.severity is Severity.ERROR for item in result):
             failed.add(check.name)
+
+
+def _pointless(check: Check, blocked: str) -> NotChecked:
+    return replace(check.unchecked(f"it depends on {blocked}, which failed"), moot=True)
 
 
 def ask_check(check: Check, session: Session) -> Sequence[Evidence] | NotChecked:

@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from foundry import build
 from foundry.cases import Kit
 from foundry.place import cache_dir
+from warm import CommandLine
 
 BUILDER = Path(build.__file__)
 SECONDS = 1800
@@ -39,6 +40,14 @@ def packages() -> Kit:
             done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
             assert done.returncode == 0, done.stderr[-4000:]
     return Kit(cache=cache)
+
+
+@pytest.fixture(scope="session")
+def command_line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
+    """``command_line(words...)``: a command of aotidoctor in this process, with a worker that is warm already."""
+    line = CommandLine(tmp_path_factory.mktemp("warm"))
+    yield line
+    line.close()
 
 
 @pytest.fixture

@@ -60,7 +60,12 @@ def findings(report: JsonObject) -> list[Evidence]:
 def not_checked(report: JsonObject) -> list[NotChecked]:
     """What was not checked, and why."""
     found = objects(report.get("not_checked"))[:_MOST]
-    return [NotChecked(code=_text(one, "code"), name=_text(one, "name"), reason=_text(one, "reason")) for one in found]
+    return [
+        NotChecked(
+            code=_text(one, "code"), name=_text(one, "name"), reason=_text(one, "reason"), moot=one.get("moot") is True
+        )
+        for one in found
+    ]
 
 
 def runs(report: JsonObject) -> list[Outcome]:

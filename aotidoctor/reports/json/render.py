@@ -49,7 +49,10 @@ def document(report: Report) -> dict[str, object]:
         "stage": report.stage,
         "diagnoses": [_diagnosis(diagnosis) for diagnosis in report.diagnoses],
         "findings": [_finding(finding) for finding in report.findings],
-        "not_checked": [{"code": item.code, "name": item.name, "reason": item.reason} for item in report.not_checked],
+        "not_checked": [
+            {"code": item.code, "name": item.name, "reason": item.reason, "moot": item.moot}
+            for item in report.not_checked
+        ],
         "runs": _runs(report),
         "plan": report.plan,
         "localization": report.localization,

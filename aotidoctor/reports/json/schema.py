@@ -279,7 +279,9 @@ def schema() -> JsonObject:
             "stage": _one_of(*_STAGES, None),
             "diagnoses": _array(_DIAGNOSIS),
             "findings": _array(_FINDING),
-            "not_checked": _array(_record({"code": _TEXT, "name": _TEXT, "reason": _TEXT})),
+            "not_checked": _array(
+                _record({"code": _TEXT, "name": _TEXT, "reason": _TEXT}, optional={"moot": {"type": "boolean"}})
+            ),
             "runs": _array(_RUN),
             "artifact": _ARTIFACT,
             "contract": _CONTRACT,

@@ -33,6 +33,9 @@ _TONES = {"good": "bold green", "bad": "bold red", "unsure": "bold yellow", "par
 _MARKS = {"": " ", "warn": "!", "error": "x"}
 _STYLES = {"": "", "info": "dim", "warn": "yellow", "error": "red"}
 _LEAVES_SHOWN = 24
+_NAMES_SHOWN = 4
+# Their document is a description; a healthy one is no shorter.
+_DESCRIBING = ("inspect", "triton", "env")
 _NOISE = re.compile(
     r"^frame #\d+: |^<omitting python frames>|[/\\]aotidoctor[/\\]worker[/\\]|^Extension modules: |^\s*$"
 )
@@ -77,7 +80,7 @@ def render(report: Report, console: Console, *, detail: int = 0) -> None:
         # Whether there is a script is what was asked.
         _repro(report, out)
         return
-    calm = report.verdict == "healthy" and detail == 0
+    calm = report.verdict == "healthy" and detail == 0 and report.command not in _DESCRIBING
     match report.command:
         case "inspect":
             facts.package(report, out, detail)
@@ -89,8 +92,8 @@ def render(report: Report, console: Console, *, detail: int = 0) -> None:
             facts.settings(report.case.host.environment, out)
         case _:
             _case(report, out, calm=calm, detail=detail)
-    _not_checked(report, out, detail)
-    _footer(report, out, detail)
+    _not_checked(report, out, calm=calm, detail=detail)
+    _footer(report, out, calm=calm, detail=detail)
 
 
 def _first_screen(report: Report, out: Layout) -> None:
@@ -147,19 +150,18 @@ def _rungs(report: Report, out: Layout) -> None:
 
 
 def _calm(report: Report, out: Layout) -> None:
-    """A healthy case in a few lines: what was looked at."""
-    out.blank()
+    """A healthy case in a line or two: what was looked at."""
     contract, inputs = report.case.contract, report.case.inputs
     if contract is not None:
-        out.row("Expects", f"{plural(contract.n_inputs, 'tensor')}, {plural(len(contract.leaves), 'leaf', 'leaves')}")
-    if inputs is not None:
-        out.row("Given", f"{plural(len(inputs.tensors()), 'tensor')} ({inputs.format}, {inputs.form})")
-    for outcome in report.runs:
-        out.row("Ran" if outcome is report.runs[0] else "", _run_line(outcome))
-
-
-def _run_line(outcome: Outcome) -> str:
-    return f"{outcome.request.probe}: {run_view.run_ending(outcome)}, {seconds(outcome.seconds)}"
+        expected = f"{plural(contract.n_inputs, 'tensor')} expected"
+        given = "" if inputs is None else f", {len(inputs.tensors())} given ({inputs.format}, {inputs.form})"
+        out.row("Inputs", expected + given)
+    if report.runs:
+        ended: dict[str, list[str]] = {}
+        for outcome in report.runs:
+            ended.setdefault(run_view.run_ending(outcome), []).append(outcome.request.probe)
+        spent = seconds(sum(outcome.seconds for outcome in report.runs))
+        out.row("Ran", "; ".join(f"{', '.join(names)}: {ending}" for ending, names in ended.items()) + f"; {spent}")
 
 
 def _others(report: Report, out: Layout) -> None:
@@ -277,16 +279,28 @@ def _most_telling(rows: Sequence[LeafRow]) -> Sequence[LeafRow]:
     return [row for row in rows if row in marked or row in others]
 
 
-def _not_checked(report: Report, out: Layout, detail: int) -> None:
-    if not report.not_checked:
-        return
-    out.title("Not checked")
+def _not_checked(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
+    """What a reader could change; with -v also the questions that this case does not raise."""
     grouped: dict[str, list[str]] = {}
     for item in report.not_checked:
-        name = f"{item.name} ({item.code})" if detail > 0 else item.name
-        grouped.setdefault(one_line(item.reason, 200 if detail > 0 else 100), []).append(name)
-    for reason, names in grouped.items():
-        out.paragraph(f"{', '.join(names)}: {reason}")
+        if detail > 0 or not item.moot:
+            name = f"{item.name} ({item.code})" if detail > 0 else item.name
+            grouped.setdefault(one_line(item.reason, 200 if detail > 0 else 100), []).append(name)
+    lines = [f"{_names(names, detail)}: {reason}" for reason, names in grouped.items()]
+    if calm:
+        for number, line in enumerate(lines):
+            out.row("" if number else "Not checked", line)
+    elif lines:
+        out.title("Not checked")
+        for line in lines:
+            out.paragraph(line)
+
+
+def _names(names: Sequence[str], detail: int) -> str:
+    """A few names, or how many: a reason that stops twenty checks is one line."""
+    if detail > 0 or len(names) <= _NAMES_SHOWN:
+        return ", ".join(names)
+    return f"{', '.join(names[:_NAMES_SHOWN])} and {len(names) - _NAMES_SHOWN} more"
 
 
 def _fingerprint(found: Signature, out: Layout, *, parts: bool) -> None:
@@ -304,7 +318,11 @@ def _repro(report: Report, out: Layout) -> None:
             out.line(Text(f" {label} {one_line(report.extra[name], 300)}", style="dim"))
 
 
-def _footer(report: Report, out: Layout, detail: int) -> None:
+def _footer(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
+    if calm:
+        _repro(report, out)
+        out.line(Text(f" aotidoctor {report.version}, {report.started}, {seconds(report.seconds)}", style="dim"))
+        return
     out.blank()
     if report.signature:
         out.line(Text(f" Signature {one_line(report.signature)}", style="dim"))

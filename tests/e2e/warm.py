@@ -1,0 +1,75 @@
+"""The command line in this process, with one warm worker for all its runs: a case costs no start of Python and torch.
+
+A runner examines several packages with one warm worker as it does several questions of one. What a process of its own
+must show (its start, its environment, its streams) is asked by the cases that go through the shell.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from aotidoctor.cli import build_app
+from aotidoctor.commands import diagnose
+from aotidoctor.runner import Runner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What a command said."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+class CommandLine:
+    """``line(words...)``: one command. ``folder`` becomes TMPDIR of the commands and of what they start."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._environ = {**os.environ, "TMPDIR": str(folder)}
+        self._runner = Runner(environ=self._environ, preload=diagnose.REFERENCE_MODULES)
+
+    def __call__(self, *words: str | Path) -> Done:
+        """Run ``aotidoctor words``."""
+        given = [str(word) for word in words]
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in self._environ.items():
+                patch.setenv(name, value)
+            patch.setattr(tempfile, "tempdir", None)
+            patch.setattr(sys, "argv", ["aotidoctor", *given])
+            patch.setattr(diagnose, "_runner", self._lend)
+            result = CliRunner().invoke(build_app(), given)
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return Done(returncode=result.exit_code, stdout=result.stdout, stderr=result.stderr)
+
+    def left(self) -> list[str]:
+        """What commands left in their temporary directory; it is taken away.
+
+        The warm worker's own directory stays, but for what it keeps from one run to the next of a command.
+        """
+        work = self._runner._work_dir
+        found = [path for path in self._folder.iterdir() if path != work]
+        if work is not None:
+            shutil.rmtree(work / "scratch", ignore_errors=True)
+            found += work.glob("R*")
+        for path in found:
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink()
+        return sorted(str(path.relative_to(self._folder)) for path in found)
+
+    def close(self) -> None:
+        """End the warm worker."""
+        self._runner.close()
+
+    def _lend(self, _options, _environ, _given, *, static_only: bool):
+        return nullcontext(None if static_only else self._runner)
