@@ -18,7 +18,7 @@ CUDA_VENV ?= $(CUDA_CACHE)/venv/$(CUDA_TORCH)
 GPU_PYTHON ?= python3
 GPU_OUT ?= gpu-outcomes
 
-.PHONY: demo test test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels lint picture bench install clean
+.PHONY: demo test test-fast docs test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels lint picture bench install clean
 
 # What it takes to run it; what it takes to test it comes on top.
 $(BIN)/.runnable: pyproject.toml
@@ -29,7 +29,7 @@ $(BIN)/.runnable: pyproject.toml
 	touch $@
 
 $(BIN)/.installed: $(BIN)/.runnable
-	$(BIN)/python -m pip install --quiet --editable ".[torch,test,lint,bench]"
+	$(BIN)/python -m pip install --quiet --editable ".[torch,test,lint,bench,docs]"
 	touch $@
 
 install: $(BIN)/.installed
@@ -39,6 +39,14 @@ demo: $(BIN)/.runnable
 
 test: install
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+# The units, for the inner loop.
+test-fast: install
+	$(BIN)/python -m pytest -q -n auto --dist worksteal tests/unit tests/golden -m "not torch and not browser and not bench and not cuda_sim"
+
+# The site in build/site; a link that leads nowhere fails.
+docs: install
+	$(BIN)/mkdocs build --quiet --strict
 
 $(ORACLE)/.installed: $(BIN)/.installed
 	$(BIN)/python -m pip install --quiet --no-deps --target $(ORACLE) "$(ORACLE_WHEEL)"

@@ -43,8 +43,18 @@ def find(topic: str) -> Page | None:
     if path is not None:
         return Page(kind="playbook", name=path.stem, code=None, text=_prose(path.read_text(encoding="utf-8")))
     wanted = topic.upper() if _CODE.fullmatch(topic.upper()) else topic
-    pages = itertools.chain(_pages(wanted), _rules())
-    return next((page for page in pages if wanted in (page.code, page.name)), None)
+    # The last: a page whose code is spelt in another module.
+    candidates = itertools.chain(_pages(wanted), _rules(), _pages())
+    return next((page for page in candidates if wanted in (page.code, page.name)), None)
+
+
+def pages() -> tuple[Page, ...]:
+    """Every page, those of a kind together, in order."""
+    playbooks = (
+        Page(kind="playbook", name=path.stem, code=None, text=_prose(path.read_text(encoding="utf-8")))
+        for path in playbook_files.files()
+    )
+    return (*playbooks, *_pages(), *_rules())
 
 
 def near(topic: str) -> tuple[str, ...]:
@@ -102,9 +112,22 @@ def _page(kind: str, name: str, source: str) -> Page | None:
     assigned = [node for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign))]
     if not any(target in ("CHECK", "PROBE", "RULE") for node in assigned for target in _targets(node)):
         return None
+    # A page whose code is that of the module with its findings.
+    lent = [node.module for node in tree.body if isinstance(node, ast.ImportFrom) and _lends(node)]
     texts = (item.value for node in assigned for item in ast.walk(node) if isinstance(item, ast.Constant))
     codes = (text for text in texts if isinstance(text, str) and re.fullmatch(r"AD-[A-Z]+-\d+|VERIFY-[A-Z]\d\d", text))
-    return Page(kind=kind, name=name, code=next(codes, None), text=ast.get_docstring(tree) or "")
+    code = next(codes, None) or next((_code_of(module) for module in lent if module is not None), None)
+    return Page(kind=kind, name=name, code=code, text=ast.get_docstring(tree) or "")
+
+
+def _lends(node: ast.ImportFrom) -> bool:
+    return any(alias.name == "CODE" and alias.asname is None for alias in node.names)
+
+
+def _code_of(module: str) -> str | None:
+    source = (_PACKAGE.parent / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
+    found = re.search(r"^CODE(?:, \w+)* = \"([A-Z0-9-]+)\"", source, re.MULTILINE)
+    return found[1] if found else None
 
 
 def _targets(node: ast.Assign | ast.AnnAssign) -> list[str]:

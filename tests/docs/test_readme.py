@@ -1,4 +1,4 @@
-"""Every command of the README is executed; every line that it shows below a command is in what the command prints."""
+"""Every command of the README and the docs is executed; every line shown below one is in what the command prints."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 def sessions():
     """``(command, lines shown)`` of each console block."""
-    for block in re.findall(r"```console\n(.*?)```", README, flags=re.S):
+    texts = [README, *(path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").rglob("*.md")))]
+    for block in (block for text in texts for block in re.findall(r"```console\n(.*?)```", text, flags=re.S)):
         for part in block.split("$ ")[1:]:
             command, *lines = part.splitlines()
             yield command, [line for line in lines if line.strip() and line.strip() != "…"]

@@ -5,9 +5,11 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from aotidoctor.checks import CHECKS
 from aotidoctor.cli import build_app
 from aotidoctor.commands import explain
 from aotidoctor.model import playbook_files
+from aotidoctor.probes import LATER, PROBES
 
 
 def test_a_playbook_without_its_head_and_tests():
@@ -27,6 +29,11 @@ def test_the_page_of_a_check(topic):
 
 def test_the_page_of_a_probe():
     assert explain.find("AD-RUN-001").kind == "probe"
+
+
+def test_every_check_and_probe_has_a_page_by_its_code():
+    for known in (*CHECKS, *PROBES, *LATER):
+        assert explain.find(known.code) is not None, known.code
 
 
 def test_near_matches():
