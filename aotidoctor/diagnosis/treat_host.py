@@ -68,6 +68,20 @@ def load_weights(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     )
 
 
+def import_classes(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
+    """Import the modules that define the container classes, by the names in the call spec."""
+    items = found(findings, "AD-LOAD-007", "needs")
+    named = items[0].facts.get("modules") if items else None
+    modules = [str(name) for name in named] if isinstance(named, tuple) else []
+    if not modules:
+        return None
+    return Plan(
+        text=f"import {', '.join(modules)} first",
+        steps=({"op": "import", "modules": [*modules]},),
+        command="\n".join(f"import {name}" for name in modules),
+    )
+
+
 def tmpdir(_case: Case, _findings: Sequence[Evidence]) -> Plan:
     """A directory that exists, has room and allows execution."""
     return Plan(

@@ -183,7 +183,7 @@ def custom_ops(case: Case) -> dict[str, FactValue]:
 def _subject(case: Case, facts: dict[str, FactValue]) -> str | None:
     if facts.get("symptom") in ALLOCATIONS and (sizes := sizes_behind(case, facts)):
         return ", ".join(sizes)
-    for key in ("op", "kernel", "custom_op"):
+    for key in ("class_name", "op", "kernel", "custom_op"):
         value = facts.get(key)
         if isinstance(value, str):
             return value

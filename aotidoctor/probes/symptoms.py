@@ -153,6 +153,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("not-compiled-with", r"Torch not compiled with (?P<device>\w+) enabled"),
     ("unsupported-device-key", r"Unsupported device key found: (?P<device>\S+)"),
     ("device-mismatch", r"Incorrect device passed to (?P<runner>\w+)"),
+    ("class-missing", r"Deserializing (?P<class_name>[\w.]+) in pytree is not registered"),
     ("schema-missing", r"Could not find schema for (?P<op>[\w:.]+?)\.?(?:\s|$)"),
     ("schema-differs", r"Expected extern kernel (?P<op>\w+::\w+)\S* to have serialized argument type"),
     ("schema-differs", r"Serialized node doesn't match operator[^\n]*?\"?(?P<op>\w+::\w+)?\"?'?s? schema"),

@@ -18,7 +18,7 @@ from aotidoctor.worker.call import KEEP_BYTES, Call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.compare import compare
 from aotidoctor.worker.describe import describe, digest, nbytes, storage
-from aotidoctor.worker.leaves import rebuild, tensors, walk
+from aotidoctor.worker.leaves import rebuild_result, tensors, walk
 from aotidoctor.worker.load import LoadedModel
 
 _FULL_CALLS = 2
@@ -72,7 +72,7 @@ class Observer:
         if self.before:
             self._note_changes()
         if self.calls > 1 and sum(nbytes(leaf) for _, leaf in leaves) <= KEEP_BYTES:
-            self.first = rebuild(result, "result", lambda _, leaf: _clone(leaf))
+            self.first = rebuild_result(result, lambda _, leaf: _clone(leaf))
 
     def _note_changes(self) -> None:
         pairs = zip(self.before, self.call.digests(), strict=True)

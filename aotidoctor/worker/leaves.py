@@ -59,14 +59,38 @@ def rebuild(value: Any, path: str, visit: Visit) -> Any:
         return visit(path, value)
     new = [rebuild(child, str(key), visit) for key, child in below]
     if isinstance(value, dict):
-        made = value.copy()
-        made.update(zip(value, new, strict=True))
-        return made
+        return _rebuilt_mapping(value, new)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*new)
     if type(value) in (list, tuple):
         return type(value)(new)
+    return _rebuilt_registered(value, new)
+
+
+def _rebuilt_mapping(value: Any, new: list[Any]) -> Any:
+    """A library's own mapping may forbid ``update`` (``ModelOutput`` does): it is put together as pytree does it."""
+    if type(value) in (dict, OrderedDict, defaultdict):
+        made = value.copy()
+        made.update(zip(value, new, strict=True))
+        return made
+    from torch.utils._pytree import SUPPORTED_NODES
+
+    return _rebuilt_registered(value, new) if type(value) in SUPPORTED_NODES else dict(zip(value, new, strict=True))
+
+
+def _rebuilt_registered(value: Any, new: list[Any]) -> Any:
     from torch.utils._pytree import SUPPORTED_NODES
 
     node = SUPPORTED_NODES[type(value)]
     return node.unflatten_fn(new, node.flatten_fn(value)[1])
+
+
+def rebuild_result(result: Any, visit: Visit) -> Any:
+    """``rebuild`` of what a call returned; where a library's class refuses it, the leaves in a list.
+
+    Results are only compared leaf by leaf, so the list holds all that matters.
+    """
+    try:
+        return rebuild(result, "result", visit)
+    except Exception:
+        return [visit(path, leaf) for path, leaf in walk(result, "result")]

@@ -17,7 +17,7 @@ from aotidoctor.worker.against import compare_outputs, settle
 from aotidoctor.worker.call import Call, read_call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.describe import describe
-from aotidoctor.worker.leaves import rebuild, tensors, walk
+from aotidoctor.worker.leaves import rebuild_result, tensors, walk
 from aotidoctor.worker.load import LoadedModel
 from aotidoctor.worker.setup_module import load_setup
 from aotidoctor.worker.side_effects import compare_aliases, compare_mutation
@@ -70,7 +70,7 @@ def check_reference(
     if problem is None and again is not None:
         _announced(facts, channel)
         # A copy first: an output may be one of the buffers.
-        results = (ours, rebuild(theirs, "result", _copied))
+        results = (ours, rebuild_result(theirs, _copied))
         _restore(state)
         facts["float64"] = _judge(reference, again, results, leaves)
     elif problem:

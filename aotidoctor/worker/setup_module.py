@@ -28,6 +28,9 @@ def users_directory(channel: Channel) -> Iterator[None]:
 def load_setup(payload: dict[str, Any], channel: Channel) -> Any:
     """Load the operator libraries, then the setup module: a ``.py`` file or a module's name; None if there is none."""
     with users_directory(channel):
+        for name in payload.get("imports") or []:
+            sys.path.append(str(channel.user_cwd))
+            importlib.import_module(name)
         for library in payload.get("custom_op_libraries") or []:
             import torch
 

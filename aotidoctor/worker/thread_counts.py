@@ -12,7 +12,7 @@ from aotidoctor.worker.call import Call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.compare import compare
 from aotidoctor.worker.describe import digest
-from aotidoctor.worker.leaves import rebuild, tensors, walk
+from aotidoctor.worker.leaves import rebuild_result, tensors, walk
 from aotidoctor.worker.load import LoadedModel
 
 CALLS = 3
@@ -36,7 +36,7 @@ def compare_threads(model: LoadedModel, call: Call, threads: int, channel: Chann
             digests.append([digest(leaf) for _, leaf in tensors(list(walk(result, "result")))])
             if number == 0:
                 # A copy: another call may use the same memory.
-                firsts.append(rebuild(result, "result", _copy))
+                firsts.append(rebuild_result(result, _copy))
             if saved is not None:
                 call.restore(saved)
         repeatable.append(all(one == digests[0] for one in digests))

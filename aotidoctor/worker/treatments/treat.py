@@ -33,6 +33,9 @@ def prepare(payload: dict[str, Any], channel: Channel) -> tuple[dict[str, Any], 
             if name == "device":
                 payload["device_index"] = -1
             applied.append(f"{name} {payload[name]}")
+        elif name == "import":
+            payload["imports"] = [*payload.get("imports", []), *step["modules"]]
+            applied.append(f"import {', '.join(step['modules'])}")
         elif name == "tmpdir":
             directory = channel.run_dir / "tmp"
             os.environ["TMPDIR"] = str(directory)

@@ -9,6 +9,44 @@ from foundry import edit
 from foundry.cases import EITHER, Case, Kit, called, made
 from foundry.ops import python_op
 
+# A container class of a library, as output classes of transformers are: a mapping that forbids ``update``.
+ANSWER = """
+from collections import OrderedDict
+from torch.utils import _pytree
+
+
+class Answer(OrderedDict):
+    def update(self, *args, **kwargs):
+        raise Exception("You cannot use update on an Answer instance.")
+
+
+def put_together(values, names):
+    answer = Answer()
+    for name, value in zip("abc", values):
+        answer[name] = value
+    return answer
+
+
+_pytree.register_pytree_node(Answer, lambda answer: (list(answer.values()), None), put_together, serialized_type_name="zoo_out.Answer")
+"""
+
+
+def answers(members: list[edit.Member]) -> list[edit.Member]:
+    """The outputs in an ``Answer`` instead of a tuple: the names are of one length."""
+    old = b'[1, {"type": "builtins.tuple", "context": "null", "children_spec": [{"type": null'
+
+    def change(data: bytes) -> bytes:
+        assert data.count(old) == 1
+        return data.replace(old, old.replace(b"builtins.tuple", b"zoo_out.Answer"))
+
+    return edit.replace(edit.replace(members, ".so", change), ".wrapper.cpp", change)
+
+
+def _answer_module(kit: Kit, where: Path) -> Path:
+    (where / "zoo_out.py").write_text(ANSWER)
+    return edit.write(where / "model.pt2", answers(edit.read(kit.package("nested"))))
+
+
 # The weights as they were compiled in, under the names that the package asks for.
 WEIGHTS = """
 import torch
@@ -69,6 +107,8 @@ CASES: tuple[Case, ...] = (
     called("op_missing_other_setup", "scale", "custom-op-missing", "zoopy::scale", setup="import torch\n"),
     called("op_renamed", "scale", "custom-op-missing", "zoopy::scale",
            setup=python_op().replace('LIB.define("scale', 'LIB.define("scale2').replace('impl("scale"', 'impl("scale2"')),
+    made("class_missing", "nested", _answer_module, "pytree-class-missing", "zoo_out.Answer"),
+    made("ok_class_imported", "nested", _answer_module, setup="import sys\nsys.path.insert(0, '{where}')\nimport zoo_out\n"),
     called("op_extra_argument", "scale", "custom-op-schema", "zoopy::scale",
            setup=python_op(schema="scale(Tensor x, float factor, Tensor bias) -> Tensor", body="return x * rest[0]")),
     called("op_argument_gone", "scale", "custom-op-schema", "zoopy::scale",

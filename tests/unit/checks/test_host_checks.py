@@ -356,3 +356,29 @@ def test_inputs_on_another_index():
     assert ask("device_index", case(CUDA, inputs=inputs, **ON_GPU)) == [("index", WARN)]
     both = {**ON_GPU, "gpus": (H200, A100)}
     assert ask("device_index", case(CUDA, inputs=inputs, options={"device": "cuda:1"}, **both)) == []
+
+
+def _spec(*types):
+    inner = ", ".join(f'{{"type": "{name}", "context": "[\\"type\\"]", "children_spec": []}}' for name in types)
+    return f'[1, {{"type": "builtins.tuple", "context": "null", "children_spec": [{inner}]}}]'
+
+
+@pytest.mark.parametrize(
+    ("given", "returned", "options", "expected"),
+    [
+        ((), ("transformers.modeling_outputs.BaseModelOutput",), {}, [("needs", WARN)]),
+        (("transformers.cache_utils.DynamicCache",), (), {}, [("needs", WARN)]),
+        ((), ("zoo_out.Answer",), {"setup": "setup.py"}, [("needs", INFO)]),
+        (("builtins.dict", "collections.OrderedDict"), ("torch.return_types.max",), {}, []),
+    ],
+)
+def test_classes_of_libraries_in_the_call_spec(given, returned, options, expected):
+    made = contract(in_spec=_spec(*given), out_spec=_spec(*returned))
+    assert ask("pytree_class_missing", case(contract=made, options=options)) == expected
+
+
+def test_classes_are_named_once_with_their_modules():
+    made = contract(in_spec=_spec("zoo_in.Cache"), out_spec=_spec("zoo_out.Answer", "zoo_in.Cache"))
+    (found,) = CHECK["pytree_class_missing"].run(case(contract=made))
+    assert found.facts["classes"] == ("zoo_in.Cache", "zoo_out.Answer")
+    assert found.facts["modules"] == ("zoo_in", "zoo_out")

@@ -1,0 +1,77 @@
+"""The call spec names container classes of a library, which must be imported before the package is called.
+
+What it does
+    Lists the classes in the call spec, of inputs and outputs, that PyTorch does not register itself, and looks whether
+    --setup is given. Whether that registers them is seen in a run.
+
+Why it matters
+    Output classes and caches of libraries (``ModelOutput``, ``DynamicCache``) are rebuilt by name. Where nobody has
+    imported the library, the call fails with "Deserializing ... in pytree is not registered".
+
+Example:
+    zoo_out.Answer: observed no --setup, expected an import of zoo_out
+
+When it is wrong
+    Your program may import the library anyway; name that import in --setup. Without a run this is a warning only.
+    Some libraries register a class in another module than the one that defines it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.package.facts import at_member, listed
+from aotidoctor.model.case import Case
+from aotidoctor.model.contract import Contract
+from aotidoctor.model.evidence import Evidence, NotChecked
+
+FIND = Finder("AD-LOAD-007", "pytree_class_missing")
+# Names of types as torch writes them; a context may hold the same key, and then in escaped quotes.
+_TYPE = re.compile(r'"type": ?"([A-Za-z_][\w.]{0,300})"')
+# What importing torch registers.
+_OWN = ("builtins", "collections", "torch")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """At most one finding, about all classes."""
+    if case.contract is None:
+        return FIND.unchecked("the contract is not known")
+    names = foreign_classes(case.contract)
+    if not names:
+        return []
+    state = FIND.info if case.options.setup else FIND.warn
+    modules = tuple(modules_of(names))
+    return [
+        state(
+            "needs",
+            names[0],
+            observed=case.options.setup or "no --setup",
+            expected=f"an import of {listed(modules)}",
+            message=f"the call spec names {listed(names)}: whoever calls the package must have imported the library",
+            source=at_member(case, case.contract.member),
+            facts={"classes": tuple(names), "modules": modules, "module": modules[0]},
+        )
+    ]
+
+
+def foreign_classes(contract: Contract) -> list[str]:
+    """Names of the classes in both specs that come with no import of torch, in order, each once."""
+    names = [name for spec in (contract.in_spec, contract.out_spec) for name in _TYPE.findall(spec or "")]
+    return [name for name in dict.fromkeys(names) if name.partition(".")[0] not in _OWN and "." in name]
+
+
+def modules_of(names: Sequence[str]) -> list[str]:
+    """The modules that define the classes, in order, each once."""
+    return list(dict.fromkeys(name.rpartition(".")[0] for name in names))
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="pytree-class-missing",
+    stage="load",
+    needs=("artifact_missing", "artifact_wrong_kind"),
+    run=run,
+)

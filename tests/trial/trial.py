@@ -1,0 +1,250 @@
+"""Real architectures, made sick and left well, through every command: ``make trial [MODELS="bert vision"] [FAULTS=12]``.
+
+Nothing is downloaded but packages: weights are random. Compiled packages are kept by content of what makes them, and
+each result is a line of ``results.jsonl``, so that a run goes on where the last one stopped; ``--again misses`` repeats
+what was wrong, ``--again all`` everything. What is right comes from plain PyTorch (``plain.py``) and from how the fault
+was made (``faults.py``), never from aotidoctor.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.trial import table
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+CACHE = Path(os.environ.get("AOTIDOCTOR_TRIAL", Path.home() / ".cache" / "aotidoctor-trial"))
+SECONDS_TO_BUILD = 1500
+SECONDS = 300
+CLOSE = 2e-2
+MAKERS = ("model.py", "build.py")
+
+
+def names() -> dict[str, tuple[str, tuple[str, ...], bool]]:
+    """Family, traits and weight of each model, read from the text of the families: their libraries take a while."""
+    found = {}
+    for path in sorted((HERE / "families").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "Model":
+                given = {word.arg: word.value for word in node.keywords}
+                traits = tuple(item.value if isinstance(item, ast.Constant) else item.id for item in given["traits"].elts)
+                found[given["name"].value] = (path.name, traits, "heavy" in given)
+    return found
+
+
+def _key(family: str) -> str:
+    digest = hashlib.sha256()
+    for name in (*MAKERS, f"families/{family}"):
+        digest.update((HERE / name).read_bytes())
+    return digest.hexdigest()[:10]
+
+
+def built(name: str, family: str) -> Path | str:
+    """The folder with the model's files, made now if need be; a text when it cannot be made."""
+    kept = sorted(CACHE.glob(f"{name}-*/facts.json"))
+    folder = CACHE / f"{name}-{_key(family)}"
+    if not (folder / "facts.json").exists() and kept and os.environ.get("AOTIDOCTOR_TRIAL_KEPT"):
+        return kept[-1].parent
+    if (folder / "facts.json").exists():
+        return folder
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / "build.log"
+    with log.open("w") as stream:
+        command = [sys.executable, "-m", "tests.trial.build", str(folder), name]
+        try:
+            done = subprocess.run(command, stdout=stream, stderr=subprocess.STDOUT, cwd=ROOT, timeout=SECONDS_TO_BUILD, check=False)
+        except subprocess.TimeoutExpired:
+            return "building took too long"
+    return folder if done.returncode == 0 else log.read_text(errors="replace")[-600:]
+
+
+class Trial:
+    """One model's cases, what plain PyTorch does with them, and what each command says."""
+
+    def __init__(self, name: str, folder: Path, out: Path, options: argparse.Namespace, turn: int):
+        self.name, self.folder, self.options, self.turn = name, folder, options, turn
+        self.facts = json.loads((folder / "facts.json").read_text())
+        self.place = out / "cases" / name
+        self.place.mkdir(parents=True, exist_ok=True)
+        self.results = out / "results.jsonl"
+        self.reports = out / "reports"
+        self.reports.mkdir(exist_ok=True)
+        self.setup = folder / "setup.py" if (folder / "setup.py").exists() else None
+        self.model, self.program = folder / "model.pt2", folder / "program.pt2"
+
+    def cases(self) -> list[dict]:
+        """Healthy samples first, then faults; with what plain PyTorch does, which is asked once."""
+        made = self.place / f"cases-{self.options.faults}.json"
+        if made.exists():
+            return json.loads(made.read_text())
+        cases = [{"name": f"sample{number}", "inputs": str(self.folder / f"sample{number}.pt"), "causes": [], "subjects": []}
+                 for number in range(self.facts["samples"])]  # fmt: skip
+        subprocess.run([sys.executable, "-m", "tests.trial.faults", str(self.place), str(self.folder), str(self.options.faults), str(self.turn)],
+                       cwd=ROOT, check=True, timeout=SECONDS, capture_output=True)  # fmt: skip
+        cases += json.loads((self.place / "faults.json").read_text())
+        setup = None if self.setup is None else str(self.setup)
+        asked = [{**case, "model": str(self.model), "program": str(self.program), "setup": setup, "library": setup} for case in cases]
+        asked += [{**asked[0], "name": "no-setup", "setup": None}] if setup else []
+        (self.place / "asked.json").write_text(json.dumps(asked))
+        done = subprocess.run([sys.executable, "-m", "tests.trial.plain", str(self.place / "asked.json")], cwd=ROOT, check=False,
+                              capture_output=True, text=True, timeout=SECONDS * 10)  # fmt: skip
+        told = {line["case"]: line for line in map(json.loads, done.stdout.splitlines())}
+        if setup and told.get("no-setup", {}).get("package", {}).get("ending") == "error":
+            cases.append({**cases[0], "name": "no-setup", "causes": ["pytree-class-missing"], "no_setup": True})
+        cases = [{**case, "plain": told[case["name"]]} for case in cases if case["name"] in told]
+        made.write_text(json.dumps(cases, indent=1))
+        return cases
+
+    def questions(self):
+        """Which command is given which case: (command, case, further arguments, the causes that are right)."""
+        cases = self.cases()
+        healthy = [case for case in cases if not case["causes"]]
+        faulty = [case for case in cases if case["causes"]]
+        yield "inspect", healthy[0], [], []
+        for case in cases:
+            yield "check", case, [], case["causes"]
+        yield from (("run", case, ["--reference", str(self.program)] if number == 0 else [], []) for number, case in enumerate(healthy))
+        for command in ("localize", "compare"):
+            yield command, healthy[-1], ["--reference", str(self.program)], []
+        yield "verify", healthy[0], ["--against", str(self.model)], []
+        yield "run", {**healthy[0], "name": "other-weights"}, ["--reference", str(self.folder / "other.pt2")], ["weights-differ", "reference-mismatch"]
+        yield "localize", {**healthy[0], "name": "other-weights"}, ["--reference", str(self.folder / "other.pt2")], ["weights-differ"]
+        yield "run", {**healthy[0], "name": "wrong-kind", "model": str(self.program)}, [], ["artifact-wrong-kind"]
+        last = [case for case in faulty if case.get("no_setup")]
+        for case in [*last, *faulty[: self.options.runs]]:
+            yield "run", case, [], case["causes"]
+
+    def ask(self, done: set[tuple[str, str, str]]) -> None:
+        for command, case, further, causes in self.questions():
+            if self.options.commands and command not in self.options.commands:
+                continue
+            if (self.name, command, case["name"]) in done:
+                continue
+            line = self._one(command, case, further, causes)
+            with self.results.open("a") as stream:
+                stream.write(json.dumps(line) + "\n")
+            if line["judged"] not in ("right", "healthy"):
+                print(f"  {self.name} {command} {case['name']}: {line['judged']}: {line['said']} (right: {causes}) {line['seconds']} s", flush=True)
+
+    def _one(self, command: str, case: dict, further: list[str], causes: list[str]) -> dict:
+        model = Path(case.get("model", self.model))
+        words = [str(self.program), *further] if command == "verify" else [str(model)]
+        if command not in ("verify", "inspect"):
+            words += ["--inputs", case["inputs"], "--trust-pickle"] if case.get("trust") else ["--inputs", case["inputs"]]
+            words += further
+            if self.setup and not case.get("no_setup") and command != "check":
+                words += ["--setup", str(self.setup)]
+        if command == "verify" and self.setup:
+            words += ["--setup", str(self.setup)]
+        began = time.monotonic()
+        try:
+            done = subprocess.run([sys.executable, "-m", "aotidoctor", command, *words, "--json"], cwd=self.place, check=False,
+                                  capture_output=True, text=True, timeout=SECONDS * 2, env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
+            status, text = done.returncode, done.stdout
+        except subprocess.TimeoutExpired:
+            status, text = "timeout", ""
+        seconds = round(time.monotonic() - began, 1)
+        try:
+            report = json.loads(text)
+        except ValueError:
+            report = {}
+        kept = self.reports / f"{self.name}.{command}.{case['name'].replace('/', '_')}.json"
+        kept.write_text(text or (done.stderr if status != "timeout" else "timeout"), encoding="utf-8")
+        line = {
+            "model": self.name, "command": command, "case": case["name"], "exit": status, "seconds": seconds,
+            "verdict": report.get("verdict"), "causes": causes, "plain": plain_class(case), "said": said(report),
+            "command_line": [command, *words], "traits": self.facts["traits"],
+        }  # fmt: skip
+        line["judged"] = judge(line, case, report, self.facts)
+        return line
+
+
+def said(report: dict) -> list[dict]:
+    keys = ("cause", "status", "confidence", "subject")
+    return [{key: item.get(key) for key in keys} for item in report.get("diagnoses", [])[:3]]
+
+
+def plain_class(case: dict) -> str:
+    """``same``, ``different``, ``error`` or the signal of plain PyTorch's call of the package; eager's refusal beside it."""
+    plain = case.get("plain", {})
+    ending = plain.get("package", {}).get("ending", "unknown")
+    if ending != "ok":
+        return f"{ending} at {plain['package'].get('stage')}" if ending != "unknown" else ending
+    compared = plain.get("compared")
+    if compared is None:
+        return f"returns, eager {plain.get('eager', {}).get('ending')}"
+    return "same" if compared["same_form"] and compared["worst"] <= CLOSE else "different"
+
+
+# What only values tell is no question for a command that looks at the outside of tensors.
+BY_VALUE = {"index-out-of-range", "input-nan", "weights-differ", "pytree-class-missing"}
+
+
+def judge(line: dict, case: dict, report: dict, facts: dict) -> str:
+    """``healthy``, ``right``, ``harmless``, ``false alarm``, ``missed``, ``wrong``, ``wrong subject``, ``ended badly``."""
+    if line["command"] == "inspect":
+        return table.contract_verdict(report, facts)
+    if line["command"] == "verify":
+        return "healthy" if line["exit"] == 0 else "false alarm"
+    if line["exit"] not in (0, 1, 3, 4):
+        return "ended badly"
+    if not line["causes"]:
+        if line["plain"] != "same":
+            return "sample is not healthy in plain PyTorch"
+        return "healthy" if line["exit"] == 0 and line["verdict"] == "healthy" else "false alarm"
+    first = line["said"][0] if line["said"] else None
+    if first is None:
+        if line["plain"] == "same" and line["case"] not in ("other-weights", "wrong-kind"):
+            return "harmless"
+        only_values = line["command"] == "check" and set(line["causes"]) & BY_VALUE
+        return "not for check" if only_values else "missed" if line["exit"] == 0 else "unknown"
+    if first["cause"] in line["causes"]:
+        subjects = case["subjects"]
+        named = re.sub(r"\.(?:shape(?:\[\d+\])?|stride|dtype|device)$", "", first["subject"] or "")
+        return "right" if not subjects or named in ("", *subjects) else "wrong subject"
+    return "wrong"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("models", nargs="*", help="names or traits; all but the heavy ones by default")
+    parser.add_argument("--out", type=Path, default=CACHE / "results")
+    parser.add_argument("--faults", type=int, default=12, help="faults per model")
+    parser.add_argument("--runs", type=int, default=4, help="how many of them `run` is given; `check` is given all")
+    parser.add_argument("--commands", nargs="*", default=[])
+    parser.add_argument("--again", choices=("misses", "all"))
+    parser.add_argument("--build-only", action="store_true")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    known = names()
+    wanted = [name for name, (_, traits, heavy) in known.items()
+              if (not heavy if not options.models else name in options.models or set(traits) & set(options.models))]  # fmt: skip
+    done = table.done(options.out / "results.jsonl", again=options.again)
+    for name in wanted:
+        folder = built(name, known[name][0])
+        if isinstance(folder, str):
+            print(f"{name}: not built: {folder[-400:]}", flush=True)
+            continue
+        if options.build_only:
+            print(f"{name}: {folder}", flush=True)
+            continue
+        print(name, flush=True)
+        try:
+            Trial(name, folder, options.out, options, list(known).index(name)).ask(done)
+        except subprocess.CalledProcessError as error:
+            print(f"{name}: {error.stderr[-600:]}", flush=True)
+    print(table.render(options.out / "results.jsonl"))
+
+
+if __name__ == "__main__":
+    main()
