@@ -18,7 +18,7 @@ CUDA_VENV ?= $(CUDA_CACHE)/venv/$(CUDA_TORCH)
 GPU_PYTHON ?= python3
 GPU_OUT ?= gpu-outcomes
 
-.PHONY: demo test test-fast docs test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels lint picture bench install clean
+.PHONY: demo test test-fast docs test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels lint picture trial bench install clean
 
 # What it takes to run it; what it takes to test it comes on top.
 $(BIN)/.runnable: pyproject.toml
@@ -86,6 +86,20 @@ lint: install
 # The picture of a report in the README; needs Chromium with its driver.
 picture: install
 	$(BIN)/python -m tests.browser.picture .github/report.png
+
+# Real architectures through every command; needs a network once, some GB of disk and hours. MODELS are names or traits.
+TRIAL_VENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/aotidoctor-trial/venv
+MODELS ?=
+FAULTS ?= 12
+$(TRIAL_VENV)/.installed: tests/trial/requirements.txt tests/trial/requirements-nodeps.txt pyproject.toml
+	$(PYTHON) -m venv $(TRIAL_VENV)
+	$(TRIAL_VENV)/bin/python -m pip install --quiet $(TORCH_FLAGS) "$(TORCH)"
+	$(TRIAL_VENV)/bin/python -m pip install --quiet --editable ".[torch]" -r tests/trial/requirements.txt
+	$(TRIAL_VENV)/bin/python -m pip install --quiet --no-deps -r tests/trial/requirements-nodeps.txt
+	touch $@
+
+trial: $(TRIAL_VENV)/.installed
+	$(TRIAL_VENV)/bin/python -m tests.trial.trial --faults $(FAULTS) $(MODELS)
 
 bench: install
 	$(BIN)/python -m pytest tests/bench -m bench --benchmark-only -p no:xdist

@@ -64,7 +64,12 @@ def _users(program: torch.export.ExportedProgram) -> list[dict]:
     for name in program.graph_signature.user_inputs:
         value = named.get(name) if isinstance(name, str) else None
         tensor = isinstance(value, torch.Tensor)
-        found.append({"shape": [str(size) for size in value.shape] if tensor else None, "dtype": str(value.dtype) if tensor else None})
+        found.append(
+            {
+                "shape": [str(size) for size in value.shape] if tensor else None,
+                "dtype": str(value.dtype) if tensor else None,
+            }
+        )
     return found
 
 
@@ -75,7 +80,13 @@ def _outputs(program: torch.export.ExportedProgram) -> list[dict]:
     for name in program.graph_signature.user_outputs:
         value = named.get(name)
         if isinstance(value, torch.Tensor):
-            found.append({"shape": [str(size) for size in value.shape], "stride": [str(step) for step in value.stride()], "dtype": str(value.dtype)})
+            found.append(
+                {
+                    "shape": [str(size) for size in value.shape],
+                    "stride": [str(step) for step in value.stride()],
+                    "dtype": str(value.dtype),
+                }
+            )
         else:
             found.append({"shape": None, "stride": None, "dtype": None})
     return found

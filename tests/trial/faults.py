@@ -86,11 +86,24 @@ def _layouts(sample: Sample) -> Iterator[Fault]:
     for leaf in sample.leaves:
         tensor = leaf.tensor
         if tensor.dim() >= 2 and min(tensor.shape[-2:]) > 1:
-            yield _fault(sample, leaf, "non_contiguous", tensor.transpose(-1, -2).contiguous().transpose(-1, -2), "input-stride")
+            yield _fault(
+                sample, leaf, "non_contiguous", tensor.transpose(-1, -2).contiguous().transpose(-1, -2), "input-stride"
+            )
             if tensor.shape[-1] != tensor.shape[-2]:
-                yield _fault(sample, leaf, "transposed", tensor.transpose(-1, -2), "input-stride", "input-shape", "input-shape-disagree", "input-range")
+                yield _fault(
+                    sample,
+                    leaf,
+                    "transposed",
+                    tensor.transpose(-1, -2),
+                    "input-stride",
+                    "input-shape",
+                    "input-shape-disagree",
+                    "input-range",
+                )
         if tensor.dim() == 4 and tensor.shape[1] > 1:
-            yield _fault(sample, leaf, "channels_last", tensor.contiguous(memory_format=torch.channels_last), "input-stride")
+            yield _fault(
+                sample, leaf, "channels_last", tensor.contiguous(memory_format=torch.channels_last), "input-stride"
+            )
             yield _fault(sample, leaf, "nhwc", tensor.permute(0, 2, 3, 1).contiguous(), "input-shape")
 
 
@@ -136,20 +149,44 @@ def _values(sample: Sample) -> Iterator[Fault]:
 def _calls(sample: Sample) -> Iterator[Fault]:
     for name in sample.kwargs:
         rest = {key: value for key, value in sample.kwargs.items() if key != name}
-        yield Fault(name=f"missing:{name}", args=sample.args, kwargs=rest, causes=("input-kwargs", "input-count"), subjects=(f"kwargs['{name}']",))
+        yield Fault(
+            name=f"missing:{name}",
+            args=sample.args,
+            kwargs=rest,
+            causes=("input-kwargs", "input-count"),
+            subjects=(f"kwargs['{name}']",),
+        )
         if isinstance(sample.kwargs[name], torch.Tensor):
             renamed = {(f"{key}s" if key == name else key): value for key, value in sample.kwargs.items()}
             yield Fault(name=f"renamed:{name}", args=sample.args, kwargs=renamed, causes=("input-kwargs",),
                         subjects=(f"kwargs['{name}']", f"kwargs['{name}s']"))  # fmt: skip
     if sample.kwargs:
         extra = {**sample.kwargs, "return_dict": True}
-        yield Fault(name="extra", args=sample.args, kwargs=extra, causes=("input-kwargs", "input-count"), subjects=("kwargs['return_dict']",))
-        yield Fault(name="positional", args=(*sample.args, *sample.kwargs.values()), kwargs={}, causes=("input-kwargs", "input-tree"))
+        yield Fault(
+            name="extra",
+            args=sample.args,
+            kwargs=extra,
+            causes=("input-kwargs", "input-count"),
+            subjects=("kwargs['return_dict']",),
+        )
+        yield Fault(
+            name="positional",
+            args=(*sample.args, *sample.kwargs.values()),
+            kwargs={},
+            causes=("input-kwargs", "input-tree"),
+        )
     if len(sample.args) > 1:
         yield Fault(name="dropped", args=sample.args[:-1], kwargs=sample.kwargs, causes=("input-count", "input-tree"))
-        yield Fault(name="nested", args=(list(sample.args),), kwargs=sample.kwargs, causes=("input-tree", "input-count"))
+        yield Fault(
+            name="nested", args=(list(sample.args),), kwargs=sample.kwargs, causes=("input-tree", "input-count")
+        )
     if len(sample.args) >= 1:
-        yield Fault(name="one_more", args=(*sample.args, copy.copy(sample.args[-1])), kwargs=sample.kwargs, causes=("input-count", "input-tree"))
+        yield Fault(
+            name="one_more",
+            args=(*sample.args, copy.copy(sample.args[-1])),
+            kwargs=sample.kwargs,
+            causes=("input-count", "input-tree"),
+        )
 
 
 def _order(sample: Sample) -> Iterator[Fault]:
@@ -161,7 +198,13 @@ def _order(sample: Sample) -> Iterator[Fault]:
         flat = list(flat)
         flat[first.number], flat[second.number] = flat[second.number], flat[first.number]
         args, kwargs = tree_unflatten(flat, spec)
-        yield Fault(name=f"swapped:{first.path}", args=args, kwargs=kwargs, causes=("input-order",), subjects=(first.path, second.path))
+        yield Fault(
+            name=f"swapped:{first.path}",
+            args=args,
+            kwargs=kwargs,
+            causes=("input-order",),
+            subjects=(first.path, second.path),
+        )
 
 
 GROUPS: tuple[Callable[[Sample], Iterator[Fault]], ...] = (_dtypes, _values, _calls, _sizes, _layouts, _ranks, _order)

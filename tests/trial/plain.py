@@ -54,7 +54,10 @@ def _eager(case: dict, place: Path) -> None:
 def _leaves(value) -> list:
     import torch
 
-    return [leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in torch.utils._pytree.tree_leaves(value)]
+    return [
+        leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf
+        for leaf in torch.utils._pytree.tree_leaves(value)
+    ]
 
 
 def _compare(_case: dict, place: Path) -> None:

@@ -14,7 +14,7 @@ FAMILIES = tuple(sorted(item.name for item in pkgutil.iter_modules(families.__pa
 
 def load(names: tuple[str, ...] = ()) -> dict[str, Model]:
     """The models, all or those whose name or trait is among ``names``."""
-    exec(TORCHVISION, {"__name__": "torchvision_operators"})  # noqa: S102 - our own text
+    exec(TORCHVISION, {"__name__": "torchvision_operators"})
     found: dict[str, Model] = {}
     for family in FAMILIES:
         module = importlib.import_module(f"tests.trial.families.{family}")

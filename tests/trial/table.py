@@ -22,7 +22,11 @@ def done(path: Path, *, again: str | None) -> set[tuple[str, str, str]]:
     """The questions that need not be asked."""
     if again == "all":
         return set()
-    return {(line["model"], line["command"], line["case"]) for line in lines(path) if again is None or line["judged"] in GOOD}
+    return {
+        (line["model"], line["command"], line["case"])
+        for line in lines(path)
+        if again is None or line["judged"] in GOOD
+    }
 
 
 def render(path: Path) -> str:
@@ -39,9 +43,15 @@ def render(path: Path) -> str:
             row["wrong above 80 %"] += 1
         if line["causes"] and any(item["status"] == "confirmed" for item in line["said"][:1]):
             row["confirmed"] += 1
-    columns = ["healthy runs", "faults", *sorted({key for row in counted.values() for key in row} - {"healthy runs", "faults"})]
+    columns = [
+        "healthy runs",
+        "faults",
+        *sorted({key for row in counted.values() for key in row} - {"healthy runs", "faults"}),
+    ]
     text = [f"{len(models)} models", " | ".join(["command", *columns])]
-    text += [" | ".join([command, *(str(counted[command][column]) for column in columns)]) for command in sorted(counted)]
+    text += [
+        " | ".join([command, *(str(counted[command][column]) for column in columns)]) for command in sorted(counted)
+    ]
     return "\n".join(text)
 
 

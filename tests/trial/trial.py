@@ -37,7 +37,9 @@ def names() -> dict[str, tuple[str, tuple[str, ...], bool]]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "Model":
                 given = {word.arg: word.value for word in node.keywords}
-                traits = tuple(item.value if isinstance(item, ast.Constant) else item.id for item in given["traits"].elts)
+                traits = tuple(
+                    item.value if isinstance(item, ast.Constant) else item.id for item in given["traits"].elts
+                )
                 found[given["name"].value] = (path.name, traits, "heavy" in given)
     return found
 
@@ -62,7 +64,9 @@ def built(name: str, family: str) -> Path | str:
     with log.open("w") as stream:
         command = [sys.executable, "-m", "tests.trial.build", str(folder), name]
         try:
-            done = subprocess.run(command, stdout=stream, stderr=subprocess.STDOUT, cwd=ROOT, timeout=SECONDS_TO_BUILD, check=False)
+            done = subprocess.run(
+                command, stdout=stream, stderr=subprocess.STDOUT, cwd=ROOT, timeout=SECONDS_TO_BUILD, check=False
+            )
         except subprocess.TimeoutExpired:
             return "building took too long"
     return folder if done.returncode == 0 else log.read_text(errors="replace")[-600:]
@@ -93,7 +97,10 @@ class Trial:
                        cwd=ROOT, check=True, timeout=SECONDS, capture_output=True)  # fmt: skip
         cases += json.loads((self.place / "faults.json").read_text())
         setup = None if self.setup is None else str(self.setup)
-        asked = [{**case, "model": str(self.model), "program": str(self.program), "setup": setup, "library": setup} for case in cases]
+        asked = [
+            {**case, "model": str(self.model), "program": str(self.program), "setup": setup, "library": setup}
+            for case in cases
+        ]
         asked += [{**asked[0], "name": "no-setup", "setup": None}] if setup else []
         (self.place / "asked.json").write_text(json.dumps(asked))
         done = subprocess.run([sys.executable, "-m", "tests.trial.plain", str(self.place / "asked.json")], cwd=ROOT, check=False,
@@ -113,12 +120,25 @@ class Trial:
         yield "inspect", healthy[0], [], []
         for case in cases:
             yield "check", case, [], case["causes"]
-        yield from (("run", case, ["--reference", str(self.program)] if number == 0 else [], []) for number, case in enumerate(healthy))
+        yield from (
+            ("run", case, ["--reference", str(self.program)] if number == 0 else [], [])
+            for number, case in enumerate(healthy)
+        )
         for command in ("localize", "compare"):
             yield command, healthy[-1], ["--reference", str(self.program)], []
         yield "verify", healthy[0], ["--against", str(self.model)], []
-        yield "run", {**healthy[0], "name": "other-weights"}, ["--reference", str(self.folder / "other.pt2")], ["weights-differ", "reference-mismatch"]
-        yield "localize", {**healthy[0], "name": "other-weights"}, ["--reference", str(self.folder / "other.pt2")], ["weights-differ"]
+        yield (
+            "run",
+            {**healthy[0], "name": "other-weights"},
+            ["--reference", str(self.folder / "other.pt2")],
+            ["weights-differ", "reference-mismatch"],
+        )
+        yield (
+            "localize",
+            {**healthy[0], "name": "other-weights"},
+            ["--reference", str(self.folder / "other.pt2")],
+            ["weights-differ"],
+        )
         yield "run", {**healthy[0], "name": "wrong-kind", "model": str(self.program)}, [], ["artifact-wrong-kind"]
         last = [case for case in faulty if case.get("no_setup")]
         for case in [*last, *faulty[: self.options.runs]]:
@@ -134,13 +154,18 @@ class Trial:
             with self.results.open("a") as stream:
                 stream.write(json.dumps(line) + "\n")
             if line["judged"] not in ("right", "healthy"):
-                print(f"  {self.name} {command} {case['name']}: {line['judged']}: {line['said']} (right: {causes}) {line['seconds']} s", flush=True)
+                print(
+                    f"  {self.name} {command} {case['name']}: {line['judged']}: {line['said']} (right: {causes}) {line['seconds']} s",
+                    flush=True,
+                )
 
     def _one(self, command: str, case: dict, further: list[str], causes: list[str]) -> dict:
         model = Path(case.get("model", self.model))
         words = [str(self.program), *further] if command == "verify" else [str(model)]
         if command not in ("verify", "inspect"):
-            words += ["--inputs", case["inputs"], "--trust-pickle"] if case.get("trust") else ["--inputs", case["inputs"]]
+            words += (
+                ["--inputs", case["inputs"], "--trust-pickle"] if case.get("trust") else ["--inputs", case["inputs"]]
+            )
             words += further
             if self.setup and not case.get("no_setup") and command != "check":
                 words += ["--setup", str(self.setup)]

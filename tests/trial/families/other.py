@@ -62,7 +62,9 @@ class _Codec(torch.nn.Module):
 
     def __init__(self):
         super().__init__()
-        config = hf.EncodecConfig(num_filters=8, hidden_size=16, upsampling_ratios=[4, 2], num_lstm_layers=1, codebook_size=32)
+        config = hf.EncodecConfig(
+            num_filters=8, hidden_size=16, upsampling_ratios=[4, 2], num_lstm_layers=1, codebook_size=32
+        )
         self.inner = hf.EncodecModel(config).encoder
 
     def forward(self, wave):
@@ -74,9 +76,15 @@ class _Recommender(torch.nn.Module):
 
     def __init__(self, tables: int = 3, rows: int = 50, width: int = 16):
         super().__init__()
-        self.bags = torch.nn.ModuleList([torch.nn.EmbeddingBag(rows, width, mode="sum", include_last_offset=True) for _ in range(tables)])
-        self.bottom = torch.nn.Sequential(torch.nn.Linear(13, 32), torch.nn.ReLU(), torch.nn.Linear(32, width), torch.nn.ReLU())
-        self.top = torch.nn.Sequential(torch.nn.Linear(width + 6, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1), torch.nn.Sigmoid())
+        self.bags = torch.nn.ModuleList(
+            [torch.nn.EmbeddingBag(rows, width, mode="sum", include_last_offset=True) for _ in range(tables)]
+        )
+        self.bottom = torch.nn.Sequential(
+            torch.nn.Linear(13, 32), torch.nn.ReLU(), torch.nn.Linear(32, width), torch.nn.ReLU()
+        )
+        self.top = torch.nn.Sequential(
+            torch.nn.Linear(width + 6, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1), torch.nn.Sigmoid()
+        )
         self.register_buffer("pairs", torch.triu_indices(tables + 1, tables + 1, 1))
 
     def forward(self, dense, indices: list[torch.Tensor], offsets: list[torch.Tensor]):
@@ -89,7 +97,12 @@ class _Recommender(torch.nn.Module):
 
 def _bags(rows, total):
     indices = [torch.randint(0, 50, (total,)) for _ in range(3)]
-    offsets = [torch.cat([torch.tensor([0]), torch.sort(torch.randint(0, total + 1, (rows - 1,))).values, torch.tensor([total])]) for _ in range(3)]
+    offsets = [
+        torch.cat(
+            [torch.tensor([0]), torch.sort(torch.randint(0, total + 1, (rows - 1,))).values, torch.tensor([total])]
+        )
+        for _ in range(3)
+    ]
     return (torch.randn(rows, 13), indices, offsets), {}
 
 
@@ -114,7 +127,9 @@ def _clicks(kind):
 
 
 def _features():
-    return [((torch.cat([torch.randint(0, 20, (rows, 4)).float(), torch.randn(rows, 3)], 1),), {}) for rows in (4, 1, 9, 2)]
+    return [
+        ((torch.cat([torch.randint(0, 20, (rows, 4)).float(), torch.randn(rows, 3)], 1),), {}) for rows in (4, 1, 9, 2)
+    ]
 
 
 def _graph(kind):
@@ -127,7 +142,10 @@ def _graph(kind):
 
 
 def _graphs():
-    return [((torch.randn(nodes, 8), torch.randint(0, nodes, (2, edges))), {}) for nodes, edges in ((12, 30), (5, 6), (40, 99), (20, 11))]
+    return [
+        ((torch.randn(nodes, 8), torch.randint(0, nodes, (2, edges))), {})
+        for nodes, edges in ((12, 30), (5, 6), (40, 99), (20, 11))
+    ]
 
 
 def _graph_dims():
@@ -142,7 +160,11 @@ def _patches():
 
 def _clip():
     text = _bert_like(hf.CLIPTextConfig, pad_token_id=0, bos_token_id=1, eos_token_id=2)()
-    return hf.CLIPModel(hf.CLIPConfig(text_config=text.to_dict(), vision_config=_vit_like(hf.CLIPVisionConfig)().to_dict(), projection_dim=16))
+    return hf.CLIPModel(
+        hf.CLIPConfig(
+            text_config=text.to_dict(), vision_config=_vit_like(hf.CLIPVisionConfig)().to_dict(), projection_dim=16
+        )
+    )
 
 
 def _pictures_and_text():
@@ -151,7 +173,9 @@ def _pictures_and_text():
 
 
 def _clip_dims():
-    texts, length, pictures = (torch.export.Dim(name, min=least, max=48) for name, least in (("texts", 1), ("length", 2), ("pictures", 1)))
+    texts, length, pictures = (
+        torch.export.Dim(name, min=least, max=48) for name, least in (("texts", 1), ("length", 2), ("pictures", 1))
+    )
     return {"input_ids": {0: texts, 1: length}, "pixel_values": {0: pictures}}
 
 
@@ -200,7 +224,10 @@ class _StaticCache(torch.nn.Module):
 
 
 def _steps():
-    return [((), {"input_ids": torch.randint(3, VOCAB, (1, 1)), "cache_position": torch.tensor([step])}) for step in (0, 1, 2, 3)]
+    return [
+        ((), {"input_ids": torch.randint(3, VOCAB, (1, 1)), "cache_position": torch.tensor([step])})
+        for step in (0, 1, 2, 3)
+    ]
 
 
 class _Counted(torch.nn.Module):
@@ -208,7 +235,13 @@ class _Counted(torch.nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.body = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3, 2, 1), torch.nn.GroupNorm(2, 8), torch.nn.GELU(), torch.nn.Flatten(), torch.nn.Linear(8 * 64, 5))
+        self.body = torch.nn.Sequential(
+            torch.nn.Conv2d(3, 8, 3, 2, 1),
+            torch.nn.GroupNorm(2, 8),
+            torch.nn.GELU(),
+            torch.nn.Flatten(),
+            torch.nn.Linear(8 * 64, 5),
+        )
         self.register_buffer("seen", torch.zeros(1))
 
     def forward(self, x):

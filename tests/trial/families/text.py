@@ -71,7 +71,8 @@ def seq2seq(kind, config):
         batch, length = _dims()
         target = torch.export.Dim("target", min=2, max=48)
         samples = tuple(
-            ((), {"input_ids": _ids(rows, columns), "decoder_input_ids": _ids(rows, columns + 2)}) for rows, columns in SIZES
+            ((), {"input_ids": _ids(rows, columns), "decoder_input_ids": _ids(rows, columns + 2)})
+            for rows, columns in SIZES
         )
         dynamic = {"input_ids": {0: batch, 1: length}, "decoder_input_ids": {0: batch, 1: target}}
         bounds = {"kwargs['input_ids']": VOCAB, "kwargs['decoder_input_ids']": VOCAB}

@@ -9,7 +9,16 @@ from tests.trial.families.text import OUTPUTS
 from tests.trial.model import TORCHVISION, Built, Model
 
 
-def image(make, side: int, *, name: str | None = None, rows=(2, 1, 4, 3), dynamic: bool = True, dtype=torch.float32, channels=3):
+def image(
+    make,
+    side: int,
+    *,
+    name: str | None = None,
+    rows=(2, 1, 4, 3),
+    dynamic: bool = True,
+    dtype=torch.float32,
+    channels=3,
+):
     """A model of one image batch, given by keyword where ``name`` is set."""
 
     def build() -> Built:
@@ -59,7 +68,14 @@ def _smp(kind, **more):
 
 
 def _vit_like(kind, **more):
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64, "image_size": 32, "patch_size": 8}
+    sizes = {
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 64,
+        "image_size": 32,
+        "patch_size": 8,
+    }
     return lambda: kind(**{**sizes, **more})
 
 
@@ -84,7 +100,9 @@ def _segformer():
 
 
 def _swin():
-    return hf.SwinModel(hf.SwinConfig(image_size=32, patch_size=2, embed_dim=16, depths=[1, 1], num_heads=[2, 2], window_size=4))
+    return hf.SwinModel(
+        hf.SwinConfig(image_size=32, patch_size=2, embed_dim=16, depths=[1, 1], num_heads=[2, 2], window_size=4)
+    )
 
 
 def diffusion(make, setup_inputs, dynamic):
@@ -159,10 +177,10 @@ MODELS = (
     Model(name="regnet", traits=("vision", "convolution", CLASSES), build=image(_torchvision("regnet_y_400mf", num_classes=10), 64)),
     Model(name="lraspp", traits=("vision", "segmentation", "convolution"),
           build=image(lambda: _First(_torchvision("lraspp_mobilenet_v3_large", num_classes=4, weights_backbone=None)()), 64, name="pixel_values")),
-    Model(name="mixer", traits=("vision", CLASSES), build=image(lambda: _timm("mixer_s32_224", img_size=64, num_classes=10)(), 64)),
-    Model(name="ghostnet", traits=("vision", "convolution", CLASSES), build=image(lambda: _timm("ghostnet_050", num_classes=10)(), 64)),
-    Model(name="xcit", traits=("vision", CLASSES), build=image(lambda: _timm("xcit_nano_12_p16_224", img_size=64, num_classes=10, depth=2)(), 64)),
-    Model(name="resnest", traits=("vision", "convolution", CLASSES), build=image(lambda: _timm("resnest14d", num_classes=10)(), 64)),
+    Model(name="mixer", traits=("vision", CLASSES), build=image(_timm("mixer_s32_224", img_size=64, num_classes=10), 64)),
+    Model(name="ghostnet", traits=("vision", "convolution", CLASSES), build=image(_timm("ghostnet_050", num_classes=10), 64)),
+    Model(name="xcit", traits=("vision", CLASSES), build=image(_timm("xcit_nano_12_p16_224", img_size=64, num_classes=10, depth=2), 64)),
+    Model(name="resnest", traits=("vision", "convolution", CLASSES), build=image(_timm("resnest14d", num_classes=10), 64)),
     Model(name="unet-smp", traits=("vision", "segmentation", "convolution"), build=image(_smp("Unet"), 64)),
     Model(name="fpn-smp", traits=("vision", "segmentation", "convolution"), build=image(_smp("FPN"), 64)),
     Model(name="deeplab-smp", traits=("vision", "segmentation", "convolution"), build=image(_smp("DeepLabV3Plus"), 64)),

@@ -379,6 +379,6 @@ def test_classes_of_libraries_in_the_call_spec(given, returned, options, expecte
 
 def test_classes_are_named_once_with_their_modules():
     made = contract(in_spec=_spec("zoo_in.Cache"), out_spec=_spec("zoo_out.Answer", "zoo_in.Cache"))
-    (found,) = CHECK["pytree_class_missing"].run(case(contract=made))
+    found = first("pytree_class_missing", case(contract=made))
     assert found.facts["classes"] == ("zoo_in.Cache", "zoo_out.Answer")
     assert found.facts["modules"] == ("zoo_in", "zoo_out")
