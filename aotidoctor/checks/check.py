@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity, Source
 
+# A statement of this kind may hold any fact.
+ANY = "statement"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
@@ -20,6 +23,7 @@ class Check:
     ``cause`` is the slug that its error findings suggest. ``stage`` is ``artifact``, ``host``, ``load`` or ``inputs``.
     ``needs`` names the checks whose error findings make this one pointless: it is then reported as ``NotChecked``.
     ``run`` gives the findings (empty when all is well), or ``NotChecked`` when what it would look at is not there.
+    ``facts`` are the kinds of facts that it takes from the wrapper (those of ``model.contract.Unread``).
     """
 
     code: str
@@ -28,6 +32,22 @@ class Check:
     stage: str
     needs: tuple[str, ...]
     run: Callable[[Case], Sequence[Evidence] | NotChecked]
+    facts: tuple[str, ...] = ()
+
+    def overlooked(self, case: Case) -> NotChecked | None:
+        """What this check could not see: statements that may hold its facts were not understood; None when all were."""
+        unread = case.contract.unread if case.contract is not None else ()
+        missed = [item for item in unread if item.fact in self.facts or (self.facts and item.fact == ANY)]
+        if not missed:
+            return None
+        kinds = " or ".join(dict.fromkeys("fact" if item.fact == ANY else item.fact for item in missed))
+        count, first = sum(item.count for item in missed), missed[0]
+        where = f"line {first.line}: " if first.line else ""
+        statements = "1 statement" if count == 1 else f"{count} statements"
+        reason = (
+            f"{statements} of the wrapper could not be read: a {kinds} may be missing (first: {where}{first.example})"
+        )
+        return self.unchecked(reason)
 
     def unchecked(self, reason: str) -> NotChecked:
         """``NotChecked`` in the name of this check."""

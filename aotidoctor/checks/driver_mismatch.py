@@ -64,4 +64,5 @@ CHECK = Check(
     stage="host",
     needs=("artifact_missing", "artifact_wrong_kind", "device_unavailable"),
     run=run,
+    facts=("device-code",),
 )

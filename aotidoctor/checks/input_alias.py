@@ -66,4 +66,5 @@ CHECK = Check(
     stage="inputs",
     needs=LEAF_NEEDS,
     run=run,
+    facts=("input", "call", "launch"),
 )

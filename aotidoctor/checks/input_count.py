@@ -81,4 +81,5 @@ CHECK = Check(
     stage="inputs",
     needs=("inputs_file", "input_kwargs", "input_tree", "input_order", "input_nontensor"),
     run=run,
+    facts=("input", "call-spec"),
 )

@@ -59,4 +59,5 @@ CHECK = Check(
     stage="inputs",
     needs=LEAF_NEEDS,
     run=run,
+    facts=("input", "assert", "symbol"),
 )

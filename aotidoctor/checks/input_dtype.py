@@ -62,4 +62,5 @@ CHECK = Check(
     stage="inputs",
     needs=LEAF_NEEDS,
     run=run,
+    facts=("input", "input-check"),
 )

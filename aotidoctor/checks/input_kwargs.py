@@ -46,4 +46,12 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     ]
 
 
-CHECK = Check(code=FIND.code, name=FIND.name, cause="input-kwargs", stage="inputs", needs=("inputs_file",), run=run)
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="input-kwargs",
+    stage="inputs",
+    needs=("inputs_file",),
+    run=run,
+    facts=("call-spec",),
+)

@@ -60,4 +60,5 @@ CHECK = Check(
     stage="inputs",
     needs=("inputs_file", "input_kwargs", "input_tree", "input_order"),
     run=run,
+    facts=("call-spec",),
 )

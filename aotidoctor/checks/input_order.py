@@ -61,4 +61,5 @@ CHECK = Check(
     stage="inputs",
     needs=("inputs_file", "input_kwargs", "input_tree"),
     run=run,
+    facts=("call-spec",),
 )

@@ -78,4 +78,5 @@ CHECK = Check(
     stage="inputs",
     needs=LEAF_NEEDS,
     run=run,
+    facts=("input", "input-check"),
 )

@@ -66,4 +66,5 @@ CHECK = Check(
     stage="inputs",
     needs=LEAF_NEEDS,
     run=run,
+    facts=("input", "input-check", "assert", "symbol"),
 )

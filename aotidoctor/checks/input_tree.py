@@ -53,4 +53,12 @@ def _finding(difference: Difference) -> Evidence:
     )
 
 
-CHECK = Check(code=FIND.code, name=FIND.name, cause="input-tree", stage="inputs", needs=("inputs_file",), run=run)
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="input-tree",
+    stage="inputs",
+    needs=("inputs_file",),
+    run=run,
+    facts=("call-spec",),
+)

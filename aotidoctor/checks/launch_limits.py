@@ -137,4 +137,5 @@ CHECK = Check(
     stage="host",
     needs=("artifact_missing", "artifact_wrong_kind", "artifact_bad_metadata"),
     run=run,
+    facts=("launch", "symbol"),
 )

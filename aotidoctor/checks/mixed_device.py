@@ -109,4 +109,5 @@ CHECK = Check(
     stage="load",
     needs=("artifact_missing", "artifact_wrong_kind", "artifact_bad_metadata"),
     run=run,
+    facts=("buffer", "call", "constant"),
 )

@@ -81,4 +81,5 @@ CHECK = Check(
     stage="host",
     needs=("artifact_missing", "artifact_wrong_kind"),
     run=run,
+    facts=("constant", "buffer"),
 )

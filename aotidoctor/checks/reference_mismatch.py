@@ -60,4 +60,6 @@ def _finding(path: str, found: Sequence[Difference]) -> Evidence:
     )
 
 
-CHECK = Check(code=FIND.code, name=FIND.name, cause="numeric-difference", stage="output", needs=(), run=run)
+CHECK = Check(
+    code=FIND.code, name=FIND.name, cause="numeric-difference", stage="output", needs=(), run=run, facts=("output",)
+)

@@ -57,4 +57,4 @@ def _finding(case: Case, kernel: KernelCall, origin: str) -> Evidence:
     )
 
 
-CHECK = Check(code=FIND.code, name=FIND.name, cause="train-mode", stage="output", needs=(), run=run)
+CHECK = Check(code=FIND.code, name=FIND.name, cause="train-mode", stage="output", needs=(), run=run, facts=("call",))

@@ -69,4 +69,5 @@ CHECK = Check(
     stage="load",
     needs=("artifact_missing", "artifact_wrong_kind", "artifact_incomplete"),
     run=run,
+    facts=("constant",),
 )

@@ -22,7 +22,7 @@ from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.report import Report
 from aotidoctor.readers.host import read_host
 from aotidoctor.triage import open_case
-from aotidoctor.triage.session import Session, name_causes, run_checks
+from aotidoctor.triage.session import Session, name_causes, overlooked, run_checks
 from aotidoctor.version import __version__
 
 if TYPE_CHECKING:
@@ -210,7 +210,8 @@ def inspect(path: str, options: Options, *, argv: tuple[str, ...] = (), environ:
     session = Session(case=case, runner=None)
     run_checks(session)
     session.findings = [item for item in session.findings if item.code.startswith("AD-ART")]
-    session.not_checked = [item for item in session.not_checked if item.code.startswith("AD-ART")] + unread
+    session.not_checked = [item for item in session.not_checked if item.code.startswith("AD-ART")]
+    session.not_checked += [*unread, *overlooked(case)]
     return _report(session, name_causes(session), watch)
 
 

@@ -216,6 +216,22 @@ class HostNeeds:
     nan_constants: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unread:
+    """Statements of one part of the wrapper that were not understood, and the kind of fact that may be lost with them.
+
+    ``part`` is ``constructor``, ``checks``, ``launches`` or ``body``; ``fact`` is ``input``, ``symbol``, ``assert``,
+    ``buffer``, ``call``, ``launch``, ``device-code``, ``output``, ``constant``, ``call-spec`` or ``statement`` (any of
+    them). ``line`` and ``example`` (cut) are those of the first.
+    """
+
+    part: str
+    fact: str
+    count: int
+    line: int
+    example: str
+
+
 # The input of each leaf, in order of leaves; None for a constant.
 Reading = tuple[int | None, ...]
 
@@ -231,7 +247,8 @@ class Contract:
     tell the tensors among the leaves that the package allows, empty where it allows one; ``open_leaves`` is what
     ``problems`` says of it. ``bodies`` are the sources of the generated kernels; ``renamed`` maps a name of the wrapper
     to the one whose memory it took over or shows, and ``views`` are the names that show it in another form.
-    ``buffer_devices`` are the device types of the tensors that the wrapper allocates.
+    ``buffer_devices`` are the device types of the tensors that the wrapper allocates. ``unread`` are the statements
+    behind ``unknown_lines``, by part and kind of fact.
     """
 
     model_name: str
@@ -262,6 +279,7 @@ class Contract:
     renamed: Mapping[str, str] = field(default_factory=dict)
     views: frozenset[str] = frozenset()
     buffer_devices: Mapping[str, str] = field(default_factory=dict)
+    unread: tuple[Unread, ...] = ()
 
     def tensor_leaves(self) -> tuple[LeafSpec, ...]:
         """Leaves that are tensors, in the order of ``input_handles``."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aotidoctor.model.case import Case
-from aotidoctor.model.contract import ConstantSpec, Contract, Dim, KernelCall, LeafSpec, OutputSpec
+from aotidoctor.model.contract import ConstantSpec, Contract, Dim, KernelCall, LeafSpec, OutputSpec, Unread
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import LeafValue, PlainValue, TensorDesc
 from aotidoctor.model.report import Report
@@ -200,6 +200,13 @@ def summary(case: Case) -> str:
     constants = plural(contract.n_constants or len(contract.constants), "constant")
     where = f" on {contract.needs.device_type}" if contract.needs.device_type else ""
     return f"{case.artifact.kind.value} with {models}: {', '.join(parts)}, {constants}{where}"
+
+
+def unread_text(item: Unread) -> str:
+    """Statements that were not understood: how many, what they may hold, and the first."""
+    where = f"line {item.line}: " if item.line else ""
+    holds = "any fact" if item.fact == "statement" else f"a fact of kind {item.fact!r}"
+    return f"{plural(item.count, 'statement')} of the {item.part} may hold {holds}; {where}{one_line(item.example)}"
 
 
 def needs_rows(contract: Contract) -> tuple[tuple[str, str], ...]:

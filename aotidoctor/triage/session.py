@@ -77,7 +77,10 @@ class Session:
 
 
 def run_checks(session: Session) -> None:
-    """All static checks in order; one whose needs failed is not asked."""
+    """All static checks in order; one whose needs failed is not asked.
+
+    What a check found stands, also where a part of the wrapper that it reads was not understood; that part is reported.
+    """
     failed: set[str] = set()
     for check in checks.CHECKS:
         blocked = [name for name in check.needs if name in failed]
@@ -88,12 +91,20 @@ def run_checks(session: Session) -> None:
                 failed.add(check.name)
             continue
         session.add(result)
+        missed = check.overlooked(session.case)
+        if missed is not None:
+            session.not_checked.append(missed)
         if any(item.severity is Severity.ERROR for item in result):
             failed.add(check.name)
 
 
 def _pointless(check: Check, blocked: str) -> NotChecked:
     return replace(check.unchecked(f"it depends on {blocked}, which failed"), moot=True)
+
+
+def overlooked(case: Case) -> list[NotChecked]:
+    """What the checks could not see, as parts of the wrapper that they read were not understood."""
+    return [missed for missed in (check.overlooked(case) for check in checks.CHECKS) if missed is not None]
 
 
 def ask_check(check: Check, session: Session) -> Sequence[Evidence] | NotChecked:

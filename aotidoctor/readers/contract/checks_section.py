@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from aotidoctor.readers.contract.constructor import dtype_name
+from aotidoctor.readers.contract.losses import Losses
 from aotidoctor.readers.contract.text import Section
 
 _COMPARE = re.compile(r"if \((-?\d{1,19}) != (\w+)_(size|stride)\[(\d{1,3})\]\) \{$")
@@ -47,10 +48,10 @@ class InputCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checks:
-    """All checks by the generated name of the input; ``unknown`` counts statements that fit no rule."""
+    """All checks by the generated name of the input, and the statements that fit no rule."""
 
     inputs: dict[str, InputCheck]
-    unknown: int
+    losses: Losses
 
     @property
     def has_lower_bounds(self) -> bool:
@@ -62,7 +63,7 @@ def parse_checks(section: Section) -> Checks:
     """Read all check functions."""
     inputs: dict[str, InputCheck] = {}
     outputs: set[str] = set()
-    unknown = 0
+    losses = Losses("checks")
     for offset, raw in enumerate(section.text.split("\n")):
         line = raw.strip()
         if _PLAIN.match(line) is not None:
@@ -74,9 +75,9 @@ def parse_checks(section: Section) -> Checks:
             check = inputs.setdefault(handle[1], InputCheck())
             check.index, check.line = int(handle[3]), section.line + offset
         elif not _read_line(line, inputs):
-            unknown += 1
+            losses.note("input-check", section.line + offset, line)
     kept = {name: check for name, check in inputs.items() if name not in outputs}
-    return Checks(inputs=kept, unknown=unknown)
+    return Checks(inputs=kept, losses=losses)
 
 
 def _read_line(line: str, inputs: dict[str, InputCheck]) -> bool:
@@ -95,10 +96,12 @@ def _read_line(line: str, inputs: dict[str, InputCheck]) -> bool:
         return True
     found = _DTYPE.match(line)
     if found is not None:
-        inputs.setdefault(found[1], InputCheck()).dtype = dtype_name(found[2])
-        return True
+        check = inputs.setdefault(found[1], InputCheck())
+        check.dtype = dtype_name(found[2])
+        return check.dtype is not None
     found = _DEVICE.match(line)
     if found is not None:
-        inputs.setdefault(found[1], InputCheck()).device_type = _DEVICES.get(int(found[2]))
-        return True
+        check = inputs.setdefault(found[1], InputCheck())
+        check.device_type = _DEVICES.get(int(found[2]))
+        return check.device_type is not None
     return False

@@ -8,10 +8,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aotidoctor.model.contract import ConstantSpec
+from aotidoctor.readers.contract.losses import Losses
 from aotidoctor.readers.contract.text import Section
 
 _BASE = re.compile(r"AOTInductorModelBase\(\s*(\d{1,6})\s*,\s*(\d{1,6})\s*,\s*(\d{1,6})\s*,?([^{]*)\{")
 _INFO = re.compile(r"(inputs|constants|outputs)_info_\[(\d{1,6})\]\.(\w+) = (.*);$")
+_ARGUMENTS = re.compile(r"device_str, (?:cubin_dir|std::move\(cubin_dir\))(?:, (?:true|false))?\)")
+_FIELDS = {
+    "inputs": frozenset(("name",)),
+    "outputs": frozenset(("name",)),
+    "constants": frozenset((
+        "name", "dtype", "device_type", "offset", "data_size", "from_folded", "type", "shape", "stride", "layout",
+        "opaque_metadata", "original_fqn",
+    )),
+}  # fmt: skip
+_NEEDED = ("dtype", "device_type", "offset", "data_size", "shape", "stride")
 _RAW_STRING = re.compile(r'\s*R"\((.*?)\)"', re.DOTALL)
 _PLAIN_STRING = re.compile(r'\s*"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _DTYPE = re.compile(r"(?:cached_torch_dtype_|aoti_torch_dtype_|at::k)(\w+)")
@@ -46,7 +57,7 @@ class Constructor:
     constants: tuple[ConstantSpec, ...]
     in_spec: str | None
     out_spec: str | None
-    unknown: int
+    losses: Losses
 
 
 def parse_constructor(section: Section) -> Constructor | None:
@@ -54,7 +65,11 @@ def parse_constructor(section: Section) -> Constructor | None:
     base = _BASE.search(section.text)
     if base is None:
         return None
-    table, unknown = _info(section.text[base.end() :])
+    losses = Losses("constructor")
+    line = section.line + section.text.count("\n", 0, base.end())
+    table = _info(section.text[base.end() :], line, losses)
+    if _ARGUMENTS.fullmatch(" ".join(base[4].split())) is None:
+        losses.note("constant", section.line, " ".join(base[0].split()))
     n_inputs, n_outputs, n_constants = (int(base[group]) for group in (1, 2, 3))
     return Constructor(
         n_inputs=n_inputs,
@@ -62,27 +77,32 @@ def parse_constructor(section: Section) -> Constructor | None:
         n_constants=n_constants,
         include_weights=_include_weights(base[4]),
         input_names=tuple(_unquoted(row.get("name", "")) for row in _rows(table, "inputs")),
-        constants=tuple(_constant(row) for row in _rows(table, "constants")),
+        constants=tuple(_constant(row, line, losses) for row in _rows(table, "constants")),
         in_spec=_spec(section.text, "in_spec_ ="),
         out_spec=_spec(section.text, "out_spec_ ="),
-        unknown=unknown,
+        losses=losses,
     )
 
 
 _Table = dict[tuple[str, int], dict[str, str]]
 
 
-def _info(text: str) -> tuple[_Table, int]:
+def _info(text: str, line: int, losses: Losses) -> _Table:
     table: _Table = {}
-    unknown = 0
-    for raw in text.split("\n"):
-        line = raw.strip()
-        found = _INFO.match(line)
-        if found is not None:
+    for offset, raw in enumerate(text.split("\n")):
+        statement = raw.strip()
+        found = _INFO.match(statement)
+        if found is not None and found[3] in _FIELDS[found[1]]:
             table.setdefault((found[1], int(found[2])), {})[found[3]] = found[4]
-        elif line not in ("", ";", "}") and not line.startswith(_KNOWN):
-            unknown += 1
-    return table, unknown
+        elif statement not in ("", ";", "}") and not statement.startswith(_KNOWN):
+            losses.note(_fact(statement), line + offset, statement)
+    return table
+
+
+def _fact(statement: str) -> str:
+    if "inputs_info" in statement:
+        return "input"
+    return "call-spec" if "_spec" in statement or statement.startswith('"') else "constant"
 
 
 def _rows(table: _Table, kind: str) -> Iterator[dict[str, str]]:
@@ -96,8 +116,16 @@ def _include_weights(rest: str) -> bool | None:
     return words[-1] == "true" if words else None
 
 
-def _constant(row: dict[str, str]) -> ConstantSpec:
+def _constant(row: dict[str, str], line: int, losses: Losses) -> ConstantSpec:
     name = _unquoted(row.get("name", ""))
+    spec = _read_constant(name, row)
+    for field in _NEEDED:
+        if getattr(spec, field) is None and field in row:
+            losses.note("constant", line, f"{name}: {field} = {row[field]}")
+    return spec
+
+
+def _read_constant(name: str, row: dict[str, str]) -> ConstantSpec:
     return ConstantSpec(
         name=name,
         original_fqn=_unquoted(row["original_fqn"]) if "original_fqn" in row else name,

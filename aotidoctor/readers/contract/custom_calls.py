@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from aotidoctor.model.artifact import ExternNode
 from aotidoctor.model.contract import CustomCall, PromisedResult
-from aotidoctor.readers.contract.body import Assertion, Body, RawCall
+from aotidoctor.readers.contract.body_records import Assertion, Body, RawCall
 from aotidoctor.readers.contract.kernels import PROXY, arguments_of
 
 _NODE = re.compile(r"proxy_executor, (\d{1,6}),")
@@ -69,7 +69,7 @@ def _result(name: str, body: Body, at: int, asserted: Mapping[str, Assertion]) -
     promised = asserted.get(name)
     return PromisedResult(
         name=name,
-        dtype=_dtype(names, later),
+        dtype=_dtype(names, later) or (promised.dtype if promised is not None else None),
         shape=None if promised is None else promised.sizes,
         stride=None if promised is None else promised.strides,
         used=bool(names & mentioned),

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from aotidoctor.readers.contract.body import Event
+from aotidoctor.readers.contract.body_records import Event
 from aotidoctor.readers.contract.kernels import kind_of, triton_name, written_and_read
-from aotidoctor.readers.contract.launches import Launch
+from aotidoctor.readers.contract.launch import Launch
 
 
 def unwritten_reads(events: Iterable[Event], launches: Mapping[str, Launch]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from aotidoctor.model.contract import BoundCheck, KernelBody
-from aotidoctor.readers.contract.launches import Launch
+from aotidoctor.readers.contract.launch import Launch
 from aotidoctor.readers.contract.parameters import cpp_body, triton_body
 
 _FUNCTION = re.compile(r'extern "C"\s+(?:[A-Z_]+\s+)?void\s+(\w+)\(')

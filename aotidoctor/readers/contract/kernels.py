@@ -8,18 +8,23 @@ from collections.abc import Mapping, Sequence
 from aotidoctor.model.artifact import ExternNode
 from aotidoctor.model.contract import KernelCall
 from aotidoctor.model.expr import Expr
-from aotidoctor.readers.contract.body import RawCall
-from aotidoctor.readers.contract.launches import Launch
+from aotidoctor.readers.contract.body_records import RawCall
+from aotidoctor.readers.contract.launch import Launch
 from aotidoctor.readers.contract.text import split_list
 
 PROXY = "aoti_torch_proxy_executor_call_function"
 _POINTER = re.compile(r"\s*\((const )?[\w:<>, ]+\*\)\((\w+)\.data_ptr\(\)\)|[^,]+")
-_HANDLES = re.compile(r"std::array<AtenTensorHandle, \d+>\{(.*?)\}\.(?:data|cbegin)\(\)|AtenTensorHandle\[\]\{(.*?)\}")
+_HANDLES = re.compile(
+    r"std::(?:array<AtenTensorHandle, \d+>|vector<AtenTensorHandle>)\{(.*?)\}\.(?:data|cbegin)\(\)"
+    r"|AtenTensorHandle\[\]\{(.*?)\}"
+)
 _NODE = re.compile(r"proxy_executor, (\d{1,6}),")
 _VIEWED = "reinterpret_tensor_wrapper("
-_RUNTIME = frozenset(("this->device_idx_", "stream", "kernels", "this->cubin_dir_"))
-_ARRAY_TYPE = re.compile(r"std::array<[^<>{}]*>")
+_RUNTIME = re.compile(r"this->device_idx_|stream\d*|kernels|this->cubin_dir_")
+_ARRAY_TYPE = re.compile(r"static_cast<[\w ]+\*>|std::array<[^<>{}]*>")
 _LONGEST = 160
+# The executor, the number of the node, the count of integers and they, the count of tensors and they.
+_PROXY_ARGUMENTS = 6
 
 
 def read_kernels(
@@ -45,7 +50,7 @@ def _kernel(
             name = _target(call, nodes)
         case "triton":
             name = triton_name(call)
-            launch = launches.get(name)
+            launch = launches.get(f"{name}@{call.line}") or launches.get(name)
     return KernelCall(
         name=name,
         kind=kind,
@@ -67,14 +72,24 @@ def kind_of(call: RawCall) -> str:
         return "custom"
     if call.function.startswith("aoti_torch_"):
         return "extern"
-    return "triton" if call.function.startswith("call_") or call.function == "launchKernel" else "cpp"
+    return "triton" if call.function.startswith("call_") else "cpp"
 
 
 def triton_name(call: RawCall) -> str:
-    """The kernel's own name: calls go through ``call_<name>``, before 2.7 through ``launchKernel(kernels.<name>``."""
-    if call.function == "launchKernel":
-        return call.arguments.partition(",")[0].rpartition(".")[2]
+    """The kernel's own name: calls go through ``call_<name>``."""
     return call.function.removeprefix("call_")
+
+
+def is_complete(call: RawCall, launches: Mapping[str, Launch]) -> bool:
+    """Whether the arguments of a call of the proxy executor were all found, and the launch of a Triton kernel."""
+    match kind_of(call):
+        case "custom":
+            parts = split_list(_ARRAY_TYPE.sub("", call.arguments))
+            return len(parts) == _PROXY_ARGUMENTS and parts[4] == str(len(arguments_of(call)))
+        case "triton":
+            return triton_name(call) in launches or f"{triton_name(call)}@{call.line}" in launches
+        case _:
+            return True
 
 
 def _target(call: RawCall, nodes: Sequence[ExternNode]) -> str:
@@ -96,7 +111,7 @@ def arguments_of(call: RawCall) -> tuple[str, ...]:
             text = (handles[1] or handles[2] or "") if handles is not None else ""
             return tuple(map(_base, split_list(text)))
         case "triton":
-            return tuple(_base(part) for part in split_list(call.arguments) if part not in _RUNTIME)
+            return tuple(_base(part) for part in split_list(call.arguments) if _RUNTIME.fullmatch(part) is None)
         case _:
             return tuple(map(_base, split_list(_ARRAY_TYPE.sub("", call.arguments))))
 

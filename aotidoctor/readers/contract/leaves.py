@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from aotidoctor.model.contract import Dim, LeafSpec
 from aotidoctor.model.expr import Expr, Num, Sym
 from aotidoctor.model.tree import MAPPINGS, Container, Tree, walk_call
-from aotidoctor.readers.contract.body import Assertion, Body
+from aotidoctor.readers.contract.body_records import Assertion, Body
 from aotidoctor.readers.contract.checks_section import Checks, InputCheck
 from aotidoctor.readers.contract.leaf_order import LeafOrder
 from aotidoctor.readers.contract.symbols import SymbolTable, known
@@ -74,7 +74,7 @@ def tensor_leaf(
         input_index=position,
         generated_name=name,
         triton_names=triton_names,
-        dtype=check.dtype,
+        dtype=check.dtype or (assertion.dtype if assertion is not None else None),
         rank=rank,
         dims=tuple(_dim(dim, check, exprs[dim]) for dim in range(shown)),
         strides=tuple(step.over if isinstance(step, Num) else None for step in steps),

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.contract import HostNeeds, KernelCall
 from aotidoctor.readers.contract.kernel_sources import KernelFacts
-from aotidoctor.readers.contract.launches import Launch
+from aotidoctor.readers.contract.launch import Launch
 
 _INCLUDE_TORCH = re.compile(r"-I(\S+?)/torch/include(?:\s|$)")
 _INCLUDE_PYTHON = re.compile(r"-I\S*/include/python(\d+\.\d+)")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from aotidoctor.model.contract import ConstantSpec, LeafSpec, OutputSpec
 from aotidoctor.model.tree import walk_leaves
-from aotidoctor.readers.contract.body import Body, Buffer
+from aotidoctor.readers.contract.body_records import Assertion, Body, Buffer
 from aotidoctor.readers.contract.custom_calls import element_type
 from aotidoctor.readers.contract.symbols import SymbolTable
 from aotidoctor.readers.contract.treespec import SpecError, parse_spec
@@ -36,7 +36,7 @@ def build_outputs(
     """One ``OutputSpec`` per output."""
     inputs = {leaf.generated_name: leaf for leaf in leaves if leaf.generated_name is not None}
     held = {constant.name: constant for constant in constants}
-    asserted = {one.name: one.sizes for one in body.assertions}
+    asserted = {one.name: one for one in body.assertions}
     plain = {index: _plain(index, path, body) for index, path in enumerate(paths)}
     return tuple(
         plain[index]
@@ -46,13 +46,22 @@ def build_outputs(
 
 
 def _plain(index: int, path: str, body: Body) -> OutputSpec | None:
-    """The output where the program returns None or a number, not a tensor. Without any output nothing was read."""
-    if body.outputs and index not in body.outputs:
+    """The output where the program returns None or a number, not a tensor. Without any output nothing was read.
+
+    Where a statement about an output was not understood, one that is not there is not None, but unknown.
+    """
+    if body.outputs and index not in body.outputs and not _has_lost_one(body):
         return OutputSpec(index=index, path=path, kind="none")
     number = body.numbers.get(body.outputs.get(index, ""))
     if number is None:
         return None
     return OutputSpec(index=index, path=path, kind="number", dtype=_type_of(number), shape=(), device_type="cpu")
+
+
+def _has_lost_one(body: Body) -> bool:
+    """Whether a statement that does not tell which output it is about was not understood."""
+    lost = body.losses.found.get("output")
+    return lost is not None and lost.count > sum(not name for name in body.outputs.values())
 
 
 def _type_of(number: str) -> str | None:
@@ -68,27 +77,53 @@ def _type_of(number: str) -> str | None:
 class _Origin:
     """The name a tensor first had, its buffer if it was allocated here, its shape where a view or a buffer tells.
 
-    ``dtype`` is what the generated kernels take it for, of a tensor that an operator gave.
+    ``dtype`` is what the generated kernels or an assertion take it for, of a tensor that an operator gave, and that of
+    a view that has a dtype of its own; ``shared`` tells that it is that tensor, or a view of it, and not a copy.
     """
 
     name: str
     buffer: Buffer | None
     dtype: str | None
     shape: tuple[str, ...] | None
+    viewed_as: str | None
+    shared: bool
 
 
-def _origin(name: str, body: Body, symbols: SymbolTable, asserted: Mapping[str, tuple[str, ...]]) -> _Origin:
-    buffer, shape = body.buffers.get(name), body.view_shapes.get(name)
-    if shape is None and buffer is not None:
-        shape = buffer.shape
-    for _ in range(len(body.renamed)):
-        if name not in body.renamed:
+def _origin(name: str, body: Body, symbols: SymbolTable, asserted: Mapping[str, Assertion]) -> _Origin:
+    """Follow the names back; the first that tells the buffer, the shape or the dtype is believed."""
+    buffer: Buffer | None = None
+    told: Assertion | None = None
+    shape: tuple[str, ...] | None = None
+    viewed_as: str | None = None
+    shared, shaped, first = True, False, name
+    for _ in range(len(body.renamed) + len(body.like) + 1):
+        viewed_as = viewed_as or body.view_dtypes.get(name)
+        buffer = buffer or body.buffers.get(name)
+        told = told or asserted.get(name)
+        if not shaped:
+            shape, shaped = _shape_of(name, body, asserted)
+        if name not in body.renamed and name not in body.like:
             break
-        name = body.renamed[name]
-    sizes = shape if shape is not None else asserted.get(name)
-    shown = tuple(str(symbols.read(size)) for size in sizes) if sizes is not None else None
-    dtype = element_type(name, body) if name and buffer is None else None
-    return _Origin(name=name, buffer=buffer, dtype=dtype, shape=shown)
+        shared = shared and name in body.renamed
+        name = body.renamed[name] if name in body.renamed else body.like[name]
+    dtype = None if buffer is not None or not name else element_type(name, body) or element_type(first, body)
+    return _Origin(
+        name=name,
+        buffer=buffer,
+        dtype=dtype or (told.dtype if told is not None else None),
+        shape=tuple(str(symbols.read(size)) for size in shape) if shape is not None else None,
+        viewed_as=viewed_as,
+        shared=shared,
+    )
+
+
+def _shape_of(name: str, body: Body, asserted: Mapping[str, Assertion]) -> tuple[tuple[str, ...] | None, bool]:
+    """``(shape, whether anything tells it)``: a view of unknown shape has not that of its tensor."""
+    if name in body.view_shapes:
+        return body.view_shapes[name], True
+    if name in body.buffers:
+        return body.buffers[name].shape, True
+    return (asserted[name].sizes, True) if name in asserted else (None, False)
 
 
 def _output(
@@ -104,10 +139,10 @@ def _output(
     return OutputSpec(
         index=index,
         path=path,
-        dtype=owner.dtype if owner is not None else origin.dtype,
+        dtype=origin.viewed_as or (owner.dtype if owner is not None else None) or origin.dtype,
         shape=shape,
         device_type=owner.device_type if owner is not None else None,
-        same_as=leaf.path if leaf is not None else None,
+        same_as=leaf.path if leaf is not None and origin.shared else None,
     )
 
 

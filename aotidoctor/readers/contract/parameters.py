@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from aotidoctor.model.contract import KernelBody, Parameter
-from aotidoctor.readers.contract.launches import Launch
+from aotidoctor.readers.contract.launch import Launch
 from aotidoctor.readers.contract.text import split_list
 
 _PARAMETER = re.compile(r"(const )?([\w:<>, ]+?)\s*(\*?)\s*(?:__restrict__ )?(\w+)$")

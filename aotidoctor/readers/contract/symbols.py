@@ -13,10 +13,12 @@ from dataclasses import dataclass
 
 from aotidoctor.model.expr import Expr, Num, Opaque, Sym, linear, parse_expr, product_of, substitute, sum_of
 from aotidoctor.model.rational import Rational
-from aotidoctor.readers.contract.body import Body
+from aotidoctor.readers.contract.body_records import Body
 
 _SIZE = re.compile(r"(\w+)_(size|stride)\[(\d{1,3})\]$")
 _LONGEST = 1000
+# Symbols of sizes; those of data-dependent sizes (u0) are defined by what a run gives.
+_SYMBOL = re.compile(r"(?:s|ps)\d+$")
 _ALIAS = re.compile(r"[a-z]+\d+$")
 
 
@@ -55,6 +57,8 @@ def read_symbols(body: Body) -> SymbolTable:
         elif _ALIAS.match(text) is not None and (text in definitions or text in aliases):
             aliases[name] = aliases.get(text, Sym(text))
         else:
+            if _SYMBOL.match(name) is not None and isinstance(parse_expr(text), Opaque):
+                body.losses.note("symbol", 0, f"{name} = {text}")
             _derived(name, text, definitions, aliases, places=places, tables=tables)
     return SymbolTable(definitions=definitions, aliases=aliases, sizes=tables["size"], strides=tables["stride"])
 

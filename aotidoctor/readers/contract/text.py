@@ -15,6 +15,7 @@ _CHECKS = re.compile(
     r"^(?:AOTI_NOINLINE )?(?:static )?(?:AOTI_NOINLINE )?void (?:check_input_\d+|__check_inputs_outputs)\(",
     re.MULTILINE,
 )
+_END = re.compile(r"\n\} // \w+::run_impl")
 _BRACKETS = re.compile(r"[(\[{}\]),]")
 
 
@@ -30,14 +31,18 @@ class Section:
 class Wrapper:
     """The parts of a wrapper; a part that is not there is empty.
 
-    ``launches`` is what stands between the constructor and the checks: the Triton kernels of a GPU package.
+    ``head`` is what stands before the constructor: declarations and settings of kernels. ``launches`` is what stands
+    between the constructor and the checks: the Triton kernels of a GPU package. ``closed`` tells that the end of
+    ``run_impl`` was found where the generator marks it.
     """
 
+    head: str
     constructor: Section
     launches: Section
     checks: Section
     body: Section
     command: str
+    closed: bool
 
 
 def find_sections(text: str) -> Wrapper:
@@ -49,14 +54,17 @@ def find_sections(text: str) -> Wrapper:
     body_start = run if run >= 0 else len(text)
     checks = _CHECKS.search(text, constructor_end, body_start)
     checks_start = checks.start() if checks is not None else body_start
-    body_end = _after(text, "\n}", body_start)
+    marked = _END.search(text, body_start)
+    body_end = _after(text, "\n}", body_start) if marked is None else marked.start() + 2
     cut = _Cutter(text)
     return Wrapper(
+        head=text[:start],
         constructor=cut(start, constructor_end),
         launches=cut(constructor_end, checks_start),
         checks=cut(checks_start, body_start),
         body=cut(body_start, body_end),
         command=compile_command(text),
+        closed=marked is not None,
     )
 
 

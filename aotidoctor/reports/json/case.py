@@ -136,6 +136,7 @@ def contract(found: Contract | None, *, whole: bool) -> dict[str, object] | None
         "in_spec": found.in_spec if whole else None,
         "out_spec": found.out_spec if whole else None,
         "unknown_lines": found.unknown_lines,
+        "unread": [record(item) for item in found.unread],
         "problems": found.problems,
     }
 

@@ -209,7 +209,10 @@ _CONTRACT = _nullable(
             "needs": _OPEN,
             "weights": _TEXT,
             "unknown_lines": _COUNT,
-        }
+        },
+        optional={
+            "unread": _array(_record({"part": _TEXT, "fact": _TEXT, "count": _COUNT, "line": _COUNT, "example": _TEXT}))
+        },
     )
 )
 

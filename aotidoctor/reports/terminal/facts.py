@@ -176,5 +176,7 @@ def _more(count: int, out: Layout) -> None:
 def _notes(contract: Contract, out: Layout) -> None:
     if contract.unknown_lines:
         out.line(Text(f" {plural(contract.unknown_lines, 'statement')} of the wrapper not understood", style="yellow"))
+    for item in contract.unread:
+        out.line(Text(f" {contract_view.unread_text(item)}", style="yellow"))
     for problem in contract.problems:
         out.line(Text(f" {one_line(problem)}", style="yellow"))

@@ -1,0 +1,72 @@
+"""Statements of ``run_impl`` that are known and hold no fact of the contract: they are skipped on purpose.
+
+Each is matched whole, so that a new argument or another suffix is not taken for the old statement: bookkeeping of
+handles, guards of device and stream, the copy of an input that is not aligned (GPU), the branches of subgraphs, debug
+output that was compiled in, the records of the profiler, and assertions about sizes that depend on data, which only a
+run can decide. Also the names of runtime functions that are no kernels.
+"""
+
+from __future__ import annotations
+
+import re
+
+_NAME = r"[A-Za-z_]\w*"
+_SKIPPED = (
+    r"\}(?: // .*)?",
+    r"\{",
+    r"\} else \{",
+    r"(?:\} else )?if \(.*\) \{",
+    r"while \(1\) \{",
+    rf"if \(!{_NAME}\) break;",
+    r"if \(!\([^{}]*\)\) \{ throw std::runtime_error\([^{}]*\); \}",
+    r'throw std::runtime_error\("\w+ is not aligned to \d+ bytes"\);',
+    r'AOTI_TORCH_(?:WARN|CHECK)\([^"]*"[^"]*"\);',
+    r"__check_inputs_outputs\(input_handles, output_handles\);",
+    r"auto inputs = steal_from_raw_handles_to_raii_handles\(input_handles, \d+\);",
+    r"(?:\[\[maybe_unused\]\] )?auto& kernels = static_cast<AOTInductorModelKernels&>\(\*this->kernels_\.get\(\)\);",
+    rf"auto ({_NAME})_(?:size|stride) = \1\.(?:sizes|strides)\(\);",
+    rf"(?:{_NAME}\.reset\(\);\s*)+",
+    rf"RAIIAtenTensorHandle {_NAME}(?:\({_NAME}\))?;",
+    rf"AtenTensorHandle {_NAME};(?:  // output buffer)?",
+    rf"{_NAME} = std::move\(RAIIAtenTensorHandle\({_NAME}\)\);",
+    rf"wrap_with_raii_handle_if_needed\({_NAME}\);",
+    rf"(?:bool|float|double|u?int\d+_t|half|bfloat16|at::\w+|c10::[\w:<>]+) {_NAME};",
+    r"(?:bool|float|double|int|u?int\d+_t|const char\*|c10::complex<\w+>) var_\d+ = [^;]*;",
+    rf"float {_NAME} = float\({_NAME}\);",
+    rf"{_NAME}Guard {_NAME}\([^;]*\);",
+    rf"std::(?:unique_ptr|optional)<{_NAME}Guard> {_NAME}(?:\([^;]*\))?;",
+    rf"{_NAME} = std::make_unique<{_NAME}Guard>\([^;]*\);",
+    rf"(?:cuda|hip)Stream_t {_NAME}(?: = [^;]*)?;",
+    r"_aoti_aux_stream_cache\.ensure\([^;]*\);",
+    r"AOTI_RUNTIME_CUDA_CHECK\((?:cuda|hip)(?:Event|Stream|Device)\w+\(.*\)\);",
+    r"CUDA_DRIVER_CHECK\(cuCtxSynchronize\(\)\);",
+    rf"alignas\(64\) (?:CUtensorMap|StableTMADescriptor) {_NAME}(?:\{{\}})?;",
+    rf"{_NAME}\.(?:global_address|(?:block|global|kernel)_shape\[\d+\]|strides\[\d+\]) = [^;]*;",
+    r"init(?:\dD)?TMADescriptor(?:WithMetadata)?\([^;]*\);",
+    rf"(?:CUdeviceptr|hipDeviceptr_t|void\*) {_NAME} = reinterpret_cast<[\w*]+>\([^;]*\);",
+    r"RECORD_FUNCTION\(.*\);",
+    rf"RAIIAtenRecordFunctionHandle {_NAME}\(.*\);",
+    rf"KernelContextGuard {_NAME}\(.*\);",
+    rf"C10IValueHandle {_NAME};",
+    rf"RAIIC10IValueHandle {_NAME}\({_NAME}\);",
+    r"std::(?:unordered_map|vector)<[\w:, *]*> \w+[^;]*;",
+    rf'kwargs_{_NAME}\.emplace\(".*", {_NAME}\);',
+    r"printf\(.*\);",
+)
+_KNOWN = re.compile("|".join(f"(?:{one})" for one in _SKIPPED))
+_RUNTIME = re.compile(
+    r"aoti_torch_(?:get_\w+|new_uninitialized_tensor|check_inf_and_nan|print_tensor_handle|save_tensor_handle|"
+    r"delete_tensor_object|clone_preserve_strides|\w+_to_ivalue|record_function_\w+|warn|set_\w+|create_\w+)$"
+)
+
+_LONGEST = 20_000
+
+
+def is_known(statement: str) -> bool:
+    """Whether the statement is one that holds no fact."""
+    return len(statement) < _LONGEST and _KNOWN.fullmatch(statement) is not None
+
+
+def is_runtime(function: str) -> bool:
+    """Whether ``function`` is one of the runtime, not an operator: it moves handles and reads no elements."""
+    return _RUNTIME.match(function) is not None

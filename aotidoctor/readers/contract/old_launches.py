@@ -1,0 +1,79 @@
+"""Triton launches of packages before 2.7, which stand in ``run_impl`` itself.
+
+kernels.K = loadKernel("....cubin", "K", 0, this->cubin_dir_);
+CUdeviceptr var_0 = reinterpret_cast<CUdeviceptr>(buf0.data_ptr());
+void* kernel_args_var_0[] = {&var_0, &var_1};
+Grid K_grid_0 = Grid(2L, 1L, 1L);
+if (K_grid_0.is_non_zero()) {
+    launchKernel(kernels.K, K_grid_0.grid_x, K_grid_0.grid_y, K_grid_0.grid_z, 4, 0, kernel_args_var_0, stream);
+}
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from aotidoctor.readers.contract.launch import Launch
+from aotidoctor.readers.contract.text import split_list
+
+_LOAD = re.compile(r'kernels\.(\w+) = loadKernel\("([^"]*)", "[^"]*", (\d+), this->cubin_dir_\);')
+_POINTER = re.compile(
+    r"(?:CUdeviceptr|hipDeviceptr_t|void\*) (var_\d+) = reinterpret_cast<[\w*]+>\((\w+)\.data_ptr\(\)\);"
+)
+_NUMBER = re.compile(r"(?:auto|int|float|int32_t|int64_t) (var_\d+) = ([^;]+);")
+_ARGUMENTS = re.compile(r"void\* (kernel_args_var_\d+)\[\] = \{([^{}]*)\};")
+_GRID = re.compile(r"Grid (\w+) = Grid\((.*)\);")
+_LAUNCH = re.compile(
+    r"launchKernel\(kernels\.(\w+), (\w+)\.grid_x, \2\.grid_y, \2\.grid_z, (\d+), (\d+), (\w+), stream\);"
+)
+
+
+@dataclass(slots=True)
+class OldLaunches:
+    """Follows the statements in order; ``launches`` has an entry per launch, as each has its own grid."""
+
+    launches: dict[str, Launch] = field(default_factory=dict)
+    _codes: dict[str, str] = field(default_factory=dict)
+    _values: dict[str, str] = field(default_factory=dict)
+    _arguments: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _grids: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def read(self, text: str) -> bool:
+        """Whether ``text`` is a statement that prepares a launch."""
+        load = _LOAD.fullmatch(text)
+        if load is not None:
+            self._codes[load[1]] = load[2].rpartition("/")[2]
+            return True
+        value = _POINTER.fullmatch(text) or _NUMBER.fullmatch(text)
+        if value is not None:
+            self._values[value[1]] = value[2]
+            return True
+        given = _ARGUMENTS.fullmatch(text)
+        if given is not None:
+            names = (name.removeprefix("&") for name in split_list(given[2]))
+            self._arguments[given[1]] = tuple(self._values.get(name, name) for name in names)
+            return True
+        grid = _GRID.fullmatch(text)
+        if grid is not None:
+            self._grids[grid[1]] = split_list(grid[2])
+        return grid is not None
+
+    def launch(self, text: str, line: int) -> tuple[str, tuple[str, ...]] | None:
+        """The kernel's name and its arguments where ``text`` launches it; None for any other statement."""
+        found = _LAUNCH.fullmatch(text)
+        if found is None or found[2] not in self._grids or found[5] not in self._arguments:
+            return None
+        self.launches[f"{found[1]}@{line}"] = Launch(
+            name=found[1],
+            grid=self._grids[found[2]],
+            warps=found[3],
+            shared=found[4],
+            device_code=self._codes.get(found[1]),
+            embedded=False,
+            guarded=True,
+            inputs=frozenset(),
+            source="",
+            line=line,
+        )
+        return found[1], self._arguments[found[5]]
