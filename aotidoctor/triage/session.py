@@ -85,15 +85,14 @@ def run_checks(session: Session) -> None:
     for check in checks.CHECKS:
         blocked = [name for name in check.needs if name in failed]
         result = _pointless(check, blocked[0]) if blocked else ask_check(check, session)
+        missed = None if blocked else check.overlooked(session.case)
+        session.not_checked += [missed] if missed is not None else []
         if isinstance(result, NotChecked):
             session.not_checked.append(result)
             if blocked:
                 failed.add(check.name)
             continue
         session.add(result)
-        missed = check.overlooked(session.case)
-        if missed is not None:
-            session.not_checked.append(missed)
         if any(item.severity is Severity.ERROR for item in result):
             failed.add(check.name)
 
