@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from aotidoctor.logs.forms import FORMS
+from aotidoctor.logs.forms.other import complains
 from aotidoctor.logs.found import Found, message, numbered
 from aotidoctor.logs.line import Line
+from aotidoctor.logs.margins import without_margins
 from aotidoctor.logs.matching import Matcher
+from aotidoctor.logs.origins import arisen
+from aotidoctor.logs.patterns import LEAST_CONFIDENCE
 from aotidoctor.logs.words import letters
 from aotidoctor.model.log import LogMatch
 
 # Kept with all they say; what comes after them is counted.
 MOST_EVENTS, _REMEMBERED = 300, 50_000
 _AROUND = 40
+# Of so few lines somebody chose each one.
+_SHORT = 10
 # What autotuning says of a candidate that it leaves out.
 _ROUTINE = re.compile(r"(?:for|of) benchmark choice|ignoring this choice")
 # How a line begins that is the failure itself, whatever level it was logged at.
@@ -50,13 +56,16 @@ class Assembly:
     drafts: list[Draft] = field(default_factory=list)
     more: int = 0
     _index: dict[int, Draft | None] = field(default_factory=dict)
+    _short: list[Line] = field(default_factory=list)
 
     def add(self, lines: Sequence[Line]) -> None:
         """Read a segment."""
-        known = self.matcher.candidates(lines)
         streams: dict[str, list[int]] = {}
         for at, line in enumerate(lines):
             streams.setdefault(line.stream, []).append(at)
+        lines = _freed(lines, streams.values())
+        self._short = list(lines) if len(lines) <= _SHORT else []
+        known = self.matcher.candidates(lines)
         found: list[tuple[int, int, Found, Line]] = []
         for places in streams.values():
             own = [lines[at] for at in places]
@@ -68,6 +77,12 @@ class Assembly:
         # The order of the log, whatever stream it was.
         for first, last, one, head in sorted(found, key=lambda item: (item[2].said[0][0], item[0])):
             self._keep(lines, first, last, one, head)
+
+    def listen(self) -> None:
+        """Where a log of a few lines has no failure so far: what else it complains of."""
+        found = complains(self._short) if not self.drafts else None
+        if found is not None:
+            self._keep(self._short, found.first, found.end - 1, found, self._short[found.first])
 
     def finished(self, lines: int) -> list[Draft]:
         """All drafts of a log of so many lines. What the end of a segment cut off goes on in lines seen before."""
@@ -110,8 +125,21 @@ class Assembly:
             is_record=head.stamped,
             is_cut=found.kind == "truncated" and last >= len(lines) - 1,
         )
-        draft.matches = self.matcher.matches(found, "\n".join(line.text for line in around))
+        surroundings = "\n".join(line.text for line in around)
+        draft.matches = self.matcher.matches(found, surroundings)
+        if level == "error" and all(match.confidence < LEAST_CONFIDENCE for match in draft.matches):
+            suspected = arisen(found, head.number, surroundings)
+            draft.matches += (suspected,) if suspected is not None else ()
         return draft
+
+
+def _freed(lines: Sequence[Line], streams: Iterable[Sequence[int]]) -> Sequence[Line]:
+    """The lines without the margins of their blocks, stream by stream."""
+    freed = list(lines)
+    for places in streams:
+        for at, line in zip(places, without_margins([lines[at] for at in places]), strict=True):
+            freed[at] = line
+    return freed
 
 
 def _key(found: Found) -> bytes:

@@ -20,6 +20,7 @@ from aotidoctor.model.log import LogEvent, LogMatch, LogReading
 
 KNOWN, UNKNOWN, UNREAD = "AD-LOG-001", "AD-LOG-002", "AD-LOG-003"
 _LONGEST = 300
+LEAST_SUSPICION = 0.3
 # Causes whose subject is a kernel where no input is named.
 _OF_KERNELS = ("index-out-of-range", "cuda-device-assert", "integer-division", "kernel-crash", "cuda-illegal-access")
 _KERNEL = re.compile(r"\b(?:cpp|triton)_(?:[a-z]+_)*?fused_\w+")
@@ -35,17 +36,24 @@ def log_findings(reading: LogReading) -> list[Evidence]:
 
 def log_diagnoses(findings: Sequence[Evidence]) -> tuple[Diagnosis, ...]:
     """The causes of what ``log_findings`` gave, in its order, each once."""
+    known = [item for item in findings if item.code == KNOWN]
+    told = [item for item in known if _sure(item) >= LEAST_CONFIDENCE]
+    # Where nothing is told, what is suspected by its place or its general words.
+    said = told or [item for item in known if item.facts.get("suspect") and _sure(item) >= LEAST_SUSPICION]
     causes: dict[str, list[Evidence]] = {}
-    for item in findings:
-        sure = item.facts.get("confidence")
-        if item.code == KNOWN and isinstance(sure, float) and sure >= LEAST_CONFIDENCE:
-            causes.setdefault(item.kind, []).append(item)
+    for item in said:
+        causes.setdefault(item.kind, []).append(item)
     made: list[Diagnosis] = []
     for cause, evidence in causes.items():
         playbook = find_playbook(cause)
         if playbook is not None and len(made) < _MOST_CAUSES:
             made.append(_diagnosis(playbook, evidence, len(made) + 1))
     return tuple(made)
+
+
+def _sure(item: Evidence) -> float:
+    sure = item.facts.get("confidence")
+    return sure if isinstance(sure, float) else 0.0
 
 
 def _known(match: LogMatch, reading: LogReading) -> Evidence:
@@ -79,6 +87,7 @@ def _more(match: LogMatch, reading: LogReading) -> dict[str, FactValue]:
     event, pattern = match.event, match.pattern
     return {
         "source": pattern.source,
+        "suspect": pattern.is_suspect,
         "component": pattern.component if pattern.known or pattern.fixed else "",
         "known": pattern.known,
         "fixed": pattern.fixed,

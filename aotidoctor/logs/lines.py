@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from aotidoctor.logs.line import Line
 from aotidoctor.logs.prefixes import Bare, bare, unwrapped
+from aotidoctor.logs.spelling import plain
 
 # Of a longer line only the surroundings of its telling words are read.
 LONGEST = 8192
@@ -19,7 +20,7 @@ def clean(numbered: Iterable[tuple[int, bytes]], state: Streams) -> Iterator[Lin
     """Lines with their origins; ``state`` remembers whose the unmarked ones are."""
     for number, raw in numbered:
         for piece in pieces(raw):
-            for text in unwrapped(decoded(piece)):
+            for text in unwrapped(plain(decoded(piece))):
                 line = bare(text)
                 if line.text.startswith("{") and line.text is not text:
                     for inner in unwrapped(line.text):

@@ -30,7 +30,7 @@ STAGES = ("", "export", "compile", "link", "package", "load", "inputs", "run", "
 _BLOCK = re.compile(r"^```toml log\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _TEXTS = ("regex", "example", "source", "stage", "component", "known", "fixed")
 _LISTS = ("near", "not_near")
-_KEYS = frozenset((*_TEXTS, *_LISTS, "confidence", "facts"))
+_KEYS = frozenset((*_TEXTS, *_LISTS, "confidence", "facts", "suspect"))
 
 
 class PatternError(AotidoctorError):
@@ -127,6 +127,7 @@ def _record(cause: str, entry: Mapping[str, object], where: str) -> LogPattern:
         known=texts["known"],
         fixed=texts["fixed"],
         facts=_facts(entry, where),
+        is_suspect=entry.get("suspect") is True,
     )
 
 

@@ -53,12 +53,12 @@ _PREFIXES = tuple(
         r"(?P<level>INFO|DEBUG|TRACE|NOTICE|WARN(?:ING)?):? +(?=\S)",
         r"\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]? ",
         # pytest, and what people quote.
-        r"E {3}(?=\S| {4}|$)",
+        r"E(?: {3}(?= *\S|$)|$)",
         r"> (?=\S| {2})",
     )
 )
 # What may stand at the start of a prefix; most lines of a stack have none of these.
-_MAY = re.compile(r"[\[(#:<{\d]|[IWEFDVC]\d|E {3}|> |[A-Z][a-z]{2} [ \d]\d |[A-Z]{3,8}\b|[\w.-]+ (?:- | *\| ?)")
+_MAY = re.compile(r"[\[(#:<{\d]|[IWEFDVC]\d|E(?: {3}|$)|> |[A-Z][a-z]{2} [ \d]\d |[A-Z]{3,8}\b|[\w.-]+ (?:- | *\| ?)")
 _COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_=>()][0-9A-B]?)")
 _MOST = 12
 

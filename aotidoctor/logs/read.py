@@ -10,11 +10,12 @@ from aotidoctor.logs.assembly import Assembly, Draft
 from aotidoctor.logs.judgement import Judged, judge
 from aotidoctor.logs.lines import Streams, clean, decoded
 from aotidoctor.logs.matching import Matcher
-from aotidoctor.logs.patterns import Pattern, load_patterns
+from aotidoctor.logs.patterns import LEAST_CONFIDENCE, Pattern, load_patterns
 from aotidoctor.logs.ranking import groups, ranked
 from aotidoctor.logs.sieve import Numbered, Sieve
 from aotidoctor.logs.source import Source
 from aotidoctor.logs.stages import stage_of
+from aotidoctor.logs.transports import other_readings
 from aotidoctor.logs.versions import HINTS, versions_in
 from aotidoctor.logs.words import Telltale, telling_words
 from aotidoctor.model.log import LogEvent, LogReading
@@ -23,34 +24,75 @@ _FRAMES, _TEXT, _UNKNOWN, _ORIGINS = 40, 2000, 20, 64
 
 
 def read_log(stream: BinaryIO, name: str, patterns: Sequence[Pattern] | None = None) -> LogReading:
-    """Read ``stream`` to its end. ``patterns`` are those of the playbooks unless others are given."""
+    """Read ``stream`` to its end. ``patterns`` are those of the playbooks unless others are given.
+
+    A short log is read in other ways as well, where its lines may have been cut on their way; see ``transports``.
+    """
     telltale, matcher = _tools() if patterns is None else _tools_of(patterns)
     source, sieve = Source(stream), Sieve(telltale)
-    assembly, streams = Assembly(matcher), Streams()
-    versions: dict[str, str] = {}
+    whole: list[list[Numbered]] = []
+    read = _Read(matcher)
     for segment in sieve.feed(source.blocks()):
-        _versions(segment, versions)
-        assembly.add(list(clean(segment, streams)))
+        read.add(segment)
+        if sieve.is_small:
+            whole.append(segment)
     # Programs tell their versions when they start.
-    _versions(list(enumerate(source.head.split(b"\n"))), versions)
-    judged = judge(assembly.finished(sieve.lines))
-    events = {id(one.draft): _event(one, sieve) for one in judged}
-    found = groups(judged)
-    unknown = [
-        group.root for group in found if not group.is_known and group.root.level == "error" and not group.tainted
-    ]
-    return LogReading(
-        name=name,
-        size=source.size,
-        lines=sieve.lines,
-        events=tuple(events.values()),
-        matches=ranked(found, versions, events),
-        more_events=assembly.more,
-        versions=versions,
-        origins=tuple(streams.origins)[:_ORIGINS],
-        unknown=tuple(events[id(root)] for root in unknown[:_UNKNOWN]),
-        problems=(*source.problems, *_skipped(sieve)),
-    )
+    _versions(list(enumerate(source.head.split(b"\n"))), read.versions)
+    made = read.finished(name, source, sieve)
+    if not whole:
+        return made
+    best = made
+    for way in other_readings([line for segment in whole for line in segment]):
+        if _surest(best) >= LEAST_CONFIDENCE and not way.is_sure:
+            continue
+        other = _Read(matcher)
+        other.add(way.lines)
+        best = _better(best, other.finished(name, source, sieve), is_sure=way.is_sure)
+    return best
+
+
+class _Read:
+    """One way to read a log: segments in, a ``LogReading`` out."""
+
+    def __init__(self, matcher: Matcher) -> None:
+        self._assembly, self._streams = Assembly(matcher), Streams()
+        self.versions: dict[str, str] = {}
+
+    def add(self, segment: Sequence[Numbered]) -> None:
+        _versions(segment, self.versions)
+        self._assembly.add(list(clean(segment, self._streams)))
+
+    def finished(self, name: str, source: Source, sieve: Sieve) -> LogReading:
+        if sieve.is_small:
+            self._assembly.listen()
+        judged = judge(self._assembly.finished(sieve.lines))
+        events = {id(one.draft): _event(one, sieve) for one in judged}
+        found = groups(judged)
+        unknown = [
+            group.root for group in found if not group.is_known and group.root.level == "error" and not group.tainted
+        ]
+        return LogReading(
+            name=name,
+            size=source.size,
+            lines=sieve.lines,
+            events=tuple(events.values()),
+            matches=ranked(found, self.versions, events),
+            more_events=self._assembly.more,
+            versions=self.versions,
+            origins=tuple(self._streams.origins)[:_ORIGINS],
+            unknown=tuple(events[id(root)] for root in unknown[:_UNKNOWN]),
+            problems=(*source.problems, *_skipped(sieve)),
+        )
+
+
+def _better(best: LogReading, other: LogReading, *, is_sure: bool) -> LogReading:
+    """The one that names a cause; of two the surer, or the one of lines that were cut for certain."""
+    found = _surest(other)
+    return other if found > _surest(best) or (is_sure and found >= LEAST_CONFIDENCE) else best
+
+
+def _surest(reading: LogReading) -> float:
+    return reading.matches[0].confidence if reading.matches else 0.0
 
 
 @lru_cache(maxsize=1)

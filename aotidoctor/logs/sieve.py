@@ -30,7 +30,7 @@ Numbered = tuple[int, bytes]
 
 
 class Sieve:
-    """Feed it blocks; it gives segments of numbered lines."""
+    """Feed it blocks; it gives segments of numbered lines. ``is_small``: they are the whole log."""
 
     def __init__(self, telltale: Telltale) -> None:
         self._memory = Memory(telltale)
@@ -42,6 +42,7 @@ class Sieve:
         self._spent = 0
         self._late: deque[tuple[int, bytes]] = deque(maxlen=_LATE_BLOCKS)
         self.skipped = 0
+        self.is_small = False
 
     @property
     def lines(self) -> int:
@@ -77,6 +78,7 @@ class Sieve:
 
     def _whole(self, text: bytes) -> Iterator[list[Numbered]]:
         """A log so small that every line of it can be looked at, with or without a telling word."""
+        self.is_small = True
         lines = text.split(b"\n")
         self._ended = not lines[-1]
         self._number += len(lines) - 1

@@ -17,6 +17,7 @@ class LogPattern:
     where such a line comes from (``export``, ``compile``, ``link``, ``package``, ``load``, ``run``, ``output``,
     ``serve``; empty: told by the event). ``source`` is the file that prints the message, ``known`` and ``fixed`` are
     releases of what ``component`` names. ``confidence`` in 0..1. ``example`` is a real message of this kind.
+    ``is_suspect``: where nothing better is known it is a diagnosis, too, however low its confidence.
     """
 
     cause: str
@@ -31,6 +32,7 @@ class LogPattern:
     known: str = ""
     fixed: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
+    is_suspect: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

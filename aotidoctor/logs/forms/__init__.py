@@ -13,6 +13,7 @@ from aotidoctor.logs.forms import (
     kernel,
     linker,
     loader,
+    other,
     plain,
     python,
     sanitizer,
@@ -24,9 +25,9 @@ from aotidoctor.logs.line import Line
 
 Read = Callable[[Sequence[Line], int], Found | None]
 
-FORMS: tuple[tuple[re.Pattern[str], Read], ...] = tuple(
-    (form.START, form.read)
-    for form in (python, cpp, assertion, sanitizer, debugger, kernel, server, compiler, linker, loader, signal, plain)
-)
+_IN_ORDER = (
+    python, cpp, assertion, sanitizer, debugger, kernel, server, compiler, linker, loader, signal, plain, other,
+)  # fmt: skip
+FORMS: tuple[tuple[re.Pattern[str], Read], ...] = tuple((form.START, form.read) for form in _IN_ORDER)
 
 __all__ = ["FORMS", "Read"]

@@ -1,0 +1,78 @@
+"""Whatever else says that something failed: the last form, so that no log with a failure is called healthy.
+
+It knows the words, not the place: an exception in the middle of a sentence, behind a prefix that nobody has seen, with
+the first word cut off. Lines of ``harmless`` are left out; news (a logger's INFO) stay mentions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from aotidoctor.logs.found import Found, message
+from aotidoctor.logs.harmless import telling_part
+from aotidoctor.logs.line import Line
+
+_EXCEPTION = re.compile(
+    r"(?P<type>\b[A-Za-z_][\w.:]*(?<=Error|ption|rrupt))(?P<after>['\"`>\])*]*\s?:|\(|[^\w\s.]|\s*$)"
+)
+_SAID = re.compile(
+    "|".join(  # noqa: FLY002 - one kind a line
+        (
+            r"(?i:\berrors?)[`'\")\]*]*\s?(?:\[[^\]]*\])?:",
+            r"\b[Ee]rror \"|\berror [A-Z]{1,4}\d{3,5}\b|(?i:\berror) #\d|\bLNK\d{4}\b",
+            r"(?i:\bfatal)(?: error|:)|^\s*(?i:error)\b|^[a-z]{0,5}rror: ",
+            r"[Ss]egmentation (?:fault|violation)|\b[Ss]egfault|core dumped|^\W*Abort(?:ed|ing)?\b|aborting\.?$",
+            r"terminate called|terminating (?:due|with)|\bpanic(?:ked)?\b[: ]|stack smashing|\bcrash(?:ed|es)\b",
+            r"[Aa]ssertion failed|\b[Aa]ssert(?:ion)? .{1,300} failed|[Uu]ndefined (?:symbol|reference)",
+            r"[Uu]n(?:handled|caught) exception|returned non-?zero",
+            r"(?i:exit(?:ed)?(?: with)?(?: exit)?[ _-]?(?:code|status)[:= ]{1,3})-?[1-9]",
+            r"_(?:ERROR|STATUS|RESULT)_(?!SUCCESS|NONE|CODE)[A-Z]{4}|\b(?:cuda|hip)Error[A-Z]",
+            r"(?i:\b(?:build|compil(?:ation|e)|link(?:ing)?|linker command|import|install(?:ation)?) failed\b)",
+            r"(?i:\b(?:test|command|job|step|export|load(?:ing)?) failed\b)",
+        )
+    )
+)
+# Without the word of an error, and in few lines: somebody pasted it for this.
+_COMPLAINS = re.compile(
+    r"(?i:\b(?:failed to|fail(?:s|ed)? with|unable to|could not|couldn't|cannot|not (?:supported|found)"
+    r"|not implemented|unsupported|mismatch|incompatible|no such|missing|undefined|unresolved|killed|timed out|refused|denied"
+    r"|corrupt(?:ed)?|invalid|illegal)\b)"
+)
+_WARNS = re.compile(r"(?i:warn|deprecat|info\b|debug\b|skipp|optional|fallback|default)|\bW\d{4}\b")
+_SUCCEEDS = re.compile(r"(?i:success|\bpassed\b|\bdone\b|completed|finished|\bok\b)")
+START = re.compile(rf"(?:{_EXCEPTION.pattern})|(?:{_SAID.pattern})")
+
+
+def read(lines: Sequence[Line], at: int) -> Found | None:
+    """The line, with what continues it. An exception begins at its name."""
+    text = lines[at].text
+    if lines[at].level in ("info", "warning") and not text.lstrip().startswith(("Error", "ERROR", "error")):
+        return None
+    told = telling_part(text)
+    if told != text and not START.search(told):
+        return None
+    said, frames, end = message(lines, at)
+    named = _EXCEPTION.search(text)
+    texts = [(line.number, line.text) for line in said]
+    if named is not None and ":" in named["after"] and named.start():
+        # What stands before it may say more.
+        before = text[: named.start()].rstrip()
+        own = (lines[at].number, text[named.start() :])
+        texts[:1] = [(lines[at].number, before), own] if re.search(r"\w{4}", before) else [own]
+    kind = named["type"].rpartition(".")[2] if named is not None else ""
+    return Found(form="line", kind=kind, said=tuple(texts), first=at, end=end, frames=tuple(frames))
+
+
+def complains(lines: Sequence[Line]) -> Found | None:
+    """The first line of a short log that complains of something without the word of an error."""
+    if any(_SUCCEEDS.search(line.text) for line in lines):
+        return None
+    for at, line in enumerate(lines):
+        text = line.text
+        if line.level in ("info", "warning") or not _COMPLAINS.search(telling_part(text)) or _WARNS.search(text):
+            continue
+        said, frames, end = message(lines, at)
+        texts = tuple((one.number, one.text) for one in said)
+        return Found(form="line", said=texts, first=at, end=end, frames=tuple(frames))
+    return None

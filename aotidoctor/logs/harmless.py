@@ -1,0 +1,88 @@
+"""Lines with the word of a failure that report none, each kind with its reason."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+# Words that are none of a failure; what else the line says counts.
+WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (
+        "a count of none",
+        (
+            r"\b(?:no|0|zero|without|any|if an?|many) (?:\w+ )?(?:errors?|failures?|exceptions?)\b",
+            r"\b(?:errors?|failures?|failed)(?:\(s\))?\s*[=:]\s*(?:0\b|none\b|null\b|false\b|\[\]|\{\}|n/a)",
+        ),
+    ),
+    (
+        "a measure: how far numbers are from others",
+        (
+            r"\b(?:mean|max\w*|abs\w*|rel\w*|squared?|average|total|train\w*|val\w*|l[12]|rms)[ _](?:\w+ ){0,2}errors?\b",
+            r"\berrors?(?:[ _]rate)?\s*[=:]\s*[-+]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|nan|inf)%?(?:[\s,;)\]]|$)",
+        ),
+    ),
+    (
+        "a setting",
+        (
+            r"\b(?:log[_ -]?level|loglevel|verbosity|level)\b\W{0,3}(?:error|fatal)",
+            r"\b(?:on|ignore|max|exit_on|stop_on|raise)_errors?\b",
+            r"\berrors? ?= ?['\"]?(?:ignore|strict|replace|coerce|raise|warn)",
+        ),
+    ),
+    (
+        "the name of a feature",
+        (
+            r"\berrors? (?:handler|handling|reporting|correct\w+|log(?:ging|s)?|budget|boundary|tracking|monitoring)\b",
+            r"\berrors? recovery\b",
+        ),
+    ),
+    ("an option of a command line", (r"^\s*(?:-D|-W|--?[\w-]*)(?:no-)?error\S*(?:\s|$)", r"-Werror\b")),
+)
+# Lines that report no failure, whatever their words.
+LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (
+        "a line of source code that speaks of an exception",
+        (
+            (
+                r"\b(?:raise|except|class|import|isinstance|issubclass|catch|throw|return|def|raises|assertRaises\w*|noqa)\b"
+                r"[ (][^:]*(?:Error|Exception)"
+            ),
+        ),
+    ),
+    (
+        "the name of a test that passed, or was meant to fail",
+        (
+            r"(?:PASSED|XFAIL|SKIPPED|\bok)\s*(?:\[ *\d+%\]|\([^()]*\))?$",
+            r"^\[ +(?:OK|RUN) +\]",
+            r"^ok \d+ ",
+        ),
+    ),
+    (
+        "news of a failure that is over",
+        (
+            r"\b(?:errors?|exceptions?|failures?|issues?) (?:\w+ ){0,4}(?:fixed|resolved|handled|recovered|gone)\b",
+            r"^\s*(?:fix|fixes|fixed|resolves?d?|handles?|avoids?|prevents?|closes) (?!.*error: )",
+        ),
+    ),
+    ("the firmware of the machine, printed at every start of Linux", (r"^ACPI\b", r"\bACPI BIOS Error")),
+    (
+        "handled: it was tried again, ignored or replaced",
+        (
+            r"\b(?:retry(?:ing)?|retries|will (?:re)?try|trying again|ignoring|ignored|falling back|using eager)\b",
+            r"\b(?:non-?fatal|harmless|recovered|continuing)\b",
+        ),
+    ),
+    ("a warning", (r"^exception ignored in", r"^\S*warning: ", r"\bwarning\b:")),
+)
+
+
+def _any_of(table: Iterable[tuple[str, tuple[str, ...]]]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{regex})" for _, regexes in table for regex in regexes), re.IGNORECASE)
+
+
+_WORDS, _LINES = _any_of(WORDS), _any_of(LINES)
+
+
+def telling_part(text: str) -> str:
+    """``text`` without the words that report no failure; empty where the whole line reports none."""
+    return "" if _LINES.search(text) is not None else _WORDS.sub(" ", text)

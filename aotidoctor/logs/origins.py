@@ -1,0 +1,109 @@
+"""Where a failure arose, as evidence of its cause: what is left where no pattern knows the words.
+
+A message may be new and its place be known: the innermost frame of torch or Triton, the type of the exception, the
+kind of name that it speaks of. That makes a suspicion and no more. The table is ``origins.toml``, read when it is
+first needed.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from aotidoctor.logs.found import Found
+from aotidoctor.model.evidence import FactValue
+from aotidoctor.model.log import LogEvent, LogMatch, LogPattern
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # pragma: no cover
+    import tomli as tomllib
+
+LEAST, MOST = 0.3, 0.6
+# Frames that belong to the compiler, the runtime or Triton; of others the place says nothing.
+_OWN = re.compile(
+    r"\btorch/_?(?:inductor|dynamo|export|functorch|higher_order_ops|fx|subclasses|decomp|refs|meta_registrations|ops\b"
+    r"|utils/_|utils/cpp_ext|serialization|cuda/__init|xpu/__init|prims)|/triton/|\btriton/(?:runtime|compiler|language|backends)"
+    r"|zipfile|AOTI|update_constant|UpdateConstant|swap_constant|run_const_fold|load_constants|DynamicLibrary"
+    r"|aoti_package|fused_"
+)
+_DEEPEST = 60
+
+
+@dataclass(frozen=True)
+class Origin:
+    """An entry of the table. Empty texts ask for nothing."""
+
+    cause: str
+    confidence: float
+    stage: str
+    why: str
+    frame: str = ""
+    said: str = ""
+    near: str = ""
+    not_near: str = ""
+    subject: str = ""
+
+    @cached_property
+    def record(self) -> LogPattern:
+        """The entry as a pattern, for the findings."""
+        return LogPattern(
+            cause=self.cause, regex=self.frame or self.said, example="", source=self.why, confidence=self.confidence,
+            stage=self.stage, is_suspect=True,
+        )  # fmt: skip
+
+    def fits(self, frame: str, text: str, around: str) -> bool:
+        """Whether it speaks of a failure with this innermost frame, this message and these lines around it."""
+        return (
+            (not self.frame or _search(self.frame, frame))
+            and (not self.said or _search(self.said, text))
+            and (not self.near or _search(self.near, around))
+            and not (self.not_near and _search(self.not_near, around))
+        )
+
+
+def arisen(found: Found, number: int, around: str) -> LogMatch | None:
+    """The cause that the place of ``found`` speaks for; None where it says nothing."""
+    frame = next((one.replace("\\", "/") for one in found.frames[:_DEEPEST] if _OWN.search(one.replace("\\", "/"))), "")
+    text = f"{found.kind}: {found.text}"
+    origin = next((one for one in origins() if (frame or not one.frame) and one.fits(frame, text, around)), None)
+    if origin is None:
+        return None
+    facts: dict[str, FactValue] = {"frame": frame} if frame else {}
+    subject = _subject(origin.subject, (text, frame, around))
+    if subject:
+        facts["subject"] = subject
+    event = LogEvent(form=found.form, first=number, last=number, text=found.text)
+    return LogMatch(
+        event=event,
+        pattern=origin.record,
+        line=number,
+        text=found.text.partition("\n")[0],
+        facts=facts,
+        confidence=origin.confidence,
+    )
+
+
+@lru_cache(maxsize=1)
+def origins() -> tuple[Origin, ...]:
+    """The table."""
+    table = tomllib.loads(Path(__file__).with_name("origins.toml").read_text(encoding="utf-8"))
+    return tuple(Origin(**entry) for entry in table["origin"])
+
+
+def _subject(regex: str, texts: Sequence[str]) -> str:
+    hits = (_compiled(regex).search(text) for text in texts) if regex else ()
+    return next((hit["subject"] for hit in hits if hit is not None and hit["subject"]), "")
+
+
+def _search(regex: str, text: str) -> bool:
+    return _compiled(regex).search(text) is not None
+
+
+@lru_cache(maxsize=512)
+def _compiled(regex: str) -> re.Pattern[str]:
+    return re.compile(regex, re.MULTILINE)
