@@ -155,7 +155,8 @@ def _key(found: Found) -> bytes:
 def _is_warning(found: Found, head: Line) -> bool:
     if _ROUTINE.search(found.text) is not None:
         return True
-    return head.level == "warning" and found.form in ("line", "loader")
+    # What a logger was told to print of an exception as a warning was handled.
+    return head.level == "warning" and (found.form in ("line", "loader") or (found.form == "python" and head.stamped))
 
 
 def _is_mention(found: Found, head: Line) -> bool:

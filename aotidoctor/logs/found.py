@@ -17,7 +17,8 @@ _STARTS = re.compile(
     r"^terminate called |^libc\+\+abi|Segmentation fault|Abort trap|"
     r"Bus error|^[\s|]*\+-{3}|^Aborted\b|core dumped\)|^Fatal Python error|"
     r"^==+\d*=*ERROR: |: (?:fatal )?error: |^Error: |undefined reference to|^\*\*\* |^Thread \d+ |"
-    r"^(?:Process|Program) (?:\d+ )?(?:received|stopped|terminated|completed)|^[\w.]*(?:Error|Exception): |^\S*[$#] "
+    r"^(?:Process|Program) (?:\d+ )?(?:received|stopped|terminated|completed)|^[\w.]*(?:Error|Exception): |^\S*[$#] |"
+    r"^(?:FAILED|ERROR|PASSED) "
 )
 _CONTINUES = re.compile(
     r"^(?:\s|[a-z(\[{]|Exception raised|While |Mismatched|Greatest|Available|CUDA kernel|For |Compile |Device|Original|"

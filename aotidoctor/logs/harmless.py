@@ -17,7 +17,7 @@ WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "a measure: how far numbers are from others",
         (
-            r"\b(?:mean|max\w*|abs\w*|rel\w*|squared?|average|total|train\w*|val\w*|l[12]|rms)[ _](?:\w+ ){0,2}errors?\b",
+            r"\b(?:mean|max\w*|abs\w*|rel\w*|average|total|train\w*|val\w*|l[12]|rms)[ _](?:\w+ ){0,2}errors?\b",
             r"\berrors?(?:[ _]rate)?\s*[=:]\s*[-+]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|nan|inf)%?(?:[\s,;)\]]|$)",
         ),
     ),

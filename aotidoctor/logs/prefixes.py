@@ -40,7 +40,7 @@ _PREFIXES = tuple(
         # glog, torch._logging and c10's logger.
         (
             r"\[?(?P<letter>[IWEFDVC])\d{4,8} \d\d:\d\d:\d\d\.\d+ +(?P<thread>\d+)"
-            r" (?:[\w./<>+-]+:\d+\] ?)(?:\[(?:__)?[\w/-]+\] )*"
+            r" (?:[\w./\\<>+-]+:\d+\] ?)(?:\[(?:__)?[\w/-]+\] )*"
         ),
         r"\[(?P<letter>[IWEFDVC])(?:\d{4} \d\d:\d\d:\d\d\.\d+)? [\w./-]+:\d+\] ?",
         # Python's logging in its usual clothes.

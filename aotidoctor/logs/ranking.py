@@ -20,6 +20,7 @@ _SURE, _MOST = 0.8, 60
 _AFTER_UNKNOWN, _BESIDE_UNKNOWN, _FIXED, _MENTIONED = 0.75, 0.5, 0.6, 0.4
 # A failure told in one of these forms is a real one, not somebody's remark.
 _SOLID = ("python", "terminate", "c10", "compiler", "linker", "loader", "sanitizer", "assert", "debugger")
+_EXACT = ("compiler", "linker", "loader", "sanitizer")
 _LEVELS = ("error", "notice", "warning", "mention")
 
 
@@ -61,6 +62,9 @@ def ranked(found: Sequence[Group], versions: dict[str, str], events: dict[int, L
         share = _share(group, found)
         for one in group.members:
             for place, match in enumerate(one.draft.matches):
+                if match.pattern.is_suspect and one.root is not None and group.root.found.form in _EXACT:
+                    # The tool that failed has said more than those who called it.
+                    continue
                 sure = share * match.confidence * (_FIXED if _is_over(match, versions) else 1.0)
                 if one.tainted or group.tainted:
                     sure = min(sure, LEAST_CONFIDENCE / 2)

@@ -92,7 +92,7 @@ def _cut_at_the_edge(texts: Sequence[tuple[int, str]]) -> Reading | None:
     joined: list[tuple[int, str]] = []
     goes_on, cuts = False, 0
     for number, text in texts:
-        if goes_on and joined and text:
+        if goes_on and joined and text and not _is_new(text):
             joined[-1] = (joined[-1][0], joined[-1][1] + text)
             cuts += 1
         else:
@@ -125,8 +125,9 @@ _NEW = re.compile(r"\s*(?:File \"|Traceback \(|(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Err
 
 
 def _is_new(text: str) -> bool:
-    """Whether it begins a line of its own for certain."""
-    return _NEW.match(plain(bare(text).text)) is not None
+    """Whether it begins a line of its own for certain: by what it says, or by a logger's prefix."""
+    inner = bare(text)
+    return bool(inner.ranks) or inner.stamped or _NEW.match(plain(inner.text)) is not None
 
 
 _WAYS: tuple[Callable[[Sequence[tuple[int, str]]], Reading | None], ...] = (_cut_at_the_edge, _cut_between_words)

@@ -14,7 +14,7 @@ from aotidoctor.logs.harmless import telling_part
 from aotidoctor.logs.line import Line
 
 _EXCEPTION = re.compile(
-    r"(?P<type>\b[A-Za-z_][\w.:]*(?<=Error|ption|rrupt))(?P<after>['\"`>\])*]*\s?:|\(|[^\w\s.]|\s*$)"
+    r"(?P<type>\b[A-Za-z_][\w.:]*(?:(?<=Error)|(?<=Exception)|(?<=Interrupt)))(?P<after>['\"`>\])*]*\s?:|\(|[^\w\s.]|\s*$)"
 )
 _SAID = re.compile(
     "|".join(  # noqa: FLY002 - one kind a line
@@ -25,7 +25,9 @@ _SAID = re.compile(
             r"[Ss]egmentation (?:fault|violation)|\b[Ss]egfault|core dumped|^\W*Abort(?:ed|ing)?\b|aborting\.?$",
             r"terminate called|terminating (?:due|with)|\bpanic(?:ked)?\b[: ]|stack smashing|\bcrash(?:ed|es)\b",
             r"[Aa]ssertion failed|\b[Aa]ssert(?:ion)? .{1,300} failed|[Uu]ndefined (?:symbol|reference)",
-            r"[Uu]n(?:handled|caught) exception|returned non-?zero",
+            r"[Uu]n(?:handled|caught) exception|returned non-?zero|unresolved external|^\+ (?:return|exit) [1-9]",
+            r": error\b(?!-)|\bmake\S*: \*\*\* |\bError [1-9]\d{0,5}\b|[Cc]heck failed\b|\w(?:\(\))? failed (?:at|on|with|in)\b|\bC(?:10\d\d|2\d{3})\s?['\":]",
+            r"Unrecogni[sz]ed instruction|unhandled instruction|^FAIL(?:ED)?\b",
             r"(?i:exit(?:ed)?(?: with)?(?: exit)?[ _-]?(?:code|status)[:= ]{1,3})-?[1-9]",
             r"_(?:ERROR|STATUS|RESULT)_(?!SUCCESS|NONE|CODE)[A-Z]{4}|\b(?:cuda|hip)Error[A-Z]",
             r"(?i:\b(?:build|compil(?:ation|e)|link(?:ing)?|linker command|import|install(?:ation)?) failed\b)",
@@ -36,8 +38,8 @@ _SAID = re.compile(
 # Without the word of an error, and in few lines: somebody pasted it for this.
 _COMPLAINS = re.compile(
     r"(?i:\b(?:failed to|fail(?:s|ed)? with|unable to|could not|couldn't|cannot|not (?:supported|found)"
-    r"|not implemented|unsupported|mismatch|incompatible|no such|missing|undefined|unresolved|killed|timed out|refused|denied"
-    r"|corrupt(?:ed)?|invalid|illegal)\b)"
+    r"|not implemented|unsupported|mismatch|incompatible|no such|missing|undefined|unresolved|killed|timed out|throws?"
+    r"|refused|denied|corrupt(?:ed)?|invalid|illegal)\b)"
 )
 _WARNS = re.compile(r"(?i:warn|deprecat|info\b|debug\b|skipp|optional|fallback|default)|\bW\d{4}\b")
 _SUCCEEDS = re.compile(r"(?i:success|\bpassed\b|\bdone\b|completed|finished|\bok\b)")
