@@ -24,8 +24,14 @@ TRACEBACK = (
         ("a.cpp:3:4: erreur: « buf7 » n'a pas été déclaré dans cette portée", "error: 'buf7' was not declared in"),
         ("a.cpp:3:4: Fehler: »buf7« wurde in diesem Gültigkeitsbereich nicht definiert", "error: 'buf7' was not decl"),
         ("a.cpp:3:4: 错误：‘buf7’在此作用域中尚未声明", "error: 'buf7' was not declared in this scope"),  # noqa: RUF001
-        ("a.cpp:1:10: schwerwiegender Fehler: cuda.h: Datei oder Verzeichnis nicht gefunden", "fatal error: cuda.h: No"),
-        ("a.cpp:1:10: erreur fatale: cuda.h : Aucun fichier ou dossier de ce type", "fatal error: cuda.h: No such file"),
+        (
+            "a.cpp:1:10: schwerwiegender Fehler: cuda.h: Datei oder Verzeichnis nicht gefunden",
+            "fatal error: cuda.h: No",
+        ),
+        (
+            "a.cpp:1:10: erreur fatale: cuda.h : Aucun fichier ou dossier de ce type",
+            "fatal error: cuda.h: No such file",
+        ),
         ("main.cpp:(.text+0x1): 对‘foo()’未定义的引用", "undefined reference to `foo()'"),
         ("/usr/bin/ld: ne peut pas trouver -lcuda", "cannot find -lcuda"),
         ("段错误 (核心已转储)", "Segmentation fault (core dumped)"),

@@ -24,7 +24,19 @@ FAILURES = (
     "报错：C2065 “dims”：未声明的标识符",  # noqa: RUF001
     "HIPBLAS_STATUS_INVALID_VALUE",
 )
-AROUND = ("{}", "    {}", "E   {}", "E       {}", "# {}", "> {}", "3: {}", "12:01:02 {}", "[rank1]: {}", "| {} |", "`{}`")
+AROUND = (
+    "{}",
+    "    {}",
+    "E   {}",
+    "E       {}",
+    "# {}",
+    "> {}",
+    "3: {}",
+    "12:01:02 {}",
+    "[rank1]: {}",
+    "| {} |",
+    "`{}`",
+)
 
 
 @pytest.mark.parametrize("around", AROUND)
