@@ -32,7 +32,7 @@ TRACEBACK = (
             "a.cpp:1:10: erreur fatale: cuda.h : Aucun fichier ou dossier de ce type",
             "fatal error: cuda.h: No such file",
         ),
-        ("main.cpp:(.text+0x1): 对‘foo()’未定义的引用", "undefined reference to `foo()'"),
+        ("main.cpp:(.text+0x1): 对‘foo()’未定义的引用", "undefined reference to `foo()'"),  # noqa: RUF001
         ("/usr/bin/ld: ne peut pas trouver -lcuda", "cannot find -lcuda"),
         ("段错误 (核心已转储)", "Segmentation fault (core dumped)"),
         ("expected &lt;&#39;a&#39;&gt; &amp; more", "expected <'a'> & more"),
