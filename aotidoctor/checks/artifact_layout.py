@@ -12,8 +12,8 @@ Example:
     model.pt2: observed data/aotinductor/ outside the top folder 'data', expected data/data/aotinductor/
 
 When it is wrong
-    What was measured to load all the same (a layout of torch 2.5 or 2.6, a missing mark, stray members) is a warning.
-    Other versions of torch look for the top folder in other ways.
+    What was measured to load all the same (a missing mark, stray members) is a warning, and the layout without a top
+    folder that torch 2.6 and 2.7 write is a note. Other versions of torch look for the top folder in other ways.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _marks(case: Case) -> list[Evidence]:
     found = []
     if "archive_version" not in tails:
         legacy = "version" in tails or any(model.layout == "legacy" for model in artifact.models)
-        found.append(_outdated(case, "the layout of torch 2.5 or 2.6" if legacy else "no archive_version"))
+        found.append(_old(case) if legacy else _outdated(case, "no archive_version"))
     elif artifact.archive_version is None:
         found.append(_outdated(case, "an archive_version that cannot be read"))
     elif artifact.archive_version.strip() != VERSION:
@@ -127,12 +127,24 @@ def _refused(case: Case, kind: str, mark: str, observed: str, expected: str) -> 
     )
 
 
+def _old(case: Case) -> Evidence:
+    return FIND.info(
+        "old-layout",
+        case.artifact.path,
+        observed="no top folder and no archive_version, as torch 2.6 and 2.7 write it",
+        expected="any layout that the loader takes",
+        message="the layout of torch 2.6 and 2.7: later releases call it outdated, and load it",
+        source=at_member(case, None),
+        facts={"harmless": True},
+    )
+
+
 def _outdated(case: Case, observed: str) -> Evidence:
     return FIND.warn(
         "outdated",
         case.artifact.path,
         observed=observed,
-        expected="the layout of torch 2.7 and later",
+        expected="the layout of torch 2.8 and later",
         message=f"{observed}: torch warns about an outdated file and loads it through the C++ loader",
         source=at_member(case, None),
         facts={"harmless": True},

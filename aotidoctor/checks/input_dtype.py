@@ -27,6 +27,7 @@ from aotidoctor.checks.matching.pairs import (
     missing_reason,
     overlay_of,
     tensor_pairs,
+    unread_reason,
 )
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
@@ -38,8 +39,10 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     """One finding per tensor of another dtype."""
     if overlay_of(case) is None:
         return FIND.unchecked(missing_reason(case))
-    pairs = tensor_pairs(case, "dtype")
-    return [_finding(case, pair) for pair in pairs if pair.spec.dtype not in (None, pair.tensor.dtype)]
+    pairs = list(tensor_pairs(case, "dtype"))
+    found = [_finding(case, pair) for pair in pairs if pair.spec.dtype not in (None, pair.tensor.dtype)]
+    unread = [pair.path for pair in pairs if pair.spec.dtype is None and pair.spec.used is not False]
+    return FIND.unchecked(unread_reason(case, "dtype", unread)) if unread and not found else found
 
 
 def _finding(case: Case, pair: TensorPair) -> Evidence:

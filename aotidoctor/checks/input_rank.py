@@ -28,6 +28,7 @@ from aotidoctor.checks.matching.pairs import (
     overlay_of,
     still_one_element,
     tensor_pairs,
+    unread_reason,
 )
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
@@ -39,8 +40,10 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     """One finding per tensor of another rank."""
     if overlay_of(case) is None:
         return FIND.unchecked(missing_reason(case))
-    pairs = tensor_pairs(case, "rank")
-    return [_finding(case, pair) for pair in pairs if pair.spec.rank not in (None, len(pair.tensor.shape))]
+    pairs = list(tensor_pairs(case, "rank"))
+    found = [_finding(case, pair) for pair in pairs if pair.spec.rank not in (None, len(pair.tensor.shape))]
+    unread = [pair.path for pair in pairs if pair.spec.rank is None and pair.spec.used is not False]
+    return FIND.unchecked(unread_reason(case, "shape", unread)) if unread and not found else found
 
 
 def _finding(case: Case, pair: TensorPair) -> Evidence:

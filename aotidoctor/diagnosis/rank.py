@@ -10,6 +10,7 @@ Rules, in this order:
 4. What was refuted (the treatment did not help) explains nothing and comes last.
 5. Errors come before warnings, and those that are errors by themselves before promoted ones; then by weight: artifact,
    host, load, inputs, run, output; then by confidence.
+6. While the package leaves the dtype or rank of an input open, what such inputs lead to is no more than a guess.
 
 Confidence is a judgement on a fixed scale, not a frequency:
 
@@ -42,6 +43,9 @@ CONFIRMED = 0.99
 PLAIN_PATH = re.compile(r"[\w./+-]+")
 PROMOTED = 0.75
 REFUTED = 0.3
+# What inputs of another dtype or shape lead to, and how sure it is while nothing tells which are right.
+BY_INPUTS = ("index-out-of-range", "nondeterministic", "custom-op-exception", "kernel-crash", "nan-produced")
+UNREAD = 0.35
 
 
 def diagnose(
@@ -64,7 +68,21 @@ def diagnose(
         _diagnosis(found, rank, _evidence_of(found, dropped, findings), findings, refuted)
         for rank, found in enumerate(kept, start=1)
     )
-    return tuple(item if case is None else with_paths(_located(item, case, findings), case) for item in made)
+    return tuple(item if case is None else _in_case(item, case, findings) for item in made)
+
+
+def _in_case(diagnosis: Diagnosis, case: Case, findings: Sequence[Evidence]) -> Diagnosis:
+    located = with_paths(_located(diagnosis, case, findings), case)
+    doubtful = diagnosis.cause in BY_INPUTS and _unread(case)
+    return replace(located, confidence=min(located.confidence, UNREAD)) if doubtful else located
+
+
+def _unread(case: Case) -> bool:
+    """Whether the package leaves open what some input must be like (rule 6)."""
+    if case.contract is None or case.inputs is None:
+        return False
+    read = [leaf for leaf in case.contract.tensor_leaves() if leaf.used is not False]
+    return any(leaf.dtype is None or leaf.rank is None for leaf in read)
 
 
 def _located(diagnosis: Diagnosis, case: Case, findings: Sequence[Evidence]) -> Diagnosis:

@@ -248,7 +248,8 @@ class Contract:
     ``problems`` says of it. ``bodies`` are the sources of the generated kernels; ``renamed`` maps a name of the wrapper
     to the one whose memory it took over or shows, and ``views`` are the names that show it in another form.
     ``buffer_devices`` are the device types of the tensors that the wrapper allocates. ``unread`` are the statements
-    behind ``unknown_lines``, by part and kind of fact.
+    behind ``unknown_lines``, by part and kind of fact. ``completed`` are the paths of leaves of which the package left
+    something open that the reference program tells.
     """
 
     model_name: str
@@ -280,6 +281,7 @@ class Contract:
     views: frozenset[str] = frozenset()
     buffer_devices: Mapping[str, str] = field(default_factory=dict)
     unread: tuple[Unread, ...] = ()
+    completed: tuple[str, ...] = ()
 
     def tensor_leaves(self) -> tuple[LeafSpec, ...]:
         """Leaves that are tensors, in the order of ``input_handles``."""

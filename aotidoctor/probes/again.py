@@ -11,7 +11,8 @@ Example:
     outputs: observed other values in the second call, expected the same bits
 
 When it is wrong
-    A model that writes to its own inputs or buffers changes between calls by design: the mutation finding says so.
+    A model that writes to its own inputs or buffers changes between calls by design. Where its kernels show that, and
+    another process gives the same outputs call by call, it is a note; an operator may keep a state that nothing shows.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from aotidoctor.localize.blame.program import program_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request
@@ -95,8 +97,9 @@ def _compare(case: Case, plain: Outcome, outcome: Outcome) -> Evidence:
         return evidence(
             CODE, "same", Severity.INFO, outcome, observed="bit-identical outputs", expected="the same bits"
         )
-    # With inputs changed by the first call the second call is another call: no verdict on determinism.
-    severity = Severity.INFO if changed and between else Severity.ERROR
+    state = _state(case) if between and not random_ops and _repeats(plain, outcome) else ()
+    # With inputs or buffers changed by the first call the second call is another call: no verdict on determinism.
+    severity = Severity.INFO if (changed and between) or state else Severity.ERROR
     return evidence(
         CODE,
         "differs",
@@ -110,8 +113,25 @@ def _compare(case: Case, plain: Outcome, outcome: Outcome) -> Evidence:
             "between_processes": not between,
             "random_ops": random_ops,
             "inputs_changed": changed,
+            "state": state,
         },
     )
+
+
+def _repeats(plain: Outcome, outcome: Outcome) -> bool:
+    """Whether another process gave the same in its second call, too."""
+    both = calls_made(plain) > 1 and calls_made(outcome) > 1
+    return both and same_outputs(outputs(plain, 1), outputs(outcome, 1))
+
+
+def _state(case: Case) -> tuple[str, ...]:
+    """Buffers of the model that its own kernels write to: each call begins where the one before has left them."""
+    program = program_of(case)
+    if program is None:
+        return ()
+    calls = [at for at, call in enumerate(program.contract.kernels) if call.kind != "custom"]
+    written = {program.root(name) for at in calls for name in program.written(at)}
+    return tuple(constant.original_fqn or name for name, constant in program.constants.items() if name in written)
 
 
 def _operators(random_ops: Sequence[str]) -> list[str]:

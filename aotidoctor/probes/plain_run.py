@@ -29,7 +29,7 @@ from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Reque
 from aotidoctor.probes.allocation import sizes_behind
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
-from aotidoctor.probes.symptoms import CALL_FAILED, Symptom, recognise
+from aotidoctor.probes.symptoms import CALL_FAILED, Symptom, first_exception, recognise
 from aotidoctor.probes.taint import said_first, taint_facts, without_taint
 
 CODE, NAME = "AD-RUN-001", "plain_run"
@@ -132,8 +132,14 @@ def _symptom(outcome: Outcome) -> Symptom:
         return recognise(outcome.stderr_tail)
     text = f"{outcome.error.type}: {outcome.error.message}"
     said = _without_garbage(recognise(text))
+    handed_on = said.name == "other" and "API call failed" in text
+    # Packages before 2.13 go on after an operator that raised, and fail where they touch what it did not make.
+    first = first_exception(outcome.stderr_tail) if handed_on or said.name == "op-no-storage" else None
+    if first is not None:
+        told = _without_garbage(recognise(first))
+        return replace(told, line=_head(first)) if told.name == "other" else told
     # cuBLAS says of an earlier kernel's fault only that its own call did not work; the package's clean-up says which.
-    if (said.name == "other" and "API call failed" in text) or "CUBLAS_STATUS_EXECUTION_FAILED" in text:
+    if handed_on or "CUBLAS_STATUS_EXECUTION_FAILED" in text:
         echoed = recognise(outcome.stderr_tail)
         return echoed if echoed.name != "other" else said
     return Symptom(name="other", line=_head(text), facts=said.facts) if said.name == "other" else said

@@ -192,6 +192,9 @@ RAISED_FROM = re.compile(r"Exception raised from (?P<function>\S+) at (?P<file>[
 CALL_FAILED = re.compile(
     r"Error: (?P<shim>aoti_torch_\w+)\([^\n]{0,4000}? API call failed at (?P<file>\S+), line (?P<line>\d+)"
 )
+# The shims print each exception of theirs; before 2.13 the caller may be handed a later one, or none of the words.
+_IN_SHIM = re.compile(r"Exception in aoti_torch: ")
+_NEXT_LOG_LINE = re.compile(r"^\[[A-Z]\d{4} \d\d:\d\d:\d\d\.|^Error: ", re.MULTILINE)
 KERNEL = re.compile(r"\b((?:cpp|triton)_\w*?fused_\w+)")
 
 
@@ -214,6 +217,15 @@ def recognise(text: str) -> Symptom:
                 facts["op"] = qualified(str(facts["op"]))
             return Symptom(name=name, line=_line_at(text, match.start()), facts={**facts, **_place(text)})
     return Symptom(name="other", line=_first_line(text), facts=_place(text))
+
+
+def first_exception(text: str) -> str | None:
+    """The first exception of a shim that ``text`` (of stderr) tells of, with all its lines; None without any."""
+    told = _IN_SHIM.search(text)
+    if told is None:
+        return None
+    end = _NEXT_LOG_LINE.search(text, told.end())
+    return text[told.end() : end.start() if end is not None else len(text)].strip()
 
 
 def _place(text: str) -> dict[str, FactValue]:

@@ -11,13 +11,19 @@ shows as it does for the user; everything else lies in a directory that works.
 from __future__ import annotations
 
 import os
+import re
+import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from aotidoctor.model.json_types import JsonValue
+
 PREFIX = "aotidoctor-"
 _ENOUGH = 64 * 1024 * 1024
+# What mkdtemp makes of the name that stands in PyTorch up to 2.12.
+_UNPACKED = re.compile(r"/tmp/[A-Za-z0-9]{6}")  # noqa: S108
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +101,21 @@ def remove_tree(path: Path) -> None:
             with suppress(OSError):
                 Path(parent).chmod(0o700)
         shutil.rmtree(path, ignore_errors=True)
+
+
+def remove_unpacked(folders: JsonValue) -> None:
+    """Remove what the loader of an older PyTorch unpacked to ``/tmp/XXXXXX``, as a child told of it."""
+    for folder in folders if isinstance(folders, list) else ():
+        if isinstance(folder, str) and _UNPACKED.fullmatch(folder) and _is_ours(folder):
+            remove_tree(Path(folder))
+
+
+def _is_ours(folder: str) -> bool:
+    try:
+        facts = os.lstat(folder)
+    except OSError:
+        return False
+    return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid()
 
 
 def _is_good(place: str) -> bool:

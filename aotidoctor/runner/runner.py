@@ -25,7 +25,7 @@ from aotidoctor.runner.lost import ZygoteLostError
 from aotidoctor.runner.memory import oom_kills, risen
 from aotidoctor.runner.native import Native
 from aotidoctor.runner.output import Output
-from aotidoctor.runner.places import RunDir, make_run_dir, make_work_dir, remove_tree
+from aotidoctor.runner.places import RunDir, make_run_dir, make_work_dir, remove_tree, remove_unpacked
 from aotidoctor.runner.process import kill_all, undisturbed
 from aotidoctor.runner.readout import Readout, read_channel
 from aotidoctor.runner.tool_files import read_tool_output
@@ -167,7 +167,9 @@ class Runner:
             end = _bury(pending, limit)
             if self._keep is not None:
                 self._keep(pending.id, pending.run_dir.path)
-            return _outcome(pending, end, told or read_channel(channel), stdout, stderr)
+            readout = told or read_channel(channel)
+            remove_unpacked(readout.result.get("unpacked"))
+            return _outcome(pending, end, readout, stdout, stderr)
         finally:
             self._drop(pending)
 

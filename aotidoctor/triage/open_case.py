@@ -50,6 +50,7 @@ def open_case(
     contract = _guarded("contract", read, None, failed)
     host = _guarded("host", partial(read_host, artifact=artifact, environ=environ), _bare_host(), failed)
     reference = _guarded("reference", partial(read_reference, options.reference), None, failed)
+    contract = _guarded("reference", partial(_completed, contract, reference), contract, failed)
     case = Case(
         artifact=artifact,
         host=host,
@@ -60,6 +61,15 @@ def open_case(
         reference=reference,
     )
     return _guarded("inputs", partial(with_inputs, case), case, failed), failed
+
+
+def _completed(contract: Contract | None, reference: ExportedFacts | None) -> Contract | None:
+    """What the package leaves open of its inputs, the program tells that it was made of."""
+    if contract is None or reference is None:
+        return contract
+    from aotidoctor.readers.provenance.complete import complete  # noqa: PLC0415 - few give a reference
+
+    return complete(contract, reference)
 
 
 def _guarded(name: str, read: Callable[[], T], otherwise: T, failed: list[NotChecked]) -> T:

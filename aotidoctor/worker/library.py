@@ -22,23 +22,20 @@ _SIZE = ctypes.c_size_t
 _PREFIX = "AOTInductorModelContainer"
 
 
-def mapped_library() -> Path | None:
-    """The compiled model that this process has loaded from a temporary directory; None when it cannot be told."""
-    try:
-        lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return None
-    paths = dict.fromkeys(line[line.index("/") :] for line in lines if "/" in line and line.endswith(".so"))
-    models = [path for path in paths if path.endswith(".wrapper.so") or "/aotinductor/" in path]
-    return Path(models[-1]) if models else None
-
-
 def library_contains(library: Path | None, text: bytes) -> bool:
     """Whether the file holds ``text`` anywhere."""
     if library is None:
         return False
     with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         return data.find(text) >= 0
+
+
+def exports(library: Path, what: str) -> bool:
+    """Whether the C interface has ``what``: an older one lacks entry points, and PyTorch calls them unasked."""
+    try:
+        return hasattr(ctypes.CDLL(str(library), mode=os.RTLD_NOW), f"{_PREFIX}{what}")
+    except OSError:
+        return False
 
 
 def describe_library(library: Path | None, device: str, problems: list[str]) -> dict[str, Any]:
@@ -80,8 +77,15 @@ def _constant(library: ctypes.CDLL, handle: ctypes.c_void_p, at: int) -> dict[st
         "dtype": _dtype(_number(library, "GetConstantDtype", handle, ctypes.c_int32(), at)),
         "kind": _KINDS.get(kind),
         "from_folded": bool(_number(library, "GetConstantFromFolded", handle, ctypes.c_bool(), at)),
-        "data_size": _number(library, "GetConstantDataSize", handle, _SIZE(), at),
+        "data_size": _data_size(library, handle, at),
     }
+
+
+def _data_size(library: ctypes.CDLL, handle: ctypes.c_void_p, at: int) -> int | None:
+    """Bytes of the constant; None before torch 2.8."""
+    if not hasattr(library, f"{_PREFIX}GetConstantDataSize"):
+        return None
+    return _number(library, "GetConstantDataSize", handle, _SIZE(), at)
 
 
 def _number(library: ctypes.CDLL, name: str, handle: ctypes.c_void_p, into: Any, at: int | None = None) -> int:

@@ -8,9 +8,16 @@ The call is that of ``AOTICompiledModel``: keywords put in order, the tree flatt
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from aotidoctor.worker.unpacked import newest
+
+# ``self`` stands first and has no comma before it.
+_SIGNATURE = re.compile(r"\(self: [^)\n]*\) ->")
+_INSIDE_BRACKETS = re.compile(r"\[[^\[\]]*\]")
 
 
 class LoadedModel:
@@ -64,8 +71,10 @@ class LoadedModel:
         if user_managed:
             self._kept.append(constants_map)
         load = getattr(self.loader, "load_constants", None) or self.loader.update_constant_buffer
-        options = [False, check_full_update, user_managed]
-        load(constants_map, *options, *([True] if allow_h2d_copy else []))
+        options = [False, check_full_update, user_managed, *([True] if allow_h2d_copy else [])]
+        # 2.6 and 2.7 know no ``user_managed``: the weights are copied.
+        accepted = accepted_arguments(load)
+        load(constants_map, *(options if accepted is None else options[: accepted - 1]))
 
     def close(self) -> None:
         """Unload: the library is closed and its directory removed."""
@@ -75,8 +84,6 @@ class LoadedModel:
 
 def load_model(payload: dict[str, Any], path: Path) -> LoadedModel:
     """Load ``path`` as ``payload["kind"]``; whatever the loader raises is the answer."""
-    import os
-
     device, index = payload.get("device") or "cpu", payload.get("device_index", -1)
     if payload.get("kind") == "bare-so":
         return LoadedModel(load_library(path, device, index), directory=path.parent)
@@ -84,7 +91,7 @@ def load_model(payload: dict[str, Any], path: Path) -> LoadedModel:
     loader = _package_loader(str(path), name, -1 if index is None else index)
     if path.is_dir():
         return LoadedModel(loader, directory=path)
-    return LoadedModel(loader, directory=Path(os.environ.get("TMPDIR", "/tmp")))  # noqa: S108
+    return LoadedModel(loader, directory=newest())
 
 
 def load_library(path: Path, device: str, index: int | None = None, cubins: Path | None = None) -> Any:
@@ -125,7 +132,14 @@ def _package_loader(path: str, name: str, index: int) -> Any:
     """The constructor got its arguments one after the other: 2.6 has two, 2.7 four, 2.8 five."""
     from torch._C._aoti import AOTIModelPackageLoader
 
-    signature = (AOTIModelPackageLoader.__init__.__doc__ or "").partition(") -> ")[0]
-    accepted = signature.count(",")  # ``self`` has no comma before it
     arguments: tuple[Any, ...] = (path, name, False, 1, index)
-    return AOTIModelPackageLoader(*arguments[: accepted or len(arguments)])
+    return AOTIModelPackageLoader(*arguments[: accepted_arguments(AOTIModelPackageLoader.__init__)])
+
+
+def accepted_arguments(function: Any) -> int | None:
+    """How many arguments a function of PyTorch's C++ side takes, ``self`` not counted; None where it does not say.
+
+    Its documentation holds the signature; of an overloaded one there are several, and the longest counts.
+    """
+    signatures = _SIGNATURE.findall(_INSIDE_BRACKETS.sub("", function.__doc__ or ""))
+    return max((signature.count(",") for signature in signatures), default=None)

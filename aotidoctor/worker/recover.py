@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from aotidoctor.worker.channel import Channel
-from aotidoctor.worker.library import describe_library, library_contains, mapped_library
+from aotidoctor.worker.library import describe_library, library_contains
 from aotidoctor.worker.load import load_model
 from aotidoctor.worker.probing import Asker, Probe
 from aotidoctor.worker.setup_module import load_setup
+from aotidoctor.worker.unpacked import mapped_library
 
 _COUNT = re.compile(r"expected inputs vector size to be (\d+)")
 _TOO_MANY = 4099

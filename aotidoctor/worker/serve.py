@@ -81,6 +81,7 @@ def _do(request: dict[str, Any], channel: Channel) -> int:
     try:
         module, function = JOBS[request["job"]]
         channel.put(env_took_effect=_environment_as_seen(request["asked_env"]))
+        _follow_loads(channel)
         result = getattr(importlib.import_module(module), function)(request["payload"], channel)
         channel.enter("done")
         channel.done(result)
@@ -90,6 +91,14 @@ def _do(request: dict[str, Any], channel: Channel) -> int:
         channel.error(type(error).__name__, _text(error), traceback.format_exc())
         return 1
     return 0
+
+
+def _follow_loads(channel: Channel) -> None:
+    """What PyTorch unpacks elsewhere than we may expect is told to the parent, which removes it."""
+    if "torch" in sys.modules:
+        from aotidoctor.worker.unpacked import follow
+
+        follow(channel)
 
 
 def _text(error: BaseException) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from aotidoctor.worker.describe import describe
+from aotidoctor.worker.library import exports
 from aotidoctor.worker.load import LoadedModel, load_library
 from aotidoctor.worker.weight_differences import difference
 
@@ -25,13 +26,18 @@ def read_constants(model: LoadedModel, payload: dict[str, Any]) -> tuple[dict[st
     Raises:
         LookupError: there is no way to read them; the text says why.
     """
-    if hasattr(model.loader, "extract_constants_map"):
+    bare = hasattr(model.loader, "extract_constants_map")
+    library = _library(model, payload)
+    if not exports(library, "ExtractConstantsMap"):
+        raise LookupError("a library of a torch before 2.8 does not hand out its constants")
+    if bare:
         return dict(model.loader.extract_constants_map(False)), model.loader
-    library = _library(model, payload.get("model_name") or "model")
     if library.stat().st_size > MAX_LIBRARY_BYTES:
         raise LookupError("the library is too big to be opened twice")
     device = model.get_metadata().get("AOTI_DEVICE_KEY", "cpu")
     runner = load_library(library, device, payload.get("device_index"), library.parent)
+    if not hasattr(runner, "extract_constants_map"):
+        raise LookupError("this torch cannot read constants back: 2.8 and later can")
     return dict(runner.extract_constants_map(False)), runner
 
 
@@ -108,9 +114,11 @@ def _constant(name: str, tensor: Any) -> dict[str, Any]:
     return {"name": facts.pop("path"), **facts}
 
 
-def _library(model: LoadedModel, name: str) -> Path:
-    """The unpacked library of the model."""
-    directory = model.directory
+def _library(model: LoadedModel, payload: dict[str, Any]) -> Path:
+    """The library of the model: the unpacked one of a package."""
+    directory, name = model.directory, payload.get("model_name") or "model"
+    if directory is not None and payload.get("kind") == "bare-so":
+        return directory / Path(payload["package"]).name
     found = sorted(directory.glob(f"**/data/aotinductor/{name}/*.so")) if directory is not None else []
     if not found:
         raise LookupError("the unpacked library was not found")

@@ -23,6 +23,7 @@ from typing import Any
 
 from aotidoctor.worker.describe import describe, digest
 from aotidoctor.worker.serve import serve
+from aotidoctor.worker.unpacked import slot_address
 
 WARM_MODULES = (
     "aotidoctor.worker.run_model",
@@ -65,7 +66,9 @@ def _import(modules: list[str]) -> dict[str, Any]:
         import torch
 
         for name in modules:
-            importlib.import_module(name)
+            # Another release may lack it; who needs it will say so.
+            with suppress(ImportError):
+                importlib.import_module(name)
     except BaseException as error:
         return {"type": type(error).__name__, "message": str(error), "traceback": traceback.format_exc()}
     threads = len(list(Path("/proc/self/task").iterdir()))
@@ -84,6 +87,7 @@ def _warm_up() -> None:
         stream = io.BytesIO()
         torch.save([torch.zeros(2), {"a": torch.zeros(1, dtype=torch.int64)}], stream)
         stream.seek(0)
+        slot_address()
         for tensor in (torch.load(stream, weights_only=True)[0], torch.zeros(1, dtype=torch.int64)):
             describe("", tensor, values=True)
             digest(tensor)

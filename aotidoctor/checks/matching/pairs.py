@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from aotidoctor.checks.matching.fits import dtype_fits, one_element, rank_fits, static_mismatches, swapped_pairs
@@ -55,6 +55,13 @@ def missing_reason(case: Case) -> str:
     return "the package tells no call spec"
 
 
+def unread_reason(case: Case, what: str, unread: Sequence[str]) -> str:
+    """Why ``what`` of the tensors at ``unread`` cannot be judged, and what would tell it."""
+    listed = ", ".join(unread[:5]) + (f" and {len(unread) - 5} more" if len(unread) > 5 else "")
+    program = "" if case.options.reference is not None else "; --reference exported.pt2 would"
+    return f"the package does not tell the {what} of {listed} (before torch 2.7 it holds no input checks){program}"
+
+
 def swapped_paths(overlay: Overlay) -> frozenset[str]:
     """Paths of the arguments that were swapped: they are explained, and other checks leave them alone."""
     return frozenset(pair.path for swap in swapped_pairs(overlay.pairs) for pair in swap)
@@ -98,8 +105,10 @@ def device_fits(spec: LeafSpec, tensor: TensorDesc) -> bool:
 
 
 def contract_source(case: Case, spec: LeafSpec) -> FileSource | None:
-    """The place in wrapper.cpp where the package states what it expects of this leaf."""
+    """Where it stands what is expected of this leaf: in wrapper.cpp, or in the reference where that is silent."""
     contract = case.contract
+    if contract is not None and spec.path in contract.completed and case.options.reference is not None:
+        return FileSource(file=case.options.reference)
     if contract is None or contract.member is None:
         return None
     return FileSource(file=contract.member, line=spec.check_line or spec.source_line)

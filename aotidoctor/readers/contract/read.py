@@ -22,6 +22,7 @@ from aotidoctor.readers.contract.checks_section import Checks, parse_checks
 from aotidoctor.readers.contract.constructor import Constructor, parse_constructor
 from aotidoctor.readers.contract.custom_calls import read_custom_calls
 from aotidoctor.readers.contract.dataflow import unwritten_reads
+from aotidoctor.readers.contract.implied import with_implied_dtypes
 from aotidoctor.readers.contract.kernel_sources import read_kernel_sources
 from aotidoctor.readers.contract.kernels import is_complete, kind_of, read_kernels, written_and_read
 from aotidoctor.readers.contract.launch import Launch
@@ -81,7 +82,7 @@ def _contract(artifact: Artifact, model: ModelEntry, wrapper: Wrapper, construct
     facts = read_kernel_sources(texts, launches, model.wrapper_member)
     kernels = read_kernels(body.calls, launches, model.extern_nodes, symbols.aliases)
     command = wrapper.command or next(filter(None, map(compile_command, texts.values())), "")
-    return Contract(
+    contract = Contract(
         model_name=model.name,
         source="wrapper.cpp",
         args=call.args,
@@ -121,6 +122,7 @@ def _contract(artifact: Artifact, model: ModelEntry, wrapper: Wrapper, construct
         buffer_devices={name: buffer.device_type for name, buffer in body.buffers.items()},
         unread=unread,
     )
+    return with_implied_dtypes(contract)
 
 
 class _Declared:

@@ -89,10 +89,11 @@ def _dims(one: LeafSpec, tensor: ProgramTensor, ranges: Mapping[str, SizeRange])
         if one.rank is not None and one.rank != len(tensor.shape):
             yield _rank(one, one.rank, tensor.shape)
         return
-    if len(one.dims) != len(tensor.shape):
+    # Without a rank the package shows the dims that it mentions: there may be more.
+    if len(one.dims) > len(tensor.shape) or one.rank not in (None, len(tensor.shape)):
         yield _rank(one, len(one.dims), tensor.shape)
         return
-    for at, (dim, size) in enumerate(zip(one.dims, tensor.shape, strict=True)):
+    for at, (dim, size) in enumerate(zip(one.dims, tensor.shape, strict=False)):
         found = _size(f"{one.path}.shape[{at}]", dim, size, ranges)
         if found is not None:
             yield found

@@ -40,9 +40,7 @@ def relocations(base: int) -> list[Relocation]:
     bias, dynamic = _segments(base)
     if dynamic is None:
         return []
-    tags = _tags(dynamic)
-    # glibc adds the load address to the pointers in a writable dynamic section, other libraries leave them.
-    tags = {tag: value if tag in (_RELASZ, _PLTRELSZ) or value >= base else value + bias for tag, value in tags.items()}
+    tags = _absolute(_tags(dynamic), base, bias)
     if _SYMTAB not in tags or _STRTAB not in tags:
         return []
     found = []
@@ -50,6 +48,25 @@ def relocations(base: int) -> list[Relocation]:
         if table in tags and size in tags:
             found += _read(tags[table], tags[size], tags[_SYMTAB], tags[_STRTAB], bias)
     return found
+
+
+def call_tables(base: int) -> tuple[bytes, int, int, int]:
+    """``(relocations of calls, address of the symbols, of their names, load bias)`` of the image at ``base``.
+
+    Raw, for those who look for one of many: ``relocations`` makes an object of each. Empty where there are none.
+    """
+    bias, dynamic = _segments(base)
+    tags = _absolute(_tags(dynamic), base, bias) if dynamic is not None else {}
+    if not {_JMPREL, _PLTRELSZ, _SYMTAB, _STRTAB} <= tags.keys():
+        return b"", 0, 0, bias
+    size = tags[_PLTRELSZ] - tags[_PLTRELSZ] % _RELA_SIZE
+    return ctypes.string_at(tags[_JMPREL], size), tags[_SYMTAB], tags[_STRTAB], bias
+
+
+def _absolute(tags: dict[int, int], base: int, bias: int) -> dict[int, int]:
+    """Glibc adds the load address to the pointers in a writable dynamic section, other libraries leave them."""
+    sizes = (_RELASZ, _PLTRELSZ)
+    return {tag: value if tag in sizes or value >= base else value + bias for tag, value in tags.items()}
 
 
 def _segments(base: int) -> tuple[int, int | None]:

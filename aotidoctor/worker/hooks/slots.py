@@ -65,12 +65,12 @@ def install(slots: list[Slot], stub: Callable[[int, Slot], bytes]) -> None:
         starts.append(len(code))
         code += one
     base = _executable(bytes(code))
-    _write({slot.address: base + start for slot, start in zip(slots, starts, strict=True)})
+    point({slot.address: base + start for slot, start in zip(slots, starts, strict=True)})
 
 
 def restore(slots: list[Slot]) -> None:
     """Point the slots where the linker had pointed them."""
-    _write({slot.address: slot.target for slot in slots})
+    point({slot.address: slot.target for slot in slots})
 
 
 def _slot(item: Relocation) -> Slot:
@@ -106,8 +106,12 @@ def _executable(code: bytes) -> int:
     return int(address)
 
 
-def _write(values: dict[int, int]) -> None:
-    """Write to slots; libraries linked with RELRO have theirs in read-only pages."""
+def point(values: dict[int, int]) -> None:
+    """Write addresses of functions to slots; libraries linked with RELRO have theirs in read-only pages.
+
+    Raises:
+        HooksUnavailableError: such a page cannot be made writable.
+    """
     pages = _protections({address & -mmap.PAGESIZE for address in values})
     locked = {page: rights for page, rights in pages.items() if not rights & mmap.PROT_WRITE}
     libc = _libc()

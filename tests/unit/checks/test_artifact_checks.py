@@ -187,7 +187,7 @@ def laid_out(*names, prefix=None, **more):
         (artifact(archive_version="0\n"), []),
         (artifact(archive_format="xyz"), [("format", ERROR)]),
         (artifact(archive_format=None), [("outdated", WARN)]),
-        (laid_out("version", "archive_format", *DATA), [("outdated", WARN)]),
+        (laid_out("version", "archive_format", *DATA), [("old-layout", INFO)]),
         (artifact(kind=ArtifactKind.AOTI_DIRECTORY, prefix=None, archive_version=None), []),
         (of_kind(ArtifactKind.TRUNCATED_ZIP), NotChecked),
     ],

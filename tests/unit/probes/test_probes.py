@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from aotidoctor.model.contract import ConstantSpec, KernelBody, KernelCall, Parameter
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.run import Exited, Request, Signalled, TimedOut
 from aotidoctor.probes import (
@@ -76,6 +77,31 @@ def test_an_echo_on_stderr_names_what_a_generic_exception_hides():
     assert one(plain_run.read(case(), history(), result)).facts["symptom"] == "cuda-illegal-access"
 
 
+# As packages of 2.8 print it, in a torch of 2.8 and in one of 2.13.
+SWALLOWED = (
+    "[E1122 10:25:16.143983711 shim_common.cpp:1258] Exception in aoti_torch: ValueError: vers: bad state\n\nAt:\n"
+    "  setup_raises.py(4): scale\n\n"
+    "[E1122 10:25:16.162966300 shim_common.cpp:271] Exception in aoti_torch: "
+    "Cannot access data pointer of Tensor that doesn't have storage\n"
+    "Exception raised from throw_data_ptr_access_error at /pytorch/c10/core/TensorImpl.cpp:309\n"
+)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "run_func_( container_handle_) API call failed at model_container_runner.cpp, line 145",
+        "Cannot access data pointer of Tensor that doesn't have storage",
+    ],
+)
+def test_what_an_operator_raised_comes_before_its_echo(message):
+    facts = one(plain_run.read(case(), history(), raised(message, stderr_tail=SWALLOWED))).facts
+    assert (facts["symptom"], facts["line"]) == ("other", "ValueError: vers: bad state")
+    only_echo = SWALLOWED[SWALLOWED.index("[E1122 10:25:16.16") :]
+    facts = one(plain_run.read(case(), history(), raised(message, stderr_tail=only_echo))).facts
+    assert facts["symptom"] == "op-no-storage"
+
+
 @pytest.mark.parametrize("code", ["AD-ART-003", "AD-ART-004", "AD-HOST-003"])
 def test_what_must_not_or_cannot_run_is_not_run(code):
     assert isinstance(plain_run.plan(case(), history(finding(code))), NotChecked)
@@ -104,6 +130,28 @@ def test_again_is_not_asked_when_the_inputs_explain_it():
 def test_again_compares(first, second, kind, severity):
     item = one(again.read(case(), history(plain_run=first), second))
     assert (item.kind, item.severity.value) == (kind, severity)
+
+
+def counting(*, written: bool):
+    """A case of which the kernel takes the buffer ``total`` as an output, or as an input only."""
+    kernel = KernelCall(name="cpp_fused_add_0", kind="cpp", arguments=("arg0_1", "total"))
+    parts = (("in_ptr0", True), ("out_ptr0", not written))
+    parameters = tuple(Parameter(name=name, type="float", pointer=True, const=const) for name, const in parts)
+    body = KernelBody(name=kernel.name, kind="cpp", member="k.cpp", line=1, lines=9, parameters=parameters)
+    given = case()
+    buffer = ConstantSpec(name="total", original_fqn="running.total")
+    return replace(given, contract=replace(given.contract, kernels=(kernel,), bodies=(body,), constants=(buffer,)))
+
+
+@pytest.mark.parametrize(
+    ("written", "second", "severity"), [(True, "bb", "info"), (False, "bb", "error"), (True, "cc", "error")]
+)
+def test_a_model_that_keeps_a_state_is_not_called_nondeterministic(written, second, severity):
+    first = outcome(outputs=[[{"digest": "aa"}], [{"digest": "bb"}]])
+    again_ = outcome(outputs=[[{"digest": "aa"}], [{"digest": second}]])
+    item = one(again.read(counting(written=written), history(plain_run=first), again_))
+    assert (item.kind, item.severity.value) == ("differs", severity)
+    assert item.facts["state"] == (("running.total",) if severity == "info" else ())
 
 
 def test_a_model_that_writes_to_its_inputs_is_not_called_nondeterministic():

@@ -1,0 +1,70 @@
+"""Dtypes of inputs that no check states, from the generated kernels that take them.
+
+Packages of torch 2.6 hold no input checks. A kernel still says as what it reads a pointer: ``const float*``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from aotidoctor.model.contract import Contract
+
+# Element types as C++ kernels and as Triton's signatures name them.
+_TYPES = {
+    "float": "float32",
+    "double": "float64",
+    "at::Half": "float16",
+    "half": "float16",
+    "bool": "bool",
+    "at::BFloat16": "bfloat16",
+    "bfloat16": "bfloat16",
+    "int8_t": "int8",
+    "int16_t": "int16",
+    "int": "int32",
+    "int32_t": "int32",
+    "int64_t": "int64",
+    "uint8_t": "uint8",
+    "unsigned char": "uint8",
+    "long": "int64",
+    "fp32": "float32",
+    "fp64": "float64",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "i1": "bool",
+    "u8": "uint8",
+    "i8": "int8",
+    "i16": "int16",
+    "i32": "int32",
+    "i64": "int64",
+}
+
+
+def with_implied_dtypes(contract: Contract) -> Contract:
+    """``contract`` with a dtype for each tensor that has none and that all its kernels read as one and the same."""
+    if all(leaf.dtype is not None for leaf in contract.tensor_leaves()):
+        return contract
+    read_as: dict[str, set[str]] = {}
+    for name, kind in _pointers(contract):
+        read_as.setdefault(name, set()).add(_TYPES.get(kind, ""))
+    # Read as two types, or as one that is not known here: it stays open.
+    certain = {name: kinds.pop() for name, kinds in read_as.items() if len(kinds) == 1 and "" not in kinds}
+    leaves = (
+        replace(leaf, dtype=leaf.dtype or certain.get(leaf.generated_name or ""))
+        if leaf.input_index is not None
+        else leaf
+        for leaf in contract.leaves
+    )
+    return replace(contract, leaves=tuple(leaves))
+
+
+def _pointers(contract: Contract) -> Iterator[tuple[str, str]]:
+    """Argument and element type of each tensor that a generated kernel is given."""
+    bodies = {body.name: body for body in contract.bodies}
+    for call in contract.kernels:
+        body = bodies.get(call.name)
+        if body is None or len(call.arguments) < len(body.parameters):
+            continue
+        for parameter, argument in zip(body.parameters, call.arguments, strict=False):
+            if parameter.pointer:
+                yield argument, parameter.type

@@ -1,0 +1,46 @@
+"""``check`` of real packages of older releases: everything that the package or its program tells is judged right."""
+
+from __future__ import annotations
+
+import pytest
+
+from aotidoctor.commands.diagnose import check
+from aotidoctor.model.case import Options
+from tests.artifacts.releases import NEEDS_A_RUN, Sample, samples
+
+# Sizes that follow from another one stand in packages from 2.13 on.
+DERIVED = "derived_off"
+# Of inputs a package of 2.6 tells what its kernels read them as, nothing else.
+TOLD_BY_2_6 = ("input-dtype", "input-kwargs")
+
+
+def first_cause(sample: Sample, reference: str | None) -> str | None:
+    report = check(sample.package, sample.inputs, Options(reference=reference), environ={})
+    return report.diagnoses[0].cause if report.diagnoses else None
+
+
+@pytest.mark.parametrize("sample", samples(), ids=str)
+def test_with_its_program_everything_static_is_told(sample):
+    expected = None if sample.cause in NEEDS_A_RUN else sample.cause
+    assert first_cause(sample, sample.program) == expected
+
+
+@pytest.mark.parametrize("sample", samples(), ids=str)
+def test_without_a_program_nothing_wrong_is_told(sample):
+    silent = sample.cause in NEEDS_A_RUN or sample.name == DERIVED
+    silent |= sample.release == "2.6.0" and sample.cause not in TOLD_BY_2_6
+    assert first_cause(sample, None) == (None if silent else sample.cause)
+
+
+def test_what_a_package_without_checks_leaves_open_is_named():
+    sample = next(one for one in samples() if str(one) == "2.6.0-dyn-good")
+    alone = check(sample.package, sample.inputs, Options(), environ={})
+    assert alone.verdict == "healthy"
+    reason = {item.name: item for item in alone.not_checked}["input_rank"]
+    assert not reason.moot
+    assert "args[1]" in reason.reason
+    assert alone.case.contract.leaves[1].dtype == "float32", "the kernel reads it as const float*"
+    told = check(sample.package, sample.inputs, Options(reference=sample.program), environ={})
+    assert told.case.contract.completed == ("args[0]", "args[1]", "args[2]")
+    assert "input_rank" not in {item.name for item in told.not_checked}
+    assert [str(dim.expr) for dim in told.case.contract.leaves[2].dims] == ["s1 + 1", "8"]
