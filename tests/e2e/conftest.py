@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from foundry import build
 from foundry.cases import Kit
 from foundry.place import cache_dir
-from warm import CommandLine
+from warm import CommandLine, line
 
 BUILDER = Path(build.__file__)
 SECONDS = 1800
@@ -42,12 +42,16 @@ def packages() -> Kit:
     return Kit(cache=cache)
 
 
-@pytest.fixture(scope="session")
-def command_line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
+@pytest.fixture
+def command_line() -> CommandLine:
     """``command_line(words...)``: a command of aotidoctor in this process, with a worker that is warm already."""
-    line = CommandLine(tmp_path_factory.mktemp("warm"))
-    yield line
-    line.close()
+    return line()
+
+
+def pytest_sessionfinish() -> None:
+    """End the warm worker, if there is one."""
+    if line.cache_info().currsize:
+        line().close()
 
 
 @pytest.fixture

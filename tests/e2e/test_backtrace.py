@@ -6,18 +6,16 @@ import io
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+import warm
 from elftools.elf.elffile import ELFFile
 from foundry import edit
 from foundry.cases import Kit
 from foundry.ops import cpp_op, python_op
 
-SECONDS = 240
 KERNEL = "cpp_fused_add_mul_1"
 # x86-64: write to address 0, and jump to itself.
 DIE, SPIN = b"\x31\xc0\x89\x00", b"\xeb\xfe"
@@ -29,11 +27,8 @@ needs_x86 = pytest.mark.skipif(os.uname().machine != "x86_64", reason="the kerne
 
 def ask(model: Path, inputs: Path, setup: Path, *options: str, environ: Mapping[str, str] | None = None) -> dict:
     """The report with the plain run and the backtrace only."""
-    command = [sys.executable, "-m", "aotidoctor", "run", str(model), "--inputs", str(inputs), "--setup", str(setup)]
-    command += ["--rungs", "backtrace", "--format", "json", *options]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=SECONDS, env={**os.environ, **(environ or {})}, check=False
-    )
+    words = ["run", model, "--inputs", inputs, "--setup", setup, "--rungs", "backtrace", "--format", "json", *options]
+    done = warm.command(*words, env=environ)
     assert done.returncode == 1, done.stderr[-2000:]
     report = json.loads(done.stdout)
     reasons = [item["reason"] for item in report["not_checked"] if item["name"] == "backtrace"]

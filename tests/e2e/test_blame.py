@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import warm
 from foundry.cases import Kit
 from foundry.registry import FAULTS
 
 pytestmark = pytest.mark.torch
 
-SECONDS = 240
 CASES = {case.name: case for case in FAULTS}
 EMBEDDING = "cpp_fused_embedding_mul_0"
 GATHER = "cpp_fused_add_gather_0"
@@ -134,10 +131,7 @@ def test_the_table_is_complete():
 @pytest.mark.parametrize("name", WANTED)
 def test_blame(name: str, packages: Kit, case_dir: Path) -> None:
     call = CASES[name].make(packages, case_dir)
-    command = [sys.executable, "-m", "aotidoctor", "run", *call.arguments(), "--format", "json"]
-    environment = {**os.environ, **call.env}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment, check=False)
-    report = json.loads(done.stdout)
+    report = json.loads(warm.command("run", *call.arguments(), "--format", "json", env=call.env).stdout)
     (finding,) = (one for one in report["findings"] if one["code"] == "AD-RUN-022")
     facts, wanted = finding["facts"], WANTED[name]
     assert re.sub(r"(?<=models\.py:)\d+", "<line>", finding["observed"]) == wanted.chain

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import struct
-import subprocess
-import sys
 from pathlib import Path
 
 import jsonschema
 import pytest
+import warm
 from foundry import edit
 from foundry.cases import Kit
 
@@ -18,19 +16,10 @@ from aotidoctor.reports.json.schema import schema
 
 pytestmark = pytest.mark.torch
 
-SECONDS = 240
-
 
 def ask(*words: str | Path, command: str = "compare") -> tuple[int, dict]:
     """Exit status and report."""
-    done = subprocess.run(
-        [sys.executable, "-m", "aotidoctor", command, *map(str, words), "--format", "json", "--no-redact"],
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        env=dict(os.environ),
-        check=False,
-    )
+    done = warm.command(command, *words, "--format", "json", "--no-redact")
     report = json.loads(done.stdout)
     jsonschema.Draft202012Validator(schema()).validate(report)
     return done.returncode, report

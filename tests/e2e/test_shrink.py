@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+import warm
 from foundry.cases import Kit
 
 pytestmark = pytest.mark.torch
 
-SECONDS = 240
-
 
 def run(package, inputs, *more: str, command: str = "run"):
-    words = [sys.executable, "-m", "aotidoctor", command, str(package), "-i", str(inputs), *more, "--format", "json"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS, env=dict(os.environ), check=False)
-    report = json.loads(done.stdout)
+    report = json.loads(warm.command(command, package, "-i", inputs, *more, "--format", "json").stdout)
     return report, [item for item in report["findings"] if item["code"] == "AD-RUN-031"]
 
 

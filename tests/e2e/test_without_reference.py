@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+import warm
 from foundry.cases import Case, Kit, called
 from foundry.ops import python_op
 
 pytestmark = pytest.mark.torch
 
-SECONDS = 240
 # 500 bytes are there. One too many in the first call, which glibc does not notice; 601 in the second, which it does.
 GROWING_OVERRUN = """global CALLS
     buffer = torch.empty(125)
@@ -32,10 +30,7 @@ CALLS = 0"""
 def examine(case: Case, kit: Kit, where: Path, *options: str) -> dict:
     """The report of ``aotidoctor run`` on the case."""
     call = case.make(kit, where)
-    command = [sys.executable, "-m", "aotidoctor", "run", *call.arguments(), "--format", "json", *options]
-    environment = {**os.environ, **call.env}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment, check=False)
-    return json.loads(done.stdout)
+    return json.loads(warm.command("run", *call.arguments(), "--format", "json", *options, env=call.env).stdout)
 
 
 def found(report: dict, code: str) -> dict:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -29,6 +32,30 @@ class Done:
     returncode: int
     stdout: str
     stderr: str
+
+
+SECONDS = 240
+
+
+def command(*words: str | Path, env: Mapping[str, str] | None = None) -> Done:
+    """``aotidoctor words``: in this process, or through the shell where the environment is changed."""
+    if not env:
+        return line()(*words)
+    done = subprocess.run(
+        [sys.executable, "-m", "aotidoctor", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        env={**os.environ, **env},
+        check=False,
+    )
+    return Done(returncode=done.returncode, stdout=done.stdout, stderr=done.stderr)
+
+
+@lru_cache(maxsize=1)
+def line() -> CommandLine:
+    """The command line of this test session; ``close`` ends it."""
+    return CommandLine(Path(tempfile.mkdtemp(prefix="warm-")))
 
 
 class CommandLine:
@@ -68,8 +95,9 @@ class CommandLine:
         return sorted(str(path.relative_to(self._folder)) for path in found)
 
     def close(self) -> None:
-        """End the warm worker."""
+        """End the warm worker, and take its folder away."""
         self._runner.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _lend(self, _options, _environ, _given, *, static_only: bool):
         return nullcontext(None if static_only else self._runner)
