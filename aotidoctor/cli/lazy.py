@@ -10,7 +10,15 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+# Former names of options: accepted, and not shown by --help.
+_RENAMED = {"rungs": "probes", "skip-rungs": "skip-probes"}
+
+
+def _current(token: str) -> str:
+    return _RENAMED.get(token, token)
+
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "token_normalize_func": _current}
 
 
 class Entry(NamedTuple):

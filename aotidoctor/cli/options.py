@@ -102,8 +102,8 @@ Budget = Annotated[
 Repeat = Annotated[int, typer.Option(min=1, metavar="N", help="Plain runs in fresh processes.")]
 Jobs = Annotated[int, typer.Option(min=1, metavar="N", help="Child runs at a time.")]
 Threads = Annotated[int | None, typer.Option(min=1, max=_MAX_THREADS, metavar="N", help="Threads to run with.")]
-Rungs = Annotated[str | None, typer.Option(metavar="A,B", help="Run only these rungs.")]
-SkipRungs = Annotated[str | None, typer.Option(metavar="A,B", help="Leave these rungs out.")]
+Rungs = Annotated[str | None, typer.Option("--probes", metavar="A,B", help="Run only these probes.")]
+SkipRungs = Annotated[str | None, typer.Option("--skip-probes", metavar="A,B", help="Skip these probes.")]
 MemoryLimit = Annotated[
     int | None,
     typer.Option(parser=size, metavar="SIZE", help="Address space of a child, such as 8G."),

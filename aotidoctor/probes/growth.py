@@ -34,7 +34,7 @@ SLOWEST_CALL_S = 0.25
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked when custom operators run, or by name with --rungs."""
+    """Asked when custom operators run, or by name with --probes."""
     plain = history.outcomes.get("plain_run")
     if plain is None or not succeeded(plain) or case.inputs is None:
         return unasked(CODE, NAME, "the plain run gave no outputs")
@@ -42,9 +42,9 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "a static finding already explains a failure")
     asked = case.options.rungs is not None and NAME in case.options.rungs
     if not asked and (case.contract is None or not case.contract.custom_ops):
-        return unasked(CODE, NAME, "no custom operator runs; ask with --rungs growth")
+        return unasked(CODE, NAME, "no custom operator runs; ask with --probes growth")
     if not asked and plain.stages.get("run2", 0.0) > SLOWEST_CALL_S:
-        return unasked(CODE, NAME, f"a call takes {plain.stages['run2']:.1f} s; ask with --rungs growth")
+        return unasked(CODE, NAME, f"a call takes {plain.stages['run2']:.1f} s; ask with --probes growth")
     return run_request(case, NAME, f"{CALLS} calls in one process", calls=CALLS, observe=["rss"])
 
 
@@ -85,7 +85,7 @@ PROBE = Probe(
     code=CODE,
     name=NAME,
     asks="does memory grow call by call?",
-    asked_when="when custom operators run and the calls are quick, or with --rungs growth",
+    asked_when="when custom operators run and the calls are quick, or with --probes growth",
     plan=plan,
     read=read,
 )

@@ -64,7 +64,7 @@ def _settled(case: Case, history: History) -> str | None:
     if case.options.rungs is not None and NAME in case.options.rungs:
         return None
     told = next((code for code, kinds in SETTLED if history.has(code, *kinds)), None)
-    return f"{told} has told it without a compile; --rungs {NAME} asks nevertheless" if told else None
+    return f"{told} has told it without a compile; --probes {NAME} asks nevertheless" if told else None
 
 
 def _nothing_to_compile(case: Case) -> str | None:

@@ -54,7 +54,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     if history.errors("AD-IN"):
         return unasked(CODE, NAME, "a static finding already explains wrong numbers")
     if not _wanted(case, history):
-        return unasked(CODE, NAME, "nothing about the numbers is odd; ask with --rungs sub_batch")
+        return unasked(CODE, NAME, "nothing about the numbers is odd; ask with --probes sub_batch")
     batch = None if case.contract is None else shared_batch(case.contract)
     if batch is None:
         return unasked(CODE, NAME, "dim 0 is no size that inputs and outputs share")
@@ -171,7 +171,7 @@ PROBE = Probe(
     code=CODE,
     name=NAME,
     asks="does a row depend on the other rows of its batch?",
-    asked_when="when numbers are odd and dim 0 is one shared size, or with --rungs sub_batch",
+    asked_when="when numbers are odd and dim 0 is one shared size, or with --probes sub_batch",
     plan=plan,
     read=read,
 )

@@ -37,7 +37,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     odd = any(item.kind == "differs" for item in history.errors("AD-RUN-002", "AD-RUN-011"))
     asked = case.options.localize or (case.options.rungs is not None and NAME in case.options.rungs)
     if not failed and not odd and not (asked and succeeded(history.outcomes.get("plain_run"))):
-        return unasked(CODE, NAME, "nothing crashed, hung or came and went; ask with --rungs threads")
+        return unasked(CODE, NAME, "nothing crashed, hung or came and went; ask with --probes threads")
     if history.errors("AD-IN", "AD-HOST", "AD-ART", "AD-LOAD"):
         return unasked(CODE, NAME, "a static finding already explains it; its treatment is tried instead")
     if case.options.threads == 1:

@@ -138,7 +138,7 @@ def next_steps(report: Report) -> tuple[str, ...]:
     if case.inputs is None and case.inputs_error is None:
         steps.append("give the inputs it fails with: --inputs FILE (or --generate to make some)")
     if case.options.skip_rungs or case.options.rungs:
-        steps.append("run all rungs: without --rungs and --skip-rungs")
+        steps.append("run all rungs: without --probes and --skip-probes")
     if case.options.setup is None and case.contract is not None and case.contract.custom_ops:
         steps.append("register its custom operators first: --setup FILE")
     if case.options.reference is None:

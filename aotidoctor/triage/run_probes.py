@@ -73,10 +73,10 @@ def plan_of(probe: Probe, session: Session) -> Plan:
     """What a probe wants to run, as far as the options let it."""
     options = session.case.options
     if probe.name in options.skip_rungs:
-        return NotChecked(code=probe.code, name=probe.name, reason="--skip-rungs")
+        return NotChecked(code=probe.code, name=probe.name, reason="--skip-probes")
     # The plain run is what everything else is compared with.
     if options.rungs is not None and probe.name not in (*options.rungs, "plain_run"):
-        return NotChecked(code=probe.code, name=probe.name, reason="not among --rungs")
+        return NotChecked(code=probe.code, name=probe.name, reason="not among --probes")
     return probe.plan(session.case, history_of(session))
 
 
@@ -131,10 +131,10 @@ def _correct_threads(session: Session, outcome: Outcome) -> None:
 def check_rung_names(case: Case) -> None:
     """UsageError for a rung that does not exist."""
     known = [probe.name for probe in (*PROBES, *LATER)]
-    for option, names in (("--rungs", case.options.rungs or ()), ("--skip-rungs", case.options.skip_rungs)):
+    for option, names in (("--probes", case.options.rungs or ()), ("--skip-probes", case.options.skip_rungs)):
         for name in names:
             if name not in known:
-                raise UsageError(f"{option}: no rung is called {name!r}; there are {', '.join(known)}")
+                raise UsageError(f"{option}: no probe is called {name!r}; there are {', '.join(known)}")
 
 
 def plan_lines(session: Session) -> tuple[str, ...]:

@@ -43,14 +43,14 @@ def test_the_kernel_of_an_asynchronous_fault_is_named_without_compiling_again(ex
 
 
 def test_the_kernel_that_is_printed_last_is_the_wrong_one(examine):
-    report = examine("mlp_print3", "--rungs", "launch_trace", FAULT=f"{RELU}:700")
+    report = examine("mlp_print3", "--probes", "launch_trace", FAULT=f"{RELU}:700")
     printed = [line for line in outcome_of(report, "plain_run")["stdout_tail"].splitlines() if "launch: triton" in line]
     assert LATER in printed[-1]
     assert found(report, "AD-RUN-026")["subject"] == RELU
 
 
 def test_a_refused_launch_is_named_with_its_grid(examine):
-    report = examine("two_kernels", "--rungs", "launch_trace", REFUSE="triton_per_fused:1")
+    report = examine("two_kernels", "--probes", "launch_trace", REFUSE="triton_per_fused:1")
     trace = found(report, "AD-RUN-026")
     assert (trace["kind"], trace["facts"]["grid"]) == ("refused", [5, 1, 1])
     assert report["diagnoses"][0]["cause"] == "cuda-launch"

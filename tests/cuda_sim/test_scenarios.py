@@ -41,7 +41,7 @@ def test_the_kernel_of_an_asynchronous_illegal_access_is_named_though_later_ones
 
 @pytest.mark.parametrize(("name", "ending"), [("illegal_access", "exited"), ("illegal_access_aborts", "signalled")])
 def test_with_blocking_launches_torch_raises_or_aborts_and_the_cause_is_the_same(examine, name, ending):
-    report = examine(name, "--rungs", "plain_run,cuda_blocking")
+    report = examine(name, "--probes", "plain_run,cuda_blocking")
     assert first(report)["cause"] == "cuda-illegal-access"
     blocking = run_of(report, "cuda_blocking")
     assert blocking["env"]["CUDA_LAUNCH_BLOCKING"] == "1"

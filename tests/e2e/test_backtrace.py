@@ -27,7 +27,7 @@ needs_x86 = pytest.mark.skipif(os.uname().machine != "x86_64", reason="the kerne
 
 def ask(model: Path, inputs: Path, setup: Path, *options: str, environ: Mapping[str, str] | None = None) -> dict:
     """The report with the plain run and the backtrace only."""
-    words = ["run", model, "--inputs", inputs, "--setup", setup, "--rungs", "backtrace", "--format", "json", *options]
+    words = ["run", model, "--inputs", inputs, "--setup", setup, "--probes", "backtrace", "--format", "json", *options]
     done = warm.command(*words, env=environ)
     assert done.returncode == 1, done.stderr[-2000:]
     report = json.loads(done.stdout)

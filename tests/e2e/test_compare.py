@@ -117,7 +117,7 @@ def test_a_nan_in_a_weight_needs_no_reference(packages: Kit, case_dir: Path) -> 
 
 
 def test_run_agrees_with_compare(packages: Kit) -> None:
-    """Rounding is no problem for ``run`` either; without --rungs it would try to name a step of the compiler."""
+    """Rounding is no problem for ``run`` either; without --probes it would try to name a step of the compiler."""
     name = "bfloat16"
     words = ("--inputs", packages.sample_path(name), "--reference", packages.exported(name))
     status, report = ask(packages.package(name), *words, command="run")

@@ -96,7 +96,7 @@ def test_the_lowering_that_is_wrong_here(packages: Kit, case_dir: Path, home: Pa
 
 def test_values_from_the_printer(packages: Kit, case_dir: Path, home: Path) -> None:
     case = given("printed", "numeric", lambda x, h: (-x, h), options=("--reference", "{exported:numeric}"))
-    report = examine(case, packages, case_dir, home, "--skip-rungs", "kernel_values")
+    report = examine(case, packages, case_dir, home, "--skip-probes", "kernel_values")
     item = found(report, "AD-RUN-016")
     assert (item["kind"], item["facts"]["kernel"]) == ("nan", "cpp_fused_add_log_0"), item
     assert (item["facts"]["nan"], item["facts"]["method"]) == (64, "value printer")

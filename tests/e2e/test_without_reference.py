@@ -48,7 +48,7 @@ def glibc() -> bool:
 def test_heap_checks_move_the_abort_to_the_guilty_call(packages: Kit, case_dir: Path) -> None:
     case = called("late", "scale", "custom-op-crash", setup=python_op(body=GROWING_OVERRUN))
     # Called alone the operator dies, too, and that is asked first.
-    report = examine(case, packages, case_dir, "--skip-rungs", "op_inputs,op_alone,backtrace")
+    report = examine(case, packages, case_dir, "--skip-probes", "op_inputs,op_alone,backtrace")
     assert found(report, "AD-RUN-001")["facts"]["stage"] == "run2", report["findings"]
     item = found(report, "AD-RUN-025")
     assert (item["kind"], item["subject"]) == ("moved", "zoopy::scale"), item
@@ -58,13 +58,13 @@ def test_heap_checks_move_the_abort_to_the_guilty_call(packages: Kit, case_dir: 
 
 
 def test_rows_that_influence_each_other(packages: Kit, case_dir: Path) -> None:
-    item = found(examine(called("crowd", "crowd"), packages, case_dir, "--rungs", "sub_batch"), "AD-RUN-019")
+    item = found(examine(called("crowd", "crowd"), packages, case_dir, "--probes", "sub_batch"), "AD-RUN-019")
     assert (item["kind"], item["subject"], item["severity"]) == ("differs", "result[0]", "info"), item
     assert (item["facts"]["rows"], item["facts"]["of"]) == (4, 8)
 
 
 def test_rows_that_do_not(packages: Kit, case_dir: Path) -> None:
-    report = examine(called("mlp", "mlp"), packages, case_dir, "--rungs", "sub_batch")
+    report = examine(called("mlp", "mlp"), packages, case_dir, "--probes", "sub_batch")
     assert found(report, "AD-RUN-019")["kind"] == "same", report["findings"]
     assert report["verdict"] == "healthy"
 
@@ -95,6 +95,6 @@ def test_changing_outputs_that_one_thread_leaves(packages: Kit, case_dir: Path) 
 
 
 def test_another_order_of_summation_is_rounding(packages: Kit, case_dir: Path) -> None:
-    report = examine(called("sum", "total"), packages, case_dir, "--threads", "2", "--rungs", "threads")
+    report = examine(called("sum", "total"), packages, case_dir, "--threads", "2", "--probes", "threads")
     assert found(report, "AD-RUN-006")["kind"] in ("same", "rounding"), report["findings"]
     assert report["verdict"] == "healthy"

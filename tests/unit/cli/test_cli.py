@@ -108,7 +108,7 @@ def test_options_reach_the_pipeline(pipeline):
         "run m.pt2 -i s.pt --model-name a --device cpu --setup s.py --custom-op-library x.so --custom-op-library y.so"
     )
     words += " --reference e.pt2 --trust-pickle --seed 7 --timeout 90s --budget 5m --repeat 3 --jobs 2 --threads 4"
-    words += " --memory-limit 4G --rungs a,b --skip-rungs c --json"
+    words += " --memory-limit 4G --probes a,b --skip-probes c --json"
     assert call(*words.split()).exit_code == 0
     ((path, inputs, options), kwargs) = pipeline.calls[0]
     assert (path, inputs, kwargs.get("static_only", False)) == ("m.pt2", "s.pt", False)
@@ -129,6 +129,15 @@ def test_defaults(pipeline):
     call("run", "m.pt2")
     options = pipeline.calls[0][0][2]
     assert (options.timeout, options.budget, options.repeat, options.rungs) == (60.0, None, 2, None)
+
+
+def test_the_former_names_of_options_are_accepted_and_not_shown(pipeline):
+    call("run", "m.pt2", "--rungs", "a,b", "--skip-rungs", "c", "--json")
+    (_, _, options), _ = pipeline.calls[0]
+    assert (options.rungs, options.skip_rungs) == (("a", "b"), ("c",))
+    shown = call("run", "--help").stdout
+    assert "--probes" in shown
+    assert "rungs" not in shown
 
 
 def test_plan_runs_nothing(pipeline):

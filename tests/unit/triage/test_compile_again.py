@@ -140,7 +140,7 @@ def test_a_rung_that_is_skipped(tmp_path, cache):
     compiler = Compiler()
     session, _ = session_of(tmp_path, compiler, skip_rungs=("recompiled",))
     assert recompile.recompile(session, cache) is None
-    assert (compiler.compiled, session.not_checked[-1].reason) == ([], "--skip-rungs")
+    assert (compiler.compiled, session.not_checked[-1].reason) == ([], "--skip-probes")
 
 
 def search(tmp_path, cache, compiler, **more):

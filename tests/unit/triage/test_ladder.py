@@ -93,7 +93,7 @@ def test_skipped_rungs_are_told():
     session = Session(case=case(skip_rungs=("again", "memory_fill")), runner=Replies(*[outcome(outputs=FINE)] * 9))
     run_probes(session)
     assert [request.probe for request in session.runner.requests] == ["plain_run"]
-    assert {"again", "memory_fill"} <= {item.name for item in session.not_checked if item.reason == "--skip-rungs"}
+    assert {"again", "memory_fill"} <= {item.name for item in session.not_checked if item.reason == "--skip-probes"}
 
 
 @pytest.mark.parametrize("ending", [Signalled(signal=11, name="SIGSEGV"), TimedOut(limit=5)])
@@ -111,7 +111,7 @@ def test_unknown_rungs_are_a_usage_error():
 
 
 def test_a_wrong_name_is_told_with_its_option():
-    with pytest.raises(UsageError, match="--skip-rungs"):
+    with pytest.raises(UsageError, match="--skip-probes"):
         ladder.check_rung_names(case(skip_rungs=("nope",)))
 
 
