@@ -30,6 +30,7 @@ from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.values import explains_values
 
 CODE, NAME = "AD-RUN-016", "kernel_values"
 WRONG = ("differs", "nan")
@@ -42,6 +43,8 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "the plain run gave no outputs")
     if not case.options.localize and not _nonfinite(history) and not history.has("AD-RUN-011", *WRONG):
         return unasked(CODE, NAME, "the outputs are finite, and nothing says that they are wrong")
+    if not case.options.localize and explains_values(history):
+        return unasked(CODE, NAME, "a static finding already explains wrong numbers")
     if device_of(case) == "cuda" and any(call.kind == "triton" for call in _calls(case)):
         return unasked(CODE, NAME, UNSEEN, moot=False)
     settings: JsonObject = {"reference": case.options.reference}

@@ -6,7 +6,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.run import Request
 
-OBSERVE: list[JsonValue] = ["outputs", "mutation", "alias", "values", "constants"]
+OBSERVE: list[JsonValue] = ["outputs", "mutation", "alias", "values"]
 
 
 def device_of(case: Case) -> str:

@@ -1,7 +1,8 @@
 """NaN and Inf: in the inputs, in the constants, in the outputs?
 
 What it does
-    Counts NaN and Inf in the inputs, the constants and the outputs of the plain run.
+    Counts NaN and Inf in the inputs and the outputs of the plain run; if an output has any, also in the constants that
+    the package holds, which a process of their own reads.
 
 Why it matters
     NaN in an output has three different remedies: clean the input, mend the weights, or find the kernel.
@@ -20,28 +21,44 @@ from collections.abc import Sequence
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import HostNeeds
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
-from aotidoctor.model.run import Outcome
+from aotidoctor.model.run import Outcome, Request
+from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
 from aotidoctor.probes.results import Value, constants, inputs, outputs
 
 CODE, NAME = "AD-RUN-005", "values"
+# The check of strides: a package may go by the strides that it is given.
+STRIDE = "AD-IN-014"
 HALF = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 
 
-def plan(case: Case, history: History) -> Reuse | NotChecked:
-    """Answered by the plain run."""
-    if case.inputs is None or not succeeded(history.outcomes.get("plain_run")):
+def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
+    """Answered by the plain run where all outputs are finite: then nobody asks what the weights hold."""
+    plain = history.outcomes.get("plain_run")
+    if plain is None or case.inputs is None or not succeeded(plain):
         return unasked(CODE, NAME, "the plain run gave no outputs")
-    return Reuse(probe="plain_run")
+    if not _bad(plain) or explains_values(history):
+        return Reuse(probe="plain_run")
+    return run_request(case, NAME, "the constants of the package", inputs=None, observe=["constants"])
+
+
+def explains_values(history: History) -> bool:
+    """Whether the inputs are wrong in a way that makes NaN of clean weights; strides may turn out to be harmless."""
+    return any(item.code != STRIDE for item in history.errors("AD-IN"))
+
+
+def _bad(plain: Outcome) -> list[Value]:
+    return [value for value in outputs(plain, 0) if value.nan or value.inf]
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding: clean, nan-output or inf-output with what the inputs and constants hold."""
-    results = outputs(outcome, 0)
-    bad = [value for value in results if value.nan or value.inf]
+    plain = history.outcomes.get("plain_run", outcome)
+    bad = _bad(plain)
     if not bad:
-        return [evidence(CODE, "clean", Severity.INFO, outcome, observed="finite outputs", expected="finite outputs")]
-    return [_finding(bad[0], outcome, _unwritten(case))]
+        return [evidence(CODE, "clean", Severity.INFO, plain, observed="finite outputs", expected="finite outputs")]
+    weights = None if explains_values(history) else outcome
+    return [_finding(bad[0], plain, weights, _unwritten(case))]
 
 
 def _unwritten(case: Case) -> tuple[str, ...]:
@@ -53,14 +70,16 @@ def _unwritten(case: Case) -> tuple[str, ...]:
     return tuple(text for text in needs.uninitialized_ops if any(kernel in text for kernel in needs.nan_constants))
 
 
-def _finding(bad: Value, outcome: Outcome, unwritten: tuple[str, ...]) -> Evidence:
-    dirty_inputs = [value.path for value in inputs(outcome) if value.nan or (bad.nan == 0 and value.inf)]
-    dirty_constants = [value.path for value in constants(outcome) if value.nan or value.inf]
-    half = bad.dtype in HALF or any(value.dtype in HALF for value in [*inputs(outcome), *constants(outcome)])
+def _finding(bad: Value, plain: Outcome, weights: Outcome | None, unwritten: tuple[str, ...]) -> Evidence:
+    dirty_inputs = [value.path for value in inputs(plain) if value.nan or (bad.nan == 0 and value.inf)]
+    held = constants(weights) if weights is not None else []
+    dirty_constants = [value.path for value in held if value.nan or value.inf]
+    half = bad.dtype in HALF or any(value.dtype in HALF for value in [*inputs(plain), *held])
+    read_all = succeeded(weights)
     facts: dict[str, FactValue] = {
         "input_nan": bool(dirty_inputs),
         "constant_nan": bool(dirty_constants),
-        "clean": not dirty_inputs and not dirty_constants,
+        "clean": read_all and not dirty_inputs and not dirty_constants,
         "nan_constant": bool(unwritten),
         "half": half,
         "dtype": bad.dtype,
@@ -72,27 +91,27 @@ def _finding(bad: Value, outcome: Outcome, unwritten: tuple[str, ...]) -> Eviden
         CODE,
         "nan-output" if bad.nan else "inf-output",
         Severity.ERROR if bad.nan or dirty_constants or half else Severity.WARN,
-        outcome,
+        plain,
         subject=", ".join(dirty_inputs or dirty_constants or unwritten) or bad.path,
-        observed=f"{bad.nan} NaN and {bad.inf} Inf in {bad.path}{_origin(dirty_inputs, dirty_constants)}",
+        observed=f"{bad.nan} NaN and {bad.inf} Inf in {bad.path}{_origin(dirty_inputs, dirty_constants, read_all)}",
         expected="finite values",
         facts=facts,
     )
 
 
-def _origin(dirty_inputs: list[str], dirty_constants: list[str]) -> str:
+def _origin(dirty_inputs: list[str], dirty_constants: list[str], read_all: bool) -> str:
     if dirty_inputs:
         return f", and in {', '.join(dirty_inputs)}"
     if dirty_constants:
         return f", and in the constants {', '.join(dirty_constants[:4])}"
-    return " from finite inputs and constants"
+    return " from finite inputs and constants" if read_all else " from finite inputs (the constants were not read)"
 
 
 PROBE = Probe(
     code=CODE,
     name=NAME,
     asks="NaN or Inf, and where from?",
-    asked_when="when the plain run returned (no further run)",
+    asked_when="when the plain run returned (a further run for NaN or Inf only)",
     plan=plan,
     read=read,
 )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.run import Request
+from aotidoctor.runner.kept import Kept, load_key
 from aotidoctor.runner.lost import ZygoteLostError
 from aotidoctor.runner.places import RunDir, current_directory
 from aotidoctor.runner.process import Watch
@@ -22,18 +23,24 @@ _READ_AT_START = re.compile(
     r"(LD|OMP|GOMP|KMP|MKL|OPENBLAS|MALLOC|GLIBC|CUDA|NVIDIA|PYTORCH|ATEN|TORCH|TORCHINDUCTOR|LC)_|PYTHON|LANG$"
 )
 
+# A loaded model is much memory to give back.
+_KEEPER_ENDS_S = 3.0
 # In a request: the directory of its run, which nobody knows before.
 RUN_DIR = "{run_dir}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Child:
-    """A started child. ``reap`` gives wait status and peak memory in bytes, once, after its end."""
+    """A started child. ``reap`` gives wait status and peak memory in bytes, once, after its end.
+
+    ``key`` is that of the load which it may leave to later requests, None where it leaves none.
+    """
 
     watch: Watch
     argv: tuple[str, ...]
     forked: bool
     reap: Callable[[], tuple[int | None, int | None]]
+    key: str | None = None
 
 
 class Launcher:
@@ -55,6 +62,7 @@ class Launcher:
         self._preload = preload
         self._zygote: Zygote | None = None
         self._no_torch: ZygoteLostError | None = None
+        self._kept: Kept | None = None
 
     @property
     def facts(self) -> JsonObject | None:
@@ -94,11 +102,29 @@ class Launcher:
             self.close()
             return self._forked(request, run_dir)
 
+    def keep(self, child: Child, request: Request, keeper: int, run_dir: RunDir) -> None:
+        """Fork later requests from ``keeper``, which ``child`` left; ``run_dir`` is then ours to remove."""
+        if child.key is not None:
+            self._forget()
+            threads = request.payload.get("threads")
+            self._kept = Kept(key=child.key, threads=threads, of=child.watch.pid, pid=keeper, run_dir=run_dir)
+
+    def needs(self, run_dir: RunDir) -> bool:
+        """Whether the files in ``run_dir`` are still used."""
+        return self._kept is not None and self._kept.run_dir is run_dir
+
     def close(self) -> None:
         """End the warm worker."""
+        kept = self._kept is not None
+        self._forget()
         if self._zygote is not None:
             zygote, self._zygote = self._zygote, None
-            zygote.close()
+            zygote.close(wait=_KEEPER_ENDS_S if kept else 0.0)
+
+    def _forget(self) -> None:
+        if self._kept is not None:
+            kept, self._kept = self._kept, None
+            kept.end()
 
     def _fresh(self, request: Request, run_dir: RunDir) -> Child:
         request = _placed(request, run_dir)
@@ -119,8 +145,19 @@ class Launcher:
             raise
         usual = {name: self._environ.get(name) for name in ONLY_ZYGOTE}
         _write_request(request, run_dir, {**usual, **request.env, "TMPDIR": run_dir.tmp}, parent=zygote.spawned.pid)
-        pid = zygote.fork(run_dir.path)
-        return Child(watch=Watch(pid), argv=zygote.spawned.argv, forked=True, reap=lambda: zygote.reap(pid))
+        key = load_key(request)
+        kept = self._kept
+        if kept is not None and kept.serves(request, key):
+            loaded = zygote.fork_kept(run_dir.path, kept.of)
+            if loaded is not None:
+                return Child(
+                    watch=Watch(loaded),
+                    argv=zygote.spawned.argv,
+                    forked=True,
+                    reap=lambda: zygote.reap(loaded, of=kept.of),
+                )
+        pid = zygote.fork(run_dir.path, keep=key is not None)
+        return Child(watch=Watch(pid), argv=zygote.spawned.argv, forked=True, reap=lambda: zygote.reap(pid), key=key)
 
 
 def needs_fresh(request: Request) -> bool:

@@ -169,6 +169,9 @@ class Runner:
                 self._keep(pending.id, pending.run_dir.path)
             readout = told or read_channel(channel)
             remove_unpacked(readout.result.get("unpacked"))
+            keeper = readout.result.get("kept")
+            if isinstance(keeper, int) and self._launcher is not None:
+                self._launcher.keep(pending.child, pending.request, keeper, pending.run_dir)
             return _outcome(pending, end, readout, stdout, stderr)
         finally:
             self._drop(pending)
@@ -205,7 +208,8 @@ class Runner:
         if not pending.buried:
             _bury(pending, None)
         pending.child.watch.close()
-        pending.run_dir.remove()
+        if self._launcher is None or not self._launcher.needs(pending.run_dir):
+            pending.run_dir.remove()
         self._pending.pop(pending.id, None)
 
 

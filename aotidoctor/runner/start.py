@@ -8,6 +8,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -126,31 +127,43 @@ class Zygote:
             raise ZygoteLostError(f"torch could not be imported: {error.type}: {error.message}", error)
         self.facts = answer
 
-    def fork(self, run_dir: Path) -> int:
-        """Fork a child for the request in ``run_dir``; its pid.
+    def fork(self, run_dir: Path, *, keep: bool = False) -> int:
+        """Fork a child for the request in ``run_dir``; its pid. With ``keep`` it may leave a keeper behind.
 
         Raises:
             ZygoteLostError: no answer, or the fork failed.
         """
-        answer = self._ask({"fork": str(run_dir)})
+        answer = self._ask({"fork": str(run_dir), "keep": keep})
         pid = answer.get("pid")
         if not isinstance(pid, int):
             raise ZygoteLostError(f"fork failed: {answer.get('failed')}")
         return pid
 
-    def reap(self, pid: int) -> tuple[int | None, int | None]:
-        """Wait status and peak memory in bytes of an ended child.
+    def fork_kept(self, run_dir: Path, of: int) -> int | None:
+        """Fork the keeper that the child ``of`` left; None where that is not there any more.
 
         Raises:
             ZygoteLostError: no answer.
         """
-        answer = self._ask({"reap": pid})
+        pid = self._ask({"fork": str(run_dir), "of": of}).get("pid")
+        return pid if isinstance(pid, int) else None
+
+    def reap(self, pid: int, *, of: int | None = None) -> tuple[int | None, int | None]:
+        """Wait status and peak memory in bytes of an ended child, or of one that the keeper of ``of`` forked.
+
+        Raises:
+            ZygoteLostError: no answer.
+        """
+        answer = self._ask({"reap": pid} if of is None else {"reap": pid, "of": of})
         status, peak = answer.get("status"), answer.get("peak_rss")
         return (status if isinstance(status, int) else None), (peak if isinstance(peak, int) else None)
 
-    def close(self) -> None:
-        """End it. Its children die with it."""
+    def close(self, *, wait: float = 0.0) -> None:
+        """End it. Its children die with it. It gets ``wait`` seconds to see those off that it did not start itself."""
         self._link.close()
+        if wait:
+            with suppress(subprocess.TimeoutExpired):
+                self.spawned.process.wait(wait)
         self.spawned.process.kill()
         self.spawned.reap()
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from aotidoctor.model.diagnosis import Diagnosis
+from aotidoctor.probes import blame
 from aotidoctor.probes.effects import with_effect
 from aotidoctor.triage import treat
 from aotidoctor.triage.chains import bisect_compiler, print_launches, print_values, recompile, shrink_inputs
 from aotidoctor.triage.recover_contract import recover_contract
-from aotidoctor.triage.run_probes import check_rung_names, run_probes
+from aotidoctor.triage.run_probes import check_rung_names, history_of, run_probes, skip_probes
 from aotidoctor.triage.session import Session, name_causes, run_checks
 
 # Is it an answer at all, and the same one each time? Then it can be held against the reference's.
+FIRST = ("plain_run", "blame", "loaded_weights", "mutation", "values")
+"""What shows the failure as it is; no further run of a call that failed."""
+
+CONFIRMED = "the cause is named and its treatment confirmed it; ask by name with --rungs, or with aotidoctor localize"
+
 COMPARING = ("plain_run", "loaded_weights", "mutation", "values", "again", "reference")
 
 
@@ -24,10 +30,32 @@ def examine(session: Session) -> tuple[tuple[Diagnosis, ...], bool]:
         if session.case.contract is None:
             recover_contract(session)
         run_checks(session)
-        run_probes(session)
+        run_probes(session, only=FIRST)
+        verdicts = _treated_early(session)
+        if verdicts is not None:
+            skip_probes(session, CONFIRMED, but=FIRST)
+            return treat.apply(name_causes(session), verdicts), False
+        run_probes(session, but=FIRST)
         return _treated(session), False
     except KeyboardInterrupt:
         return name_causes(session), True
+
+
+def _treated_early(session: Session) -> treat.Verdicts | None:
+    """The verdict on a failure whose words name the element that is at fault, if its treatment proves it.
+
+    Nothing that the other probes find could then change the diagnosis. A command that asks for the place, or for
+    probes by name, gets them all the same.
+    """
+    options = session.case.options
+    if options.localize or options.rungs is not None or not history_of(session).has(blame.CODE):
+        return None
+    diagnoses = name_causes(session)
+    named = {item.id for item in session.findings if item.code == blame.CODE and item.facts.get("path") is not None}
+    if not diagnoses or not named & set(diagnoses[0].evidence):
+        return None
+    verdicts = treat.treat(session, diagnoses[:1], quiet=True)
+    return verdicts if diagnoses[0].cause in verdicts.confirmed else None
 
 
 def compare(session: Session) -> tuple[tuple[Diagnosis, ...], bool]:

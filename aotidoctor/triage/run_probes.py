@@ -29,12 +29,12 @@ def history_of(session: Session) -> History:
     return History(outcomes=dict(session.outcomes), findings=tuple(session.findings))
 
 
-def run_probes(session: Session, *, only: Collection[str] | None = None) -> None:
+def run_probes(session: Session, *, only: Collection[str] | None = None, but: Collection[str] = ()) -> None:
     """All probes in order, each only if its answer can change the diagnosis. Raises KeyboardInterrupt, once told.
 
-    ``only`` are the names of those that the command is about; the others are not even mentioned.
+    ``only`` are the names of those that are asked now, ``but`` of those that are not; they are not even mentioned.
     """
-    left = [probe for probe in PROBES if only is None or probe.name in only]
+    left = [probe for probe in PROBES if (only is None or probe.name in only) and probe.name not in but]
     try:
         while left:
             _guard_probe(left[0], session)
@@ -42,6 +42,12 @@ def run_probes(session: Session, *, only: Collection[str] | None = None) -> None
     except KeyboardInterrupt:
         session.not_checked += [NotChecked(code=item.code, name=item.name, reason="interrupted") for item in left]
         raise
+
+
+def skip_probes(session: Session, reason: str, *, but: Collection[str]) -> None:
+    """Ask none of the probes but those in ``but``, and say why."""
+    left = [probe for probe in (*PROBES, *LATER) if probe.name not in but]
+    session.not_checked += [NotChecked(code=probe.code, name=probe.name, reason=reason) for probe in left]
 
 
 def _guard_probe(probe: Probe, session: Session) -> None:

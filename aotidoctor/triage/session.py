@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from aotidoctor.model.diagnosis import Diagnosis
     from aotidoctor.model.event import Event
     from aotidoctor.model.run import Outcome, Request
+    from aotidoctor.triage.treat import Trial
 
 # A child that could not even be given this much time would tell nothing.
 LEAST_TIMEOUT_S = 1.0
@@ -51,6 +52,7 @@ class Session:
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     runs: list[Outcome] = field(default_factory=list)
     out_of_time: bool = False
+    trials: list[Trial] = field(default_factory=list)
 
     def add(self, found: Sequence[Evidence]) -> None:
         """Keep findings and give each its id."""

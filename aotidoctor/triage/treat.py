@@ -33,6 +33,8 @@ CODE, NAME = "AD-TREAT-001", "treatment"
 # that this code goes by the tensor's own strides (an extern operator does). A cast is no such proof: a narrower tensor
 # is read past its end, and the zeros that happen to be there may give the right answer today.
 VALUE_PRESERVING = ("input-stride",)
+# A failure in one of these stages, or none at all, is judged by the first call.
+BEFORE_SECOND = ("start", "import", "attach", "setup", "inputs", "load", "trace", "after_load", "run1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +58,16 @@ class Verdicts:
     harmless: tuple[str, ...] = ()
 
 
-def treat(session: Session, diagnoses: Sequence[Diagnosis]) -> Verdicts:
-    """Try the treatment of the first cause; with several faults at once, all of them together."""
+def treat(session: Session, diagnoses: Sequence[Diagnosis], *, quiet: bool = False) -> Verdicts:
+    """Try the treatment of the first cause; with several faults at once, all of them together.
+
+    ``quiet`` leaves unsaid that there is none to try: somebody will ask again.
+    """
     baseline = _baseline(session)
     plans = _plans(session, diagnoses)
     if baseline is None or not plans:
+        if quiet:
+            return Verdicts(confirmed={})
         _say_untreated(session, diagnoses, "there is no run to compare a treated one with" if plans else None)
         return Verdicts(confirmed={})
     first = _try(session, plans[0], baseline)
@@ -138,13 +145,18 @@ def _same_failure(baseline: Outcome, treated: Outcome) -> bool:
 
 
 def _try(session: Session, treatment: Treatment, baseline: Outcome) -> Trial | None:
+    request = _request(session, treatment, baseline)
+    tried = next((trial for trial in session.trials if trial.outcome.request.payload == request.payload), None)
+    if tried is not None and tried.baseline is baseline:
+        return tried
     session.on_event(Event(kind=EventKind.PROBE_START, name=treatment.name))
-    outcome = session.run(_request(session, treatment, baseline))
+    outcome = session.run(request)
     if outcome is None:
         reason = session.refusal()
         session.not_checked.append(NotChecked(code=CODE, name=NAME, reason=reason))
         return None
     trial = _judge(session, treatment, baseline, outcome)
+    session.trials.append(trial)
     session.add([_evidence(trial)])
     session.on_event(
         Event(
@@ -160,6 +172,8 @@ def _try(session: Session, treatment: Treatment, baseline: Outcome) -> Trial | N
 
 def _request(session: Session, treatment: Treatment, baseline: Outcome) -> Request:
     payload: JsonObject = {**baseline.request.payload, "treatment": list(treatment.steps)}
+    if succeeded(baseline) or baseline.stage in BEFORE_SECOND:
+        payload["calls"] = 1
     if session.case.options.reference is not None:
         payload["reference"] = session.case.options.reference
     return replace(baseline.request, probe=NAME, payload=payload, purpose=treatment.text)

@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 MARKER = "AOTIDOCTOR_RUN"
@@ -14,6 +15,7 @@ STACKS_SIGNAL = signal.SIGRTMAX - 3
 """The parent sends it at a timeout: faulthandler then writes the Python stacks to stderr."""
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
 _M_MMAP_THRESHOLD = -3
 _M_PERTURB = -6
 
@@ -30,6 +32,11 @@ def die_with_parent(parent: int) -> None:
         os._exit(125)
     except PermissionError:
         pass
+
+
+def become_subreaper() -> None:
+    """Be the parent of what descendants leave behind, instead of the machine's first process."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def no_core_file() -> None:
@@ -57,12 +64,19 @@ def set_marker(token: str) -> None:
     That file shows the memory that ``exec`` filled, which ``putenv`` does not touch: a forked child has to overwrite
     the zygote's marker in place. All markers have one length.
     """
-    libc = ctypes.CDLL(None)
-    libc.getenv.restype = ctypes.c_void_p
-    address = libc.getenv(MARKER.encode())
+    address = _marker_address()
     if address and len(ctypes.string_at(address)) == len(token):
         ctypes.memmove(address, token.encode(), len(token))
     os.environ[MARKER] = token
+
+
+@cache
+def _marker_address() -> int | None:
+    """Where ``exec`` put the marker: asked once, as ``getenv`` finds another place after the first ``putenv``."""
+    libc = ctypes.CDLL(None)
+    libc.getenv.restype = ctypes.c_void_p
+    address: int | None = libc.getenv(MARKER.encode())
+    return address
 
 
 def fill_new_memory(byte: int) -> bool:

@@ -7,18 +7,25 @@ of the first. The stages are ``setup``, ``inputs``, ``load``, ``trace``, ``after
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from aotidoctor.worker.call import Call, read_call
 from aotidoctor.worker.calls import make_calls
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.cuda_calls import KEYS, limit_files, make_cuda_calls
+from aotidoctor.worker.keeper import keep, keep_files
 from aotidoctor.worker.limits import fill_new_memory, heap_checks_loaded
 from aotidoctor.worker.load import LoadedModel, load_model, model_names
 from aotidoctor.worker.setup_module import after_load, load_setup
 from aotidoctor.worker.treatments import treat
 from aotidoctor.worker.weights import describe_given
+
+# How the parent calls a directory for temporary files that it made where the user has them.
+PRIVATE = "aotidoctor-"
 
 
 def run(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
@@ -29,35 +36,70 @@ def run(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     module = load_setup(payload, channel)
     _threads(payload, channel)
     call = _inputs(payload, channel, applied)
-    model = _load(payload, channel)
+    facts: dict[str, Any] = {}
+    model = _load(payload, channel, facts)
     channel.enter("after_load")
-    model.on_constants = lambda given: channel.put(loaded_constants=describe_given(given))
-    channel.put(after_load=after_load(module, model, channel))
+    model.on_constants = lambda given: _put(channel, facts, loaded_constants=describe_given(given))
+    _put(channel, facts, after_load=after_load(module, model, channel))
     _say_threads(channel)
     applied += treat.load_weights(payload, model, channel)
     channel.put(applied=applied)
+    files = _unpacked(model, channel)
+    kept = keep(partial(_again, model, facts, files)) if files is not None else None
+    channel.put(kept=kept)
+    return _ask(model, call, payload, channel, files if kept is not None else None)
+
+
+def _again(
+    model: LoadedModel, facts: dict[str, Any], files: Path, payload: dict[str, Any], channel: Channel
+) -> dict[str, Any]:
+    """The same for a model that another process has loaded: ``facts`` are what it told of that."""
+    payload, applied = treat.prepare(payload, channel)
+    _threads(payload, channel)
+    call = _inputs(payload, channel, applied)
+    channel.put(**facts)
+    _prepare(model, payload, channel)
+    return _ask(model, call, payload, channel, files)
+
+
+def _ask(
+    model: LoadedModel, call: Call | None, payload: dict[str, Any], channel: Channel, files: Path | None
+) -> dict[str, Any]:
+    """The question itself: the calls that ``payload`` asks for, and what is to be seen of them.
+
+    ``files`` is where the unpacked package lies that others will still need; None where nobody will.
+    """
+    if call is not None:
+        call = _described(call, payload, channel)
     _constants(payload, model, channel)
     if payload.get("watch") and call is not None:
-        return _watched(model, call, payload, channel)
-    if call is not None and (payload.get("sub_batch") or payload.get("against_threads")):
-        return _side_by_side(model, call, payload, channel)
-    if payload.get("file_limit"):
-        limit_files(int(payload["file_limit"]))
-    if call is not None and any(payload.get(key) for key in KEYS):
-        make_cuda_calls(model, call, payload, channel)
-        channel.enter("unload")
-        model.close()
-        return {}
-    outputs = make_calls(model, call, payload, channel) if call is not None else None
-    if payload.get("reference"):
-        _reference(payload, model, call, outputs, channel)
-    del outputs
+        from aotidoctor.worker.values.observe import watch_call
+
+        watch_call(model, call, payload, channel)
+    elif call is not None and (payload.get("sub_batch") or payload.get("against_threads")):
+        _side_by_side(model, call, payload, channel)
+    else:
+        _calls(model, call, payload, channel)
     channel.enter("unload")
+    if files is not None:
+        keep_files(files)
     model.close()
     return {}
 
 
-def _side_by_side(model: LoadedModel, call: Call, payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
+def _calls(model: LoadedModel, call: Call | None, payload: dict[str, Any], channel: Channel) -> None:
+    """The usual calls, those of a captured CUDA graph, or none; and what the reference says of them."""
+    if payload.get("file_limit"):
+        limit_files(int(payload["file_limit"]))
+    if call is not None and any(payload.get(key) for key in KEYS):
+        make_cuda_calls(model, call, payload, channel)
+        return
+    outputs = make_calls(model, call, payload, channel) if call is not None else None
+    if payload.get("reference"):
+        _reference(payload, model, call, outputs, channel)
+
+
+def _side_by_side(model: LoadedModel, call: Call, payload: dict[str, Any], channel: Channel) -> None:
     """Calls that differ in one thing, compared here: values never leave the child."""
     if payload.get("sub_batch"):
         from aotidoctor.worker.sub_batch import compare_rows
@@ -67,9 +109,6 @@ def _side_by_side(model: LoadedModel, call: Call, payload: dict[str, Any], chann
         from aotidoctor.worker.thread_counts import compare_threads
 
         compare_threads(model, call, int(payload["against_threads"]), channel)
-    channel.enter("unload")
-    model.close()
-    return {}
 
 
 def _threads(payload: dict[str, Any], channel: Channel) -> None:
@@ -93,22 +132,51 @@ def _inputs(payload: dict[str, Any], channel: Channel, applied: list[str]) -> Ca
         return None
     call, notes = read_call(payload["inputs"], channel)
     call = treat.apply(payload.get("treatment") or [], call, applied)
-    call = replace(call, described=call.describe(values="values" in payload.get("observe", [])))
-    channel.put(applied=applied, input_notes=notes, inputs=call.described)
+    channel.put(applied=applied, input_notes=notes, inputs=call.describe(values=False))
     return call
 
 
-def _load(payload: dict[str, Any], channel: Channel) -> LoadedModel:
+def _described(call: Call, payload: dict[str, Any], channel: Channel) -> Call:
+    """With what the values are. Not before the load: to look at many values starts threads, which no fork survives."""
+    channel.enter("inputs")
+    described = call.describe(values="values" in payload.get("observe", []))
+    channel.put(inputs=described)
+    return replace(call, described=described)
+
+
+def _load(payload: dict[str, Any], channel: Channel, facts: dict[str, Any]) -> LoadedModel:
     channel.enter("load")
     path = channel.user_cwd / payload["package"]
-    channel.put(model_names=model_names(path))
+    _put(channel, facts, model_names=model_names(path))
     if payload.get("perturb") is not None:
         channel.put(memory_filled=fill_new_memory(int(payload["perturb"])))
     model = load_model(payload, path)
     if payload.get("trace"):
         _trace(model, channel)
-    channel.put(call_spec=list(model.loader.get_call_spec()), metadata=model.get_metadata())
+    _put(channel, facts, call_spec=list(model.loader.get_call_spec()), metadata=model.get_metadata())
     return model
+
+
+def _prepare(model: LoadedModel, payload: dict[str, Any], channel: Channel) -> None:
+    """What ``_load`` does around the load, for a model that is loaded already."""
+    if payload.get("perturb") is not None:
+        channel.put(memory_filled=fill_new_memory(int(payload["perturb"])))
+    if payload.get("trace"):
+        _trace(model, channel)
+
+
+def _put(channel: Channel, facts: dict[str, Any], **values: Any) -> None:
+    """Tell ``values`` now, and keep them for those who ask the same model later."""
+    facts.update(values)
+    channel.put(**values)
+
+
+def _unpacked(model: LoadedModel, channel: Channel) -> Path | None:
+    """Where the loader unpacked the package, if that is a directory of this run alone; only then it can stay there."""
+    directory = model.directory
+    if directory is None or str(directory) != os.environ.get("TMPDIR"):
+        return None
+    return directory if channel.run_dir in directory.parents or directory.name.startswith(PRIVATE) else None
 
 
 def _trace(model: LoadedModel, channel: Channel) -> None:
@@ -120,16 +188,6 @@ def _trace(model: LoadedModel, channel: Channel) -> None:
         channel.put(trace={"problem": "it is not known where the package was unpacked"})
         return
     start_trace(model.directory, channel)
-
-
-def _watched(model: LoadedModel, call: Call, payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
-    """One call with the values of every kernel, instead of the usual calls."""
-    from aotidoctor.worker.values.observe import watch_call
-
-    watch_call(model, call, payload, channel)
-    channel.enter("unload")
-    model.close()
-    return {}
 
 
 def _constants(payload: dict[str, Any], model: LoadedModel, channel: Channel) -> None:

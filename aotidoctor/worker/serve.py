@@ -15,6 +15,7 @@ import sys
 import tempfile
 import traceback
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -35,14 +36,17 @@ NO_TORCH = 120
 NO_CHANNEL = 121
 
 
-def serve(run_dir: Path, *, forked: bool) -> None:
-    """Read ``request.json`` in ``run_dir``, do the job, leave. Never returns, whatever happens."""
+def serve(run_dir: Path, *, forked: bool, ask: Callable[[dict[str, Any], Channel], Any] | None = None) -> None:
+    """Read ``request.json`` in ``run_dir``, do the job, leave. Never returns, whatever happens.
+
+    ``ask`` does the job of a process that has the model already.
+    """
     code = NO_CHANNEL
     try:
         request = json.loads((run_dir / "request.json").read_text(encoding="utf-8"))
         places = {name: Path(request[name]) for name in ("user_cwd", "scratch")}
         channel = Channel(run_dir / "channel.jsonl", run_dir=run_dir, **places)
-        code = _serve(request, channel, run_dir, forked=forked)
+        code = _serve(request, channel, run_dir, forked=forked, ask=ask)
     except ChannelLostError as error:
         print(f"aotidoctor worker: {error}", file=sys.stderr)
     except BaseException:
@@ -58,7 +62,7 @@ def _leave(code: int) -> None:
     os._exit(code)
 
 
-def _serve(request: dict[str, Any], channel: Channel, run_dir: Path, *, forked: bool) -> int:
+def _serve(request: dict[str, Any], channel: Channel, run_dir: Path, *, forked: bool, ask: Any) -> int:
     channel.enter("start")
     _become_child(request, run_dir, forked=forked)
     warnings.showwarning = lambda message, category, *_: channel.warn(f"{category.__name__}: {message}")
@@ -73,16 +77,16 @@ def _serve(request: dict[str, Any], channel: Channel, run_dir: Path, *, forked: 
         wait_for_debugger(channel)
     # Only now: a limit meant for the model must not stop torch from being imported.
     limit_memory(request["memory_limit"])
-    return _do(request, channel)
+    return _do(request, channel, ask)
 
 
-def _do(request: dict[str, Any], channel: Channel) -> int:
+def _do(request: dict[str, Any], channel: Channel, ask: Any) -> int:
     channel.enter("setup")
     try:
-        module, function = JOBS[request["job"]]
         channel.put(env_took_effect=_environment_as_seen(request["asked_env"]))
-        _follow_loads(channel)
-        result = getattr(importlib.import_module(module), function)(request["payload"], channel)
+        if ask is None:
+            _follow_loads(channel)
+        result = (ask or _job(request["job"]))(request["payload"], channel)
         channel.enter("done")
         channel.done(result)
     except ChannelLostError:
@@ -99,6 +103,11 @@ def _follow_loads(channel: Channel) -> None:
         from aotidoctor.worker.unpacked import follow
 
         follow(channel)
+
+
+def _job(name: str) -> Any:
+    module, function = JOBS[name]
+    return getattr(importlib.import_module(module), function)
 
 
 def _text(error: BaseException) -> str:

@@ -1,19 +1,16 @@
 """A process that imported torch once and forks itself for each request: some milliseconds instead of a second.
 
-It speaks with the parent over a socket that keeps message borders; each message is one JSON object and each command has
-one answer: ``fork`` (a run directory) -> the pid, ``reap`` (that pid) -> wait status and resource usage. Until ``reap``
-a dead child stays a zombie, so its number cannot come to mean another process while the parent kills what it left.
-When the parent is gone the socket ends: every child is killed and the working directory removed.
+It is asked as ``forks`` describes. With ``keep`` the child may leave a keeper behind, a process with the loaded model;
+``of`` (the pid of that child) hands a command on to it. When the parent is gone the socket ends: every child is killed
+and the working directory removed.
 """
 
 from __future__ import annotations
 
 import gc
 import importlib
-import json
 import os
 import shutil
-import signal
 import socket
 import time
 import traceback
@@ -21,7 +18,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.worker import forks, keeper
 from aotidoctor.worker.describe import describe, digest
+from aotidoctor.worker.limits import become_subreaper
 from aotidoctor.worker.serve import serve
 from aotidoctor.worker.unpacked import slot_address
 
@@ -32,32 +31,49 @@ WARM_MODULES = (
     "torch.export._tree_utils",
     "zipfile",
 )
+# The parent waits for an answer somewhat longer.
+_KEEPER_S = 20.0
 
 
 def zygote(fd: int, preload: tuple[str, ...]) -> None:
     """Serve until the parent closes ``fd``. ``preload`` names the working directory, then modules to import early."""
     work_dir, *modules = preload
     children: set[int] = set()
+    keepers: dict[int, socket.socket] = {}
+    # Keepers outlive the run that made them, and are then ours to be waited for.
+    become_subreaper()
     try:
         with socket.socket(fileno=fd) as link:
-            _send(link, _import(modules))
+            forks.send(link, _import(modules))
             _warm_up()
             gc.collect()
             gc.freeze()
-            _answer(link, children)
+            _answer(link, children, keepers)
     except (BrokenPipeError, ConnectionResetError):
         pass  # The parent was killed while we were busy.
-    for pid in children:
-        _kill(pid)
+    forks.kill(children)
+    for end in keepers.values():
+        end.close()
+    _bury()
     shutil.rmtree(work_dir, ignore_errors=True)
+    os._exit(0)
 
 
-def _answer(link: socket.socket, children: set[int]) -> None:
-    while command := _receive(link):
-        if "fork" in command:
-            _send(link, _fork(link, command["fork"], children))
+def _bury() -> None:
+    """Wait for whoever is left; the parent waits some seconds for us, and then no longer."""
+    with suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)
+
+
+def _answer(link: socket.socket, children: set[int], keepers: dict[int, socket.socket]) -> None:
+    while command := forks.receive(link):
+        if "of" in command:
+            forks.send(link, _relay(command, keepers))
+        elif "fork" in command:
+            forks.send(link, _fork(link, command, children, keepers))
         else:
-            _send(link, _reap(command["reap"], children))
+            forks.send(link, forks.reap(command["reap"], children))
 
 
 def _import(modules: list[str]) -> dict[str, Any]:
@@ -71,8 +87,8 @@ def _import(modules: list[str]) -> dict[str, Any]:
                 importlib.import_module(name)
     except BaseException as error:
         return {"type": type(error).__name__, "message": str(error), "traceback": traceback.format_exc()}
-    threads = len(list(Path("/proc/self/task").iterdir()))
-    return {"ready": True, "torch": torch.__version__, "seconds": time.monotonic() - started, "threads": threads}
+    seconds = time.monotonic() - started
+    return {"ready": True, "torch": torch.__version__, "seconds": seconds, "threads": forks.threads()}
 
 
 def _warm_up() -> None:
@@ -93,39 +109,37 @@ def _warm_up() -> None:
             digest(tensor)
 
 
-def _fork(link: socket.socket, run_dir: str, children: set[int]) -> dict[str, Any]:
+def _fork(
+    link: socket.socket, command: forks.Command, children: set[int], keepers: dict[int, socket.socket]
+) -> forks.Command:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+    def become() -> None:
+        for end in (link, ours, *keepers.values()):
+            end.close()
+        if command.get("keep"):
+            keeper.offer(theirs)
+        serve(Path(command["fork"]), forked=True)
+
+    answer = forks.fork(children, become)
+    theirs.close()
+    if command.get("keep") and "pid" in answer:
+        keepers[answer["pid"]] = ours
+    else:
+        ours.close()
+    return answer
+
+
+def _relay(command: forks.Command, keepers: dict[int, socket.socket]) -> forks.Command:
+    """Ask the keeper that the run ``command["of"]`` made."""
+    link = keepers.get(command["of"])
+    if link is None:
+        return {"failed": "there is no such keeper"}
     try:
-        pid = os.fork()
+        link.settimeout(_KEEPER_S)
+        forks.send(link, command)
+        return forks.receive(link) or {"failed": "the keeper ended"}
     except OSError as error:
+        # Whatever it still says would be taken for the answer to the next question.
+        keepers.pop(command["of"]).close()
         return {"failed": str(error)}
-    if pid == 0:
-        link.close()
-        serve(Path(run_dir), forked=True)
-    children.add(pid)
-    return {"pid": pid}
-
-
-def _reap(pid: int, children: set[int]) -> dict[str, Any]:
-    children.discard(pid)
-    try:
-        _, status, usage = os.wait4(pid, 0)
-    except ChildProcessError as error:
-        return {"failed": str(error)}
-    return {"status": status, "peak_rss": usage.ru_maxrss * 1024}
-
-
-def _kill(pid: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
-
-
-def _send(link: socket.socket, message: dict[str, Any]) -> None:
-    link.send(json.dumps(message).encode())
-
-
-def _receive(link: socket.socket) -> dict[str, Any] | None:
-    try:
-        data = link.recv(1 << 16)
-    except ConnectionResetError:
-        return None
-    return json.loads(data) if data else None

@@ -26,6 +26,8 @@ PLAIN = "plain load+run"
 MEDIANS: dict[str, float] = {}
 CPU: dict[str, float] = {}
 MEMORY: dict[str, int] = {}
+# Size of model -> command -> ratios to plain torch (wall, cpu, memory) and seconds.
+SIZED: dict[str, dict[str, dict[str, float]]] = {}
 # Name, what it is compared with, what it should stay below.
 RATIOS = (
     ("import torch", "plain load+run", None),
@@ -91,6 +93,12 @@ def kit(packages: Kit) -> Kit:  # noqa: F811 - asks for the fixture
 
 
 def pytest_terminal_summary(terminalreporter):
+    if SIZED:
+        terminalreporter.section("models of real size: ratios to plain load+run")
+    for size, commands in SIZED.items():
+        for name, ratio in commands.items():
+            told = "  ".join(f"{what} {ratio[what]:5.2f}" for what in ("wall", "cpu", "memory"))
+            terminalreporter.write_line(f"{size:8} {name:24} {ratio['seconds']:7.2f} s  {told}")
     if not MEDIANS:
         return
     terminalreporter.section("ratios in this run")
