@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.matching.overlay import MOST_KEYS
 from aotidoctor.checks.matching.pairs import missing_reason, overlay_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
@@ -37,8 +38,8 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
             observed=difference.observed,
             expected=difference.expected,
             facts={
-                "keys_observed": difference.keys_observed,
-                "keys_expected": difference.keys_expected,
+                "keys_observed": difference.keys_observed[:MOST_KEYS],
+                "keys_expected": difference.keys_expected[:MOST_KEYS],
                 "path": difference.path,
             },
         )

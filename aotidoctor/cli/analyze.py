@@ -22,4 +22,4 @@ def analyze(sent: Sent, *, show: Show) -> None:
     """
     from aotidoctor.commands.analyze.analyze import analyze as judge  # noqa: PLC0415 - `--help` does not need the stages
 
-    execute("analyze", sent, show, lambda _: judge(sent, argv=argv()))
+    execute("analyze", sent, show, lambda _: judge(sent, argv=argv()), static=True)

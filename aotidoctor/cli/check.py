@@ -58,4 +58,5 @@ def check(
             static_only=True,
             on_event=on_event,
         ),
+        static=True,
     )

@@ -6,12 +6,14 @@ import os
 import stat
 import sys
 from contextlib import AbstractContextManager, nullcontext
+from io import BufferedReader, RawIOBase
 from typing import Annotated, BinaryIO
 
 import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, execute
+from aotidoctor.cli.limits import came
 from aotidoctor.cli.show import Show
 from aotidoctor.cli.shown import shown
 from aotidoctor.model.case import Options
@@ -42,7 +44,7 @@ def classify(
     if inputs is not None and package is None:
         raise typer.BadParameter("inputs tell something only together with --package", param_hint="--inputs")
     wanted = Options(model_name=model_name, trust_pickle=trust_pickle)
-    execute("classify", "", show, lambda _on_event: _work(log, package, inputs, wanted))
+    execute("classify", "", show, lambda _on_event: _work(log, package, inputs, wanted), static=True)
 
 
 def _work(path: str, package: str | None, inputs: str | None, options: Options) -> Report:
@@ -65,12 +67,38 @@ def _opened(path: str) -> AbstractContextManager[BinaryIO]:
     if path == "-":
         if sys.stdin is None:
             raise CannotExamineError("standard input is closed")
-        return nullcontext(sys.stdin.buffer)
+        return nullcontext(BufferedReader(_Counted(sys.stdin.buffer)))
     try:
+        mode = os.stat(path).st_mode  # noqa: PTH116 - no ValueError of pathlib's
         # A device never ends.
-        if stat.S_ISCHR(os.stat(path).st_mode):  # noqa: PTH116 - no ValueError of pathlib's
+        if stat.S_ISCHR(mode):
             raise CannotExamineError(f"{path} is a device, not a log")
-        return open(path, "rb")  # noqa: PTH123 - likewise; the caller closes it
+        stream = open(path, "rb")  # noqa: PTH123, SIM115 - likewise; the caller closes it
+        return stream if stat.S_ISREG(mode) else BufferedReader(_Counted(stream))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise CannotExamineError(f"{path}: {reason}") from error
+
+
+class _Counted(RawIOBase):
+    """A stream of unknown size: what comes counts as input as it comes."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # what BufferedReader gives
+        """The next bytes, as many as there are."""
+        found = self._stream.read1(len(buffer))  # type: ignore[attr-defined]  # a BufferedReader, as open() makes it
+        buffer[: len(found)] = found
+        came(len(found))
+        return len(found)
+
+    def close(self) -> None:
+        """Close what is read, too."""
+        self._stream.close()
+        super().close()

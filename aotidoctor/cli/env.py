@@ -17,4 +17,4 @@ def env(*, show: Show) -> None:
     """
     from aotidoctor.commands import diagnose  # noqa: PLC0415 - `--help` does not need the stages
 
-    execute("env", "", show, lambda _: diagnose.env(argv=argv(), environ=os.environ))
+    execute("env", "", show, lambda _: diagnose.env(argv=argv(), environ=os.environ), static=True)

@@ -10,6 +10,7 @@ import platform
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import NoReturn
@@ -17,16 +18,20 @@ from typing import NoReturn
 import typer
 
 from aotidoctor.cli.extras import write_extras
+from aotidoctor.cli.limits import limited, report_limited
 from aotidoctor.cli.progress import Progress, make_progress
-from aotidoctor.cli.show import Show, emit
+from aotidoctor.cli.show import Show, documents, emit
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case
-from aotidoctor.model.errors import AotidoctorError, UsageError
+from aotidoctor.model.errors import AotidoctorError, LimitReachedError, UsageError
 from aotidoctor.model.event import Event
+from aotidoctor.model.evidence import NotChecked
 from aotidoctor.model.host import Host
 from aotidoctor.model.report import Report
 from aotidoctor.reports.redact import Redactor
 from aotidoctor.reports.status import exit_status
+from aotidoctor.reports.text import neutral
+from aotidoctor.triage import limit
 from aotidoctor.version import __version__
 
 OnEvent = Callable[[Event], None]
@@ -38,12 +43,16 @@ def argv() -> tuple[str, ...]:
     return tuple(sys.argv)
 
 
-def execute(command: str, path: str, show: Show, work: Work) -> NoReturn:
-    """Do the work, show its report, end with its exit status. ``path`` is what is examined (empty: nothing)."""
+def execute(command: str, path: str, show: Show, work: Work, *, static: bool = False) -> NoReturn:
+    """Do the work, show its report, end with its exit status. ``path`` is what is examined (empty: nothing).
+
+    ``static``: nothing is run, so CPU time and memory are limited by what there is to read.
+    """
     environ = os.environ
     progress = make_progress(sys.stderr, environ, quiet=show.detail < 0)
-    report = examined(command, path, work, progress)
-    raise typer.Exit(present(report, show, environ))
+    with limited() if static else nullcontext():
+        report = examined(command, path, work, progress)
+    raise typer.Exit(present(report, show, environ, static=static))
 
 
 def examined(command: str, path: str, work: Work, progress: Progress) -> Report:
@@ -52,9 +61,11 @@ def examined(command: str, path: str, work: Work, progress: Progress) -> Report:
         with progress:
             return work(progress.on_event)
     except UsageError as error:
-        raise typer.BadParameter(str(error)) from error
+        raise typer.BadParameter(neutral(str(error))) from error
     except KeyboardInterrupt:
         return replace(_stand_in(command, path), interrupted=True)
+    except LimitReachedError as reached:
+        return _left_out(_stand_in(command, path), command, str(reached))
     except AotidoctorError as error:
         if error.exit_status == 4:
             return replace(_stand_in(command, path), cannot_examine=str(error))
@@ -63,17 +74,22 @@ def examined(command: str, path: str, work: Work, progress: Progress) -> Report:
         return replace(_stand_in(command, path), internal_error=traceback.format_exc())
 
 
-def present(report: Report, show: Show, environ: Mapping[str, str]) -> int:
+def present(report: Report, show: Show, environ: Mapping[str, str], *, static: bool = False) -> int:
     """Redact, print, write; returns the exit status."""
     try:
-        shown = redacted(report, environ) if show.redact else report
-        emit(shown, show, environ)
+        with report_limited() if static else nullcontext():
+            shown = redacted(report, environ) if show.redact else report
+            made = documents(shown, show, environ)
+        emit(made)
+    except LimitReachedError as reached:
+        report = _left_out(_stand_in(report.command, ""), "report", str(reached))
+        emit(documents(report, show, environ))
     except Exception as error:  # noqa: BLE001 - a report that cannot be shown must still end in one document
         where = traceback.extract_tb(error.__traceback__)[-1]
         # Only the type and the place: the message may hold what redaction was about to remove.
         note = f"{type(error).__name__} at {os.path.basename(where.filename)}:{where.lineno} while showing the report"  # noqa: PTH119
         report = replace(_stand_in(report.command, ""), internal_error=note)
-        emit(report, show, environ)
+        emit(documents(report, show, environ))
     else:
         write_extras(report, show.extras, environ, redact=show.redact)
     return exit_status(report, show.fail_on.value)
@@ -82,6 +98,10 @@ def present(report: Report, show: Show, environ: Mapping[str, str]) -> int:
 def redacted(report: Report, environ: Mapping[str, str]) -> Report:
     """``report`` without what is private to this machine and its user."""
     return Redactor.of(environ=environ, host_name=platform.node()).report(report)
+
+
+def _left_out(report: Report, name: str, reason: str) -> Report:
+    return replace(report, out_of_time=True, not_checked=(NotChecked(code=limit.CODE, name=name, reason=reason),))
 
 
 def _stand_in(command: str, path: str) -> Report:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from aotidoctor.model.errors import AotidoctorError
 from aotidoctor.model.report import Report
+from aotidoctor.reports.text import neutral
 
 Extra = Callable[[Report, Path, Mapping[str, str], bool], str]
 
@@ -55,5 +56,5 @@ def _made(kind: str, report: Report, path: Path, environ: Mapping[str, str], *, 
 
 def _say(line: str) -> None:
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(f"aotidoctor: {line}\n")
+        sys.stderr.write(f"aotidoctor: {neutral(line)}\n")
         sys.stderr.flush()

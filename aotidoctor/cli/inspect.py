@@ -25,4 +25,5 @@ def inspect(package: opt.Package, *, model_name: opt.ModelName = None, show: Sho
         package,
         show,
         lambda _: diagnose.inspect(package, wanted, argv=argv(), environ=os.environ),
+        static=True,
     )

@@ -17,6 +17,7 @@ import typer
 from aotidoctor.cli import ci_formats
 from aotidoctor.cli.extras import EXTRAS
 from aotidoctor.model.report import Report
+from aotidoctor.reports.text import neutral
 
 
 class Format(str, enum.Enum):
@@ -171,11 +172,27 @@ def _filled_form(report: Report, show: Show) -> str:
     return render_issue(report, show.form.value, repro)
 
 
-def emit(report: Report, show: Show, environ: Mapping[str, str]) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Documents:
+    """What is printed, and what goes into files."""
+
+    stdout: str
+    files: tuple[tuple[Path, str], ...]
+
+
+def documents(report: Report, show: Show, environ: Mapping[str, str]) -> Documents:
+    """``report`` in all formats that are asked for."""
+    return Documents(
+        stdout=rendered(report, show.format, show, environ),
+        files=tuple((path, rendered(report, kind, show, environ)) for kind, path in show.files),
+    )
+
+
+def emit(made: Documents) -> None:
     """Print the document and write the files. A file that cannot be written is a warning: the result is on stdout."""
-    write_stdout(rendered(report, show.format, show, environ))
-    for kind, path in show.files:
-        _write_report(path, rendered(report, kind, show, environ))
+    write_stdout(made.stdout)
+    for path, text in made.files:
+        _write_report(path, text)
 
 
 def _write_report(path: Path, text: str) -> None:
@@ -234,5 +251,5 @@ def _write_in_place(path: Path, data: bytes) -> None:
 def warn(message: str) -> None:
     """One line on stderr."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(f"aotidoctor: warning: {message}\n")
+        sys.stderr.write(f"aotidoctor: warning: {neutral(message)}\n")
         sys.stderr.flush()

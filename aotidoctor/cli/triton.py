@@ -35,7 +35,13 @@ def triton(
     below is ./names.
     """
     seconds = timeout if load_hook else None
-    execute("triton", repository, show, lambda on_event: _work(repository, release, on_event, hook_seconds=seconds))
+    execute(
+        "triton",
+        repository,
+        show,
+        lambda on_event: _work(repository, release, on_event, hook_seconds=seconds),
+        static=not load_hook,
+    )
 
 
 def _work(repository: str, release: str | None, on_event: OnEvent, *, hook_seconds: float | None) -> Report:

@@ -57,4 +57,5 @@ def verify(
         program,
         show,
         lambda on_event: verification.verify(question, argv=argv(), environ=os.environ, on_event=on_event),
+        static=True,
     )

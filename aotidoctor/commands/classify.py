@@ -62,7 +62,7 @@ def classify(
     reading = read_log(stream, name)
     findings = with_ids(log_findings(reading))
     diagnoses = log_diagnoses(findings)
-    verdict = "problem" if diagnoses else "unknown" if _failed(reading) else "healthy"
+    verdict = "problem" if diagnoses else "unknown" if _failed(reading) or reading.out_of_time else "healthy"
     if verdict == "unknown":
         findings = [replace(item, severity=Severity.ERROR) if item.code == UNKNOWN else item for item in findings]
     report = Report(
@@ -78,6 +78,7 @@ def classify(
         version=__version__,
         started=started,
         seconds=time.monotonic() - at,
+        out_of_time=reading.out_of_time,
         log=reading,
         extra={"next": "\n".join(next_steps(reading, package=package, inputs=inputs))},
     )

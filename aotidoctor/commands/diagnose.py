@@ -21,7 +21,7 @@ from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.report import Report
 from aotidoctor.readers.host import read_host
-from aotidoctor.triage import open_case
+from aotidoctor.triage import limit, open_case
 from aotidoctor.triage.session import Session, name_causes, overlooked, run_checks
 from aotidoctor.version import __version__
 
@@ -114,7 +114,8 @@ class _Watch:
 def _report(session: Session, diagnoses: tuple[Diagnosis, ...], watch: _Watch, *, interrupted: bool = False) -> Report:
     failed = any(item.severity is Severity.ERROR for item in session.findings)
     cannot_examine = _cannot_examine(session, diagnoses)
-    partial = interrupted or session.out_of_time or cannot_examine is not None
+    out_of_time = session.out_of_time or any(item.code == limit.CODE for item in session.not_checked)
+    partial = interrupted or out_of_time or cannot_examine is not None
     verdict = "problem" if diagnoses else "unknown" if failed or partial else "healthy"
     report = Report(
         verdict=verdict,
@@ -130,7 +131,7 @@ def _report(session: Session, diagnoses: tuple[Diagnosis, ...], watch: _Watch, *
         started=watch.started,
         seconds=time.monotonic() - watch.at,
         interrupted=interrupted,
-        out_of_time=session.out_of_time,
+        out_of_time=out_of_time,
         cannot_examine=cannot_examine,
         localization=_localization(session, failed=bool(diagnoses)),
     )

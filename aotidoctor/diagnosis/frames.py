@@ -41,7 +41,8 @@ _FRAMEWORK_FILE = re.compile(
     r"/(?:libc|libpthread|libpython|libstdc\+\+|libgcc_s|libgomp|ld-linux|libcudart|libcuda)[-.\w]*\.so|/libc10|/libtorch"
 )
 _PYTHON = re.compile(r'^ *File "(?P<file>[^"]+)", line \d+, in (?P<function>.+)$', re.MULTILINE)
-_PLACED = re.compile(r"(?P<function>\S+) \((?P<file>[^()]*?[/.][^()]*?)(?::\d+)?\)$")
+_PLACED = re.compile(r"(?P<function>\S+) \((?=[^()/.]*[/.])(?P<file>[^()]*)\)$")
+_LINE = re.compile(r":\d+$")
 _CLONE = re.compile(r"(?:\.(?:isra|constprop|part|cold|lto_priv|_omp_fn|omp_fn|clone)(?:\.\d+)*)+|\[abi:\w+\]|@plt")
 _LAMBDA = re.compile(r"\{lambda\([^{}]*\)#\d+\}|<lambda[^<>]*>|\{unnamed type#\d+\}|\$_\d+")
 _BUILD = re.compile(r"\bc[0-9a-z]{40,}\b")
@@ -107,6 +108,6 @@ def logged_frames(frames: Sequence[str]) -> tuple[str, ...]:
     pairs = []
     for one in frames:
         placed = _PLACED.match(one)
-        bare = re.sub(r":\d+$", "", one)
-        pairs.append((placed["function"], placed["file"]) if placed else (bare.rpartition("/")[2], bare))
+        bare = _LINE.sub("", one)
+        pairs.append((placed["function"], _LINE.sub("", placed["file"])) if placed else (bare.rpartition("/")[2], bare))
     return top_frames(pairs)

@@ -51,7 +51,7 @@ LUCKY_CAUSES = (
 )
 # What the checked heap of the C library says: the stack is where the damage was noticed, not where it was done.
 _HEAP = re.compile(
-    r"(?i)heap-corruption|double free|free\(\)|(?:m|re)alloc\w*\(\)|corrupted|invalid (?:pointer|next size)"
+    r"(?i)heap-corruption|double free|free\(\)|(?:m|re)alloc\w{0,30}\(\)|corrupted|invalid (?:pointer|next size)"
 )
 # Facts that are words, not numbers: what was there instead of what.
 DETAILS = ("artifact_kind", "device", "observed_dtype", "expected_dtype", "package_format", "package_machine")

@@ -17,7 +17,7 @@ from aotidoctor.model.localization import Frame
 UNKNOWN = "??"
 _SECTION = re.compile(r"^=== ([\w-]+)$", re.MULTILINE)
 _FRAME = re.compile(r"^#(\d+) +(?:(0x[0-9a-f]+) in )?(.+)$", re.MULTILINE)
-_PLACE = re.compile(r"^(?P<rest>.*\)) (?:from (?P<library>.+)|at (?P<file>.+):(?P<line>\d+))$")
+_PLACE = re.compile(r"^(?P<rest>.*\)) (?:from (?P<library>[^()\n]+)|at (?P<file>[^()]+):(?P<line>\d+))$")
 # Greedy: a name may hold parentheses of its own, and the arguments come last.
 _CALL = re.compile(r"^(?P<function>.+) \((?:[^()]|\([^()]*\))*\)$")
 _SIGNAL = re.compile(r"received signal (SIG\w+)")

@@ -30,8 +30,8 @@ _PYTHON = re.compile(r"(?:^|/)(?:libpython[^/]*\.so[^/]*|python[\d.]*|_ctypes\.[
 # What fails in them was asked for by the frame around.
 _SHARED = re.compile(
     r"(?:^|/)(?:lib(?:c|m|dl|rt|pthread|util|stdc\+\+|c\+\+|c\+\+abi|gcc_s|gomp|omp|iomp5|asan|tsan|ubsan|unwind"
-    r"|c_malloc_debug|mkl\w*|openblas\w*|blas|lapack|numa|tbb\w*|cuda\w*|cublas\w*|cudnn\w*|nv\w+|nccl|ffi)"
-    r"|ld-linux[^/.]*|ld-musl[^/.]*)(?:[-.][\w.-]*)?\.so[^/]*$|\[vdso\]|linux-vdso"
+    r"|c_malloc_debug|mkl\w{0,40}|openblas\w{0,40}|blas|lapack|numa|tbb\w{0,40}|cuda\w{0,40}|cublas\w{0,40}|cudnn\w{0,40}|nv\w{1,40}|nccl|ffi)"
+    r"|ld-linux[^/.]{0,40}|ld-musl[^/.]{0,40})(?:[-.][\w.-]{0,80})?\.so[^/]*$|\[vdso\]|linux-vdso"
 )
 
 

@@ -17,8 +17,8 @@ from aotidoctor.model.localization import Frame
 LOCK, LIBRARY = "lock", "library"
 SPINS, SLEEPS, WAITS = "runs", "sleeps", "waits for a lock"
 _LOCK = re.compile(
-    r"futex|lll_lock_wait|pthread_(?:mutex|rwlock|cond|barrier|spin)_\w*|sem_wait|gomp_\w*(?:barrier|wait|lock)"
-    r"|__kmp_\w*(?:wait|barrier|lock)|^do_wait\b|PyThread_acquire_lock|take_gil|std::(?:mutex|condition_variable)"
+    r"futex|lll_lock_wait|pthread_(?:mutex|rwlock|cond|barrier|spin)_\w*|sem_wait|gomp_\w{0,60}(?:barrier|wait|lock)"
+    r"|__kmp_\w{0,60}(?:wait|barrier|lock)|^do_wait\b|PyThread_acquire_lock|take_gil|std::(?:mutex|condition_variable)"
 )
 # How many of the innermost frames may be the waiting itself.
 _DEEP = 8

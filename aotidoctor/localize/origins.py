@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from aotidoctor.model.case import Case
 
 _LINE = re.compile(r'File "([^"]+)", line (\d+)')
-_FUSED = re.compile(r"(?:cpp|triton)_(?:\w+?_)?fused_(\w+?)_\d+")
+_FUSED = re.compile(r"(?:cpp|triton)_(?:\w{1,60}?_)?fused_(\w+?)_\d+")
 # Operators of several words that fused kernels are often made of; the package's own comments tell more of them.
 _COMPOUND = (
     "_to_copy", "_log_softmax", "_softmax", "log_softmax", "logsumexp", "log_sigmoid", "native_layer_norm",

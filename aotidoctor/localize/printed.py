@@ -18,11 +18,12 @@ from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.localization import BufferValues, KernelValues
 
 _HEADER = re.compile(
-    r"\[  (?:(?P<when>before|after)_launch - (?P<kernel>.+?) - (?P<buffer>[^\s:]+)|aoti_model_inputs - (?P<input>\S+))"
-    r"(?P<scalar>: [^\]\n]*)?  \]:?"
+    r"\[  (?:(?P<when>before|after)_launch - (?P<kernel>\S{1,500}) - (?P<buffer>[^\s:]+)"
+    r"|aoti_model_inputs - (?P<input>\S+))"
+    r"(?P<scalar>: [^\]\n]{0,300})?  \]:?"
 )
 _FACT = re.compile(r"^(Number of elements|Dtype|Size|Mean value|Min value|Max value): (.*)$", re.MULTILINE)
-_LAUNCH = re.compile(r"\[ (before|after)_launch: (.+?) \]")
+_LAUNCH = re.compile(r"\[ (before|after)_launch: (\S{1,500}) \]")
 _NAN, _INF = re.compile(r"(?<!\w)-?nan\b"), re.compile(r"(?<!\w)-?inf\b")
 _HANDLE = re.compile(r"\w+")
 

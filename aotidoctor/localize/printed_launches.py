@@ -7,7 +7,7 @@ import re
 from aotidoctor.localize.printed import read_printed
 from aotidoctor.model.localization import BufferValues
 
-_SCALAR = re.compile(r"\[  before_launch - (?P<kernel>.+?) - (?P<name>[^\s:]+): (?P<value>[^\]\n]*?)  \]")
+_SCALAR = re.compile(r"\[  before_launch - (?P<kernel>\S{1,500}) - (?P<name>[^\s:]+): (?P<value>[^\]\n]{0,300}?)  \]")
 
 
 def arguments(text: str, kernel: str) -> tuple[str, ...]:

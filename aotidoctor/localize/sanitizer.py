@@ -12,10 +12,13 @@ _HEAD = re.compile(
 )
 _NEXT = re.compile(r"^=+(?: [A-Z]|\s*$)", re.MULTILINE)
 _ACCESS = re.compile(
-    r"(?P<space>__\w+__)?\s*(?:memory )?(?P<access>read|write|atomic)\b(?:.*?of size (?P<size>\d+))?", re.IGNORECASE
+    r"(?P<space>__\w{1,40}__)?\s?(?:memory )?(?P<access>read|write|atomic)\b(?:.{0,200}?of size (?P<size>\d+))?",
+    re.IGNORECASE,
 )
 # Older releases put the offset first, newer ones the name.
-_NEW = re.compile(r"\bat (?:void )?(?P<kernel>[\w:~$]+)[^\n]*?\+0x[0-9a-f]+(?: in (?P<file>[^\s:]+):(?P<line>\d+))?")
+_NEW = re.compile(
+    r"\bat (?:void )?(?P<kernel>[\w:~$]+)(?![\w:~$])[^\n]{0,400}?\+0x[0-9a-f]+(?: in (?P<file>[^\s:]+):(?P<line>\d+))?"
+)
 _OLD = re.compile(r"\bat 0x[0-9a-f]+ in (?:(?P<file>[^\s:()]+):(?P<line>\d+):)?(?:void )?(?P<kernel>[\w:~$]+)")
 _THREAD = re.compile(r"by thread \((?P<thread>[\d,]+)\) in block \((?P<block>[\d,]+)\)")
 _ADDRESS = re.compile(r"(?:Address|Access to) (?P<address>0x[0-9a-f]+)(?: is (?P<what>out of bounds|misaligned))?")

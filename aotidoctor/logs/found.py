@@ -16,7 +16,7 @@ _STARTS = re.compile(
     r"Traceback \(most recent call last\)|^During handling of the above|^The above exception was the direct|"
     r"^terminate called |^libc\+\+abi|Segmentation fault|Abort trap|"
     r"Bus error|^[\s|]*\+-{3}|^Aborted\b|core dumped\)|^Fatal Python error|"
-    r"^==+\d*=*ERROR: |: (?:fatal )?error: |^Error: |undefined reference to|^\*\*\* |^Thread \d+ |"
+    r"^==+(?:\d+=+)?ERROR: |: (?:fatal )?error: |^Error: |undefined reference to|^\*\*\* |^Thread \d+ |"
     r"^(?:Process|Program) (?:\d+ )?(?:received|stopped|terminated|completed)|^[\w.]*(?:Error|Exception): |^\S*[$#] |"
     r"^(?:FAILED|ERROR|PASSED) "
 )

@@ -19,7 +19,7 @@ _WRAPPERS = re.compile(
     r"API call failed at |CalledProcessError|CppCompileError|"
     r"C\+\+ compile error|ChildFailedError|ProcessRaisedException|"
     r"Loading outdated pt2 file|Failed to (?:compile|link) files|background workers? (?:are|is) no longer alive|"
-    r"terminate called (?:recursively|without)|Engine ?(?:Core)?.*(?:died|is dead)|See root cause above|"
+    r"terminate called (?:recursively|without)|Engine ?(?:Core)?.{0,200}(?:died|is dead)|See root cause above|"
     r"DataLoader worker .* (?:killed|exited)|exited unexpectedly|returned non-zero exit status|"
     r"remote process exited|Watchdog caught collective operation timeout|"
     r"Connection (?:closed|reset) by (?:remote )?peer|"

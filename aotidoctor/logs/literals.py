@@ -11,8 +11,8 @@ import re
 # In letters: what else a word is made of tells little.
 LEAST = 4
 _TOKEN = re.compile(
-    r"(?P<escape>\\.)|(?P<class>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<open>\((?:\?(?:P<\w+>|:|[^)P:]))?)|(?P<close>\))"
-    r"|(?P<repeat>[*+?]\??|\{\d*,?\d*\}\??)|(?P<bar>\|)|(?P<anchor>[\^$.])|(?P<plain>.)",
+    r"(?P<escape>\\.)|(?P<class>\[\^?\]?(?:\\.|[^\]\\]){0,400}\])|(?P<open>\((?:\?(?:P<\w+>|:|[^)P:]))?)|(?P<close>\))"
+    r"|(?P<repeat>[*+?]\??|\{\d{0,9},?\d{0,9}\}\??)|(?P<bar>\|)|(?P<anchor>[\^$.])|(?P<plain>.)",
     re.DOTALL,
 )
 # Escapes that stand for one character of their own.

@@ -30,7 +30,8 @@ _KERNEL = re.compile(r"\b(?:cpp|triton)_[a-z]\w*\b")
 _HANDLE = re.compile(r"\binput_handles\[(\d+)\]")
 _DIM = re.compile(r"\bdim value(?: is too \w+)? at (\d+)")
 _PLACE = re.compile(
-    r"(?P<file>[^\s:()'\"]+\.(?:cpp|cu|cc|py)):(?P<line>\d+)|(?P<other>[^\s:()'\"]+\.cpp), line (?P<number>\d+)"
+    r"(?<![^\s:()'\"])(?:(?P<file>[^\s:()'\"]+\.(?:cpp|cu|cc|py)):(?P<line>\d+)"
+    r"|(?P<other>[^\s:()'\"]+\.cpp), line (?P<number>\d+))"
 )
 # Causes that the chain of a failed check tells about.
 CHECKED = ("index-out-of-range", "cuda-device-assert", "integer-division", "runtime-assert")

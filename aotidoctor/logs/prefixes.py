@@ -30,7 +30,7 @@ _PREFIXES = tuple(
         r"\[(?P<rank>pod/[\w./-]+)\] ?",
         r"(?P<rank>[a-z][\w.-]*) +\| ?",
         # GitHub Actions.
-        r"(?:##\[|::)(?P<level>error|warning)\b[^\]:]*(?:\]|::) ?",
+        r"(?:##\[|::)(?P<level>error|warning)\b[^\]:\n]{0,400}(?:\]|::) ?",
         # Syslog and journald: time, host, program[pid].
         r"(?:<\d+>)?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ (?P<rank>[\w.@/-]+(?:\[\d+\])?): ?",
         rf"{_DATE} [\w.-]+ (?P<rank>[\w.@/-]+\[\d+\]): ?",

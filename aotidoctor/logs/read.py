@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import BinaryIO
 
@@ -18,6 +19,7 @@ from aotidoctor.logs.stages import stage_of
 from aotidoctor.logs.transports import other_readings
 from aotidoctor.logs.versions import HINTS, versions_in
 from aotidoctor.logs.words import Telltale, telling_words
+from aotidoctor.model.errors import LimitReachedError
 from aotidoctor.model.log import LogEvent, LogReading
 
 _FRAMES, _TEXT, _UNKNOWN, _ORIGINS = 40, 2000, 20, 64
@@ -32,13 +34,21 @@ def read_log(stream: BinaryIO, name: str, patterns: Sequence[Pattern] | None = N
     source, sieve = Source(stream), Sieve(telltale)
     whole: list[list[Numbered]] = []
     read = _Read(matcher)
-    for segment in sieve.feed(source.blocks()):
-        read.add(segment)
-        if sieve.is_small:
-            whole.append(segment)
+    reached = ""
+    try:
+        for segment in sieve.feed(source.blocks()):
+            read.add(segment)
+            if sieve.is_small:
+                whole.append(segment)
+    except LimitReachedError as error:
+        if error.final:
+            raise
+        reached = f"{error}: not read beyond line {sieve.lines:,}"
     # Programs tell their versions when they start.
     _versions(list(enumerate(source.head.split(b"\n"))), read.versions)
     made = read.finished(name, source, sieve)
+    if reached:
+        return replace(made, problems=(*made.problems, reached), out_of_time=True)
     if not whole:
         return made
     best = made

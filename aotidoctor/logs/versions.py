@@ -9,19 +9,22 @@ HINTS = re.compile(rb"ersion|torch[=-]|triton[=-]|lib/python3|NVIDIA Release|rel
 _PATTERNS = tuple(
     (name, re.compile(text))
     for name, text in (
-        ("torch", r"(?i:(?:py)?torch version)\s*[:=]?\s*v?(?P<v>\d+\.\d+(?:\.\d+)?(?:[+.]?\w+)*)"),
+        ("torch", r"(?i:(?:py)?torch version)\s{0,20}[:=]?\s{0,20}v?(?P<v>\d+\.\d+(?:\.\d+)?(?:[+.]?\w)*)"),
         ("torch", r"\b(?:lib)?torch(?:==|-|\s)v?(?P<v>\d+\.\d+\.\d+(?:\.?(?:dev|a|b|rc)\d+)?(?:\+\w+)?)"),
-        ("torch", r"torch\.__version__\W+(?P<v>\d+\.\d+\.\d+(?:[+.]\w+)*)"),
-        ("torch", r"\[?(?:pip3?|conda)\]? torch(?:==|\s+)(?P<v>\d+\.\d+\.\d+(?:[+.]\w+)*)"),
-        ("triton", r"\btriton(?:==|-|\s+version\s*[:=]?\s*)v?(?P<v>\d+\.\d+(?:\.\d+)?(?:[+.]\w+)*)"),
-        ("cuda", r"CUDA (?:used to build PyTorch|runtime version|[Vv]ersion)\s*[:=]\s*(?P<v>\d+\.\d+(?:\.\d+)?)"),
+        ("torch", r"torch\.__version__\W{1,20}(?P<v>\d+\.\d+\.\d+(?:[+.]\w+)*)"),
+        ("torch", r"\[?(?:pip3?|conda)\]? torch(?:==|\s{1,20})(?P<v>\d+\.\d+\.\d+(?:[+.]\w+)*)"),
+        ("triton", r"\btriton(?:==|-|\s{1,20}version\s{0,20}[:=]?\s{0,20})v?(?P<v>\d+\.\d+(?:\.\d+)?(?:[+.]\w+)*)"),
+        (
+            "cuda",
+            r"CUDA (?:used to build PyTorch|runtime version|[Vv]ersion)\s{0,20}[:=]\s{0,20}(?P<v>\d+\.\d+(?:\.\d+)?)",
+        ),
         ("cuda", r"Cuda compilation tools, release (?P<v>\d+\.\d+)"),
-        ("driver", r"(?i:(?:nvidia )?driver version)\s*[:=]\s*(?P<v>\d{3}\.\d+(?:\.\d+)?)"),
-        ("python", r"\bPython version\s*[:=]\s*(?P<v>3\.\d+(?:\.\d+)?)"),
+        ("driver", r"(?i:(?:nvidia )?driver version)\s{0,20}[:=]\s{0,20}(?P<v>\d{3}\.\d+(?:\.\d+)?)"),
+        ("python", r"\bPython version\s{0,20}[:=]\s{0,20}(?P<v>3\.\d+(?:\.\d+)?)"),
         ("python", r"lib/python(?P<v>3\.\d+)/"),
         ("server", r"NVIDIA Release (?P<v>\d\d\.\d\d)"),
-        ("server", r"\|\s*server_version\s*\|\s*(?P<v>\d+\.\d+\.\d+)"),
-        ("gcc", r"\bGCC version\s*[:=]\s*\(.*?\) (?P<v>\d+\.\d+\.\d+)"),
+        ("server", r"\|\s{0,20}server_version\s{0,80}\|\s{0,20}(?P<v>\d+\.\d+\.\d+)"),
+        ("gcc", r"\bGCC version\s{0,20}[:=]\s{0,20}\(.{0,100}?\) (?P<v>\d+\.\d+\.\d+)"),
     )
 )
 _RELEASE = re.compile(r"\d+")

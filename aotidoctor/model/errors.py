@@ -38,3 +38,20 @@ class InputsError(AotidoctorError):
         self.subject = subject
         self.observed = observed
         self.expected = expected
+
+
+class LimitReachedError(BaseException):
+    """The examination took the CPU time or the memory that it may take; the message says which, and how much.
+
+    No ``Exception``: nobody who reads a damaged file may take it for damage. The guards of stages and checks turn it
+    into ``NotChecked`` and go on, except when it is ``final``: then only the report is left to make.
+    """
+
+    def __init__(self, message: str, *, final: bool) -> None:
+        super().__init__(message)
+        self.final = final
+
+
+def too_many(what: str, most: int) -> LimitReachedError:
+    """``what`` is not read because there are more than ``most`` of them, as nobody's model has."""
+    return LimitReachedError(f"more than {most:,} {what}: not read beyond {most:,}", final=False)

@@ -8,11 +8,12 @@ objects are dicts, other lists are lists, and what is left is itself. Parent and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from aotidoctor.model.dtypes import ITEMSIZE
+from aotidoctor.model.errors import too_many
 from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.tree import Container, Leaf, Tree
 
@@ -20,6 +21,8 @@ T = TypeVar("T")
 Number = int | float | bool
 
 MAX_DEPTH = 64
+# Containers and leaves; the values of tensors do not count.
+MOST_PLACES = 50_000
 _WORDS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
 
@@ -45,6 +48,7 @@ class TensorSpec:
 class _Makers(Generic[T]):
     tensor: Callable[[TensorSpec], T]
     plain: Callable[[str | int | float | bool | None], T]
+    room: Iterator[int]
 
 
 def decode(
@@ -52,8 +56,8 @@ def decode(
     tensor: Callable[[TensorSpec], T],
     plain: Callable[[str | int | float | bool | None], T],
 ) -> Tree[T]:
-    """The document as a tree, to be given to ``forms.arrange``. Raises ``DocumentError``."""
-    makers = _Makers(tensor, plain)
+    """The document as a tree, to be given to ``forms.arrange``. Raises ``DocumentError``, LimitReachedError."""
+    makers = _Makers(tensor, plain, iter(range(MOST_PLACES)))
     match document:
         case {"tensor": dict(spec)} if _is_tensor(spec):
             return _tree(makers, document, "document", 0)
@@ -82,6 +86,8 @@ def _tree(makers: _Makers[T], value: JsonValue, path: str, depth: int) -> Tree[T
     if depth > MAX_DEPTH:
         msg = f"{path[:80]}: nested more than {MAX_DEPTH} deep"
         raise DocumentError(msg)
+    if next(makers.room, None) is None:
+        raise too_many("values outside of tensors", MOST_PLACES)
     match value:
         case {"tensor": dict(spec), **rest} if not rest and _is_tensor(spec):
             return Leaf(value=makers.tensor(tensor_spec(spec, path)))

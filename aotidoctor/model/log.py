@@ -83,7 +83,8 @@ class LogReading:
 
     ``events`` are the first ones, ``more_events`` counts those left out. ``versions`` are those that the log names
     (``torch``, ``triton``, ``cuda``, ``driver``, ``python``...). ``unknown`` are failures that no pattern knows.
-    ``problems`` says what could not be read (encoding, lines cut, a truncated end).
+    ``problems`` says what could not be read (encoding, lines cut, a truncated end); ``out_of_time``: the end of it was
+    not read, because the rest took too long.
     """
 
     name: str
@@ -96,3 +97,4 @@ class LogReading:
     origins: tuple[str, ...] = ()
     unknown: tuple[LogEvent, ...] = ()
     problems: tuple[str, ...] = ()
+    out_of_time: bool = False

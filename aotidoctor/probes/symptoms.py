@@ -60,25 +60,31 @@ PATTERNS: tuple[tuple[str, str], ...] = (
         "check-device",
         (
             r"input_handles\[(?P<index>\d+)\]: unmatched device type, expected: "
-            r"\d+\(?(?P<wanted>\w*)\)?, but got: (?P<got>\d+)"
+            r"\d+\(?(?P<wanted>(?!\d)\w*)\)?, but got: (?P<got>\d+)"
         ),
     ),
     (
         "check-op",
         (
             r"(?:expected size|expected ndim|wrong number of "
-            r"dimensions)[^\n]*\n(?:[^\n]*\n)*?Error in op: (?P<op>torch\.ops\.\S+|\S+::\S+)"
+            r"dimensions)[^\n]{0,800}\n(?:[^\n]{0,800}\n){0,8}?Error in op: (?P<op>torch\.ops\.\S+|\S+::\S+)"
         ),
     ),
-    ("check-input-relation", r"(?P<detail>expected (?:size|ndim)[^\n]*)\n(?:[^\n]*\n)*?Error in op: input"),
-    ("check-op", r"(?P<detail>expected (?:size|ndim) [^\n]*(?:==|but got)[^\n]*)(?:\nError in op: (?P<op>\S+))?"),
+    (
+        "check-input-relation",
+        r"(?P<detail>expected (?:size|ndim)[^\n]{0,800})\n(?:[^\n]{0,800}\n){0,8}?Error in op: input",
+    ),
+    (
+        "check-op",
+        r"(?P<detail>expected (?:size|ndim) [^\n]{0,300}?(?:==|but got)[^\n]*)(?:\nError in op: (?P<op>\S+))?",
+    ),
     ("nan-assert", r"At least one (?:NaN|INF) in (?P<buffer>\w+)"),
     # What a GPU prints for a failed assertion; the message of the exception that follows says nothing of it.
     (
         "cuda-assert",
         (
             r"block: \[[\d,]+\], thread: \[[\d,]+\] Assertion `(?P<asserted>(?:index out of bounds: (?:0 <= )?"
-            r"(?P<variable>\w+) < (?P<bound>[^\s`]+(?: [-+] [^\s`]+)*))?[^`\n]*)` failed"
+            r"(?P<variable>\w+) < (?P<bound>[^\s`]+(?![^\s`])(?: [-+] [^\s`]+(?![^\s`])){0,8}))?[^`\n]*)` failed"
         ),
     ),
     (
@@ -95,7 +101,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("storage-overflow", r"Storage size calculation overflowed with sizes=(?P<sizes>\[[^\]]*\])"),
     (
         "alloc-failed",
-        r"DefaultCPUAllocator: (?:not enough memory|can't allocate memory)[^\n]*?allocate (?P<bytes>\d+) bytes",
+        r"DefaultCPUAllocator: (?:not enough memory|can't allocate memory)[^\n]{0,200}?allocate (?P<bytes>\d+) bytes",
     ),
     (
         "cuda-oom",
@@ -114,7 +120,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
         "cuda-capture",
         (
             r"operation (?:not permitted|failed|would make).{0,60}captur|cudaErrorStreamCapture\w+|"
-            r"captur\w+ .{0,40}was invalidated"
+            r"captur\w{1,8} .{0,40}was invalidated"
         ),
     ),
     ("cuda-device-index", r"invalid device ordinal"),
@@ -155,20 +161,26 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("device-mismatch", r"Incorrect device passed to (?P<runner>\w+)"),
     ("class-missing", r"Deserializing (?P<class_name>[\w.]+) in pytree is not registered"),
     ("schema-missing", r"Could not find schema for (?P<op>[\w:.]+?)\.?(?:\s|$)"),
-    ("schema-differs", r"Expected extern kernel (?P<op>\w+::\w+)\S* to have serialized argument type"),
-    ("schema-differs", r"Serialized node doesn't match operator[^\n]*?\"?(?P<op>\w+::\w+)?\"?'?s? schema"),
+    ("schema-differs", r"Expected extern kernel (?P<op>\w+::\w+)(?!\w)\S* to have serialized argument type"),
+    (
+        "schema-differs",
+        r"Serialized node doesn't match operator[^\n]{0,300}?\"?(?P<op>\w{1,60}::\w{1,120})?\"?'?s? schema",
+    ),
     (
         "op-unsupported-device",
-        r"Could not run '(?P<op>\w+::\w+)[^']*' with arguments from the '(?P<backend>\w+)' backend",
+        r"Could not run '(?P<op>\w+::\w+)(?!\w)[^']{0,200}' with arguments from the '(?P<backend>\w+)' backend",
     ),
-    ("op-unsupported-device", r"NotImplementedError: [^\n]*(?P<op>\w+::\w+)[^\n]*(?:kernel|implementation)"),
+    (
+        "op-unsupported-device",
+        r"NotImplementedError: [^\n]{0,200}?\b(?P<op>\w{1,60}::\w{1,120})[^\n]{0,300}?(?:kernel|implementation)",
+    ),
     ("proxy-missing", r"Unable to find a proxy executor|Invalid extern node index"),
     ("op-no-storage", r"Cannot access data pointer of Tensor that doesn't have storage"),
     ("sparse-no-strides", r"Sparse \w+ tensors do not have strides|sparse tensors do not have strides"),
     ("tmpdir-create", r"Error generating temporary directory|Failed to create temp"),
     ("tmpdir-full", r"write callback failed|No space left on device"),
     ("tmpdir-noexec", r"failed to map segment from shared object"),
-    ("dlopen-symbol", r"undefined symbol: (?P<name>\S+)|version [`'](?P<version>[^']+)' not found"),
+    ("dlopen-symbol", r"undefined symbol: (?P<name>\S+)|version [`'](?P<version>[^'\n]{1,80})' not found"),
     ("dlopen-library", r"Error in dlopen: (?P<name>(?!/)\S+?): cannot open shared object file"),
     ("dlopen-machine", r"Error in dlopen: (?P<name>/\S+?): cannot open shared object file"),
     (
@@ -190,7 +202,7 @@ COMPILED = tuple((symptom, re.compile(pattern)) for symptom, pattern in PATTERNS
 RAISED_FROM = re.compile(r"Exception raised from (?P<function>\S+) at (?P<file>[^\s:]+):(?P<line>\d+)")
 # The C++ runtime prints the call that failed, with all arguments, before it hands on a code without words.
 CALL_FAILED = re.compile(
-    r"Error: (?P<shim>aoti_torch_\w+)\([^\n]{0,4000}? API call failed at (?P<file>\S+), line (?P<line>\d+)"
+    r"Error: (?P<shim>aoti_torch_\w+)\([^\n]{0,2000}? API call failed at (?P<file>[^\s,]+), line (?P<line>\d+)"
 )
 # The shims print each exception of theirs; before 2.13 the caller may be handed a later one, or none of the words.
 _IN_SHIM = re.compile(r"Exception in aoti_torch: ")

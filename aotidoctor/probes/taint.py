@@ -21,7 +21,7 @@ DEADLY = re.compile(
     r"|uncorrectable ECC error|CUDA_ERROR_(?:ILLEGAL_ADDRESS|ASSERT|MISALIGNED_ADDRESS|LAUNCH_FAILED)"
 )
 # What a kernel prints before the error itself comes out.
-ASSERTION = re.compile(r"block: \[\d+,\s*\d+,\s*\d+\].*Assertion .* failed")
+ASSERTION = re.compile(r"block: \[\d+,\s{0,4}\d+,\s{0,4}\d+\].{0,60}?Assertion .{0,600}? failed")
 # Cleaning up: said of a context that had died before.
 TEARDOWN = re.compile(
     r"Failed to (?:free|destroy|unload|delete|synchronize)|terminate called|in destructor", re.IGNORECASE

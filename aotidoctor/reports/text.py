@@ -11,15 +11,25 @@ import re
 _ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~]?)"
 )
-_CONTROLS = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
-)
+_SPOKEN = "\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff"
+_CONTROLS = re.compile(f"[\x00-\x08\x0b\x0c\x0e-\x1f{_SPOKEN}\ud800-\udfff]")
+_IN_JSON = re.compile(f"[{_SPOKEN}]")
 
 
 def plain(text: str) -> str:
     r"""``text`` without escape sequences; other control characters become ``\ufffd``. Newlines and tabs stay."""
     without = _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     return _CONTROLS.sub("\ufffd", without)
+
+
+def neutral(text: str) -> str:
+    r"""``text`` with ``\ufffd`` for each character that a terminal would obey, and as long as before."""
+    return _CONTROLS.sub("\ufffd", text).replace("\r", "\ufffd")
+
+
+def escaped_json(document: str) -> str:
+    r"""A JSON document with ``\u009b`` for what a terminal or an editor would obey; its meaning is the same."""
+    return _IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", document)
 
 
 def one_line(text: str, limit: int = 300) -> str:

@@ -11,13 +11,14 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from aotidoctor.model.case import Case, Options
-from aotidoctor.model.errors import InputsError
+from aotidoctor.model.errors import InputsError, LimitReachedError
 from aotidoctor.model.evidence import NotChecked
 from aotidoctor.model.host import Host
 from aotidoctor.readers import contract as contracts
 from aotidoctor.readers import inputs as input_files
 from aotidoctor.readers.host import read_host
 from aotidoctor.readers.package import read_artifact, read_exported
+from aotidoctor.triage.limit import left_out
 
 if TYPE_CHECKING:
     from aotidoctor.model.artifact import Artifact, ExportedFacts, ModelEntry
@@ -75,6 +76,9 @@ def _completed(contract: Contract | None, reference: ExportedFacts | None) -> Co
 def _guarded(name: str, read: Callable[[], T], otherwise: T, failed: list[NotChecked]) -> T:
     try:
         return read()
+    except LimitReachedError as reached:
+        failed.append(left_out(f"read_{name}", reached))
+        return otherwise
     except Exception:  # noqa: BLE001 - the guard around readers: the rest of the case is still worth examining
         reason = f"aotidoctor's own error: {traceback.format_exc(limit=-4)}"
         failed.append(NotChecked(code=f"AD-READ-{name.upper()}", name=f"read_{name}", reason=reason))

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from aotidoctor import checks, diagnosis
+from aotidoctor.model.errors import LimitReachedError
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.triage.limit import left_out
 
 if TYPE_CHECKING:
     from aotidoctor.checks import Check
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 # A child that could not even be given this much time would tell nothing.
 LEAST_TIMEOUT_S = 1.0
+# Of one check: nobody reads more, and a treatment that needs more is for another model than anybody has.
+MOST_FINDINGS = 300
 
 
 class Runs(Protocol):
@@ -111,7 +115,15 @@ def overlooked(case: Case) -> list[NotChecked]:
 def ask_check(check: Check, session: Session) -> Sequence[Evidence] | NotChecked:
     """One check, guarded."""
     try:
-        return check.run(session.case)
+        found = check.run(session.case)
+        if isinstance(found, NotChecked) or len(found) <= MOST_FINDINGS:
+            return found
+        more = f"{len(found) - MOST_FINDINGS:,} more findings of this check: not listed beyond {MOST_FINDINGS}"
+        session.not_checked.append(check.unchecked(more))
+        return found[:MOST_FINDINGS]
+    except LimitReachedError as reached:
+        session.out_of_time = True
+        return left_out(check.name, reached)
     except Exception:  # noqa: BLE001 - the guard: a broken check must not cost the rest of the report
         return check.unchecked(f"aotidoctor's own error: {traceback.format_exc(limit=-4)}")
 

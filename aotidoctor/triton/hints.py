@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from aotidoctor.model.serving_config import ConfigMessage, Given, ModelConfig, TensorConfig
 from aotidoctor.model.serving_names import NameRow
 
-_KEY = re.compile(r"^(.*)\[(['\"])(.*)\2\]$", re.DOTALL)
+_KEY = re.compile(r"^(?P<above>.*)\[(?:'(?P<key>[^']*)'|\"(?P<other>[^\"]*)\")\]$", re.DOTALL)
 
 
 def comments_by_tensor(config: ModelConfig, text: str) -> dict[int, tuple[Given[str], ...]]:
@@ -75,4 +75,4 @@ def _is_in(word: str, text: str) -> bool:
 def key_of(row: NameRow) -> tuple[str, str] | None:
     """``("args[1]", "a")`` of a tensor that is a value of a dict."""
     found = _KEY.match(row.path)
-    return None if found is None else (found[1], found[3])
+    return None if found is None else (found["above"], found["key"] or found["other"] or "")

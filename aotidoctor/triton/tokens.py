@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from aotidoctor.model.errors import too_many
 from aotidoctor.model.serving_config import Given, Position
 
 _SPACE = re.compile(r"[ \t\r\f\v]+")
@@ -13,13 +14,14 @@ _TOKEN = re.compile(
     r"""[a-zA-Z_][0-9a-zA-Z_]*                        # an identifier
     |0[xX][0-9a-fA-F]+                                # a number; its sign is a token of its own
     |(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fF]?
-    |"[^"\n\\]*(?:(?:\\.)+[^"\n\\]*)*(?:"|\\?$)       # a string
-    |'[^'\n\\]*(?:(?:\\.)+[^'\n\\]*)*(?:'|\\?$)""",
+    |"[^"\n\\]*(?:\\.[^"\n\\]*)*(?:"|\\?$)       # a string
+    |'[^'\n\\]*(?:\\.[^'\n\\]*)*(?:'|\\?$)""",
     re.VERBOSE,
 )
 _NUMBER, _WORD = re.compile(r"\.?[0-9]"), re.compile(r"[a-zA-Z_]")
 _ESCAPE = re.compile(r"\\(?:([abfnrtv\\?'\"])|x([0-9a-fA-F]{1,2})|([0-7]{1,3})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|.)")
 _PLAIN = dict(zip("abfnrtv\\?'\"", "\a\b\f\n\r\t\v\\?'\"", strict=True))
+MOST_TOKENS = 100_000
 QUOTES = ('"', "'")
 
 
@@ -40,8 +42,9 @@ class Token:
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """All tokens, and one that is empty at the end."""
+    """All tokens, and one that is empty at the end. Raises TextFormatError, and LimitReachedError for too many."""
     lines = text.split("\n")
+    left = iter(range(MOST_TOKENS))
     for number, line in enumerate(lines, start=1):
         column = 0
         while column < len(line):
@@ -50,6 +53,8 @@ def tokens(text: str) -> Iterator[Token]:
                 continue
             if line[column] == "#":
                 break
+            if next(left, None) is None:
+                raise too_many("words in config.pbtxt", MOST_TOKENS)
             found = _TOKEN.match(line, column)
             token = found[0] if found else line[column]
             if _NUMBER.match(token) and _WORD.match(line, column + len(token)):

@@ -7,6 +7,7 @@ other slots (dict keys in another order, a missing element).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from aotidoctor.model.contract import Contract, LeafSpec
@@ -14,6 +15,9 @@ from aotidoctor.model.inputs import InputSet, LeafValue, PlainValue, TensorDesc
 from aotidoctor.model.tree import Container, Leaf, Tree, child_path
 
 SEQUENCES = ("tuple", "list", "namedtuple", "structseq")
+# Of a finding; the text of one names fewer.
+MOST_KEYS = 100
+_KEYS_SHOWN = 20
 MAPPINGS = ("dict", "ordereddict", "defaultdict")
 # What is certainly no instance of a class registered with pytree; any other leaf may hold tensors nobody sees here.
 PLAIN_TYPES = frozenset({"None", "NoneType", "bool", "int", "float", "complex", "str", "bytes", "ndarray", "set"})
@@ -109,7 +113,7 @@ def _overlay_signature(overlay: Overlay, contract: Contract, inputs: InputSet) -
             "kwargs", "positional-as-keyword", f"kwargs[{name!r}]", "given by keyword", "by position", keys=keys
         )
     if missing and surplus >= len(missing):
-        names = ", ".join(map(str, missing))
+        names = ", ".join(map(str, missing[:_KEYS_SHOWN]))
         overlay.add("kwargs", "keyword-as-positional", "args", "given by position", f"by keyword: {names}", keys=keys)
         surplus, missing = surplus - len(missing), []
     for _ in range(min(len(missing), len(extra))):
@@ -118,7 +122,7 @@ def _overlay_signature(overlay: Overlay, contract: Contract, inputs: InputSet) -
     for name in missing:
         overlay.add("kwargs", "missing", f"kwargs[{name!r}]", "not given", "a keyword argument", keys=keys)
     for name in extra:
-        overlay.add("kwargs", "extra", f"kwargs[{name!r}]", "given", f"keywords {list(wanted)}", keys=keys)
+        overlay.add("kwargs", "extra", f"kwargs[{name!r}]", "given", f"keywords {_listed(wanted)}", keys=keys)
     _overlay_count(overlay, contract.args, inputs, surplus)
 
 
@@ -171,13 +175,19 @@ def _overlay_mappings(
 ) -> None:
     keys = (tuple(map(str, given.keys)), tuple(map(str, spec.keys)))
     if set(spec.keys) != set(given.keys):
-        overlay.add("tree", "keys", path, f"keys {list(given.keys)}", f"keys {list(spec.keys)}", keys=keys)
+        overlay.add("tree", "keys", path, f"keys {_listed(given.keys)}", f"keys {_listed(spec.keys)}", keys=keys)
     elif spec.keys != given.keys:
-        overlay.add("tree", "key-order", path, f"keys {list(given.keys)}", f"keys {list(spec.keys)}", keys=keys)
+        overlay.add("tree", "key-order", path, f"keys {_listed(given.keys)}", f"keys {_listed(spec.keys)}", keys=keys)
     children = dict(zip(given.keys, given.children, strict=True))
     for key, child in zip(spec.keys, spec.children, strict=True):
         if key in children:
             _overlay_tree(overlay, contract, child, children[key], f"{path}[{key!r}]")
+
+
+def _listed(keys: Sequence[object]) -> str:
+    """``['a', 'b']``; of many the first ones."""
+    more = f", … {len(keys) - _KEYS_SHOWN} more]" if len(keys) > _KEYS_SHOWN else "]"
+    return f"[{', '.join(map(repr, keys[:_KEYS_SHOWN]))}{more}"
 
 
 def _is_object(spec: Container[int], value: PlainValue) -> bool:
@@ -194,7 +204,7 @@ def _family(kind: str) -> str:
 
 def _container_text(container: Container[int] | Container[LeafValue]) -> str:
     if container.keys:
-        return f"{container.type} with keys {list(container.keys)}"
+        return f"{container.type} with keys {_listed(container.keys)}"
     return f"{container.type} of {len(container.children)}"
 
 

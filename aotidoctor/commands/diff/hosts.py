@@ -14,7 +14,7 @@ _SETTINGS = (
     ("setting-threads", re.compile(r"(OMP|GOMP|KMP|MKL)_")),
     ("setting-device", re.compile(r"(CUDA|NVIDIA)_VISIBLE_DEVICES|CUDA_DEVICE_ORDER")),
     ("setting-library", re.compile(r"LD_(PRELOAD|LIBRARY_PATH)")),
-    ("setting-memory", re.compile(r"PYTORCH_(CUDA_|HIP_|NO_CUDA_)?.*(ALLOC|MEMORY).*|MALLOC_")),
+    ("setting-memory", re.compile(r"PYTORCH_\w{0,80}?(ALLOC|MEMORY)|MALLOC_")),
     ("setting-cuda", re.compile(r"(CUDA|CUBLAS|CUDNN)_")),
     ("setting-aoti", re.compile(r"(AOTI|TORCH|ATEN|AOT_INDUCTOR|AOTINDUCTOR|PYTORCH)_?")),
 )

@@ -38,7 +38,7 @@ _SAVED = "report.json"
 _MEMBERS = "package/members.json"
 _NOTHING = frozenset(("text", "other", "empty", "missing", "unreadable", "directory", "lfs-pointer"))
 _EXPECTED = "expected a report, a bundle, a package, or `here`"
-_WEIGHTS = re.compile(r"(?:^|/)data/(?:weights|constants)/(?P<name>.+)$|_(?P<blob>weights\.blob)$")
+_WEIGHTS = re.compile(r"(?:^|/)data/(?:weights|constants)/(?P<name>(?s:.+))$|_(?P<blob>weights\.blob)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,10 @@ from aotidoctor.probes.watched_program import NAME, raised_in
 TAIL = 16 * 1024
 # Of a text that is looked into for the exception: the last words.
 _LOOKED_INTO = 256 * 1024
-_UNPACKED = re.compile(rb"(/[^\s()\"']*/aotinductor_\w{6}/[^\s()\"']*data/aotinductor/[^/\s()\"']+)/[^/\s()\"']+\.so\b")
+_UNPACKED = re.compile(
+    rb"(?<![\w./-])(/[^\s()\"']{0,300}/aotinductor_\w{6}/[^\s()\"']{0,100}data/aotinductor/[^/\s()\"']{1,200})"
+    rb"/[^/\s()\"']{1,200}\.so\b"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,12 +15,12 @@ from aotidoctor.localize.blame.flow import Check, Division, Flow, Store
 from aotidoctor.localize.blame.tokens import argument
 
 _FOR = re.compile(
-    r"for\s*\((?:int64_t|long|int|auto) (\w+)\s*=\s*(.+?); *\1 *<([^;]+); *(?:\1 *\+=|\1\+\+|\+\+\1)[^;]*\) *\{?$"
+    r"for\s*\((?:int64_t|long|int|auto) (\w+) *= *([^;\s][^;]*); *\1 *<([^;]+); *(?:\1 *\+=|\1\+\+|\+\+\1)[^;]*\) *\{?$"
 )
-_DEFINE = re.compile(r"(?:const )?(?:auto|int64_t|int32_t|long|int|bool|float|double)&? (\w+) *=(?!=) *(.*)$")
-_ASSIGN = re.compile(r"(\w+) *([-+*/|&^]?)= *(.+);$")
-_PUT = re.compile(r"(\w+)\[(.+)\] *([-+*]?)= *(.+);$")
-_STORE = re.compile(r"(.+)\.store\((.+)\);$")
+_DEFINE = re.compile(r"(?:const )?(?:auto|int64_t|int32_t|long|int|bool|float|double)&? (\w+) *=(?!=) *((?:\S.*)?)$")
+_ASSIGN = re.compile(r"(\w+) *([-+*/|&^]?)= *(\S.*);$")
+_PUT = re.compile(r"(?=.*;$)(\w+)\[(.+)\] *([-+*]?)= *(\S.*);$")
+_STORE = re.compile(r"(?=.*\);$)(.+)\.store\((.+)\);$")
 _RETURN = re.compile(r"return (.+);$")
 _MESSAGE = re.compile(r'"index out of bounds: (?:(?P<low>\w+) <= )?(?P<variable>\w+)(?: < (?P<bound>[^"]+))?"')
 _MASKED = "| ~("

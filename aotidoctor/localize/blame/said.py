@@ -16,7 +16,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.localization import Chain
 
 _ASSERTION = re.compile(
-    r"(?P<file>[^\s:]+):(?P<line>\d{1,9}): [^\n`]{0,400}?block: \[(?P<block>\d+,\d+,\d+)\], "
+    r"(?<![^\s:])(?P<file>[^\s:]+):(?P<line>\d{1,9}): [^\n`]{0,400}?block: \[(?P<block>\d+,\d+,\d+)\], "
     r"thread: \[(?P<thread>\d+,\d+,\d+)\] Assertion `(?P<text>[^`\n]{1,1000}?)` failed"
 )
 _INDEX = re.compile(r"index out of bounds: (?:0 <= )?(?P<variable>\w+) < (?P<bound>[^\s`\"]+(?: [-+] [^\s`\"]+)*)")

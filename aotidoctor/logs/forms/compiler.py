@@ -16,7 +16,7 @@ START = re.compile(
 _DIAGNOSTIC = re.compile(
     r"^(?:(?P<file>(?:[A-Za-z]:)?[^:\s(][^:(]*?)(?::\d+(?::\d+)?|\(\d+(?:,\d+)?\))\s*: ?(?P<level>(?:fatal )?error)\b)|"
     r"^(?:[\w+./-]*(?:g\+\+|gcc|clang(?:\+\+)?|cc1plus|cc1|cl|"
-    r"nvcc|icpx?)[\w.-]*: (?:fatal )?error: )|^(?:fatal )?error: |"
+    r"nvcc|icpx?)[\w.-]{0,40}: (?:fatal )?error: )|^(?:fatal )?error: |"
     r"ptxas (?:error|fatal)|nvcc fatal|LLVM ERROR|CMake Error at|^error C\d+|^LINK : fatal error"
 )
 _FOLLOWS = re.compile(

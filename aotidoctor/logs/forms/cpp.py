@@ -20,7 +20,7 @@ _LIBCXX = re.compile(
     r"unexpected) exception of type (?P<type>[^:\s]+(?:::[^:\s]+)*)"
 )
 _WHAT = re.compile(r"^\s*what\(\):\s*")
-_RAISED = re.compile(r"Exception raised from (?P<function>.+?) at (?P<file>\S+?):(?P<line>\d+)")
+_RAISED = re.compile(r"Exception raised from (?P<function>.{1,1000}?) at (?P<file>[^\s:]+):(?P<line>\d+)")
 _GTEST = re.compile(r"C\+\+ exception with description \"")
 _HEAP = re.compile(
     r"double free or corruption|stack smashing detected|(?:free|malloc|realloc|munmap_chunk|malloc_consolidate)\(\): |"

@@ -10,7 +10,7 @@ from aotidoctor.logs.line import Line
 
 START = re.compile(
     r"segfault at |trap invalid opcode|traps: |general protection|Out of memory: Kill|oom-kill:|oom_reaper|"
-    r"Memory cgroup out of memory|NVRM: Xid|NVRM: .*(?:fail|error|mismatch)|invoked oom-killer"
+    r"Memory cgroup out of memory|NVRM: Xid|NVRM: .{0,200}(?:fail|error|mismatch)|invoked oom-killer"
 )
 _KINDS = (
     (re.compile(r"segfault at |general protection"), "SIGSEGV"),

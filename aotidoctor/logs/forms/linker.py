@@ -11,7 +11,7 @@ from aotidoctor.logs.line import Line
 START = re.compile(
     r"undefined reference to|\bld(?:\.\w+)?: |ld64?\.lld: |mold: (?:fatal|error)|collect2: |relocation truncated|"
     r"Undefined symbols? for|symbol\(s\) not found|\bnm: |objcopy: |\bar: |LNK\d{4}|ld returned \d|"
-    r"linker command failed|duplicate symbol|undefined symbol: .*\n?>>>"
+    r"linker command failed|duplicate symbol|undefined symbol: .{0,400}\n?>>>"
 )
 _FOLLOWS = re.compile(r"collect2: error|ld returned \d|linker command failed|symbol\(s\) not found for architecture")
 _ERROR = re.compile(

@@ -12,8 +12,8 @@ START = re.compile(
     r"failed to load '|UNAVAILABLE: |UNLOADED|failed to load all models|error: creating server|Poll failed"
 )
 _LOAD = re.compile(r"failed to load '(?P<model>[^']+)' version \d+: (?P<why>.*)|failed to load '(?P<name>[^']+)'")
-_TABLE = re.compile(r"^\|\s*(?P<model>\S+)\s*\|\s*(?P<version>\S+)\s*\|\s*(?P<why>UNAVAILABLE: .*?)\s*\|?$")
-_MORE = re.compile(r"^\|\s+\|\s+\|\s*(?P<why>\S.*?)\s*\|?$")
+_TABLE = re.compile(r"^\|\s*(?P<model>[^\s|]+)\s*\|\s*(?P<version>[^\s|]+)\s*\|\s*(?P<why>UNAVAILABLE: .*)$")
+_MORE = re.compile(r"^\|\s+\|\s+\|\s*(?P<why>[^\s|].*)$")
 
 
 def read(lines: Sequence[Line], at: int) -> Found | None:
@@ -36,10 +36,15 @@ def read(lines: Sequence[Line], at: int) -> Found | None:
 
 def _row(lines: Sequence[Line], at: int, table: re.Match[str]) -> Found:
     """A cell goes on in the rows below that have no model."""
-    said = [(lines[at].number, table["why"])]
+    said = [(lines[at].number, _cell(table["why"]))]
     end = at + 1
     while end < len(lines) and (more := _MORE.match(lines[end].text)) is not None:
-        said.append((lines[end].number, more["why"]))
+        said.append((lines[end].number, _cell(more["why"])))
         end += 1
     whole = ((said[0][0], " ".join(words for _, words in said)),)
     return Found(form="triton", said=whole, first=at, end=end, stage="serve")
+
+
+def _cell(text: str) -> str:
+    """The text of a table's last cell, without the line that closes it."""
+    return text.rstrip().removesuffix("|").rstrip()

@@ -23,12 +23,12 @@ _RANDOM = re.compile(
 )
 _NAN = ("quiet_NaN()", 'float("nan")', "float('nan')")
 _THREADS = re.compile(
-    r"\b(?P<array>[a-z_]*acc\w*_arr)(?:\[|[^;\n]*\[\]>\()(?P<size>\d{1,6}|tid)[\])]"
+    r"\b(?P<array>[a-z_]{0,40}acc\w{0,60}_arr)(?:\[|[^;\n]{0,200}\[\]>\()(?P<size>\d{1,6}|tid)[\])]"
     r"|#pragma omp parallel(?P<parallel>[^\n]*)"
     r"|int64_t num_thread = (?P<num_thread>\d{1,6});"
     r"|(?P<thread_number>at::get_thread_num\(\))"
 )
-_UPPER = re.compile(r"<=?\s*([^<]+?)\s*$")
+_UPPER = re.compile(r"<=?([^<]+)$")
 _SUFFIX = re.compile(r"\b(\d+)L\b")
 
 
@@ -109,7 +109,7 @@ def _read(gathered: _Gathered, kernel: str, text: str, line: int, member: str | 
 
 def _bound(kernel: str, text: str, line: int, member: str | None) -> BoundCheck:
     upper = _UPPER.search(text)
-    bound = _SUFFIX.sub(r"\1", upper[1]) if upper is not None else ""
+    bound = _SUFFIX.sub(r"\1", upper[1].strip()) if upper is not None else ""
     return BoundCheck(kernel=kernel, text=text, bound=bound, line=line, member=member)
 
 

@@ -10,10 +10,10 @@ from aotidoctor.model.contract import HostNeeds, KernelCall
 from aotidoctor.readers.contract.kernel_sources import KernelFacts
 from aotidoctor.readers.contract.launch import Launch
 
-_INCLUDE_TORCH = re.compile(r"-I(\S+?)/torch/include(?:\s|$)")
-_INCLUDE_PYTHON = re.compile(r"-I\S*/include/python(\d+\.\d+)")
+_INCLUDE_TORCH = re.compile(r"(?<![^\s'\"])-I(\S+?)/torch/include(?!\S)")
+_INCLUDE_PYTHON = re.compile(r"(?<![^\s'\"])-I\S*/include/python(\d+\.\d+)")
 _ABI = re.compile(r"-D ?_GLIBCXX_USE_CXX11_ABI=([01])")
-_CUDA = re.compile(r"-[IL]\S*/cuda-(\d+(?:\.\d+)?)/")
+_CUDA = re.compile(r"(?<![^\s'\"])-[IL]\S*/cuda-(\d+(?:\.\d+)?)/")
 _TORCH_VERSION = re.compile(r"/torch[-_](\d+\.\d+\.\d+[\w.+]*)")
 _FEATURE = re.compile(r"\s-m((?:avx|amx|fma|sse|f16c|bmi)[\w.-]*)")
 _RANDOM = re.compile(

@@ -8,8 +8,10 @@ from aotidoctor.model.contract import KernelBody, Parameter
 from aotidoctor.readers.contract.launch import Launch
 from aotidoctor.readers.contract.text import split_list
 
-_PARAMETER = re.compile(r"(const )?([\w:<>, ]+?)\s*(\*?)\s*(?:__restrict__ )?(\w+)$")
-_DEFINITION = re.compile(r"^\s*def (\w+)\(([^()]*)\)", re.MULTILINE)
+# The type may hold spaces, and ends where the star or the name begins.
+_NAME = re.compile(r"\w+$")
+_CPP_TYPE = re.compile(r"[\w:<>, ]+")
+_DEFINITION = re.compile(r"^[ \t]*def (\w+)\(([^()]*)\)", re.MULTILINE)
 _SIGNATURE = re.compile(r"'signature': \{([^{}]*)\}")
 _TYPE = re.compile(r"'(\w+)': '(\*?)(\w+)'")
 _LONGEST = 20_000
@@ -19,12 +21,8 @@ def cpp_body(name: str, text: str, line: int, member: str) -> KernelBody:
     """The function that begins with ``text``, which is all of it; no parameters where one was not understood."""
     opened = text.find("(")
     closed = text.find(")", opened, opened + _LONGEST)
-    found = [_PARAMETER.fullmatch(part) for part in split_list(text[opened + 1 : closed])] if closed > 0 else []
-    parameters = tuple(
-        Parameter(name=one[4], type=one[2].strip(), pointer=one[3] == "*", const=one[1] is not None)
-        for one in found
-        if one is not None
-    )
+    found = [_parameter(part) for part in split_list(text[opened + 1 : closed])] if closed > 0 else []
+    parameters = tuple(one for one in found if one is not None)
     return KernelBody(
         name=name,
         kind="cpp",
@@ -33,6 +31,21 @@ def cpp_body(name: str, text: str, line: int, member: str) -> KernelBody:
         lines=text.count("\n") + 1,
         parameters=parameters if len(parameters) == len(found) else (),
     )
+
+
+def _parameter(text: str) -> Parameter | None:
+    """``const float* __restrict__ in_ptr0``; None where it is written otherwise."""
+    # Searched from its end, a word costs no more than its length.
+    start = len(text) - len(text[::-1].partition(" ")[0].partition("*")[0])
+    name = _NAME.fullmatch(text, start)
+    if name is None:
+        return None
+    const, kind = text.startswith("const "), text[:start].removesuffix("__restrict__ ").rstrip()
+    pointer = kind.endswith("*")
+    kind = kind.removeprefix("const ").removesuffix("*").strip()
+    if _CPP_TYPE.fullmatch(kind) is None:
+        return None
+    return Parameter(name=name[0], type=kind, pointer=pointer, const=const)
 
 
 def triton_body(launch: Launch, member: str) -> KernelBody:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from aotidoctor.model.errors import too_many
 from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.tree import Container, Leaf, Tree
 
+MOST_LEAVES = 10_000
 _TYPES = {
     "builtins.tuple": "tuple",
     "builtins.list": "list",
@@ -29,13 +31,14 @@ class SpecError(ValueError):
 
 
 def parse_spec(text: str) -> Tree[int]:
-    """The tree of a serialised spec; leaves are numbered in flattening order. Raises ``SpecError``."""
+    """The tree of a serialised spec; leaves are numbered in flattening order. Raises SpecError, LimitReachedError."""
     try:
         document: JsonValue = json.loads(text)
         if not isinstance(document, list) or len(document) != 2 or document[0] != 1:
             raise SpecError("not a call spec of protocol 1")
-        return _tree(document[1], iter(range(len(text))))
-    except (RecursionError, json.JSONDecodeError) as error:
+        return _tree(document[1], iter(range(MOST_LEAVES)))
+    # Of an integer with more digits than Python reads json says ValueError.
+    except (RecursionError, ValueError) as error:
         raise SpecError(str(error)) from error
 
 
@@ -60,7 +63,10 @@ def _tree(node: JsonValue, numbers: Iterator[int]) -> Tree[int]:
     if not isinstance(children, list):
         raise SpecError("a node has no children_spec")
     if kind is None and not children:
-        return Leaf(value=next(numbers))
+        number = next(numbers, None)
+        if number is None:
+            raise too_many("leaves in the call spec", MOST_LEAVES)
+        return Leaf(value=number)
     if not isinstance(kind, str):
         raise SpecError("a node has no type")
     below = tuple(_tree(child, numbers) for child in children)

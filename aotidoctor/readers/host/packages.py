@@ -12,7 +12,7 @@ _WANTED = (
     "cuda-opencl", "cuda-nvrtc", "cuda-runtime", "cublas", "cudnn", "cufft", "curand", "cusolver", "cusparse", "nccl",
     "nvjitlink", "nvtx", "mkl", "intel-openmp", "tbb", "dpcpp-cpp-rt", "intel-sycl-rt", "oneccl",
 )  # fmt: skip
-_METADATA = re.compile(r"(?P<name>.+?)-(?P<version>\d[^-]*)(?:-.*)?\.(?:dist|egg)-info")
+_METADATA = re.compile(r"(?P<name>.{1,100}?)-(?P<version>\d[^-]*)(?:-.*)?\.(?:dist|egg)-info")
 
 
 def relevant_packages(search: Iterable[str]) -> dict[str, str]:

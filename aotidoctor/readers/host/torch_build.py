@@ -10,7 +10,7 @@ from pathlib import Path
 from aotidoctor.model.host import TorchBuild
 from aotidoctor.readers.host.elf import ElfError, defines, gnu_hash, open_image
 
-_ASSIGNMENT = re.compile(r"^(\w+)(?:\s*:[^=]+)?\s*=\s*(?:'([^']*)'|\"([^\"]*)\")", re.MULTILINE)
+_ASSIGNMENT = re.compile(r"^(\w+)[ \t]*(?::[^=\n]{0,200})?=[ \t]*(?:'([^']*)'|\"([^\"]*)\")", re.MULTILINE)
 _DEBUG = re.compile(r"^debug\b[^=\n]*=\s*(True|False)", re.MULTILINE)
 _ERROR_CONSTRUCTOR = b"_ZN3c105ErrorC1ENS_14SourceLocationE"
 _NEW_STRING = b"NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"

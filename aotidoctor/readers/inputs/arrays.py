@@ -16,10 +16,12 @@ from aotidoctor.readers.inputs.values import read_later, read_stats
 
 NPY_MAGIC = b"\x93NUMPY"
 MAX_HEADER = 64 << 10
-_DESCR = re.compile(r"'descr':\s*'([^']{1,40})'")
-_RECORD = re.compile(r"'descr':\s*\[")
-_ORDER = re.compile(r"'fortran_order':\s*(True|False)")
-_SHAPE = re.compile(r"'shape':\s*\(((?:\s*\d{1,18}L?\s*,?){0,64})\s*\)")
+_MAX_DIMS = 64
+_SIZE = re.compile(r"[0-9]{1,18}")
+_DESCR = re.compile(r"'descr':\s{0,20}'([^']{1,40})'")
+_RECORD = re.compile(r"'descr':\s{0,20}\[")
+_ORDER = re.compile(r"'fortran_order':\s{0,20}(True|False)")
+_SHAPE = re.compile(r"'shape':\s{0,20}\(([\dL,\s]{0,2000})\)")
 
 
 def read_npy(path: str, data: memoryview, *, trusted: bool) -> Content:
@@ -81,10 +83,18 @@ def _header(path: str, name: str, data: memoryview) -> tuple[str, bool, tuple[in
     if length > MAX_HEADER or start > len(data):
         raise corrupt(path, name, f"a header of {length} bytes", f"one inside {len(data)} bytes")
     text = bytes(data[12 if wide else 10 : start]).decode("latin-1")
-    descr, order, shape = _DESCR.search(text), _ORDER.search(text), _SHAPE.search(text)
+    descr, order, shape = _DESCR.search(text), _ORDER.search(text), _sizes(text)
     if descr is None and _RECORD.search(text):
         raise wrong_format(path, f"a record array ({name})", subject=name)
     if descr is None or order is None or shape is None:
         raise corrupt(path, name, f"a header that says {text[:60]!r}", "descr, fortran_order and shape")
-    sizes = tuple(int(size) for size in re.findall(r"\d+", shape[1]))
-    return descr[1], order[1] == "True", sizes, start
+    return descr[1], order[1] == "True", shape, start
+
+
+def _sizes(text: str) -> tuple[int, ...] | None:
+    """The shape in a header; None where there is none that an array can have."""
+    found = _SHAPE.search(text)
+    parts = found[1].split(",") if found is not None else []
+    sizes = [part.strip().removesuffix("L") for part in parts if part.strip()]
+    good = found is not None and len(sizes) <= _MAX_DIMS and all(_SIZE.fullmatch(size) for size in sizes)
+    return tuple(map(int, sizes)) if good else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from aotidoctor.model.dtypes import ITEMSIZE, contiguous_stride
+from aotidoctor.model.errors import too_many
 from aotidoctor.model.inputs import Elements, LeafValue, TensorDesc, ValueStats
 from aotidoctor.model.inputs_json import DocumentError, TensorSpec, decode
 from aotidoctor.model.json_types import JsonValue
@@ -15,6 +16,7 @@ from aotidoctor.readers.inputs.problems import corrupt, wrong_format
 from aotidoctor.readers.inputs.values import MAX_BYTES, summarise
 
 MAX_FILE = 64 << 20
+MOST_BRACKETS = 500_000
 FLOATING = ("float", "bfloat")
 
 
@@ -24,8 +26,12 @@ def read_json(path: str, data: memoryview) -> Content:
         raise wrong_format(
             path, f"JSON of {len(data)} bytes", expected=f"at most {MAX_FILE}; use .npz for large values"
         )
+    text = bytes(data)
+    # Each costs far more memory than its two characters in the file.
+    if text.count(b"[") + text.count(b"{") > MOST_BRACKETS:
+        raise too_many("lists and objects in the JSON inputs", MOST_BRACKETS)
     try:
-        document: JsonValue = json.loads(bytes(data))
+        document: JsonValue = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise corrupt(path, path, f"no JSON ({str(error)[:80]})", "a JSON document") from error
     if not isinstance(document, (dict, list)):

@@ -19,6 +19,8 @@ JSON_LIMIT = 16 << 20
 METADATA_LIMIT = 1 << 20
 # One is right, two are a fault, more are an attack.
 MAX_OBJECTS = 4
+# A kernel has one; nothing but its first ones was ever of use.
+MAX_METADATA = 500
 _LIBRARIES = (".so", ".dll", ".pyd", ".dylib")
 _BUILD_FILES = ("CMakeLists.txt", "_compile_flags.json", "_linker_flags.json")
 _NOT_EXTERN = (
@@ -44,6 +46,8 @@ def build_model(name: str, layout: str, root: str, items: Sequence[Item], counts
     _count(counts, "unread_objects", len(libraries) - len(objects))
     extern_member, extern_nodes, extern_problem = _read_extern(items)
     gpu = [item for item in items if item.name.endswith(GPU_SUFFIXES)]
+    metadata = [item for item in items if item.name.endswith(METADATA_SUFFIX)]
+    _count(counts, "unread_metadata", max(len(metadata) - MAX_METADATA, 0))
     files = [item.name for item in items]
     text = sources.get(wrapper) if wrapper is not None else None
     _count(counts, "unknown_members", sum(not file.endswith(_KNOWN) and "custom_obj" not in file for file in files))
@@ -56,11 +60,7 @@ def build_model(name: str, layout: str, root: str, items: Sequence[Item], counts
         wrapper_member=wrapper,
         wrapper_cpp=text,
         kernel_sources={member: source for member, source in sources.items() if member != wrapper},
-        metadata=tuple(
-            parse_metadata(item.name, item.read(METADATA_LIMIT))
-            for item in items
-            if item.name.endswith(METADATA_SUFFIX)
-        ),
+        metadata=tuple(parse_metadata(item.name, item.read(METADATA_LIMIT)) for item in metadata[:MAX_METADATA]),
         extern_nodes=extern_nodes,
         extern_member=extern_member,
         extern_problem=extern_problem,

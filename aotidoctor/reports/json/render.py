@@ -1,6 +1,7 @@
 """The report as strict JSON, schema ``aotidoctor.report/1``.
 
-NaN and Inf become strings, lone surrogates become U+FFFD, durations end in ``_s`` (a run's ``seconds`` excepted) and
+NaN and Inf become strings, lone surrogates become U+FFFD, what a terminal obeys is
+escaped, durations end in ``_s`` (a run's ``seconds`` excepted) and
 times are RFC 3339 UTC. Sources, symbol lists and other long things are left out or counted. Minor versions only add.
 """
 
@@ -18,6 +19,7 @@ from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.report import SCHEMA, Report
 from aotidoctor.reports.debug_settings import SETTINGS
 from aotidoctor.reports.json import case as json_case
+from aotidoctor.reports.text import escaped_json
 
 if TYPE_CHECKING:
     from aotidoctor.model.diagnosis import Diagnosis
@@ -30,7 +32,7 @@ def render(report: Report) -> str:
 
 def dumps(document: Mapping[str, object]) -> str:
     """Strict JSON of any document built from plain values, records' tuples, mappings and enums."""
-    return json.dumps(clean(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return escaped_json(json.dumps(clean(document), indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
 def document(report: Report) -> dict[str, object]:

@@ -102,12 +102,12 @@ PLACES = (
     Kind(_ACCOUNT, ("arn:aws", ".dkr.ecr.")),
 )
 _NUMBER = r"[-+]?(?:\d+\.\d*(?:e[-+]?\d+)?|nan|inf)"
-ROW = re.compile(rf"^[ \t]*(?:Columns \d+ to \d+)?{_NUMBER}(?:[ \t]+{_NUMBER})*[ \t]*$", re.MULTILINE)
+ROW = re.compile(rf"^[ \t]*(?:Columns \d{1, 9} to \d{1, 9})?{_NUMBER}(?:[ \t]+{_NUMBER})*[ \t]*$", re.MULTILINE)
 """Lines that are nothing but numbers: what a child prints of a tensor."""
 
 _VERSION_BEFORE = re.compile(
-    r"(?:[=<>~!]=\s*|\.so\.|(?:version|driver|release|build|cud\w*|cublas\w*|nccl|torch|triton|python|glibc|gcc|clang"
-    r"|tensorrt|toolkit|nvidia-[\w-]+|-cu\d+)\W{0,4}|\w-[\w-]+[ \t]{2,})$",
+    r"(?:[=<>~!]=\s{0,48}|\.so\.|(?:version|driver|release|build|cud\w{0,20}|cublas\w{0,20}|nccl|torch|triton|python|glibc|gcc|clang"
+    r"|tensorrt|toolkit|nvidia-[\w-]{1,40}|-cu\d{1,6})\W{0,4}|\w-[\w-]{1,48}[ \t]{2,48})$",
     re.IGNORECASE,
 )
 _ADDRESS_BEFORE = re.compile(

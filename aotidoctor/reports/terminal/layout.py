@@ -8,6 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from aotidoctor.reports.terminal.neutral import NEUTRAL
 from aotidoctor.reports.text import plain
 
 _LABEL_WIDTH = 11
@@ -18,6 +19,7 @@ class Layout:
 
     def __init__(self, console: Console) -> None:
         self._console = console
+        console.push_render_hook(NEUTRAL)
 
     @property
     def width(self) -> int:

@@ -1,0 +1,127 @@
+"""Every regular expression that may see a stranger's text takes time in proportion to it.
+
+The expressions are found, not listed: all that are module-level in the parent's modules (in tuples, tables and records,
+too), and those of the playbooks. A growth of more than sixfold for four times the text counts as not linear, and only
+where it takes long enough to be measured: CPU time of this thread, the least of several tries.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import re
+from dataclasses import fields, is_dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+import aotidoctor
+from aotidoctor.logs.patterns import load_patterns
+from tests.unit.patterns import pump
+
+_LENGTHS = (1000, 4000)
+# Short ones first: of an expression that is exponential nobody would see the end.
+_FIRST = (12, 24, 48, 96, 192, 400)
+# A linear expression takes a tenth of it; a quadratic one ten times as much.
+_NOTICED_S = 0.006
+_GROWTH = 8
+_METHODS = ("search", "match", "fullmatch", "finditer", "findall", "sub", "subn", "split")
+_DEEPEST = 4
+
+
+def is_linear(pattern: re.Pattern, methods: frozenset[str]) -> tuple[str, str, str] | None:
+    """The text that shows that ``pattern`` is not linear; None if none does."""
+    for pumped in pump.texts(pattern):
+        if any(pump.seconds(pattern, methods, pumped, length) > 2 * _NOTICED_S for length in _FIRST):
+            return pumped
+        if pump.seconds(pattern, methods, pumped, _LENGTHS[1]) < _NOTICED_S:
+            continue
+        short, long = (pump.seconds(pattern, methods, pumped, length, tries=3) for length in _LENGTHS)
+        if long > _NOTICED_S and long > _GROWTH * short:
+            return pumped
+    return None
+
+
+@pytest.mark.parametrize("text", [r"(\w+\s*)+$", r"\s*\s*x", r"'(.*)' and '(.*)'", r"\w+=", r"(?:a|aa)+b", r"a.*b.*c"])
+def test_an_expression_that_is_not_linear_is_seen(text):
+    assert is_linear(re.compile(text), frozenset({"search"})) is not None
+
+
+@pytest.mark.parametrize("text", [r"(?<!\w)\w+=", r"^a.*b", r"'([^']*)'", r"\d{1,18}(?:,\d{1,18}){0,64}"])
+def test_a_linear_one_is_not_accused(text):
+    assert is_linear(re.compile(text), frozenset({"search"})) is None
+
+
+def _compiled():
+    for module in pkgutil.walk_packages(aotidoctor.__path__, "aotidoctor."):
+        # The worker reads what this package's own children wrote, in a process with limits.
+        if module.name.startswith("aotidoctor.worker") or module.name.endswith("__main__"):
+            continue
+        for name, value in vars(importlib.import_module(module.name)).items():
+            if not name.startswith("__"):
+                yield from _inside(value, module.name, name)
+    for pattern in load_patterns():
+        for regex in (pattern.regex, *pattern.near, *pattern.not_near):
+            yield f"playbooks.{pattern.record.cause}", "", regex
+
+
+def _inside(value, module, name, depth=0):
+    if isinstance(value, re.Pattern):
+        yield module, name, value
+    elif depth < _DEEPEST:
+        for part in _parts(value):
+            yield from _inside(part, module, name, depth + 1)
+
+
+def _parts(value):
+    if isinstance(value, dict):
+        return [*value, *value.values()]
+    if isinstance(value, (tuple, list, set, frozenset)):
+        return value
+    if is_dataclass(value) and not isinstance(value, type):
+        return [getattr(value, field.name) for field in fields(value)]
+    return ()
+
+
+@lru_cache(maxsize=1)
+def _uses() -> dict[tuple[str, str], frozenset[str]]:
+    """The methods that the modules call on each name, or on what a loop takes out of it. A search starts at every place, a match at the first only."""
+    found: dict[tuple[str, str], set[str]] = {}
+    root = Path(aotidoctor.__path__[0])
+    for path in root.rglob("*.py"):
+        module = ".".join(path.relative_to(root.parent).with_suffix("").parts)
+        nodes = [*ast.walk(ast.parse(path.read_text()))]
+        # for pattern in PATTERNS: pattern.match(...)
+        tables = {
+            name.id: loop.iter.id
+            for loop in nodes
+            if isinstance(loop, (ast.For, ast.comprehension)) and isinstance(loop.iter, ast.Name)
+            for name in ast.walk(loop.target)
+            if isinstance(name, ast.Name)
+        }
+        for node in nodes:
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in _METHODS:
+                name = tables.get(node.value.id, node.value.id)
+                found.setdefault((module, name), set()).add(node.attr)
+    return {key: frozenset(methods) for key, methods in found.items()}
+
+
+def cases():
+    """Each expression once: where it is, the methods it is used with."""
+    found: dict[re.Pattern, tuple[str, frozenset[str]]] = {}
+    for module, name, pattern in _compiled():
+        methods = _uses().get((module, name), frozenset())
+        where, others = found.get(pattern, (f"{module}.{name}", frozenset()))
+        found[pattern] = (where, others | methods)
+    return [(pattern, where, methods or frozenset({"search"})) for pattern, (where, methods) in found.items()]
+
+
+def test_every_expression_is_linear():
+    slow = []
+    for pattern, where, methods in cases():
+        shown = is_linear(pattern, methods)
+        if shown is not None:
+            slow.append(f"{where} {sorted(methods)} {pattern.pattern!r}\n    {shown!r}")
+    assert not slow, "\n".join(slow)
