@@ -6,22 +6,20 @@ import gc
 import os
 import signal
 import sys
+import time
 from types import FrameType
+
+from aotidoctor.model.interruption import TerminatedError, note, status
 
 INTERRUPTED = 130
 # Objects made between two looks for cycles. A static command makes fewer and leaves next to none; one that goes on for
 # hours still gets rid of them.
 COLLECT_EVERY = 200_000
-# Both end the process as they would have, but not before the files are gone.
+# Like an interrupt: what is running is dropped, and the report of what is known is written.
 ENDING = (signal.SIGTERM, signal.SIGHUP)
-
-
-class TerminatedError(BaseException):
-    """Somebody ends this process by a signal."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
+# A signal so soon after the first is the same wish, sent to the process and to its group.
+SAME_WISH_S = 0.05
+_asked: list[float] = []
 
 
 def main() -> None:
@@ -29,7 +27,7 @@ def main() -> None:
     gc.set_threshold(COLLECT_EVERY)
     # A shell that starts a job in the background has it ignore interrupts: that stays so.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _first_interrupt)
+        signal.signal(signal.SIGINT, _interrupted)
     for number in ENDING:
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _terminated)
@@ -39,9 +37,7 @@ def main() -> None:
 
         build_app()(prog_name="aotidoctor")
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
-    except TerminatedError as ended:
-        os.kill(os.getpid(), ended.number)
+        sys.exit(status(INTERRUPTED))
     finally:
         # What is left goes with the process: the interpreter need not look through all of it first.
         gc.freeze()
@@ -49,22 +45,27 @@ def main() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _first_interrupt(_number: int, _frame: FrameType | None) -> None:
+def _is_first() -> bool:
+    """Whether this is the first wish to end. The second ends the process here, unless it is the first one again."""
+    now = time.monotonic()
+    if _asked and now - _asked[0] >= SAME_WISH_S:
+        # The warm worker sees it, kills what it has started and removes the files.
+        os._exit(status(INTERRUPTED))
+    _asked.append(now)
+    return len(_asked) == 1
+
+
+def _interrupted(_number: int, _frame: FrameType | None) -> None:
     """Drop what is running, so that the report of what is known can be written; the next interrupt ends it all."""
-    signal.signal(signal.SIGINT, _second_interrupt)
-    raise KeyboardInterrupt
-
-
-def _second_interrupt(_number: int, _frame: FrameType | None) -> None:
-    """Leave at once. The warm worker sees it, kills what it has started and removes the files."""
-    os._exit(INTERRUPTED)
+    if _is_first():
+        raise KeyboardInterrupt
 
 
 def _terminated(number: int, _frame: FrameType | None) -> None:
-    """Tidy up, and end by this signal then; the next one ends it at once."""
-    for one in ENDING:
-        signal.signal(one, signal.SIG_DFL)
-    raise TerminatedError(number)
+    """Likewise, with an exit status of its own."""
+    if _is_first():
+        note(number)
+        raise TerminatedError(number)
 
 
 if __name__ == "__main__":

@@ -137,7 +137,8 @@ COMMANDS = {
 _STATUS = """\b
 Exit status: 0 nothing found, 1 problem found and named, 2 usage error,
 3 failure reproduced but unexplained, 4 could not examine, 5 internal error,
-6 out of time (partial report), 130 interrupted (partial report)."""
+6 out of time (partial report), 130 interrupted, 143 and 129 ended by SIGTERM and
+SIGHUP (partial reports)."""
 
 
 def _print_version(wanted: bool) -> None:

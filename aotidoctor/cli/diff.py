@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aotidoctor.cli import options as opt
+from aotidoctor.cli.limits import limited
 from aotidoctor.cli.show import PageFormat, page_format, warn, write_stdout
 from aotidoctor.version import __version__
 
@@ -41,7 +42,7 @@ def diff(
 
     What differs is ranked by what the playbooks say matters. A package against a host tells whether it fits there.
     Executes and unpickles nothing, and needs no torch. Exit status: 0 no difference that matters, 1 differences, 4 not
-    readable.
+    readable, 6 too much to read.
     """
     shown = page_format(format_, json=json)
     environ = os.environ
@@ -55,13 +56,16 @@ def _compared(a: str, b: str, shown: PageFormat, environ: Mapping[str, str], *, 
     """The comparison; what cannot be read or breaks ends the process with its status and, as JSON, its document."""
     # `--help` does not need these.
     from aotidoctor.commands.diff.compare import compare_files  # noqa: PLC0415
-    from aotidoctor.model.errors import AotidoctorError  # noqa: PLC0415
+    from aotidoctor.model.errors import AotidoctorError, LimitReachedError  # noqa: PLC0415
     from aotidoctor.reports.redact import Redactor  # noqa: PLC0415
 
     redactor = Redactor.of(environ=environ, host_name=platform.node())
     try:
-        found = compare_files(a, b, environ)
-        return redactor.value(found) if redact else found
+        with limited():
+            found = compare_files(a, b, environ)
+            return redactor.value(found) if redact else found
+    except LimitReachedError as reached:
+        _fail(str(reached), 6, shown)
     except AotidoctorError as error:
         _fail(redactor.text(str(error)) if redact else str(error), error.exit_status, shown)
     except Exception as error:  # noqa: BLE001 - the guard: its own failure ends in one document, too
@@ -78,8 +82,11 @@ def _fail(message: str, status: int, shown: PageFormat) -> None:
     if shown is PageFormat.JSON:
         from aotidoctor.reports.json.render import dumps  # noqa: PLC0415 - likewise
 
-        name = "cannot_examine" if status == 4 else "internal_error"
+        name = {4: "cannot_examine", 6: "out_of_time"}.get(status, "internal_error")
         write_stdout(dumps({"schema": DIFFERENCE_SCHEMA, "tool": _TOOL, "same": None, name: line}))
+    else:
+        title = "# Not compared\n\n" if shown is PageFormat.MD else " NOT COMPARED  "
+        write_stdout(f"{title}{line}\n")
     warn(line)
     raise typer.Exit(status)
 

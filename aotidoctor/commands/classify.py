@@ -91,7 +91,10 @@ def classify(
 
 
 def _refuse_what_is_no_log(stream: BinaryIO, name: str) -> None:
-    head = stream.peek(8) if isinstance(stream, BufferedReader) else b""
+    try:
+        head = stream.peek(8) if isinstance(stream, BufferedReader) else b""
+    except OSError as error:
+        raise CannotExamineError(f"{name}: {error.strerror or error}") from error
     what = next((what for magic, what in _NO_LOGS if head.startswith(magic)), None)
     if what is not None:
         raise CannotExamineError(f"{name} is {what}")

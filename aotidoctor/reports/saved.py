@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import os
+import stat
 
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.json_types import JsonObject
@@ -13,10 +14,17 @@ from aotidoctor.model.report import SCHEMA
 _LARGEST = 64 << 20
 
 
+def _opener(path: str, flags: int) -> int:
+    """Open without waiting for the other end of a named pipe."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 def read_saved(path: str) -> JsonObject:
     """The document. Raises CannotExamineError where the file is no report of ours."""
     try:
-        with Path(path).open("rb") as stream:
+        with open(path, "rb", opener=_opener) as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                raise CannotExamineError(f"{path}: observed no regular file, expected a report of aotidoctor")
             document = json.loads(stream.read(_LARGEST))
     except OSError as error:
         raise CannotExamineError(f"{path}: {error.strerror or error}") from error

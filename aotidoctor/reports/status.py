@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aotidoctor.model import interruption
 from aotidoctor.model.report import Report
 
 OK = 0
@@ -26,7 +27,7 @@ def exit_status(report: Report, fail_on: str) -> int:
     if report.internal_error is not None:
         return INTERNAL_ERROR
     if report.interrupted:
-        return INTERRUPTED
+        return interruption.status(INTERRUPTED)
     if report.cannot_examine is not None:
         return CANNOT_EXAMINE
     if report.out_of_time:

@@ -189,6 +189,6 @@ def _spec(text: str, mark: str) -> str | None:
 def _unescaped(text: str) -> str:
     try:
         value: str = json.loads(f'"{text}"', strict=False)
-    except json.JSONDecodeError:
+    except ValueError:
         return text
     return value

@@ -81,7 +81,7 @@ def _context(context: JsonValue) -> JsonValue:
         return context
     try:
         value: JsonValue = json.loads(context)
-    except json.JSONDecodeError:
+    except ValueError:
         return context
     return value
 

@@ -65,7 +65,11 @@ def schema() -> JsonObject:
         }
     )
     refused = _record({"schema": {"const": DIFFERENCE_SCHEMA}, "tool": tool, "same": {"type": "null"}})
-    reasons: list[JsonValue] = [{"required": ["cannot_examine"]}, {"required": ["internal_error"]}]
+    reasons: list[JsonValue] = [
+        {"required": ["cannot_examine"]},
+        {"required": ["internal_error"]},
+        {"required": ["out_of_time"]},
+    ]
     refused["anyOf"] = reasons
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -6,10 +6,12 @@ import json
 import signal
 import subprocess
 import sys
+import time
 
 import jsonschema
 import pytest
 
+from aotidoctor.__main__ import SAME_WISH_S
 from aotidoctor.reports.json.schema import schema
 
 CODE = """
@@ -43,6 +45,8 @@ def test_interrupts(stubborn):
         process.send_signal(signal.SIGINT)
         if stubborn:
             assert process.stderr.readline() == b"cleaning\n"
+            # Sooner it would be the first one once more.
+            time.sleep(2 * SAME_WISH_S)
             process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
     assert process.returncode == 130
@@ -56,7 +60,7 @@ def test_interrupts(stubborn):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_an_end_by_a_signal_leaves_no_files_behind(number, tmp_path):
+def test_an_end_by_a_signal_leaves_a_report_and_no_files(number, tmp_path):
     code = f"""
 import sys, tempfile, time
 from aotidoctor import __main__
@@ -75,5 +79,18 @@ __main__.main()
         assert process.stderr.readline() == b"working\n"
         process.send_signal(number)
         out, err = process.communicate(timeout=20)
-    assert (process.returncode, out, err) == (-number, b"", b"")
+    assert (process.returncode, err) == (128 + number, b"")
+    report = json.loads(out)
+    jsonschema.Draft202012Validator(schema()).validate(report)
+    assert report["interrupted"] is True
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_same_wish_twice_leaves_a_report():
+    """``timeout`` and shells signal the process and its group: two interrupts for one."""
+    code = CODE.format(stubborn=False).replace("time.sleep(60)", "os.kill(0, signal.SIGINT); time.sleep(60)")
+    code = code.replace("import sys, time", "import os, signal, sys, time")
+    code = code.replace("os.kill(0, signal.SIGINT)", "[os.kill(os.getpid(), signal.SIGINT) for _ in range(3)]")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=30, check=False)
+    assert done.returncode == 130
+    assert json.loads(done.stdout)["interrupted"] is True

@@ -1,0 +1,189 @@
+"""One limit over everything that a static command reads: 3 s of CPU time, 300 MB, a valid report of what was left out."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import jsonschema
+import pytest
+
+from aotidoctor.cli import limits
+from aotidoctor.model.errors import LimitReachedError
+from aotidoctor.readers.contract.treespec import MOST_LEAVES
+from aotidoctor.reports.json.schema import schema
+from tests.artifacts.packages import LEAF, archive_parts, model_parts, wrapper_cpp
+from tests.artifacts.zips import Part, build_zip
+
+MODEL = "model/data/aotinductor/model"
+# What Python and the packages of the command itself cost is not the file's.
+CPU_S, MEMORY = 3.0, 300 << 20
+
+
+def package(path, *, wrapper=None, extra=()):
+    parts = [*archive_parts(), *model_parts(wrapper=wrapper), *(Part(f"{MODEL}/{name}", data) for name, data in extra)]
+    path.write_bytes(build_zip(parts))
+    return str(path)
+
+
+def wide_spec(leaves):
+    many = {"type": "builtins.list", "context": "null", "children_spec": [LEAF] * leaves}
+    none = {"type": "builtins.dict", "context": "[]", "children_spec": []}
+    spec = json.dumps([1, {"type": "builtins.tuple", "context": "null", "children_spec": [many, none]}])
+    return wrapper_cpp().replace("\n}\n", f'\n    in_spec_ = R"({spec})";\n}}\n')
+
+
+def calls(count):
+    lines = "".join(f"    cpp_fused_{at % 7}((float*)(buf{at}.data_ptr()));\n" for at in range(count))
+    return f"{wrapper_cpp()}void AOTInductorModel::run_impl(\n    AtenTensorHandle* input_handles\n) {{\n{lines}}}\n"
+
+
+def examined(*words, inputs=None):
+    """Exit status, report, CPU seconds and peak memory of a command in a process of its own."""
+    command = [sys.executable, "-m", "aotidoctor", *map(str, words), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        out, err = process.communicate(inputs, timeout=120)
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    report = json.loads(out)
+    assert b"Traceback" not in err
+    jsonschema.Draft202012Validator(schema()).validate(report)
+    assert report["internal_error"] is None
+    return process.returncode, report, used
+
+
+def within(before, after):
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert spent < CPU_S
+    assert after.ru_maxrss << 10 < max(MEMORY, before.ru_maxrss << 10)
+
+
+INPUTS = {
+    "digits of a shape": (
+        "x.npy",
+        lambda: (
+            b"\x93NUMPY\x01\x00\x76\x00"
+            + b"{'descr': '<f4', 'fortran_order': False, 'shape': (".ljust(50)
+            + b"9" * 60
+            + b" x      "
+        ),
+    ),
+    "keywords": ("k.json", lambda: json.dumps({"kwargs": {f"k{at}": 1 for at in range(3000)}}).encode()),
+    "numbers": ("n.json", lambda: b"[" + b",".join([b"1"] * 900_000) + b"]"),
+    "empty lists": ("l.json", lambda: b'{"args":[' + b",".join([b"[]"] * 1_500_000) + b"]}"),
+    "deep lists": ("d.json", lambda: b"[" * 200_000 + b"]" * 200_000),
+}
+
+
+@pytest.mark.parametrize("kind", INPUTS)
+def test_inputs_out_of_proportion(kind, tmp_path):
+    name, make = INPUTS[kind]
+    (tmp_path / name).write_bytes(make())
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    status, report, after = examined("check", package(tmp_path / "m.pt2", wrapper=wide_spec(3)), "-i", tmp_path / name)
+    within(before, after)
+    assert status in (1, 6)
+    assert len(json.dumps(report)) < 8 << 20
+    left_out = [item for item in report["not_checked"] if item["code"] == "AD-LIMIT"]
+    assert bool(left_out) == (status == 6)
+
+
+PACKAGES = {
+    "spaces before a control character": {
+        "extra": [("k.kernel.cpp", b'extern "C" void kernel(const float' + b" " * 100_000 + b"\x01) {\n}\n")]
+    },
+    "outputs": {"wrapper": wrapper_cpp().replace("Base(1,\n      1,", "Base(1,\n      100000,")},
+    "many outputs": {"wrapper": wrapper_cpp().replace("Base(1,\n      1,", "Base(1,\n      999999,")},
+    "spaces in the constructor": {"wrapper": wrapper_cpp().replace("Base(1,", "Base(1" + " " * 300_000 + ",")},
+    "leaves": {"wrapper": wide_spec(60_000)},
+    "calls": {"wrapper": calls(50_000)},
+    "metadata": {"extra": [(f"m{at}.wrapper_metadata.json", b"{}") for at in range(60_000)]},
+    "digits": {"wrapper": wide_spec(1).replace("[1, ", "[" + "1" * 5000 + ", ")},
+}
+
+
+@pytest.mark.parametrize("kind", PACKAGES)
+def test_packages_out_of_proportion(kind, tmp_path):
+    path = package(tmp_path / "m.pt2", **PACKAGES[kind])
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    status, report, after = examined("inspect", path)
+    within(before, after)
+    assert status in (0, 1, 3, 6)
+    assert len(json.dumps(report)) < 8 << 20
+
+
+def test_leaves_beyond_the_limit_are_reported(tmp_path):
+    status, report, _ = examined("check", package(tmp_path / "m.pt2", wrapper=wide_spec(MOST_LEAVES + 1)))
+    assert status == 6
+    said = [item["reason"] for item in report["not_checked"] if item["name"] == "read_contract"]
+    assert said
+    assert re.search(rf"not read beyond {MOST_LEAVES:,}", said[0])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "input [\n" + ",\n".join(["{ name: 'INPUT__0' data_type: TYPE_FP32 dims: [1] }"] * 5000) + "\n]\n",
+        "input [ { name: 'INPUT__0' data_type: TYPE_FP32 dims: [" + ",".join(["1"] * 300_000) + "] } ]\n",
+    ],
+    ids=["tensors of one name", "dims"],
+)
+def test_a_serving_config_out_of_proportion(body, tmp_path):
+    (tmp_path / "1").mkdir()
+    package(tmp_path / "1" / "model.pt2")
+    (tmp_path / "config.pbtxt").write_text(f'platform: "torch_aoti"\n{body}')
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    status, _, after = examined("triton", tmp_path)
+    within(before, after)
+    assert status in (0, 1, 6)
+
+
+LINES = {
+    "a version and spaces": lambda at: f"{at} torch version" + " " * 3850,
+    "dots": lambda at: f"RuntimeError {at}" + "." * 3850,
+    "folders": lambda at: f"Error {at} " + "/a" * 1920,
+    "table rows": lambda at: f"| {at} | 1 | UNAVAILABLE: " + " " * 3840,
+}
+
+
+@pytest.mark.parametrize(("how", "kind"), [*(("file", kind) for kind in LINES), ("stdin", "dots")])
+def test_a_log_out_of_proportion(how, kind, tmp_path):
+    text = "\n".join(map(LINES[kind], range(1500))).encode()
+    (tmp_path / "x.log").write_bytes(text)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    words = ("classify", "-") if how == "stdin" else ("classify", tmp_path / "x.log")
+    status, report, after = examined(*words, inputs=text if how == "stdin" else None)
+    within(before, after)
+    assert status in (0, 1, 3, 6)
+    assert (status == 6) == report["out_of_time"]
+
+
+def test_what_takes_too_long_is_interrupted_and_what_is_quick_is_not():
+    with pytest.raises(LimitReachedError, match="CPU time"), limits.limited(()):
+        re.search(r"(a|aa)+$", "a" * 60 + "b")
+    with limits.limited(()):
+        assert sum(range(1000)) == 499_500
+    assert signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
+
+
+def test_memory_is_limited():
+    kept = []
+    with pytest.raises(LimitReachedError, match="memory"), limits.limited(()):
+        while True:
+            kept += [os.urandom(1 << 16)]
+    assert len(kept) << 16 < MEMORY
+
+
+def test_a_bigger_file_may_take_more(tmp_path):
+    big = tmp_path / "big"
+    with big.open("wb") as stream:
+        stream.truncate(40 << 20)
+    with limits.limited((str(big),)):
+        start = time.process_time()
+        while time.process_time() - start < CPU_S:
+            pass
