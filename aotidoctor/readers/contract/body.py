@@ -53,6 +53,7 @@ _CHECKED_CALL = re.compile(r"AOTI_TORCH_ERROR_CODE_CHECK\((\w+)(\(.*\))\);")
 _CALL = re.compile(r"(kernels\.)?(\w+)(\(.*\));")
 _GENERATED = ("cpp_", "call_", "aoti_torch_")
 _LONGEST = 20_000
+MOST_CALLS = 20_000
 _TOKEN = re.compile(r"\b(?:arg\w+|[a-z]+\d+)\b")
 
 
@@ -63,6 +64,9 @@ def parse_body(section: Section, declared: Container[str] = frozenset()) -> Body
     for number, statement in statements(section.text, section.line):
         if signature:
             signature = not statement.endswith(") {")
+        elif len(reader.body.calls) >= MOST_CALLS:
+            reader.body.losses.note("call", number, f"more than {MOST_CALLS:,} calls: not read beyond line {number:,}")
+            break
         else:
             reader.read(statement, number)
     reader.body.launches = reader.old.launches

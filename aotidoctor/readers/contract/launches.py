@@ -26,9 +26,9 @@ _LOAD = re.compile(
 )
 _LAUNCH = re.compile(r"launchKernel\((.*)\);")
 _HANDLES = ("kernel_args_", "stream_")
-_GRID = re.compile(r"uint32_t (\w+) = (.+);")
+_GRID = re.compile(r"uint32_t (\w+) = ([^\n]{1,400});")
 _GUARD = re.compile(r"if \(grid_0 == 0(?: \|\| grid_1 == 0 \|\| grid_2 == 0)?\) return;")
-_PARAMETERS = re.compile(r"^\s*(?:const )?[\w:]+&? (\w+),?$", re.MULTILINE)
+_PARAMETERS = re.compile(r"^[ \t]*(?:const )?[\w:]+&? (\w+),?$", re.MULTILINE)
 _SETTING = re.compile(
     r"^#define (\w+?)_(CUBIN_PATH|NUM_WARPS|SHARED_MEM|[XYZ]BLOCKS|R0BLOCKS|RSPLIT|RSPLIT_SIZE|CONFIG_INDEX) (.+)$",
     re.MULTILINE,
