@@ -12,7 +12,8 @@ from aotidoctor.readers.contract.losses import Losses
 from aotidoctor.readers.contract.text import Section
 
 _BASE = re.compile(
-    r"AOTInductorModelBase\(\s{0,80}(\d{1,6})\s{0,80},\s{0,80}(\d{1,6})\s{0,80},\s{0,80}(\d{1,6})\b([^{]{0,4000})\{"
+    r"AOTInductorModelBase\(\s{0,80}(\d{1,6})\s{0,80},\s{0,80}(\d{1,6})\s{0,80},\s{0,80}"
+    r"(\d{1,6})\b(?:\s{0,80},)?([^{]{0,4000})\{"
 )
 _INFO = re.compile(r"(inputs|constants|outputs)_info_\[(\d{1,6})\]\.(\w+) = (.*);$")
 _ARGUMENTS = re.compile(r"device_str, (?:cubin_dir|std::move\(cubin_dir\))(?:, (?:true|false))?\)")
