@@ -10,7 +10,7 @@ from aotidoctor.logs.line import Line
 
 START = re.compile(r"[Aa]ssertion `|: Assertion |device-side assert")
 _DEVICE = re.compile(r"block: \[\d+,\s*\d+,\s*\d+\], thread: \[\d+,\s*\d+,\s*\d+\],? Assertion")
-_HOST = re.compile(r"Assertion [`'].{1,2000}?' failed")
+_HOST = re.compile(r"Assertion [`'].{1,800}?' failed")
 _MOST = 100_000
 
 

@@ -39,8 +39,8 @@ def texts(pattern: re.Pattern) -> Iterator[tuple[str, str, str]]:
     seen = set()
     for before, body, rest in _repeats(parser.parse(source, flags)):
         following = [after for after in _samples(rest[:3], 2) if after]
-        for one in filter(None, _samples(body, 6)):
-            for pumped, end in product([one, *(one + after for after in following)], _ENDS):
+        for at, one in enumerate(filter(None, _samples(body, 4))):
+            for pumped, end in product([one, *(one + after for after in following)], _ENDS if at == 0 else _ENDS[:1]):
                 for found in ((before, pumped, end), ("", pumped, end), ("", before + pumped, end)):
                     if found not in seen:
                         seen.add(found)

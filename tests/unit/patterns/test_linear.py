@@ -23,9 +23,10 @@ from tests.unit.patterns import pump
 
 _LENGTHS = (1000, 4000)
 # Short ones first: of an expression that is exponential nobody would see the end.
-_FIRST = (12, 24, 48, 96, 192, 400)
-# A linear expression takes a tenth of it; a quadratic one ten times as much.
-_NOTICED_S = 0.006
+_FIRST = (16, 40, 100, 250)
+_LOOK = 1500
+# A linear expression takes a tenth of it for ``_LOOK`` characters; a quadratic one several times as much.
+_NOTICED_S = 0.002
 _GROWTH = 8
 _METHODS = ("search", "match", "fullmatch", "finditer", "findall", "sub", "subn", "split")
 _DEEPEST = 4
@@ -34,12 +35,12 @@ _DEEPEST = 4
 def is_linear(pattern: re.Pattern, methods: frozenset[str]) -> tuple[str, str, str] | None:
     """The text that shows that ``pattern`` is not linear; None if none does."""
     for pumped in pump.texts(pattern):
-        if any(pump.seconds(pattern, methods, pumped, length) > 2 * _NOTICED_S for length in _FIRST):
+        if any(pump.seconds(pattern, methods, pumped, length) > 5 * _NOTICED_S for length in _FIRST):
             return pumped
-        if pump.seconds(pattern, methods, pumped, _LENGTHS[1]) < _NOTICED_S:
+        if pump.seconds(pattern, methods, pumped, _LOOK) < _NOTICED_S:
             continue
         short, long = (pump.seconds(pattern, methods, pumped, length, tries=3) for length in _LENGTHS)
-        if long > _NOTICED_S and long > _GROWTH * short:
+        if long > 3 * _NOTICED_S and long > _GROWTH * short:
             return pumped
     return None
 

@@ -112,8 +112,8 @@ def test_schema_prints_the_schema():
 def test_no_such_file(works, tmp_path):
     result = diff(works, tmp_path / "no.json")
     assert result.exit_code == 4
-        assert "NOT COMPARED" in result.stdout
-        assert "No such file" in result.stdout
+    assert "NOT COMPARED" in result.stdout
+    assert "No such file" in result.stdout
     assert "No such file" in result.stderr
 
 
