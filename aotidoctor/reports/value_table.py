@@ -1,13 +1,12 @@
-"""The statistics of kernels as one table: a row per tensor that a call read or wrote. The only place that knows pandas.
+"""The statistics of kernels as one table: a row per tensor that a call read or wrote.
 
 Of a long run the rows around the call in question are shown: what it read, what it wrote, and its neighbours.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-
-import pandas as pd
 
 from aotidoctor.model.localization import BufferValues, KernelValues
 from aotidoctor.reports.text import short_name
@@ -20,12 +19,11 @@ _ALWAYS = ("", "Call", "Min", "Max")
 def value_rows(calls: Sequence[KernelValues], culprit: str | None, *, whole: bool = False) -> list[list[str]]:
     """Headings first, then rows of text. Columns in which nothing is told are left out."""
     shown = calls if whole else _around(calls, culprit)
-    frame = pd.DataFrame([row for call in shown for row in _rows(call, marked=call.name == culprit)])
-    if frame.empty:
+    rows = [row for call in shown for row in _rows(call, marked=call.name == culprit)]
+    if not rows:
         return []
-    told = [column for column in frame.columns if column in _ALWAYS or frame[column].any()]
-    texts = frame[told].map(_text)
-    return [told, *texts.to_numpy().tolist()]
+    told = [column for column in rows[0] if column in _ALWAYS or any(row[column] for row in rows)]
+    return [told, *([_text(row[column]) for column in told] for row in rows)]
 
 
 def _rows(call: KernelValues, *, marked: bool) -> list[dict[str, str | float | None]]:
@@ -71,8 +69,7 @@ def _text(value: str | float | None) -> str:
             return value
         case None:
             return ""
-        # pandas keeps a missing number as NaN.
-        case _ if value != value:  # noqa: PLR0124
+        case _ if math.isnan(value):
             return ""
         case _:
             return f"{value:.4g}"

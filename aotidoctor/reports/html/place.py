@@ -26,6 +26,7 @@ from aotidoctor.reports.html.blocks import (
 )
 from aotidoctor.reports.html.figures import value_figure
 from aotidoctor.reports.text import plural
+from aotidoctor.reports.value_table import value_rows
 
 _CALLS = 300
 _FRAMES = 60
@@ -158,9 +159,6 @@ def value_blocks(place: Localization | None) -> tuple[Block, ...]:
     """The drawing of ranges and errors, the table of the same numbers, and what was left out."""
     if place is None or not place.values:
         return ()
-    # pandas takes its time, and most reports have no such table.
-    from aotidoctor.reports.value_table import value_rows  # noqa: PLC0415
-
     rows = value_rows(place.values, place.first_bad, whole=True)
     blocks: list[Block] = [*value_figure(place)]
     if rows:

@@ -8,6 +8,7 @@ from aotidoctor.reports import place_view
 from aotidoctor.reports.comparison_view import HEADINGS, comparison_rows, reasons
 from aotidoctor.reports.markdown.room import Room, section
 from aotidoctor.reports.markdown.text import cell, code, fence, prose
+from aotidoctor.reports.value_table import value_rows
 
 
 def place_sections(report: Report, room: Room) -> list[str]:
@@ -33,9 +34,6 @@ def place_sections(report: Report, room: Room) -> list[str]:
 def _values(place: Localization, room: Room) -> str:
     if not place.values:
         return ""
-    # pandas takes its time, and most reports have no such table.
-    from aotidoctor.reports.value_table import value_rows  # noqa: PLC0415
-
     rows = value_rows(place.values, place.first_bad)
     if not rows:
         return ""

@@ -9,6 +9,7 @@ from rich.text import Text
 from aotidoctor.reports import place_view
 from aotidoctor.reports.terminal.layout import Layout
 from aotidoctor.reports.text import plural
+from aotidoctor.reports.value_table import value_rows
 
 if TYPE_CHECKING:
     from aotidoctor.model.localization import Localization
@@ -58,9 +59,6 @@ def _stack(place: Localization, out: Layout, *, whole: bool) -> None:
 def _values(place: Localization, out: Layout, *, whole: bool) -> None:
     if not place.values:
         return
-    # pandas takes its time, and most reports have no such table.
-    from aotidoctor.reports.value_table import value_rows  # noqa: PLC0415
-
     rows = value_rows(place.values, place.first_bad, whole=whole)
     if not rows:
         return
