@@ -35,7 +35,8 @@ OnEvent = Callable[[Event], None]
 REFERENCE_MODULES = ("torch.export.pt2_archive._package", "torch._export.serde.serialize")
 
 NOT_EXECUTED = "`check` does not execute the package; use `aotidoctor run`"
-REFERENCE_UNAVAILABLE = "unavailable"
+# Of the probe that compares with the reference, and of nothing else.
+REFERENCE_UNAVAILABLE = (("AD-RUN-011", "unavailable"),)
 
 
 def diagnose(
@@ -161,11 +162,19 @@ def _cannot_examine(session: Session, diagnoses: tuple[Diagnosis, ...]) -> str |
         return f"no such file: {case.options.reference}"
     if diagnoses:
         return None
-    unavailable = next((item for item in session.findings if item.kind == REFERENCE_UNAVAILABLE), None)
+    unavailable = next((item for item in session.findings if (item.code, item.kind) in REFERENCE_UNAVAILABLE), None)
     # A comparison was asked for: without one, nobody may read "healthy" as "the same numbers".
     if unavailable is not None:
         return f"no comparison with the reference: {unavailable.observed}"
-    return _nothing_run(session)
+    return (_failed_here(session) if session.outcomes else None) or _nothing_run(session)
+
+
+def _failed_here(session: Session) -> str | None:
+    """What of the plain run could not be looked at, by a failure of aotidoctor's own."""
+    from aotidoctor.probes.own_stage import FAILED_HERE  # noqa: PLC0415 - without a run nobody has imported it
+
+    ours = (item.reason for item in session.not_checked if item.name == "plain_run")
+    return next((reason for reason in ours if reason.startswith(FAILED_HERE)), None)
 
 
 def _nothing_run(session: Session) -> str | None:

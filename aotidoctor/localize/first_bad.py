@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from aotidoctor.localize.kernel_values import Watched
 from aotidoctor.localize.origins import origin_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.localization import BufferValues, KernelValues
+from aotidoctor.model.trace import CallKind
 
 HALF = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 # Operators that leave the numbers for some finite arguments, and the arguments for which they do.
@@ -35,7 +37,8 @@ class FirstBad:
 
     ``call`` wrote ``buffer``; ``source`` is the tensor that already held them when it was read (an input or constant),
     None where the call made them. ``operators`` are those of the call that can do it, narrowed down where possible;
-    ``domain`` says for which arguments the only one of them does. ``where`` is the user's source line.
+    ``domain`` says for which arguments the only one of them does. ``where`` is the user's source line. ``behind`` is a
+    call before it of whose results nobody can tell whether they are wrong.
     """
 
     call: KernelValues
@@ -44,6 +47,7 @@ class FirstBad:
     operators: tuple[str, ...] = ()
     domain: str | None = None
     where: str | None = None
+    behind: str | None = None
 
     @property
     def name(self) -> str:
@@ -82,16 +86,45 @@ def first_nonfinite(case: Case, watched: Watched, *, nan: bool) -> FirstBad | No
 def first_diverging(case: Case, watched: Watched) -> FirstBad | None:
     """The first call on the way to a wrong output whose results no node of the reference has, from inputs that agree.
 
-    Intermediate results without a counterpart are common and harmless (partial sums): only what a wrong output was
-    computed from counts.
+    Intermediate results without a counterpart are common and meant (partial sums, statistics, masks of -Inf): only what
+    a wrong output was computed from counts, and only a tensor that ought to be a node. ``behind`` is then the call
+    before it whose results may be wrong or meant.
     """
-    call = _begin(watched, lambda buffer: buffer.agrees is False)
-    if call is None:
+    pending = [number for path, number in watched.written_by if number is not None and path not in watched.good]
+    chain = sorted(_behind(watched, pending, _disagrees))
+    named = next((number for number in chain if _guilty(watched.calls[number]) is not None), None)
+    bad = _guilty(watched.calls[named]) if named is not None else None
+    if named is None or bad is None:
         return None
-    bad = next(b for b in call.buffers if b.role == "out" and b.agrees is False)
+    call = watched.calls[named]
+    sources = {b.written_by for b in call.buffers if b.role == "in" and _disagrees(b)}
+    behind = next((watched.calls[number].name for number in chain if number < named and number in sources), None)
     origin = origin_of(case, call.name)
     where = origin.where or _place_of(origin.operators, watched)
-    return FirstBad(call=call, buffer=bad, operators=origin.operators, where=where)
+    return FirstBad(call=call, buffer=bad, operators=origin.operators, where=where, behind=behind)
+
+
+def _disagrees(buffer: BufferValues) -> bool:
+    return buffer.agrees is False
+
+
+def _guilty(call: KernelValues) -> BufferValues | None:
+    """The first tensor that the call wrote, that no node has, and that ought to be one."""
+    return next((b for b in call.buffers if b.role == "out" and _disagrees(b) and _is_node(call, b)), None)
+
+
+def _is_node(call: KernelValues, buffer: BufferValues) -> bool:
+    """Whether the result ought to be a node of the program.
+
+    An operator's result is one. A generated kernel also keeps what it needs itself: a reduction writes fewer elements
+    than it reads (sums before a division, statistics of a norm), and a mask holds -Inf that it did not read.
+    """
+    if call.kind != CallKind.KERNEL.value:
+        return True
+    read = [b for b in call.buffers if b.role == "in" and b.seen]
+    if buffer.inf and not any(b.inf for b in read):
+        return False
+    return prod(buffer.shape) >= max((prod(b.shape) for b in read), default=0)
 
 
 def _begin(watched: Watched, is_bad: Callable[[BufferValues], bool]) -> KernelValues | None:
@@ -101,20 +134,21 @@ def _begin(watched: Watched, is_bad: Callable[[BufferValues], bool]) -> KernelVa
 
 
 def _back(watched: Watched, pending: list[int], is_bad: Callable[[BufferValues], bool]) -> KernelValues | None:
-    seen: set[int] = set()
-    begins: list[int] = []
+    begins = [number for number, earlier in _behind(watched, pending, is_bad).items() if not earlier]
+    return watched.calls[min(begins)] if begins else None
+
+
+def _behind(watched: Watched, pending: list[int], is_bad: Callable[[BufferValues], bool]) -> dict[int, list[int]]:
+    """The bad calls reached backwards from ``pending``, each with the calls that wrote what it read of bad values."""
+    found: dict[int, list[int]] = {}
     while pending:
         number = pending.pop()
-        if number in seen or not any(b.role == "out" and is_bad(b) for b in watched.calls[number].buffers):
+        if number in found or not any(b.role == "out" and is_bad(b) for b in watched.calls[number].buffers):
             continue
-        seen.add(number)
         before = [b.written_by for b in watched.calls[number].buffers if b.role == "in" and is_bad(b)]
-        earlier = [one for one in before if one is not None and one < number]
-        if earlier:
-            pending += earlier
-        else:
-            begins.append(number)
-    return watched.calls[min(begins)] if begins else None
+        found[number] = [one for one in before if one is not None and one < number]
+        pending += found[number]
+    return found
 
 
 def _holds(buffer: BufferValues, *, nan: bool) -> bool:

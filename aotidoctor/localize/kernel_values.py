@@ -24,12 +24,14 @@ from aotidoctor.model.trace import TracedCall
 class Watched:
     """A watched run.
 
-    ``written_by`` maps each output path to the number of the call that wrote it (None: an input). ``places`` are the
-    operators of the reference with their source lines.
+    ``written_by`` maps each output path to the number of the call that wrote it (None: an input). ``good`` are the
+    paths of outputs that have the values of a node of the reference. ``places`` are the operators of the reference with
+    their source lines.
     """
 
     calls: tuple[KernelValues, ...] = ()
     written_by: tuple[tuple[str, int | None], ...] = ()
+    good: frozenset[str] = frozenset()
     compared: bool = False
     decomposition_differs: bool = False
     left_out: int = 0
@@ -56,6 +58,7 @@ def read_watched(case: Case, outcome: Outcome) -> Watched:
             for index, record in enumerate(records)
         ),
         written_by=tuple((str(item.get("path")), _number(item.get("from"))) for item in objects(found.get("outputs"))),
+        good=frozenset(str(item.get("path")) for item in objects(found.get("outputs")) if item.get("agrees") is True),
         compared=found.get("compared") is True,
         decomposition_differs=found.get("decomposition_differs") is True,
         left_out=_number(found.get("left_out")) or 0,

@@ -13,7 +13,8 @@ Example:
 
 When it is wrong
     The name of a fused kernel lists its operators, not their order. An intermediate result that no node of the program
-    has is no fault by itself: only calls on the way to a wrong output are blamed.
+    has is no fault by itself: only calls on the way to a wrong output are blamed, and of their results only those that
+    ought to be nodes. A wrong reduction is therefore named by the call that uses it (``behind`` names the reduction).
 """
 
 from __future__ import annotations
@@ -71,12 +72,12 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     watched = read_watched(case, outcome)
     if watched.problem is not None:
         return [_note("unavailable", outcome, f"values were not followed: {watched.problem}")]
-    return read_values(case, watched, outcome)
+    return read_values(case, history, watched, outcome)
 
 
-def read_values(case: Case, watched: Watched, outcome: Outcome) -> list[Evidence]:
+def read_values(case: Case, history: History, watched: Watched, outcome: Outcome) -> list[Evidence]:
     """The same of values that were followed, by whatever means."""
-    found = [*_nonfinite_findings(case, watched, outcome), *_divergence(case, watched, outcome)]
+    found = [*_nonfinite_findings(case, watched, outcome), *_divergence(case, history, watched, outcome)]
     return found or [_note("clean", outcome, f"{len(watched.calls)} calls; no NaN or Inf reaches an output")]
 
 
@@ -123,10 +124,12 @@ def _written(bad: FirstBad, outcome: Outcome, *, nan: bool) -> Evidence:
     )
 
 
-def _divergence(case: Case, watched: Watched, outcome: Outcome) -> list[Evidence]:
+def _divergence(case: Case, history: History, watched: Watched, outcome: Outcome) -> list[Evidence]:
+    """A call is blamed only where the outputs are wrong, and not by other weights."""
     if not watched.compared:
         return []
-    bad = first_diverging(case, watched)
+    judged = history.has("AD-RUN-011") and not history.has("AD-RUN-011", *WRONG)
+    bad = None if judged else first_diverging(case, watched)
     if bad is None:
         return [_note("agrees", outcome, "what every call wrote agrees with the program", notes=watched.notes)]
     error = f", off by {bad.buffer.error:.3g} from {bad.buffer.matches}" if bad.buffer.error is not None else ""
@@ -144,6 +147,8 @@ def _divergence(case: Case, watched: Watched, outcome: Outcome) -> list[Evidence
                 "custom": bad.call.kind == "custom",
                 "closest": bad.buffer.matches,
                 "error": bad.buffer.error,
+                "behind": bad.behind,
+                "certain": bad.behind is None,
                 "decomposition_differs": watched.decomposition_differs,
             },
         )

@@ -106,7 +106,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     watched = _watched(case, outcome)
     if not watched.calls:
         return [_unavailable(outcome, "the printer told nothing")]
-    found = read_values(case, watched, outcome)
+    found = read_values(case, history, watched, outcome)
     return [replace(item, facts={**item.facts, "method": "value printer"}) for item in found]
 
 

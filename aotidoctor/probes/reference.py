@@ -29,7 +29,7 @@ from aotidoctor.localize.weights import WeightsCompared, read_weights
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, RunSource, Severity
 from aotidoctor.model.json_types import JsonObject, JsonValue, objects
-from aotidoctor.model.run import Outcome, Request
+from aotidoctor.model.run import Outcome, Request, TimedOut
 from aotidoctor.model.tolerance import Tolerance
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.plain_run import read_ending
@@ -71,7 +71,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """
     result = reference(outcome)
     if not succeeded(outcome) and not (outcome.stage == FLOAT64 and result):
-        return [read_ending(CODE, case, outcome)]
+        return [_unfinished(case, outcome)]
     if result.get("unavailable") or not result:
         why = str(result.get("unavailable") or "no comparison was made").strip().splitlines()[0][:300]
         return [
@@ -85,6 +85,15 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         *_aliases(result, outcome),
         *_unused(result, outcome),
     ]
+
+
+def _unfinished(case: Case, outcome: Outcome) -> Evidence:
+    """The package had answered before: an end before its call, in the reference or at our limit is not its fault."""
+    ending = read_ending(CODE, case, outcome)
+    if outcome.stage.startswith(("run", "scan", "unload")) and not isinstance(outcome.ending, TimedOut):
+        return ending
+    why = f"{ending.observed} ({outcome.stage})"
+    return evidence(CODE, "unavailable", Severity.WARN, outcome, observed=why, expected="a reference that can run")
 
 
 def _raises(error: str, outcome: Outcome) -> Evidence:

@@ -37,6 +37,9 @@ def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
     plain = history.outcomes.get("plain_run")
     if plain is None or case.inputs is None or not succeeded(plain):
         return unasked(CODE, NAME, "the plain run gave no outputs")
+    observed = plain.request.payload.get("observe")
+    if isinstance(observed, list) and "values" not in observed:
+        return unasked(CODE, NAME, "aotidoctor could not look at the values")
     if not _bad(plain) or explains_values(history):
         return Reuse(probe="plain_run")
     return run_request(case, NAME, "the constants of the package", inputs=None, observe=["constants"])

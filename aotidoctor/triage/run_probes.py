@@ -16,6 +16,7 @@ from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request, TimedOut
 from aotidoctor.probes import LATER, PROBES, History, Plan, Probe, Reuse, succeeded
+from aotidoctor.probes.own_stage import lighter, note, own_failure
 from aotidoctor.triage.session import Session, ask_check
 
 # Checks whose answer depends on the number of threads.
@@ -93,6 +94,7 @@ def _run_probe(probe: Probe, request: Request, session: Session) -> None:
         reason = session.refusal()
         session.not_checked.append(NotChecked(code=probe.code, name=probe.name, reason=reason))
         return
+    outcome = _without_ours(probe, outcome, session)
     session.outcomes[request.probe] = outcome
     if probe.name == "plain_run":
         _correct_threads(session, outcome)
@@ -104,6 +106,15 @@ def _run_probe(probe: Probe, request: Request, session: Session) -> None:
     session.on_event(
         Event(kind=EventKind.PROBE_END, name=probe.name, seconds=outcome.seconds, verdict=verdict, ok=fine)
     )
+
+
+def _without_ours(probe: Probe, outcome: Outcome, session: Session) -> Outcome:
+    """Where a run failed in a stage of ours: the same run without that, and a word about it."""
+    stage = own_failure(session.case, outcome)
+    if stage is None:
+        return outcome
+    session.not_checked.append(note(probe.code, probe.name, outcome))
+    return session.run(_shortened(lighter(outcome.request, stage), session)) or outcome
 
 
 def _shortened(request: Request, session: Session) -> Request:

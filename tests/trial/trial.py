@@ -235,9 +235,13 @@ def judge(line: dict, case: dict, report: dict, facts: dict) -> str:
         return "not for check" if only_values else "missed" if line["exit"] == 0 else "unknown"
     if first["cause"] in line["causes"]:
         subjects = case["subjects"]
-        named = re.sub(r"\.(?:shape(?:\[\d+\])?|stride|dtype|device)$", "", first["subject"] or "")
-        return "right" if not subjects or named in ("", *subjects) else "wrong subject"
+        named = [_leaf(part) for part in (first["subject"] or "").split(", ") if part]
+        return "right" if not subjects or not named or set(named) <= set(subjects) else "wrong subject"
     return "wrong"
+
+
+def _leaf(subject: str) -> str:
+    return re.sub(r"\.(?:shape(?:\[\d+\])?|stride|dtype|device)$", "", subject)
 
 
 def main() -> None:

@@ -1,8 +1,9 @@
 """Part of job ``run``: one call of the model with every kernel's values followed, and compared where a reference is.
 
-Part of the result, ``watch``: ``calls`` (see ``watch.ValueWatch``), ``outputs`` (``path`` and ``from``, the number of
-the call that wrote it), ``notes``, ``problem`` (why there is nothing, else None), ``compared`` (with a reference?),
-``places`` (source lines of the reference's operators), ``decomposition_differs``.
+Part of the result, ``watch``: ``calls`` (see ``watch.ValueWatch``), ``outputs`` (``path``; ``from``, the number of the
+call that wrote it; ``agrees``, whether it has the values of a node), ``notes``, ``problem`` (why there is nothing, else
+None), ``compared`` (with a reference?), ``places`` (source lines of the reference's operators),
+``decomposition_differs``.
 """
 
 from __future__ import annotations
@@ -40,13 +41,20 @@ def watch_call(model: LoadedModel, call: Call, payload: dict[str, Any], channel:
             "problem": None,
             "calls": watch.calls,
             "left_out": watch.left_out,
-            "outputs": [{"path": path, "from": watch.writer(leaf)} for path, leaf in leaves],
+            "outputs": [
+                {"path": path, "from": watch.writer(leaf), "agrees": _agrees(candidates, leaf)} for path, leaf in leaves
+            ],
             "notes": [*notes, *watch.problems[:10]],
             "compared": candidates is not None,
             "places": candidates.places() if candidates is not None else [],
             "decomposition_differs": candidates is not None and candidates.decomposition_differs,
         }
     )
+
+
+def _agrees(candidates: Candidates | None, output: Any) -> bool | None:
+    """Whether the output has the values of a node; None where that cannot be told."""
+    return candidates.closest(output).get("agrees") if candidates is not None else None
 
 
 def _candidates(payload: dict[str, Any], call: Call, channel: Channel) -> tuple[Candidates | None, list[str]]:

@@ -3,7 +3,7 @@
 Kernels get bare pointers. The code that calls them asks each tensor for its pointer just before
 (``aoti_torch_get_data_ptr``), and that is where the shape behind a pointer is learnt. Constants were asked once, at
 load: a pointer that nobody asked for in this run is one of them. What a call wrote is looked at when the next call
-begins, or the run is over.
+begins, or a tensor is given back: a result that nobody uses is gone before the next call, and its handle with it.
 
 Parts of the result: ``calls`` (``symbol``, ``argument``, ``in`` and ``out``: statistics of each tensor; ``from`` is the
 number of the call that wrote it last, None for inputs and constants, and ``agrees`` what was found of it then),
@@ -33,7 +33,8 @@ _COMPUTING = re.compile(
 ALLOCATES = "aoti_torch_empty_strided"
 # Of its seven arguments the last is where the new handle will be.
 _NEW_HANDLE = 6
-_HOOKED = re.compile(rf"{_COMPUTING.pattern}|{ASKED}|{PROXY}|{ALLOCATES}")
+GIVES_BACK = "aoti_torch_delete_tensor_object"
+_HOOKED = re.compile(rf"{_COMPUTING.pattern}|{ASKED}|{PROXY}|{ALLOCATES}|{GIVES_BACK}")
 MAX_CALLS = 4096
 MAX_BYTES = 64 * 1024 * 1024 * 1024
 
@@ -82,6 +83,9 @@ class ValueWatch:
 
     def stop(self) -> None:
         """The run is over: look at what the last call wrote, take the hooks away."""
+        if self._open is not None:
+            # Where the package kept the handles of results was its stack, which is gone.
+            self._open.results.clear()
         self._close()
         if self._watch is not None:
             self._watch.stop()
@@ -98,6 +102,8 @@ class ValueWatch:
                 self._asked(call)
                 return
             self._close()
+            if call.symbol == GIVES_BACK:
+                return
             if call.symbol == ALLOCATES:
                 self._allocating = call.word(_NEW_HANDLE)
                 return

@@ -150,6 +150,50 @@ def test_an_intermediate_without_a_counterpart_is_harmless():
     assert (item.kind, item.severity) == ("agrees", Severity.INFO)
 
 
+def test_a_statistic_of_a_norm_on_the_way_to_a_wrong_output_is_not_blamed():
+    """The sum of squares is no node of the program by design; the call that is off is the one after it."""
+    item = one(
+        watched(
+            call("cpp_fused_pow_sum_0", [buffer(shape=[4, 8])], [written("squares", False, shape=[4])]),
+            call(
+                "cpp_fused_rsqrt_silu_1",
+                [buffer(shape=[4, 8]), buffer(source=0, agrees=False, shape=[4])],
+                [written("b", False, shape=[4, 8])],
+            ),
+            outputs=(("result", 1),),
+            compared=True,
+        )
+    )
+    assert (item.kind, item.facts["kernel"]) == ("diverges", "cpp_fused_rsqrt_silu_1")
+    assert (item.facts["behind"], item.facts["certain"]) == ("cpp_fused_pow_sum_0", False)
+
+
+def test_a_mask_of_infinity_on_the_way_to_a_wrong_output_is_not_blamed():
+    item = one(
+        watched(
+            call("cpp_fused_where_0", [buffer()], [written("mask", False, inf=2)]),
+            call("aoti_torch_cpu_mm_out", [buffer(source=0, agrees=False, inf=2)], [written("b", False)]),
+            outputs=(("result", 1),),
+            compared=True,
+        )
+    )
+    assert item.subject == "aoti_torch_cpu_mm_out"
+
+
+def test_nothing_is_blamed_while_the_outputs_agree():
+    """As the reference probe found, or as the watched run itself shows."""
+    run = call("cpp_fused_mul_0", [buffer()], [written("kept for later", False), written("b", True)])
+    values = watched(run, outputs=(("result", 0),), compared=True)
+    judged = history(finding("AD-RUN-011", "agrees"))
+    (item,) = kernel_values.read(case(), judged, values)
+    assert (item.kind, item.severity) == ("agrees", Severity.INFO)
+    facts = values.result["watch"]
+    facts["outputs"] = [{"path": "result", "from": 0, "agrees": True}]
+    assert one(values).kind == "agrees"
+    facts["outputs"] = [{"path": "result", "from": 0, "agrees": False}]
+    assert one(values).kind == "diverges"
+
+
 def test_the_other_result_of_a_call_is_not_followed():
     """A call with a partial sum that nobody misses, and a good result that a wrong call reads."""
     item = one(

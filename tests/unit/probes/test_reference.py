@@ -7,7 +7,7 @@ import pytest
 from aotidoctor.diagnosis import diagnose, load_playbooks
 from aotidoctor.model.case import Options
 from aotidoctor.model.evidence import Severity
-from aotidoctor.model.run import Request, TimedOut
+from aotidoctor.model.run import Request, Signalled, TimedOut
 from aotidoctor.model.tolerance import Tolerance, Tolerances
 from aotidoctor.probes import reference
 from tests.unit.localize.test_comparison import FEW, SAME, compared, leaf, weight
@@ -121,8 +121,20 @@ def test_a_float64_run_that_died_leaves_the_comparison():
     ran = outcome("reference", ending=TimedOut(limit=60), stage="float64", result=compared(leaf(**NOBODY)).result)
     (item,) = reference.read(case(), history(), ran)
     assert item.kind == "differs"
-    early = outcome("reference", ending=TimedOut(limit=60), stage="run1", result=compared(leaf()).result)
-    assert reference.read(case(), history(), early)[0].kind == "timed-out"
+
+
+@pytest.mark.parametrize("stage", ["import", "setup", "run1", "reference"])
+def test_a_comparison_that_took_too_long_is_not_the_package_s_fault(stage):
+    late = outcome("reference", ending=TimedOut(limit=60), stage=stage)
+    (item,) = reference.read(case(), history(), late)
+    assert (item.kind, item.severity.value) == ("unavailable", "warn")
+
+
+def test_a_reference_that_dies_is_not_the_package():
+    died = outcome("reference", ending=Signalled(signal=11, name="SIGSEGV"), stage="reference")
+    assert reference.read(case(), history(), died)[0].kind == "unavailable"
+    second = outcome("reference", ending=Signalled(signal=11, name="SIGSEGV"), stage="run1")
+    assert reference.read(case(), history(), second)[0].kind == "signalled"
 
 
 def test_a_tolerance_for_an_output_that_is_not_there():

@@ -12,6 +12,8 @@ from aotidoctor.model.errors import UsageError
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.run import Request, Signalled, TimedOut
 from aotidoctor.probes import PROBES
+from aotidoctor.probes.own_stage import FAILED_HERE
+from aotidoctor.probes.payload import OBSERVE
 from aotidoctor.triage import run_probes as ladder
 from aotidoctor.triage.run_probes import run_probes
 from aotidoctor.triage.session import Session, run_checks
@@ -125,3 +127,42 @@ def test_an_interrupt_tells_what_was_not_asked():
     with pytest.raises(KeyboardInterrupt):
         run_probes(session)
     assert {item.name for item in session.not_checked if item.reason == "interrupted"} == {item.name for item in PROBES}
+
+
+def observing(**more):
+    """A plain run with what it was asked to look at."""
+    done = outcome(**more)
+    return replace(done, request=replace(done.request, payload={"observe": ["outputs", "values", "constants"]}))
+
+
+@pytest.mark.parametrize(
+    ("stage", "left"), [("scan", []), ("constants", [item for item in OBSERVE if item != "constants"])]
+)
+@pytest.mark.parametrize("ending", [Signalled(signal=11, name="SIGSEGV"), TimedOut(limit=60)])
+def test_what_fails_in_a_stage_of_ours_is_left_out_and_said(monkeypatch, stage, left, ending):
+    monkeypatch.setattr(ladder, "PROBES", (PROBES[0],))
+    replies = Replies(observing(stage=stage, ending=ending), observing(outputs=FINE))
+    session = Session(case=case(), runner=replies)
+    run_probes(session)
+    assert replies.requests[-1].payload["observe"] == left
+    assert [item.kind for item in session.findings] == ["ok"]
+    (said,) = session.not_checked
+    assert (said.name, said.reason.startswith(FAILED_HERE)) == ("plain_run", True)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"about": case(custom_ops=("zoo::scale",))},
+        {"stderr_tail": "double free or corruption (out)\n"},
+        {"stage": "run1"},
+    ],
+)
+def test_what_may_be_the_model_s_is_not_ours(monkeypatch, changes):
+    monkeypatch.setattr(ladder, "PROBES", (PROBES[0],))
+    about = changes.pop("about", case())
+    died = observing(**{"stage": "scan", "ending": Signalled(signal=6, name="SIGABRT"), **changes})
+    session = Session(case=about, runner=Replies(died))
+    run_probes(session)
+    assert [item.kind for item in session.findings] == ["signalled"]
+    assert session.not_checked == []

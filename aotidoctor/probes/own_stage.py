@@ -1,0 +1,76 @@
+"""Failures in stages of a run that are aotidoctor's own: looking at results, reading weights, hooking calls.
+
+A signal, an exception or a time limit there says nothing of the model. The run is repeated without what failed, and
+the report says that aotidoctor failed. Three things show late and are the model's all the same: memory that was damaged
+before, what a custom operator returned, and a fault on a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import NotChecked
+from aotidoctor.model.json_types import JsonValue
+from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Request, Signalled, TimedOut
+from aotidoctor.probes.payload import device_of
+from aotidoctor.probes.probe import succeeded
+from aotidoctor.probes.symptoms import recognise
+
+FAILED_HERE = "aotidoctor failed here"
+# What aotidoctor does in its own stages.
+DOES: Mapping[str, str] = {
+    "trace": "hooked the calls of the package",
+    "constants": "read the weights",
+    "scan": "looked at the results",
+}
+_DAMAGED = "heap-corruption"
+
+
+def own_failure(case: Case, outcome: Outcome) -> str | None:
+    """The stage of ours in which the run ended badly; None where it may be the model's end, or was a good one."""
+    if outcome.stage not in DOES or succeeded(outcome) or isinstance(outcome.ending, NotStarted | OutOfMemory):
+        return None
+    custom = (
+        bool(case.contract.custom_ops) if case.contract is not None else bool(case.model and case.model.extern_nodes)
+    )
+    if custom or device_of(case) != "cpu" or recognise(outcome.stderr_tail).name == _DAMAGED:
+        return None
+    return outcome.stage
+
+
+def lighter(request: Request, stage: str) -> Request:
+    """The same run without what aotidoctor does in ``stage``."""
+    payload = dict(request.payload)
+    observed = payload.get("observe")
+    wanted: list[JsonValue] = list(observed) if isinstance(observed, list) else []
+    if stage == "trace":
+        payload["trace"] = False
+    else:
+        payload["observe"] = [item for item in wanted if item != "constants"] if stage == "constants" else []
+    return replace(request, payload=payload)
+
+
+def note(code: str, name: str, outcome: Outcome) -> NotChecked:
+    """What to tell of a run that ended badly in a stage of ours."""
+    doing = DOES.get(outcome.stage, outcome.stage)
+    reason = f"{FAILED_HERE}: {_ending(outcome)} while it {doing}; this is no finding about the model"
+    return NotChecked(code=code, name=name, reason=reason)
+
+
+def _ending(outcome: Outcome) -> str:
+    match outcome.ending:
+        case Signalled(name=name):
+            return name
+        case TimedOut(limit=limit):
+            return f"no end within {limit:g} s"
+        case Exited(code=code):
+            error = outcome.error
+            return (
+                f"{error.type}: {error.message.strip().splitlines()[0][:200]}"
+                if error is not None and error.message.strip()
+                else f"exit status {code}"
+            )
+        case _:
+            return "no start"
