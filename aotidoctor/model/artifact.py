@@ -141,8 +141,8 @@ class ModelEntry:
     """One model of the package. Texts are decoded in full (wrapper and kernel sources are small); weights are not read.
 
     ``sources`` maps member name to text for every ``.cpp`` (wrapper first). ``gpu_code`` are ``.cubin``, ``.fatbin``,
-    ``.hsaco``, ``.spv`` members. ``layout`` is ``pt2`` (2.7+) or ``legacy`` (2.5/2.6) or ``bare``. ``root`` is the
-    folder in the archive that holds its ``data/`` (``""`` for the top).
+    ``.hsaco``, ``.spv``, ``.zebin`` members. ``layout`` is ``pt2`` (2.8+) or ``legacy`` (2.5 to 2.7) or ``bare``.
+    ``root`` is the folder in the archive that holds its ``data/`` (``""`` for the top).
     """
 
     name: str
@@ -196,7 +196,8 @@ class Artifact:
     ``unread_crc`` lists members too large to be read for their CRC. ``overlapping`` lists members whose bytes another
     member claims too. ``header_mismatch`` maps a member to the fields (``header``, ``name``, ``method``, ``crc``,
     ``size``) in which its local header differs from the central directory; ``header`` means there is none. ``counts``
-    counts lines or members that were met and not understood.
+    counts lines or members that were met and not understood. ``other_contents`` says in words what the archive holds
+    besides compiled models and exported programs.
     """
 
     path: str
@@ -223,6 +224,7 @@ class Artifact:
     is_symlink: bool = False
     link_target: str | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
+    other_contents: tuple[str, ...] = ()
 
     def model(self, name: str) -> ModelEntry | None:
         """The model called ``name``, or None."""

@@ -35,8 +35,10 @@ _ALLOCATE = re.compile(
     r"(?:\(\))?, \w+?_device_type_(\w+?)(?:\(\))?, [^,]+, &(\w+?)_handle\)\);"
 )
 _REUSE = re.compile(
-    r"(?:auto|RAIIAtenTensorHandle) (\w+) = (?:std::move\((\w+)\);(?:\s*// reuse)?|RAIIAtenTensorHandle\((\w+)\);)"
+    r"(?:auto|decltype\(auto\)|RAIIAtenTensorHandle|AtenTensorHandle) (\w+) = "
+    r"(?:std::move\((\w+)\);(?:\s*// (?:reuse|alias))?|RAIIAtenTensorHandle\((\w+)\);|(\w+)\.get\(\);)"
 )
+_OWNED = re.compile(r"RAIIAtenTensorHandle (\w+)\((\w+)\);")
 _HANDED_ON = re.compile(r"(\w+) = std::move\((\w+)\);")
 _VIEW = re.compile(
     r"auto (\w+) = (?:wrap_with_raii_handle_if_needed\()?reinterpret_tensor_wrapper\((\w+), \d+, (\w+), \w+, [^;]+;"
@@ -95,6 +97,8 @@ class _BodyReader:
             ("auto", self._auto),
             ("[[maybe_unused]] auto", self._constant),
             ("RAIIAtenTensorHandle", self._auto),
+            ("decltype(auto)", self._auto),
+            ("AtenTensorHandle var_", self._auto),
             ("output_handles[", self._output),
             ("// ", self._remember),
         )
@@ -181,7 +185,11 @@ class _BodyReader:
             return True
         reuse = _REUSE.fullmatch(text)
         if reuse is not None:
-            rename(self.body, "reuse", reuse[1], reuse[2] or reuse[3], None)
+            rename(self.body, "reuse", reuse[1], reuse[2] or reuse[3] or reuse[4], None)
+            return True
+        owned = _OWNED.fullmatch(text)
+        if owned is not None and (owned[2] in self.body.renamed or owned[2] in self.body.buffers):
+            rename(self.body, "reuse", owned[1], owned[2], None)
             return True
         self._note_use(text)
         number = _NUMBER.fullmatch(text)

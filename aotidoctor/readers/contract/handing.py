@@ -34,7 +34,9 @@ def rename(body: Body, kind: str, name: str, source: str, shape: tuple[str, ...]
 def hand_on(body: Body, name: str, source: str) -> None:
     """What a subgraph takes or gives becomes ``name``: its dtype and shape, and perhaps its memory."""
     body.events.append(Event(kind="reuse", name=name, other=source))
-    body.like.setdefault(name, source)
+    if name not in body.like or source in body.buffers:
+        # Of several branches, or the start and the turns of a loop, one with a buffer tells most.
+        body.like[name] = source
 
 
 def allocate(body: Body, name: str, buffer: Buffer) -> None:

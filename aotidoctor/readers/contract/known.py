@@ -32,6 +32,7 @@ _SKIPPED = (
     rf"wrap_with_raii_handle_if_needed\({_NAME}\);",
     rf"(?:bool|float|double|u?int\d+_t|half|bfloat16|at::\w+|c10::[\w:<>]+) {_NAME};",
     r"(?:bool|float|double|int|u?int\d+_t|const char\*|c10::complex<\w+>) var_\d+ = [^;]*;",
+    r"const [\w:]+\*? var_array_\d+(?:\[\])? = [^;]*;",
     rf"float {_NAME} = float\({_NAME}\);",
     rf"{_NAME}Guard {_NAME}\([^;]*\);",
     rf"std::(?:unique_ptr|optional)<{_NAME}Guard> {_NAME}(?:\([^;]*\))?;",

@@ -17,7 +17,7 @@ from aotidoctor.readers.package.elf_dynamic import MAX_SYMBOLS, Dynamic, string_
 
 _WEAK = 2
 _MAX_STRINGS = 64 << 20
-_ENTRY_POINT = b"AOTInductorModel"
+_ENTRY_POINT = b"AOTInductor"
 _CONSTANTS = (b"_binary_constants_bin_start\0", b"_binary_constants_bin_end\0")
 _KERNEL = re.compile(rb"\0((?:cpp|triton)_\w+)(?=\0)")
 _MANGLED_CALL = re.compile(rb"\0_Z(\d+)call_(triton_\w+)(?=\0)")

@@ -1,4 +1,4 @@
-"""Which GPUs a piece of device code is for: ``sm_90``, ``compute_90`` (PTX), ``gfx942``, ``spirv``.
+"""Which GPUs a piece of device code is for: ``sm_90``, ``compute_90`` (PTX), ``gfx942``, ``spirv``, ``intelgt``.
 
 ``sm_90a`` (arch-specific, as Triton compiles for Hopper) is reported as ``sm_90a``: such code runs on that capability
 only, and has no successors it would run on.
@@ -10,9 +10,9 @@ import struct
 
 from aotidoctor.readers.package.blob import Blob
 
-SUFFIXES = (".cubin", ".fatbin", ".hsaco", ".spv")
+SUFFIXES = (".cubin", ".fatbin", ".hsaco", ".spv", ".zebin")
 
-_EM_CUDA, _EM_AMDGPU = 190, 224
+_EM_CUDA, _EM_AMDGPU, _EM_INTELGT = 190, 224, 205
 _FATBIN = b"\x50\xed\x55\xba"
 _SPIRV = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")
 _BUNDLE = b"__CLANG_OFFLOAD_BUNDLE__"
@@ -53,7 +53,8 @@ def _elf_target(head: bytes) -> str | None:
         return _sm_of_flags(flags, abi=head[8])
     if machine == _EM_AMDGPU:
         return _GFX.get(flags & 0xFF, f"gfx-mach-{flags & 0xFF:#x}")
-    return None
+    # The device of a zebin stands in its notes, for Intel's driver to judge.
+    return "intelgt" if machine == _EM_INTELGT else None
 
 
 def _sm_of_flags(flags: int, *, abi: int) -> str:

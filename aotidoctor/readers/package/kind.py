@@ -28,6 +28,12 @@ _OTHER_MAGIC = (
     (b"GGUF", "a GGUF model"),
     (b"%PDF", "a PDF document"),
 )
+# Flatbuffers name their schema in bytes 4 to 8.
+_FLATBUFFERS = {
+    b"ET12": "an ExecuTorch program (.pte)",
+    b"FT01": "ExecuTorch data (.ptd)",
+    b"PTMF": "a mobile module (.ptl)",
+}
 _ZERO_PAGE = b"\0" * 64
 
 
@@ -83,6 +89,8 @@ def _sniff_rest(head: bytes) -> tuple[ArtifactKind, str | None]:
     for magic, words in _OTHER_MAGIC:
         if head.startswith(magic):
             return ArtifactKind.OTHER, words
+    if head[4:8] in _FLATBUFFERS:
+        return ArtifactKind.OTHER, _FLATBUFFERS[head[4:8]]
     if head[257:262] == b"ustar":
         return ArtifactKind.OTHER, "a tar archive"
     if _decode_text(head) is not None:

@@ -1,6 +1,7 @@
 """What an archive or a directory is, and which models are in it, from member names alone.
 
-2.7+      <prefix>/data/aotinductor/<model>/<hash>.wrapper.so ..., <prefix>/archive_format, archive_version
+2.8+      <prefix>/data/aotinductor/<model>/<hash>.wrapper.so ..., <prefix>/archive_format, archive_version
+2.7       data/aotinductor/<model>/<hash>.wrapper.so ...,  version, archive_format
 2.5/2.6   data/aotinductor/<model>/<hash>.so ...,  version, archive_format
 export    <prefix>/models/<name>.json;  before 2.7: serialized_exported_program.json
 TorchScript  <prefix>/constants.pkl and <prefix>/code/;   torch.save  <prefix>/data.pkl
@@ -18,6 +19,15 @@ from aotidoctor.readers.package.text import decode
 _MODEL_FILE = re.compile(r"^(?P<root>(?:[^/]*/)*?)data/aotinductor/(?P<model>[^/]+)/(?P<file>[^/].*)$", re.DOTALL)
 _PROGRAM = re.compile(r"^(?:[^/]+/)?models/(?P<name>[^/]+)\.json$")
 _OLD_PROGRAM = re.compile(r"^(?:[^/]+/)?serialized_exported_program\.json$")
+# Folders and prefixes of torch.export.pt2_archive.constants that are neither a compiled model nor a program.
+_OTHER_CONTENTS = {
+    "data/executorch/": "ExecuTorch programs",
+    "data/mtia": "code for MTIA",
+    "data/constants/opaque_obj_": "opaque objects",
+    "data/constants/custom_obj_": "custom objects",
+    "xl_model_weights/": "weights in separate files",
+    "extra/module_info.json": "module information",
+}
 _TEXT_LIMIT = 256
 
 
@@ -41,6 +51,16 @@ def programs_of(items: Iterable[Item]) -> list[tuple[str, Item]]:
         elif _OLD_PROGRAM.match(item.name):
             found.append(("model", item))
     return found
+
+
+def other_contents(names: Iterable[str]) -> tuple[str, ...]:
+    """What an archive holds besides compiled models and exported programs, in words, with the number of members."""
+    found: dict[str, int] = {}
+    for name in names:
+        for mark, words in _OTHER_CONTENTS.items():
+            if mark in name and not name.endswith("/"):
+                found[words] = found.get(words, 0) + 1
+    return tuple(f"{words} ({count})" for words, count in found.items())
 
 
 def zip_kind(names: Sequence[str]) -> ArtifactKind:
@@ -80,7 +100,10 @@ def marker(items: Iterable[Item], prefix: str | None, name: str) -> str | None:
 
 
 def model_layout(root: str, names: Iterable[str], files: Iterable[str]) -> str:
-    """``legacy`` for the layout of 2.5 and 2.6, else ``pt2``. ``names`` are all members, ``files`` the model's."""
-    if root or "archive_version" in names:
+    """``legacy`` for the layout of 2.5 to 2.7, else ``pt2``. ``names`` are all members, ``files`` the model's."""
+    known = frozenset(names)
+    if root or "archive_version" in known:
         return "pt2"
+    if "version" in known:
+        return "legacy"
     return "pt2" if any(".wrapper" in file for file in files) else "legacy"

@@ -22,6 +22,7 @@ MAX_OBJECTS = 4
 # A kernel has one; nothing but its first ones was ever of use.
 MAX_METADATA = 500
 _LIBRARIES = (".so", ".dll", ".pyd", ".dylib")
+_TWIN = "_abicompat"
 _BUILD_FILES = ("CMakeLists.txt", "_compile_flags.json", "_linker_flags.json")
 _NOT_EXTERN = (
     METADATA_SUFFIX,
@@ -31,7 +32,7 @@ _NOT_EXTERN = (
     "custom_objs_config.json",
 )
 _KNOWN = (
-    *_LIBRARIES, *GPU_SUFFIXES, ".cpp", ".json", ".blob", ".o", ".ld", ".txt", ".bin", ".h", ".cu", ".lib", ".a",
+    *_LIBRARIES, *GPU_SUFFIXES, ".cpp", ".json", ".blob", ".o", ".ld", ".txt", ".bin", ".h", ".cu", ".lib", ".a", ".pt",
 )  # fmt: skip
 
 Counts = MutableMapping[str, int]
@@ -41,7 +42,7 @@ def build_model(name: str, layout: str, root: str, items: Sequence[Item], counts
     """Read one model from its items. What is not understood is added to ``counts``."""
     sources = _read_sources(items, counts)
     wrapper = _pick_wrapper(sources)
-    libraries = [item for item in items if item.name.endswith(_LIBRARIES)]
+    libraries = _libraries(items)
     objects = tuple(_read_object(item) for item in libraries[:MAX_OBJECTS])
     _count(counts, "unread_objects", len(libraries) - len(objects))
     extern_member, extern_nodes, extern_problem = _read_extern(items)
@@ -95,6 +96,13 @@ def _pick_wrapper(sources: dict[str, str]) -> str | None:
     if named:
         return named[0]
     return next((member for member, source in sources.items() if "AOTInductorModelBase(" in source), None)
+
+
+def _libraries(items: Sequence[Item]) -> list[Item]:
+    """Shared objects, that of the model first. Its twin for other ABIs (2.15) is not loaded where this one is."""
+    found = [item for item in items if item.name.endswith(_LIBRARIES)]
+    own = [item for item in found if not item.name.rpartition(".")[0].endswith(_TWIN)] or found
+    return sorted(own, key=lambda item: ".wrapper." not in item.name)
 
 
 def _read_object(item: Item) -> SharedObject:

@@ -7,7 +7,15 @@ from dataclasses import replace
 
 from aotidoctor.model.artifact import Artifact, ArtifactKind, ExportedFacts, ModelEntry
 from aotidoctor.readers.package.item import Item
-from aotidoctor.readers.package.layout import common_prefix, marker, model_layout, models_of, programs_of, zip_kind
+from aotidoctor.readers.package.layout import (
+    common_prefix,
+    marker,
+    model_layout,
+    models_of,
+    other_contents,
+    programs_of,
+    zip_kind,
+)
 from aotidoctor.readers.package.models import Counts, build_model
 
 # A package has a handful of models; more is an attack.
@@ -27,6 +35,8 @@ def with_contents(base: Artifact, items: Sequence[Item]) -> Artifact:
     return replace(
         base,
         kind=kind,
+        problem=base.problem or _without_model(kind, names),
+        other_contents=other_contents(names),
         prefix=prefix,
         archive_version=version,
         archive_format=marker(items, prefix, "archive_format"),
@@ -34,6 +44,13 @@ def with_contents(base: Artifact, items: Sequence[Item]) -> Artifact:
         exported=read_programs(items, counts),
         counts=counts,
     )
+
+
+def _without_model(kind: ArtifactKind, names: Sequence[str]) -> str | None:
+    """What an archive is that only looks like a package: one for another runtime."""
+    if kind is ArtifactKind.ZIP and any("data/executorch/" in name for name in names):
+        return "a PT2 archive for ExecuTorch"
+    return None
 
 
 def read_programs(items: Sequence[Item], counts: Counts) -> tuple[ExportedFacts, ...]:

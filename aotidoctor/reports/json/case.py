@@ -55,6 +55,7 @@ def artifact(case: Case) -> dict[str, object]:
         "link_target": found.link_target,
         "problem": found.problem,
         "counts": found.counts,
+        "other_contents": found.other_contents,
     }
 
 

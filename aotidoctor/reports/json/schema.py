@@ -164,7 +164,13 @@ _LOCALIZATION = _nullable(
 _ARTIFACT = _nullable(
     _record(
         {"path": _TEXT, "kind": _TEXT, "size": _COUNT, "models": _array(_record({"name": _TEXT, "layout": _TEXT}))},
-        optional={"sha256": _TEXT_OR_NULL, "n_members": _COUNT, "problem": _TEXT_OR_NULL, "counts": _OPEN},
+        optional={
+            "sha256": _TEXT_OR_NULL,
+            "n_members": _COUNT,
+            "problem": _TEXT_OR_NULL,
+            "counts": _OPEN,
+            "other_contents": _TEXTS,
+        },
     )
 )
 

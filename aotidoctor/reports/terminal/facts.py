@@ -86,6 +86,7 @@ def _archive(artifact: Artifact, out: Layout) -> None:
         ("archive", " ".join(word for word in (artifact.archive_format, artifact.archive_version) if word)),
         ("CRC not read", plural(len(artifact.unread_crc), "large member") if artifact.unread_crc else ""),
         ("exported programs", ", ".join(facts.name for facts in artifact.exported)),
+        ("other contents", ", ".join(artifact.other_contents)),
         ("not understood", ", ".join(f"{name} {count}" for name, count in artifact.counts.items())),
         ("problem", artifact.problem or ""),
     )
