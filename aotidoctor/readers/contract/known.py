@@ -50,7 +50,7 @@ _SKIPPED = (
     rf"KernelContextGuard {_NAME}\(.*\);",
     rf"C10IValueHandle {_NAME};",
     rf"RAIIC10IValueHandle {_NAME}\({_NAME}\);",
-    r"std::(?:unordered_map|vector)<[\w:, *]*> \w+[^;]*;",
+    r"std::(?:unordered_map|vector)<[\w:, *]*> \w+(?!\w)[^;]*;",
     rf'kwargs_{_NAME}\.emplace\(".*", {_NAME}\);',
     r"printf\(.*\);",
 )

@@ -2,9 +2,10 @@
 
 Hidden: the home folder, user and host names, other people's names (folders, caches, addresses), secrets (by their form,
 by the key before them, and the values of environment variables that are named like secrets), network addresses, and
-elements of tensors that a child printed. Kept: sizes, dtypes, and counts, minima and maxima of tensors, because
-diagnoses rest on them; the one element of an integer input that broke a check, with its place, for the same reason;
-values that were baked in at export; fields that no format shows (sources, symbol lists).
+elements of tensors that a child printed, bounds of small and of one-element tensors, internal host names, registries,
+buckets and project folders. Kept: sizes, dtypes, and counts, minima and maxima of larger tensors (those of floating
+point to one digit), because diagnoses rest on them; the one element of an integer input that broke a check, with its
+place, for the same reason; values that were baked in at export; fields that no format shows (sources, symbol lists).
 
 Identifiers that a diagnosis needs (kernels, operators, keys of inputs, source files) are kept; a private word inside
 one is replaced by its placeholder and the rest stays. Placeholders are consistent: the same secret is ``<secret-1>``

@@ -80,6 +80,27 @@ _IPV6 = (
 _MAC = rf"(?P<mac>(?:(?<![\w:])|{AFTER_ESCAPE})(?:[0-9a-fA-F]{{2}}:){{5}}[0-9a-fA-F]{{2}}(?![\w:]))"
 _ACCOUNT = r"(?P<account>(?<=:)\d{12}(?=:)|\b\d{12}(?=\.dkr\.ecr\.))"
 
+# Names that only somebody's own network knows. Modules of Python end alike.
+_INTERNAL = (
+    r"(?P<internal>(?<![\w.-])(?!(?:threading|google|torch|triton|numpy|python|werkzeug|asyncio|contextvars)\.)"
+    r"(?:[A-Za-z0-9][A-Za-z0-9-]{0,62}\.){1,8}(?:internal|corp|local|lan|intranet)(?![\w-])(?!\.\w))"
+)
+_PUBLIC = r"(?:docker\.io|docker\.com|gitlab\.com|pypi\.org|registry\.npmjs\.org|registry-1\.docker\.io)\b"
+_REGISTRY = (
+    rf"(?P<registry>(?<![\w.@/-])(?!{_PUBLIC})(?:registry|docker|harbor|nexus|artifactory|artifacts|gitlab|pypi)"
+    r"[A-Za-z0-9-]{0,40}(?:\.[A-Za-z0-9-]{1,63}){1,6}(?=[:/])"
+    r"|(?<![\w.-])[A-Za-z0-9-]{1,63}(?=\.azurecr\.io\b)|(?<=\bgcr\.io/)[a-z0-9-]{1,63}"
+    r"|(?<=-docker\.pkg\.dev/)[a-z0-9-]{1,63})"
+)
+_BUCKET = (
+    r"(?P<bucket>(?:(?<=s3://)|(?<=gs://)|(?<=s3a://)|(?<=hdfs://)|(?<=abfss://)|(?<=storage\.googleapis\.com/))[\w.-]+"
+    r"|(?<![\w.-])[a-z0-9][a-z0-9-]{2,62}(?=\.s3[.-][\w.-]{0,40}amazonaws\.com))"
+)
+_PROJECT = (
+    r"(?P<project>(?:(?<=/projects/)|(?<=/project/)|(?<=/scratch/)|(?<=/workspaces/)|(?<=/gpfs/)|(?<=/lustre/)"
+    r"|(?<=/nfs/)|(?<=/teams/))(?!(?:pytorch|torch|triton|src|build|tests?|home|users)/)[\w.-]+(?=/))"
+)
+
 # In a bundle, the host of a URL with a login goes, too.
 URL_HOST = Kind(r"(?P<url>(?<=://)(?P<login>[^/\s@]+)@(?P<where>[\w.-]+))", ("://",))
 
@@ -100,9 +121,21 @@ PLACES = (
     Kind(_IPV6, (":",)),
     Kind(_IPV4, (".",)),
     Kind(_ACCOUNT, ("arn:aws", ".dkr.ecr.")),
+    Kind(_INTERNAL, (".internal", ".corp", ".local", ".lan", ".intranet")),
+    Kind(
+        _REGISTRY,
+        ("registry", "docker", "harbor", "nexus", "artifact", "gitlab", "pypi", ".azurecr.io", "gcr.io/"),
+    ),
+    Kind(_BUCKET, ("s3://", "gs://", "s3a://", "hdfs://", "abfss://", "storage.googleapis", "amazonaws")),
+    Kind(
+        _PROJECT,
+        ("/project", "/scratch/", "/workspaces/", "/gpfs/", "/lustre/", "/nfs/", "/teams/"),
+    ),
 )
+LOOKS_SECRET = re.compile(r"(?=[^0-9]{0,200}[0-9])(?=[^A-Za-z]{0,200}[A-Za-z])[\w+=~-]{16,200}")
+"""The value of a variable that nobody knows and that no setting looks like."""
 _NUMBER = r"[-+]?(?:\d+\.\d*(?:e[-+]?\d+)?|nan|inf)"
-ROW = re.compile(rf"^[ \t]*(?:Columns \d{1, 9} to \d{1, 9})?{_NUMBER}(?:[ \t]+{_NUMBER})*[ \t]*$", re.MULTILINE)
+ROW = re.compile(rf"^[ \t]*(?:Columns \d{{1,9}} to \d{{1,9}})?{_NUMBER}(?:[ \t]+{_NUMBER})*[ \t]*$", re.MULTILINE)
 """Lines that are nothing but numbers: what a child prints of a tensor."""
 
 _VERSION_BEFORE = re.compile(

@@ -8,9 +8,11 @@ from dataclasses import fields, is_dataclass, replace
 from typing import TypeVar
 
 from aotidoctor.model.errors import InputsError
+from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.report import Report
 from aotidoctor.reports.redact.names import Name, expressions
 from aotidoctor.reports.redact.patterns import (
+    LOOKS_SECRET,
     PLACEHOLDER,
     PLACES,
     ROW,
@@ -21,6 +23,7 @@ from aotidoctor.reports.redact.patterns import (
     is_address,
 )
 from aotidoctor.reports.redact.placeholders import Placeholders
+from aotidoctor.reports.redact.values import without_values
 from aotidoctor.reports.redact.words import Identity, is_common, is_telling
 
 T = TypeVar("T")
@@ -30,6 +33,9 @@ _OPAQUE = frozenset({"wrapper_cpp", "kernel_sources", "undefined", "kernel_symbo
 _PRINTED = frozenset({"stdout_tail", "stderr_tail", "printed"})
 _KEY_AND_SECRET = {"password": ("before", "word"), "variable": ("name", "given"), "keyed": ("label", "value")}
 _GIVEN_AS = {"other": "user", "folders": "user", "ip6": "ip", "email": "email", "mac": "mac", "account": "account"}
+_GIVEN_AS |= {"internal": "host", "registry": "host", "bucket": "account", "project": "word"}
+# Variables of these are shown whatever they are called.
+_SHOWN_VARIABLES = ("AOT_INDUCTOR_", "AOTINDUCTOR_", "AOTI_", "TORCHINDUCTOR_", "TORCH_", "PYTORCH_", "TRITON_")
 # Names met in a text are looked for in all texts; what they reveal in turn is rarely more than one round.
 _ROUNDS = 4
 
@@ -191,13 +197,22 @@ class Redactor:
             result = self.printed(value) if printed else self.text(value)
         elif isinstance(value, InputsError):
             result = self._error(value)
+        elif isinstance(value, TensorDesc):
+            result = self._record(without_values(value))
         elif is_dataclass(value) and not isinstance(value, type):
             result = self._record(value)
         elif isinstance(value, Mapping):
-            result = {self._walk(key): self._walk(item, printed=key in _PRINTED) for key, item in value.items()}
+            result = {self._walk(key): self._item(key, item) for key, item in value.items()}
         elif isinstance(value, (tuple, list)):
             result = type(value)(self._walk(item) for item in value)
         return result  # type: ignore[return-value]  # each branch keeps the type of what it was given
+
+    def _item(self, key: object, item: T) -> T:
+        """The value of a key. What an unknown variable holds may be anything."""
+        shown = isinstance(key, str) and key.startswith(_SHOWN_VARIABLES)
+        if shown and isinstance(item, str) and LOOKS_SECRET.fullmatch(item):
+            return self.placeholders.give("secret", item)  # type: ignore[return-value]  # of str, str
+        return self._walk(item, printed=key in _PRINTED)
 
     def _record(self, value: T) -> T:
         changed: dict[str, object] = {}
