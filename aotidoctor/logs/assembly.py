@@ -11,6 +11,7 @@ from aotidoctor.logs.forms.other import complains
 from aotidoctor.logs.found import Found, message, numbered
 from aotidoctor.logs.line import Line
 from aotidoctor.logs.margins import without_margins
+from aotidoctor.logs.marks import of_torch
 from aotidoctor.logs.matching import Matcher
 from aotidoctor.logs.origins import arisen
 from aotidoctor.logs.patterns import LEAST_CONFIDENCE
@@ -126,7 +127,7 @@ class Assembly:
             is_cut=found.kind == "truncated" and last >= len(lines) - 1,
         )
         surroundings = "\n".join(line.text for line in around)
-        draft.matches = self.matcher.matches(found, surroundings)
+        draft.matches = tuple(of_torch(match, surroundings) for match in self.matcher.matches(found, surroundings))
         if level == "error" and all(match.confidence < LEAST_CONFIDENCE for match in draft.matches):
             suspected = arisen(found, head.number, surroundings)
             draft.matches += (suspected,) if suspected is not None else ()

@@ -110,6 +110,8 @@ def _message(match: LogMatch, versions: Mapping[str, str]) -> str:
     if version and (pattern.known or pattern.fixed):
         over = ", which has the fix" if pattern.fixed and is_fixed(version, pattern.fixed) else ""
         parts.append(f"the log names {version}{over}")
+    if match.facts.get("unmarked"):
+        parts.append("nothing around it names torch: it may be another program's")
     if match.event.tainted:
         parts.append("said after a CUDA error that leaves the device unusable: it may be wrong")
     return "; ".join(parts)

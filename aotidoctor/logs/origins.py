@@ -15,6 +15,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from aotidoctor.logs.found import Found
+from aotidoctor.logs.marks import has_mark
 from aotidoctor.model.evidence import FactValue
 from aotidoctor.model.log import LogEvent, LogMatch, LogPattern
 
@@ -24,6 +25,8 @@ else:  # pragma: no cover
     import tomli as tomllib
 
 LEAST, MOST = 0.3, 0.6
+# In the table: a mark of torch. What another program prints has none.
+_TORCH = "@torch"
 # Frames that belong to the compiler, the runtime or Triton; of others the place says nothing.
 _OWN = re.compile(
     r"\btorch/_?(?:inductor|dynamo|export|functorch|higher_order_ops|fx|subclasses|decomp|refs|meta_registrations|ops\b"
@@ -61,13 +64,16 @@ class Origin:
         return (
             (not self.frame or _search(self.frame, frame))
             and (not self.said or _search(self.said, text))
-            and (not self.near or _search(self.near, around))
+            and (not self.near or (has_mark(around) if self.near == _TORCH else _search(self.near, around)))
             and not (self.not_near and _search(self.not_near, around))
         )
 
 
 def arisen(found: Found, number: int, around: str) -> LogMatch | None:
     """The cause that the place of ``found`` speaks for; None where it says nothing."""
+    if found.form == "signal":
+        # The Python frames of a crash say what was running, not what broke.
+        return None
     frame = next((one.replace("\\", "/") for one in found.frames[:_DEEPEST] if _OWN.search(one.replace("\\", "/"))), "")
     text = f"{found.kind}: {found.text}"
     origin = next((one for one in origins() if (frame or not one.frame) and one.fits(frame, text, around)), None)

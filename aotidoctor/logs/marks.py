@@ -1,0 +1,39 @@
+"""Whose failure it is: signs of torch, and of other programs, around a message that any program may print.
+
+Compilers, linkers, loaders and memory fail everywhere in the same words. Beside a sign of torch such a message is taken
+at its word; without one it is a low suspicion, and beside a sign of another program it is a lead and no diagnosis.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from aotidoctor.logs.patterns import LEAST_CONFIDENCE
+from aotidoctor.model.log import LogMatch
+
+_MARK = re.compile(
+    r"(?i:\bc?torch|pytorch|inductor|\baoti|triton(?!server)|\.pt2\b|executorch|xformers|flash_?attn|fbgemm|vllm|torchrec)"
+    r"|\bat::|\bc10\b|\bTORCH_|Error in dlopen|CUDA error|FakeTensor|\baten\b"
+)
+_OTHER = re.compile(
+    r"(?i:tensorflow|\bjax|\bxla\b|paddle|mxnet|\bcargo\b|rustc|\bnpm\b|node_modules|gradle|\bmaven|gstreamer|"
+    r"opencv|\bqt[56]\b|unity|unreal|minecraft|\bjulia\b|\bruby\b|go build|dotnet|\.csproj|\bswift|flutter|\bcobol)"
+)
+# Forms and causes that are not torch's alone.
+_FORMS, _CAUSES = ("linker", "loader", "compiler"), ("out-of-memory", "missing-library", "toolchain-missing")
+_OF_OTHERS = 0.3
+
+
+def has_mark(text: str) -> bool:
+    """Whether ``text`` has a sign of torch, of what it compiles or of a library that is built on it."""
+    return _MARK.search(text) is not None
+
+
+def of_torch(match: LogMatch, around: str) -> LogMatch:
+    """The match with the confidence that it deserves where the lines around it show no sign of torch."""
+    is_anybodys = match.event.form in _FORMS or match.pattern.cause in _CAUSES
+    if not is_anybodys or has_mark(around) or has_mark(match.event.text):
+        return match
+    most = _OF_OTHERS if _OTHER.search(around) is not None else LEAST_CONFIDENCE
+    return replace(match, confidence=min(match.confidence, most), facts={**match.facts, "unmarked": True})
