@@ -171,10 +171,7 @@ def _cannot_examine(session: Session, diagnoses: tuple[Diagnosis, ...]) -> str |
 
 def _failed_here(session: Session) -> str | None:
     """What of the plain run could not be looked at, by a failure of aotidoctor's own."""
-    from aotidoctor.probes.own_stage import FAILED_HERE  # noqa: PLC0415 - without a run nobody has imported it
-
-    ours = (item.reason for item in session.not_checked if item.name == "plain_run")
-    return next((reason for reason in ours if reason.startswith(FAILED_HERE)), None)
+    return next((item.reason for item in session.not_checked if item.name == "plain_run" and item.is_fault), None)
 
 
 def _nothing_run(session: Session) -> str | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import time
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.fault import failure
 from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome, Request
@@ -267,8 +267,7 @@ def _add_program(session: Session, question: Question, program: JsonObject) -> N
     try:
         session.add(answer.found(program, question.path))
     except KeyError:
-        reason = f"aotidoctor's own error: {traceback.format_exc(limit=-4)}"
-        session.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=reason))
+        session.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=failure()))
     session.not_checked.extend(answer.left_out(program))
 
 

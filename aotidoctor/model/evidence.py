@@ -6,6 +6,8 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from aotidoctor.model.fault import FAILED_HERE
+
 Scalar = str | int | float | bool | None
 FactValue = Scalar | tuple[Scalar, ...]
 
@@ -78,3 +80,8 @@ class NotChecked:
     name: str
     reason: str
     moot: bool = False
+
+    @property
+    def is_fault(self) -> bool:
+        """True where aotidoctor itself failed: that says nothing about the model."""
+        return self.reason.startswith(FAILED_HERE)

@@ -12,13 +12,13 @@ from dataclasses import replace
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import NotChecked
+from aotidoctor.model.fault import FAILED_HERE
 from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Request, Signalled, TimedOut
 from aotidoctor.probes.payload import device_of
 from aotidoctor.probes.probe import succeeded
 from aotidoctor.probes.symptoms import recognise
 
-FAILED_HERE = "aotidoctor failed here"
 # What aotidoctor does in its own stages.
 DOES: Mapping[str, str] = {
     "trace": "hooked the calls of the package",

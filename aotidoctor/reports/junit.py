@@ -20,7 +20,6 @@ from aotidoctor.reports.status import FAIL_ON
 from aotidoctor.reports.text import one_line, plain, tail
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_OWN_ERROR = "aotidoctor's own error"
 _ROOM = 16_000
 _MESSAGE = 400
 
@@ -121,7 +120,7 @@ def _judged(report: Report, asked: _Asked, fail_on: str) -> _Case:
         )
     if findings or unseen is None:
         return _Case(name=title, family=family, printed=text)
-    outcome = "error" if unseen.reason.startswith(_OWN_ERROR) else "skipped"
+    outcome = "error" if unseen.is_fault else "skipped"
     message = one_line(unseen.reason, _MESSAGE)
     return _Case(name=title, family=family, outcome=outcome, kind="not-checked", message=message)
 

@@ -15,6 +15,8 @@ from aotidoctor.reports.headline import WATCHED
 from aotidoctor.reports.run_view import last_words, outcome_failed, run_ending
 from aotidoctor.reports.text import one_line
 
+_FAULTS_SHOWN = 4
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
@@ -29,11 +31,23 @@ def first_rows(report: Report) -> tuple[Row, ...]:
     """The labelled lines under the headline, in the order in which they are read."""
     if report.cannot_examine is not None:
         return ()  # The headline has said it all.
+    rows: tuple[Row, ...] = ()
     if report.diagnoses:
-        return _diagnosis_rows(report, report.diagnoses[0])
-    if report.verdict == "unknown" and report.internal_error is None:
-        return _unknown_rows(report)
-    return ()
+        rows = _diagnosis_rows(report, report.diagnoses[0])
+    elif report.verdict == "unknown" and report.internal_error is None:
+        rows = _unknown_rows(report)
+    return (*rows, *_own_failures(report))
+
+
+def _own_failures(report: Report) -> tuple[Row, ...]:
+    """What aotidoctor itself could not do: of no weight for the verdict, and no secret."""
+    names = [item.name for item in report.not_checked if item.is_fault]
+    if not names:
+        return ()
+    shown = ", ".join(names[:_FAULTS_SHOWN]) + (
+        f" and {len(names) - _FAULTS_SHOWN} more" if names[_FAULTS_SHOWN:] else ""
+    )
+    return (Row(label="Failed here", text=f"{shown}: an error of aotidoctor, not of the model (see Not checked)"),)
 
 
 def _diagnosis_rows(report: Report, diagnosis: Diagnosis) -> tuple[Row, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.errors import InputsError, LimitReachedError
 from aotidoctor.model.evidence import NotChecked
+from aotidoctor.model.fault import failure
 from aotidoctor.model.host import Host
 from aotidoctor.readers import contract as contracts
 from aotidoctor.readers import inputs as input_files
@@ -80,8 +80,7 @@ def _guarded(name: str, read: Callable[[], T], otherwise: T, failed: list[NotChe
         failed.append(left_out(f"read_{name}", reached))
         return otherwise
     except Exception:  # noqa: BLE001 - the guard around readers: the rest of the case is still worth examining
-        reason = f"aotidoctor's own error: {traceback.format_exc(limit=-4)}"
-        failed.append(NotChecked(code=f"AD-READ-{name.upper()}", name=f"read_{name}", reason=reason))
+        failed.append(NotChecked(code=f"AD-READ-{name.upper()}", name=f"read_{name}", reason=failure()))
         return otherwise
 
 

@@ -5,7 +5,6 @@ The same guard as for checks: a probe that raises becomes ``NotChecked`` with it
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -14,6 +13,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import NotChecked, Severity
+from aotidoctor.model.fault import failure
 from aotidoctor.model.run import Outcome, Request, TimedOut
 from aotidoctor.probes import LATER, PROBES, History, Plan, Probe, Reuse, succeeded
 from aotidoctor.probes.own_stage import lighter, note, own_failure
@@ -55,8 +55,7 @@ def _guard_probe(probe: Probe, session: Session) -> None:
     try:
         _ask_probe(probe, session)
     except Exception:  # noqa: BLE001 - the same guard
-        reason = f"aotidoctor's own error: {traceback.format_exc(limit=-4)}"
-        session.not_checked.append(NotChecked(code=probe.code, name=probe.name, reason=reason))
+        session.not_checked.append(NotChecked(code=probe.code, name=probe.name, reason=failure()))
 
 
 def _ask_probe(probe: Probe, session: Session) -> None:

@@ -7,7 +7,6 @@ runs is ``aotidoctor.triage.run_probes``; nothing of it is needed, or imported, 
 from __future__ import annotations
 
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from aotidoctor import checks, diagnosis
 from aotidoctor.model.errors import LimitReachedError
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.fault import failure
 from aotidoctor.triage.limit import left_out
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def ask_check(check: Check, session: Session) -> Sequence[Evidence] | NotChecked
         session.out_of_time = True
         return left_out(check.name, reached)
     except Exception:  # noqa: BLE001 - the guard: a broken check must not cost the rest of the report
-        return check.unchecked(f"aotidoctor's own error: {traceback.format_exc(limit=-4)}")
+        return check.unchecked(failure())
 
 
 def name_causes(session: Session, *, refuted: tuple[str, ...] = ()) -> tuple[Diagnosis, ...]:

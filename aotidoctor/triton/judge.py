@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Sequence
 
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, Severity
+from aotidoctor.model.fault import failure
 from aotidoctor.model.serving import Consequence, Needs, NotJudged, Release, Remark, Rule, ServedModel
 from aotidoctor.model.serving_config import Position
 from aotidoctor.triton.releases import FIRST
@@ -50,7 +50,7 @@ def _ask(rule: Rule, model: ServedModel) -> Sequence[Remark | NotJudged] | NotJu
     try:
         return rule.check(model)
     except Exception:  # noqa: BLE001 - the guard: a broken rule must not cost the rest of the report
-        return NotJudged(reason=f"aotidoctor's own error: {traceback.format_exc(limit=-4)}")
+        return NotJudged(reason=failure())
 
 
 def _missing(needs: Needs, model: ServedModel) -> str | None:

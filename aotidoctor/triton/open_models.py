@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from aotidoctor.model.artifact import Artifact, ModelEntry
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.fault import failure
 from aotidoctor.model.host import Host
 from aotidoctor.model.serving import Release, ServedModel, ServedVersion, Settled
 from aotidoctor.model.serving_config import ModelConfig
@@ -157,7 +157,7 @@ def _contract(artifact: Artifact, entry: ModelEntry | None) -> tuple[Contract | 
     try:
         return read_contract(artifact, entry), None
     except Exception:  # noqa: BLE001 - the guard around readers: the rest of the model is still worth judging
-        return None, f"aotidoctor's own error: {traceback.format_exc(limit=-4)}"
+        return None, failure()
 
 
 def _host_findings(

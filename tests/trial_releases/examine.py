@@ -58,9 +58,7 @@ def _facts(report: Report) -> dict[str, Any]:
             [item.code, item.kind, item.severity.value, item.subject, (item.message or item.observed)[:300]]
             for item in report.findings
         ],
-        "own_errors": [
-            [item.code, item.name, item.reason] for item in report.not_checked if "own error" in item.reason
-        ],
+        "own_errors": [[item.code, item.name, item.reason] for item in report.not_checked if item.is_fault],
         "not_checked": [[item.code, item.name, item.reason[:200]] for item in report.not_checked],
     }
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import traceback
-
 from aotidoctor.commands.analyze.reading import Sent
 from aotidoctor.commands.bundle import GIVEN_LOGS
 from aotidoctor.model.evidence import NotChecked
+from aotidoctor.model.fault import failure
 from aotidoctor.model.log import LogReading
 from aotidoctor.triage.session import Session
 
@@ -23,8 +22,7 @@ def read_logs(session: Session, sent: Sent) -> LogReading | None:
 
             found, _, reading = classify_text(sent.members[name], name)
         except Exception:  # noqa: BLE001 - the guard: a log must not cost the rest of the report
-            reason = f"aotidoctor's own error: {traceback.format_exc(limit=-2)}"
-            session.not_checked.append(NotChecked(code="AD-LOG", name=name, reason=reason))
+            session.not_checked.append(NotChecked(code="AD-LOG", name=name, reason=failure(2)))
             continue
         session.add(found)
         first = first or reading

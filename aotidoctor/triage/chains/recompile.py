@@ -7,7 +7,6 @@ call of what it gave, compared with the reference. What is asked when, and what 
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import FactValue, NotChecked
+from aotidoctor.model.fault import failure
 from aotidoctor.model.json_types import JsonObject, JsonValue, objects
 from aotidoctor.model.run import Exited, Outcome, Request
 from aotidoctor.probes import Plan, recompiled
@@ -150,8 +150,7 @@ def guarded(session: Session, probe: Probe, ask: Callable[[], T]) -> T | None:
     try:
         return ask()
     except Exception:  # noqa: BLE001 - as in the ladder
-        reason = f"aotidoctor's own error: {traceback.format_exc(limit=-4)}"
-        session.not_checked.append(NotChecked(code=probe.code, name=probe.name, reason=reason))
+        session.not_checked.append(NotChecked(code=probe.code, name=probe.name, reason=failure()))
         return None
 
 

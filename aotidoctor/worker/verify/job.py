@@ -5,12 +5,12 @@ The verifier's answer is part of the result: what it refuses and none of our rul
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.model.fault import failure
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.setup_module import load_setup
 from aotidoctor.worker.verify.ahead_devices import check_devices
@@ -110,7 +110,7 @@ def _guarded(what: str, check: Callable[[], object], result: dict[str, Any]) -> 
     try:
         check()
     except Exception:
-        result["skipped"][what] = f"aotidoctor's own error: {traceback.format_exc(limit=-3)}"
+        result["skipped"][what] = failure(3)
 
 
 def _ask_verifier(program: Any, verifiers: list[Any], records: Records, result: dict[str, Any]) -> None:

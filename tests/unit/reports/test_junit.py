@@ -72,14 +72,14 @@ def test_fail_on_decides_what_fails():
 def test_what_was_not_looked_at_is_skipped_with_its_reason_and_what_broke_is_an_error():
     unseen = (
         NotChecked(code="AD-IN-016", name="a", reason="no inputs"),
-        NotChecked(code="AD-IN-017", name="b", reason="aotidoctor's own error: Traceback"),
+        NotChecked(code="AD-IN-017", name="b", reason="aotidoctor failed here: Traceback"),
     )
     suite = rendered(replace(builders.healthy(), not_checked=unseen))
     assert [(case.get("name"), case[0].tag, case[0].get("message")) for case in suite.iter("testcase") if len(case)][
         :2
     ] == [
         ("AD-IN-016 a", "skipped", "no inputs"),
-        ("AD-IN-017 b", "error", "aotidoctor's own error: Traceback"),
+        ("AD-IN-017 b", "error", "aotidoctor failed here: Traceback"),
     ]
 
 

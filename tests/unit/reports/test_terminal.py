@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.model.evidence import Severity
+from aotidoctor.model.evidence import NotChecked, Severity
+from aotidoctor.model.fault import FAILED_HERE
 from aotidoctor.reports.terminal import render as terminal
 from tests.unit.reports import builders
 
@@ -33,6 +34,22 @@ def test_80_columns_hold_every_line_but_those_to_copy(name, detail):
     text = terminal.plain_text(report, width=80, detail=detail)
     assert max(map(len, text.splitlines())) <= 80
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e]", text)
+
+
+def test_a_failure_of_aotidoctor_is_on_the_first_screen():
+    broken = tuple(
+        NotChecked(code="AD-IN-014", name=f"check_{number}", reason=f"{FAILED_HERE}: Traceback") for number in range(6)
+    )
+    text = terminal.plain_text(replace(builders.healthy(), not_checked=broken), detail=-1)
+    assert "Failed here check_0, check_1, check_2, check_3 and 2 more" in text
+    assert "Failed here" not in terminal.plain_text(builders.healthy(), detail=-1)
+
+
+def test_moot_questions_are_shown_with_v_only():
+    moot = NotChecked(code="AD-RUN-022", name="blame", reason="nothing failed", moot=True)
+    report = replace(builders.healthy(), not_checked=(*builders.healthy().not_checked, moot))
+    assert "blame" not in terminal.plain_text(report)
+    assert "blame (AD-RUN-022): nothing failed" in terminal.plain_text(report, detail=1)
 
 
 def test_the_first_screen_is_in_order():

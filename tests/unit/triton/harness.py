@@ -108,7 +108,7 @@ def findings_of(case: ServingCase, folder: Path, monkeypatch) -> tuple[Evidence,
     served = open_models.open_models(str(place), find_release(case.release), {})
     mine = next(item for item in served.models if item.name == "mlp")
     found, not_checked = judge(mine)
-    own = [item for item in not_checked if "own error" in item.reason]
+    own = [item for item in not_checked if item.is_fault]
     assert not own, own
     return found
 

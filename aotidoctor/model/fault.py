@@ -1,0 +1,12 @@
+"""How a failure of aotidoctor itself is worded: it is never evidence about the model."""
+
+from __future__ import annotations
+
+import traceback
+
+FAILED_HERE = "aotidoctor failed here"
+
+
+def failure(frames: int = 4) -> str:
+    """The reason for ``NotChecked`` within an ``except`` block: the exception, with its innermost ``frames``."""
+    return f"{FAILED_HERE}: {traceback.format_exc(limit=-frames)}"
