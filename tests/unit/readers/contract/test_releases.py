@@ -1,0 +1,195 @@
+"""The wrapper of each release of torch: understood to the last statement, and the same facts from each.
+
+``tests/data/releases/<release>/wrappers`` are what the code generators of those releases wrote for the same models on
+the CPU (the part before the model, which is the same in each, is cut off). What is expected is known from the models.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from aotidoctor.readers.contract import read_contract
+from aotidoctor.readers.package import read_artifact
+from aotidoctor.readers.package.metadata import parse_extern_nodes
+
+RELEASES = Path(__file__).parents[3] / "data" / "releases"
+TEXTS = sorted(RELEASES.glob("*/wrappers/*.cpp"))
+PACKAGES = sorted(RELEASES.glob("*/*/model.pt2"))
+
+# Inputs as (dtype, rank). A size that is dynamic is "*".
+INPUTS = {
+    "outs": (("float32", 2), ("float32", 2)),
+    "dyn": (("float32", 3), ("float32", 3), ("float32", 2)),
+    "attention": (("float32", 3), ("bool", 2)),
+    "cond": (("float32", 2), ("bool", 0)),
+    "loop": (("float32", 2), ("int64", 0)),
+    "custom": (("float32", 2), ("float32", 2)),
+    "mutate": (("float32", 2), ("float32", 2)),
+    "sorts": (("float32", 2),),
+    "scatters": (("float32", 2), ("int64", 2), ("float32", 2)),
+    "nonzero": (("float32", 2),),
+    "fold": (("float32", 2),),
+    "sym": (("float32", 2), ("float32", 1)),
+    "scan": (("float32", 2), ("float32", 1)),
+    "assoc": (("float32", 2),),
+}
+# Outputs as (dtype, shape); None for the None that the program returns.
+OUTPUTS = {
+    "outs": (
+        ("float32", ("*", "8")),
+        ("float32", ("*", "8")),
+        ("float32", ("*", "8")),
+        ("float32", ("*", "8")),
+        ("float32", ("3",)),
+        ("float32", ("8", "*")),
+        None,
+        ("float32", ("*", "8")),
+    ),
+    "dyn": (("float32", ("*", "*", "8")), ("float32", ("*", "*"))),
+    "attention": (("float32", ("*", "5", "32")),),
+    "cond": (("float32", ("4", "8")),),
+    "loop": (("int64", ()), ("float32", ("4", "8"))),
+    "custom": (("float32", ("*", "8")), ("float32", ("*", "8"))),
+    "mutate": (("float32", ("4", "8")), ("float32", ("4", "8"))),
+    "sorts": (
+        ("float32", ("6", "8")),
+        ("int64", ("6", "8")),
+        ("float32", ("6", "3")),
+        ("int64", ("6", "3")),
+        ("float32", ("6",)),
+        ("float32", ("6", "8")),
+        ("float32", ("*",)),
+    ),
+    "scatters": (("float32", ("8", "8")),) * 3 + (("float32", ("4", "8")), ("float32", ("8", "8"))),
+    "nonzero": (("int64", ("*", "2")), ("float32", ("*",)), ("float32", ("*",))),
+    "fold": (("float32", ("4", "8")),),
+    "sym": (
+        ("float32", ("*", "2", "4")),
+        ("int64", ("*",)),
+        ("float32", ("*", "8")),
+        ("float32", ("*",)),
+        ("float32", ()),
+    ),
+    "scan": (("float32", ("8",)), ("float32", ("5", "8"))),
+    "assoc": (("float32", ("8", "4")),),
+}
+# Results of operators: what the wrapper takes for granted about them stands in it since 2.13, the dtype since 2.14.
+OF_OPERATORS = {"custom": (0, 1), "sorts": tuple(range(7)), "nonzero": (0, 2)}
+CALLS = {
+    "dyn": ("aoti_torch_cpu_addmm_out",),
+    "attention": ("aoti_torch_cpu_addmm_out",) * 2,
+    "custom": ("lab::scale", "lab::pair", "lab::bump"),
+    "sorts": ("aoti_torch_cpu_sort_stable", "aoti_torch_cpu_topk", "aoti_torch_cpu_kthvalue", "aten::_unique2"),
+    "scatters": ("aoti_torch_cpu_scatter_reduce_two_out",) * 2,
+    "nonzero": ("aoti_torch_cpu_nonzero", "aoti_torch_cpu_index_Tensor"),
+    "fold": ("aoti_torch_cpu_mm_out",),
+}
+
+
+def release_of(path: Path) -> tuple[int, int]:
+    """(2, 6) of tests/data/releases/2.6.0/..."""
+    major, minor, _ = path.relative_to(RELEASES).parts[0].split(".")
+    return int(major), int(minor)
+
+
+@pytest.fixture
+def contract_of_text(make_entry, make_artifact):
+    def read(path: Path):
+        nodes = path.with_suffix(".json")
+        found = parse_extern_nodes(nodes.read_bytes())[0] if nodes.exists() else ()
+        entry = make_entry(path.read_text(encoding="utf-8"), extern_nodes=found)
+        return read_contract(make_artifact(entry), entry)
+
+    return read
+
+
+def named(path: Path) -> str:
+    return f"{path.parts[-3]}-{path.stem}"
+
+
+def fits(found: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
+    """Whether the sizes are those wanted; a dynamic one is an expression of symbols."""
+    return len(found) == len(wanted) and all(
+        (not size.isdigit()) if want == "*" else size == want for size, want in zip(found, wanted, strict=True)
+    )
+
+
+def test_every_release_has_texts():
+    releases = {release_of(path) for path in (*TEXTS, *PACKAGES)}
+    assert releases >= {(2, minor) for minor in (6, 7, 8, 10, 12, 13)}
+    assert {path.stem for path in TEXTS} == set(INPUTS) == set(OUTPUTS)
+
+
+@pytest.mark.parametrize("path", [*TEXTS, *PACKAGES], ids=named)
+def test_every_statement_is_understood(path, contract_of_text):
+    if path.suffix == ".cpp":
+        contract = contract_of_text(path)
+    else:
+        artifact = read_artifact(str(path))
+        contract = read_contract(artifact, artifact.models[0])
+    assert contract.unread == ()
+    assert contract.unknown_lines == 0
+    assert len(contract.outputs) == contract.n_outputs
+    assert len(contract.constants) == contract.n_constants
+    assert len(contract.tensor_leaves()) == contract.n_inputs
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=named)
+def test_the_inputs_are_those_of_the_model(path, contract_of_text):
+    leaves = contract_of_text(path).tensor_leaves()
+    wanted = INPUTS[path.stem]
+    assert len(leaves) == len(wanted)
+    for leaf, (dtype, rank) in zip(leaves, wanted, strict=True):
+        if release_of(path) == (2, 6):
+            # No checks are compiled in: whatever is told must be right.
+            assert leaf.dtype in (dtype, None)
+            assert leaf.rank in (rank, None)
+        else:
+            assert (leaf.dtype, leaf.rank) == (dtype, rank)
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=named)
+def test_the_outputs_are_those_of_the_model(path, contract_of_text):
+    outputs = contract_of_text(path).outputs
+    wanted = OUTPUTS[path.stem]
+    assert len(outputs) == len(wanted)
+    of_operators = OF_OPERATORS.get(path.stem, ())
+    for output, want in zip(outputs, wanted, strict=True):
+        assert output.kind == ("none" if want is None else "tensor")
+        if want is None:
+            continue
+        dtype, shape = want
+        has_shape = output.index not in of_operators or release_of(path) >= (2, 13)
+        has_dtype = output.index not in of_operators or release_of(path) >= (2, 14)
+        if output.same_as is not None and release_of(path) == (2, 6):
+            has_shape = output.shape is not None
+        assert output.dtype == dtype or (output.dtype is None and not has_dtype)
+        assert fits(output.shape, shape) if has_shape else output.shape is None or fits(output.shape, shape)
+
+
+@pytest.mark.parametrize("path", [path for path in TEXTS if path.stem in CALLS], ids=named)
+def test_the_operators_are_called_in_order(path, contract_of_text):
+    names = [call.name for call in contract_of_text(path).kernels]
+    wanted = CALLS[path.stem]
+    assert [name for name in names if name in wanted] == list(wanted)
+
+
+@pytest.mark.parametrize("path", [path for path in TEXTS if path.stem == "outs"], ids=named)
+def test_an_output_that_is_an_input_is_told_from_a_copy(path, contract_of_text):
+    outputs = contract_of_text(path).outputs
+    assert [output.same_as for output in outputs] == [None, None, None, "args[0]", None, None, None, None]
+
+
+@pytest.mark.parametrize("path", [path for path in TEXTS if path.stem == "mutate"], ids=named)
+def test_a_written_input_is_marked_in_every_release(path, contract_of_text):
+    assert [leaf.mutated for leaf in contract_of_text(path).tensor_leaves()] == [None, True]
+
+
+@pytest.mark.parametrize("path", [path for path in TEXTS if path.stem == "custom"], ids=named)
+def test_the_calls_of_custom_operators_have_their_tensors(path, contract_of_text):
+    contract = contract_of_text(path)
+    assert contract.custom_ops == ("lab::scale", "lab::pair", "lab::bump")
+    calls = {call.name: call.arguments for call in contract.kernels if call.kind == "custom"}
+    assert [len(calls[name]) for name in contract.custom_ops] == [2, 3, 1]
