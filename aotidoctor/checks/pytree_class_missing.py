@@ -1,4 +1,4 @@
-"""The call spec names container classes of a library, which must be imported before the package is called.
+"""The call spec names container classes of a library, which must be registered before the package is called.
 
 What it does
     Lists the classes in the call spec, of inputs and outputs, that PyTorch does not register itself, and looks whether
@@ -6,14 +6,14 @@ What it does
 
 Why it matters
     Output classes and caches of libraries (``ModelOutput``, ``DynamicCache``) are rebuilt by name. Where nobody has
-    imported the library, the call fails with "Deserializing ... in pytree is not registered".
+    registered the class, mostly by importing its library, the call fails with "Deserializing ... in pytree is not registered".
 
 Example:
-    zoo_out.Answer: observed no --setup, expected an import of zoo_out
+    zoo_out.Answer: observed no --setup, expected import zoo_out
 
 When it is wrong
     Your program may import the library anyway; name that import in --setup. Without a run this is a warning only.
-    Some libraries register a class in another module than the one that defines it.
+    Some libraries register a class elsewhere than where they define it.
 """
 
 from __future__ import annotations
@@ -30,6 +30,10 @@ from aotidoctor.model.evidence import Evidence, NotChecked
 FIND = Finder("AD-LOAD-007", "pytree_class_missing")
 # Names of types as torch writes them; a context may hold the same key, and then in escaped quotes.
 _TYPE = re.compile(r'"type": ?"([A-Za-z_][\w.]{0,300})"')
+# Classes that an import alone does not register, and what does.
+_REGISTRARS = {
+    "transformers.cache_utils.DynamicCache": "transformers.integrations.executorch:register_dynamic_cache_export_support",
+}
 # What importing torch registers.
 _OWN = ("builtins", "collections", "torch")
 
@@ -42,16 +46,17 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     if not names:
         return []
     state = FIND.info if case.options.setup else FIND.warn
-    modules = tuple(modules_of(names))
+    steps = registrations(names)
+    lines = tuple(line_of(step) for step in steps)
     return [
         state(
             "needs",
             names[0],
             observed=case.options.setup or "no --setup",
-            expected=f"an import of {listed(modules)}",
-            message=f"the call spec names {listed(names)}: whoever calls the package must have imported the library",
+            expected="; ".join(lines),
+            message=f"the call spec names {listed(names)}: whoever calls the package must have registered the class",
             source=at_member(case, case.contract.member),
-            facts={"classes": tuple(names), "modules": modules, "module": modules[0]},
+            facts={"classes": tuple(names), "registrations": steps, "register": "\n".join(lines)},
         )
     ]
 
@@ -62,9 +67,15 @@ def foreign_classes(contract: Contract) -> list[str]:
     return [name for name in dict.fromkeys(names) if name.partition(".")[0] not in _OWN and "." in name]
 
 
-def modules_of(names: Sequence[str]) -> list[str]:
-    """The modules that define the classes, in order, each once."""
-    return list(dict.fromkeys(name.rpartition(".")[0] for name in names))
+def registrations(names: Sequence[str]) -> tuple[str, ...]:
+    """What registers the classes, in order, each once: ``module`` to import, or ``module:function`` to call."""
+    return tuple(dict.fromkeys(_REGISTRARS.get(name) or name.rpartition(".")[0] for name in names))
+
+
+def line_of(registration: str) -> str:
+    """A registration as a line of Python."""
+    module, _, function = registration.partition(":")
+    return f"from {module} import {function}; {function}()" if function else f"import {module}"
 
 
 CHECK = Check(

@@ -68,17 +68,16 @@ def load_weights(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     )
 
 
-def import_classes(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
-    """Import the modules that define the container classes, by the names in the call spec."""
+def register_classes(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
+    """Import the modules that define the container classes, or call what registers them."""
     items = found(findings, "AD-LOAD-007", "needs")
-    named = items[0].facts.get("modules") if items else None
-    modules = [str(name) for name in named] if isinstance(named, tuple) else []
-    if not modules:
+    named = items[0].facts.get("registrations") if items else None
+    if not isinstance(named, tuple) or not named:
         return None
     return Plan(
-        text=f"import {', '.join(modules)} first",
-        steps=({"op": "import", "modules": [*modules]},),
-        command="\n".join(f"import {name}" for name in modules),
+        text=f"import {', '.join(map(str, named))} first",
+        steps=({"op": "import", "modules": [str(name) for name in named]},),
+        command=str(items[0].facts.get("register") or ""),
     )
 
 

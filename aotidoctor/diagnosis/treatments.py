@@ -21,7 +21,7 @@ PLANNERS: Mapping[str, tuple[str, Planner]] = {
     "tmpdir": ("tmpdir", treat_host.tmpdir),
     "threads-exceed-build": ("threads", treat_host.threads),
     "threading": ("one-thread", treat_host.one_thread),
-    "pytree-class-missing": ("import", treat_host.import_classes),
+    "pytree-class-missing": ("import", treat_host.register_classes),
     "weights-not-loaded": ("load-weights", treat_host.load_weights),
     "load-device": ("load-device", treat_host.load_device),
     "device-index": ("load-device", treat_host.load_device),

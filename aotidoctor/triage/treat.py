@@ -37,6 +37,10 @@ VALUE_PRESERVING = ("input-stride",)
 BEFORE_SECOND = ("start", "import", "attach", "setup", "inputs", "load", "trace", "after_load", "run1")
 
 
+# Importing a library does not always register its classes: a failure that stays proves nothing.
+NEVER_REFUTED = ("pytree-class-missing",)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
     """One treated run. ``healed`` as defined above; ``harmless`` when nothing changed although values were kept."""
@@ -127,7 +131,8 @@ def _baseline(session: Session) -> Outcome | None:
 def _together(session: Session, plans: Sequence[Treatment], baseline: Outcome, first: Trial) -> Verdicts:
     both = combine(plans)
     if len(plans) < 2 or both is None:
-        return Verdicts(confirmed={}, refuted=(plans[0].cause,) if _same_failure(baseline, first.outcome) else ())
+        fails_alike = plans[0].cause not in NEVER_REFUTED and _same_failure(baseline, first.outcome)
+        return Verdicts(confirmed={}, refuted=(plans[0].cause,) if fails_alike else ())
     trial = _try(session, both, baseline)
     if trial is None or not trial.healed:
         return Verdicts(confirmed={})

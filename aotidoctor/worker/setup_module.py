@@ -30,7 +30,10 @@ def load_setup(payload: dict[str, Any], channel: Channel) -> Any:
     with users_directory(channel):
         for name in payload.get("imports") or []:
             sys.path.append(str(channel.user_cwd))
-            importlib.import_module(name)
+            module, _, function = name.partition(":")
+            found = importlib.import_module(module)
+            if function:
+                getattr(found, function)()
         for library in payload.get("custom_op_libraries") or []:
             import torch
 

@@ -32,6 +32,7 @@ def make(folder: Path, name: str) -> None:
     began = time.monotonic()
     built = model.build()
     torch.manual_seed(7)
+    exec(model.setup, {"__name__": "setup"})  # what the samples' and the outputs' classes need
     with torch.no_grad():
         args, kwargs = built.samples[0]
         program = torch.export.export(built.module, args, kwargs, dynamic_shapes=built.dynamic, strict=model.strict)

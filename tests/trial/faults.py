@@ -202,7 +202,7 @@ def _order(sample: Sample) -> Iterator[Fault]:
             name=f"swapped:{first.path}",
             args=args,
             kwargs=kwargs,
-            causes=("input-order",),
+            causes=("input-order", "input-shape-disagree"),
             subjects=(first.path, second.path),
         )
 

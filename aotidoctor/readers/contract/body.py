@@ -42,7 +42,7 @@ _OWNED = re.compile(r"RAIIAtenTensorHandle (\w+)\((\w+)\);")
 _HANDED_ON = re.compile(r"(\w+) = std::move\((\w+)\);")
 _VIEW = re.compile(
     r"auto (\w+) = (?:wrap_with_raii_handle_if_needed\()?reinterpret_tensor_wrapper\((\w+), \d+, (\w+), \w+, [^;]+;"
-    r"(?:\s*// alias)?"
+    r"(?: \w+\.reset\(\);)?(?:\s*// (?:alias|reuse))?"
 )
 _OUTPUT = re.compile(
     r"output_handles\[(\d{1,6})\] = (?:(\w+)\.release\(\)|output_handles\[(\d{1,6})\]|\w+\((\w+)\)|(nullptr));"

@@ -9,7 +9,13 @@ from tests.trial.model import TORCHVISION, Built, Model
 
 VOCAB = 211
 OUTPUTS = f"{TORCHVISION}\nimport transformers.modeling_outputs\n"
-CACHES = f"{OUTPUTS}\nimport transformers.cache_utils\nimport transformers.masking_utils\n"
+CACHES = f"""{OUTPUTS}
+from transformers.integrations.executorch import register_dynamic_cache_export_support
+try:
+    register_dynamic_cache_export_support()
+except ValueError:
+    pass  # done before
+"""
 SIZES = ((2, 12), (1, 5), (5, 31), (3, 2))
 
 

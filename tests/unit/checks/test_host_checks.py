@@ -381,4 +381,11 @@ def test_classes_are_named_once_with_their_modules():
     made = contract(in_spec=_spec("zoo_in.Cache"), out_spec=_spec("zoo_out.Answer", "zoo_in.Cache"))
     found = first("pytree_class_missing", case(contract=made))
     assert found.facts["classes"] == ("zoo_in.Cache", "zoo_out.Answer")
-    assert found.facts["modules"] == ("zoo_in", "zoo_out")
+    assert found.facts["registrations"] == ("zoo_in", "zoo_out")
+
+
+def test_a_class_that_an_import_does_not_register():
+    found = first(
+        "pytree_class_missing", case(contract=contract(out_spec=_spec("transformers.cache_utils.DynamicCache")))
+    )
+    assert found.facts["register"].endswith("register_dynamic_cache_export_support()")

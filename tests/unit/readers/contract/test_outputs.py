@@ -36,3 +36,17 @@ def test_the_type_of_an_operators_result_is_what_kernels_take_it_for(contract_of
     """aten.rand gives a buffer that a kernel then writes into, as float."""
     (output,) = contract_of("rand_fallback").outputs
     assert (output.dtype, output.shape) == ("float32", ("64", "64"))
+
+
+def test_a_buffer_that_is_reused_in_another_form_has_that_form(contract_from, recorded_text):
+    """What a memory plan makes of big models: a view of an older buffer, which is given up in the same statement."""
+    text = recorded_text("odd_outputs")
+    kept = "output_handles[4] = buf2.release();"
+    reused = "auto buf9 = wrap_with_raii_handle_if_needed(reinterpret_tensor_wrapper(buf2, 2, int_array_90, int_array_91, 0L)); buf2.reset();  // reuse"
+    arrays = (
+        "static constexpr int64_t int_array_90[] = {3L, 2L};\n    static constexpr int64_t int_array_91[] = {2L, 1L};"
+    )
+    assert kept in text
+    contract = contract_from(text.replace(kept, f"{arrays}\n    {reused}\n    output_handles[4] = buf9.release();"))
+    assert (contract.outputs[4].dtype, contract.outputs[4].shape) == ("float32", ("3", "2"))
+    assert contract.unknown_lines == contract_from(text).unknown_lines
