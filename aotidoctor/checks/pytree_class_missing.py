@@ -6,7 +6,8 @@ What it does
 
 Why it matters
     Output classes and caches of libraries (``ModelOutput``, ``DynamicCache``) are rebuilt by name. Where nobody has
-    registered the class, mostly by importing its library, the call fails with "Deserializing ... in pytree is not registered".
+    registered the class, mostly by importing its library, the call fails with "Deserializing ... in pytree is not
+    registered".
 
 Example:
     zoo_out.Answer: observed no --setup, expected import zoo_out
@@ -31,9 +32,8 @@ FIND = Finder("AD-LOAD-007", "pytree_class_missing")
 # Names of types as torch writes them; a context may hold the same key, and then in escaped quotes.
 _TYPE = re.compile(r'"type": ?"([A-Za-z_][\w.]{0,300})"')
 # Classes that an import alone does not register, and what does.
-_REGISTRARS = {
-    "transformers.cache_utils.DynamicCache": "transformers.integrations.executorch:register_dynamic_cache_export_support",
-}
+_EXECUTORCH = "transformers.integrations.executorch"
+_REGISTRARS = {"transformers.cache_utils.DynamicCache": f"{_EXECUTORCH}:register_dynamic_cache_export_support"}
 # What importing torch registers.
 _OWN = ("builtins", "collections", "torch")
 
