@@ -22,6 +22,7 @@ from aotidoctor.model.report import Report
 from aotidoctor.model.run import Exited, Outcome, Request
 from aotidoctor.reports.run_view import run_ending
 from aotidoctor.runner import Runner
+from aotidoctor.triage.private_folders import close_to_others, is_private, make_private
 
 OnEvent = Callable[[Event], None]
 
@@ -81,12 +82,17 @@ def folder(environ: Mapping[str, str]) -> Path:
 def prepare(environ: Mapping[str, str], on_event: OnEvent) -> Path:
     """The folder with the demo's files, built first where needed. Raises CannotExamineError when it cannot be."""
     place = folder(environ)
+    root = _cache(environ).parent
+    if place.is_dir() and not is_private(place, root):
+        # It is executed: what others may have written is made anew.
+        shutil.rmtree(place, ignore_errors=True)
     if not place.is_dir():
-        place.parent.mkdir(parents=True, exist_ok=True)
+        make_private(place.parent, root)
         workshop = Path(tempfile.mkdtemp(prefix=".build-", dir=place.parent))
         try:
             _build(workshop, environ, on_event)
-            if not place.is_dir():
+            if not place.is_dir() or not is_private(place, root):
+                close_to_others(workshop / "files")
                 (workshop / "files").rename(place)
         finally:
             shutil.rmtree(workshop, ignore_errors=True)

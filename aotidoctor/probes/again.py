@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from aotidoctor.localize.blame.program import program_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.run import Outcome, Request
+from aotidoctor.model.run import Outcome, Request, TimedOut
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
@@ -61,6 +61,20 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     plain = history.outcomes["plain_run"]
     if succeeded(plain) and succeeded(outcome):
         return [_compare(case, plain, outcome)]
+    if succeeded(plain) != succeeded(outcome) and isinstance((outcome if succeeded(plain) else plain).ending, TimedOut):
+        fine = plain if succeeded(plain) else outcome
+        return [
+            evidence(
+                CODE,
+                "slow",
+                Severity.INFO,
+                outcome,
+                observed=f"1 of 2 runs did not end within its time limit, the other took {fine.seconds:.1f} s",
+                expected="the same ending in each run",
+                message="a time limit that is broken once may be a busy machine: it is no evidence of a race",
+                facts={"failed": 1, "runs": 2},
+            )
+        ]
     if succeeded(plain) != succeeded(outcome):
         ending = read_ending(CODE, case, outcome if succeeded(plain) else plain)
         return [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -15,7 +16,7 @@ from pathlib import Path
 from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.run import ChildError
 from aotidoctor.runner.lost import ZygoteLostError
-from aotidoctor.runner.process import MARKER
+from aotidoctor.runner.process import MARKER, send
 
 WORKER = str(Path(__file__).absolute().parent.parent / "worker" / "__main__.py")
 
@@ -23,6 +24,10 @@ WORKER = str(Path(__file__).absolute().parent.parent / "worker" / "__main__.py")
 ONLY_ZYGOTE = {"OPENBLAS_NUM_THREADS": "1"}
 # -u also takes the buffer from C's stdout: what a child printed before it died is then in the file.
 FLAGS = ("-u",)
+# The warm worker answers within milliseconds, unless a child has stopped it or the host is busy.
+_FORK_S, _REAP_S = 15.0, 5.0
+# A keeper is asked by the warm worker, which waits for it somewhat shorter.
+_KEEPER_S = 30.0
 SEARCH_PATHS = frozenset({"PYTHONPATH", "LD_LIBRARY_PATH"})
 
 
@@ -39,12 +44,19 @@ class Spawned:
         return self.process.pid
 
     def reap(self) -> tuple[int | None, int | None]:
-        """Wait status and peak memory in bytes; None where somebody else took them. Blocks until the end."""
-        try:
-            _, status, usage = os.wait4(self.pid, 0)
-        except ChildProcessError:
-            self.process.returncode = 0
-            return None, None
+        """Wait status and peak memory in bytes of an ended process; None where somebody else has them."""
+        deadline = time.monotonic() + _REAP_S
+        pid = 0
+        while not pid:
+            try:
+                pid, status, usage = os.wait4(self.pid, os.WNOHANG)
+            except ChildProcessError:
+                self.process.returncode = 0
+                return None, None
+            if not pid and time.monotonic() >= deadline:
+                self.process.returncode = -signal.SIGKILL
+                return None, None
+            time.sleep(0 if pid else 0.002)
         self.process.returncode = os.waitstatus_to_exitcode(status)
         return status, usage.ru_maxrss * 1024
 
@@ -133,7 +145,7 @@ class Zygote:
         Raises:
             ZygoteLostError: no answer, or the fork failed.
         """
-        answer = self._ask({"fork": str(run_dir), "keep": keep})
+        answer = self._ask({"fork": str(run_dir), "keep": keep}, _FORK_S)
         pid = answer.get("pid")
         if not isinstance(pid, int):
             raise ZygoteLostError(f"fork failed: {answer.get('failed')}")
@@ -145,7 +157,7 @@ class Zygote:
         Raises:
             ZygoteLostError: no answer.
         """
-        pid = self._ask({"fork": str(run_dir), "of": of}).get("pid")
+        pid = self._ask({"fork": str(run_dir), "of": of}, _KEEPER_S).get("pid")
         return pid if isinstance(pid, int) else None
 
     def reap(self, pid: int, *, of: int | None = None) -> tuple[int | None, int | None]:
@@ -154,7 +166,7 @@ class Zygote:
         Raises:
             ZygoteLostError: no answer.
         """
-        answer = self._ask({"reap": pid} if of is None else {"reap": pid, "of": of})
+        answer = self._ask({"reap": pid}, _REAP_S) if of is None else self._ask({"reap": pid, "of": of}, _KEEPER_S)
         status, peak = answer.get("status"), answer.get("peak_rss")
         return (status if isinstance(status, int) else None), (peak if isinstance(peak, int) else None)
 
@@ -167,12 +179,19 @@ class Zygote:
         self.spawned.process.kill()
         self.spawned.reap()
 
-    def _ask(self, command: JsonObject) -> JsonObject:
+    def _ask(self, command: JsonObject, seconds: float) -> JsonObject:
+        # A child may have stopped it.
+        send(self.spawned.pid, signal.SIGCONT)
         try:
             self._link.send(json.dumps(command).encode())
         except OSError as error:
             raise ZygoteLostError(f"the warm worker is gone: {error}") from error
-        return self._receive(30.0)
+        try:
+            return self._receive(seconds)
+        except ZygoteLostError:
+            # An answer that comes late would be taken for that to the next question.
+            self.spawned.process.kill()
+            raise
 
     def _receive(self, seconds: float) -> JsonObject:
         self._link.settimeout(seconds)

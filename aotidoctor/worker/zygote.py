@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from aotidoctor.worker import forks, keeper
+from aotidoctor.worker import forks, keeper, reaper
 from aotidoctor.worker.describe import describe, digest
 from aotidoctor.worker.limits import become_subreaper
 from aotidoctor.worker.serve import serve
@@ -38,6 +38,8 @@ _KEEPER_S = 20.0
 def zygote(fd: int, preload: tuple[str, ...]) -> None:
     """Serve until the parent closes ``fd``. ``preload`` names the working directory, then modules to import early."""
     work_dir, *modules = preload
+    # First of all: it must be small, and this process must have one thread.
+    reaper.start(fd, work_dir)
     children: set[int] = set()
     keepers: dict[int, socket.socket] = {}
     # Keepers outlive the run that made them, and are then ours to be waited for.

@@ -6,7 +6,8 @@
         bisect/<key>.json                  answered questions of a bisect
 
 An entry appears by rename and is checked against its digest when it is taken, so a half-written or damaged one is made
-again. The oldest entries go when all together are too big. Nothing here is ever unpickled.
+again. A kept package is executed: every folder is for this user alone, and what others own or can write is not taken.
+The oldest entries go when all together are too big. Nothing here is ever unpickled.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aotidoctor.model.json_types import JsonObject
+from aotidoctor.triage.private_folders import close_to_others, is_private, make_private
 
 PACKAGE, FACTS = "model.pt2", "facts.json"
 LIMIT = 2 << 30
@@ -54,7 +56,7 @@ class CompileCache:
     def take(self, key: str) -> Kept | None:
         """The entry of ``key``; None when there is none. A damaged one is removed."""
         folder = self._folder(key)
-        facts = _read(folder / FACTS)
+        facts = _read(folder / FACTS) if is_private(folder, self.root) else None
         if facts is None or facts.get("sha256") != digest_of(folder / PACKAGE):
             shutil.rmtree(folder, ignore_errors=True)
             return None
@@ -69,8 +71,8 @@ class CompileCache:
             OSError: the cache cannot be written to.
         """
         folder = self.root / "recompiled" / f".{key}.{os.urandom(6).hex()}"
-        folder.mkdir(mode=0o700, parents=True)
-        self.compiler.mkdir(mode=0o700, exist_ok=True)
+        make_private(folder, self.root)
+        make_private(self.compiler, self.root)
         return folder / PACKAGE
 
     def commit(self, key: str, package: Path, facts: JsonObject) -> Kept:
@@ -84,6 +86,7 @@ class CompileCache:
             raise FileNotFoundError(f"the compiler left no package at {package}")
         stored: JsonObject = {**facts, "sha256": digest}
         (package.parent / FACTS).write_text(json.dumps(stored), encoding="utf-8")
+        close_to_others(package.parent)
         target = self._folder(key)
         shutil.rmtree(target, ignore_errors=True)
         package.parent.rename(target)
@@ -101,16 +104,18 @@ class CompileCache:
 
     def answers(self, key: str) -> dict[str, str]:
         """What a bisect answered before."""
-        found = _read(self.root / "bisect" / f"{key}.json") or {}
+        kept = self.root / "bisect" / f"{key}.json"
+        found = (_read(kept) if is_private(kept, self.root) else None) or {}
         return {name: answer for name, answer in found.items() if isinstance(answer, str)}
 
     def remember(self, key: str, answers: Mapping[str, str]) -> None:
         """Keep the answers; a cache that cannot be written to only costs the next call its time."""
         with suppress(OSError):
             folder = self.root / "bisect"
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(folder, self.root)
             new = folder / f".{key}.{os.urandom(6).hex()}"
             new.write_text(json.dumps(dict(answers)), encoding="utf-8")
+            close_to_others(new)
             new.replace(folder / f"{key}.json")
 
     def _folder(self, key: str) -> Path:

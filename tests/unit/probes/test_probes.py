@@ -299,6 +299,35 @@ def test_threads():
     assert one(threads.read(case(), history(), DIED)).kind == "same"
 
 
+def timed(probe, limit=None, seconds=1.0):
+    ending = TimedOut(limit=limit) if limit is not None else Exited(code=0, done=True)
+    return outcome(probe, ending=ending, stage="run1" if limit is not None else "done", seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("limits", "seconds", "kind"),
+    [
+        ((10.0, 10.0), 1.0, "heals"),
+        ((10.0, 10.0), 5.0, "slow"),
+        ((10.0, 2.0), 1.0, "slow"),
+        ((10.0, None), 1.0, "slow"),
+    ],
+)
+def test_a_time_limit_is_no_evidence_of_a_race(limits, seconds, kind):
+    runs = dict(zip(("plain_run", "again"), limits, strict=True))
+    known = replace(history(), outcomes={name: timed(name, limit) for name, limit in runs.items()})
+    found = one(threads.read(case(), known, timed("threads", seconds=seconds)))
+    assert (found.kind, found.severity.value) == (kind, "error" if kind == "heals" else "info")
+
+
+@pytest.mark.parametrize("limits", [(10.0, None), (None, 10.0)])
+def test_a_limit_that_one_of_two_runs_broke_is_not_flaky(limits):
+    first, second = (timed(name, limit) for name, limit in zip(("plain_run", "again"), limits, strict=True))
+    known = replace(history(), outcomes={"plain_run": first})
+    found = one(again.read(case(), known, second))
+    assert (found.kind, found.severity.value) == ("slow", "info")
+
+
 def compared_threads(repeatable, **told):
     request = Request(probe="threads", job="run", payload={"against_threads": 1})
     told = {"threads": [4, 1], "repeatable": repeatable, "outputs": [{"path": "result", "max_abs_diff": 0.5}], **told}

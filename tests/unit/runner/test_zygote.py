@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from aotidoctor.model.run import Exited, Outcome, Request, Signalled
+from aotidoctor.model.run import Exited, Outcome, Request, Signalled, TimedOut
 from aotidoctor.runner import Runner
 
 FAULTS = Path(__file__).parents[2] / "faults"
@@ -190,3 +190,45 @@ def test_what_the_warm_worker_makes_while_it_imports_goes_with_it(tmp_path: Path
     assert outcome.forked
     assert Path(str(outcome.result["made"])).parent != Path(str(outcome.result["mine"])).parent
     assert list(base.iterdir()) == []
+
+
+def test_a_child_that_stops_the_warm_worker_costs_its_time_limit_and_little_more(tmp_path: Path) -> None:
+    with Runner(environ={**os.environ, "TMPDIR": str(tmp_path)}) as runner:
+        runner.run(request("exit_zero"))
+        began = time.monotonic()
+        stopped = runner.run(request("stop_parent", timeout=1.0))
+        assert isinstance(stopped.ending, TimedOut)
+        after = runner.run(request("environment"))
+        assert isinstance(after.ending, Exited)
+        assert time.monotonic() - began < 25
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_outlives_a_killed_parent_whose_warm_worker_was_stopped(tmp_path: Path) -> None:
+    code = f"""
+import os, sys
+from aotidoctor.model.run import Request
+from aotidoctor.runner import Runner
+payload = {{"path": {str(FAULTS / "stop_parent.py")!r}, "torch": True}}
+runner = Runner(environ={{**os.environ, "TMPDIR": {str(tmp_path)!r}}})
+started = runner.start(Request(probe="x", job="script", payload=payload, timeout=100.0))
+print(started.child.watch.pid, runner._launcher._zygote.spawned.pid, flush=True)
+runner.finish(started)
+"""
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=ROOT)
+    pids = [int(part) for part in parent.stdout.readline().split()]
+    assert len(pids) == 2
+    state = Path(f"/proc/{pids[1]}/stat")
+    for _ in range(500):
+        if state.read_text().rpartition(")")[2].split()[0] == "T":
+            break
+        time.sleep(0.02)
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    assert all(gone(pid) for pid in pids)
+    for _ in range(200):
+        if not list(tmp_path.iterdir()):
+            break
+        time.sleep(0.02)
+    assert list(tmp_path.iterdir()) == []
