@@ -21,7 +21,7 @@ MATCHES, DOES_NOT = "matches", "does-not-match"
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _EXAMPLE = re.compile(r"^```toml (matches|does-not-match)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # What a log says when this is the cause: read by aotidoctor.logs, and by it alone.
-_LOG = re.compile(r"^```toml log\n.*?^```$", re.MULTILINE | re.DOTALL)
+_LOG = re.compile(r"^```toml (?:log|known)\n.*?^```$", re.MULTILINE | re.DOTALL)
 
 
 class Sections(Mapping[str, str]):

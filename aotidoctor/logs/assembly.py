@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from aotidoctor.logs.forms import FORMS
 from aotidoctor.logs.forms.other import complains
 from aotidoctor.logs.found import Found, message, numbered
+from aotidoctor.logs.known import recognised
 from aotidoctor.logs.line import Line
 from aotidoctor.logs.margins import without_margins
 from aotidoctor.logs.marks import of_torch
@@ -129,7 +130,7 @@ class Assembly:
         surroundings = "\n".join(line.text for line in around)
         draft.matches = tuple(of_torch(match, surroundings) for match in self.matcher.matches(found, surroundings))
         if level == "error" and all(match.confidence < LEAST_CONFIDENCE for match in draft.matches):
-            suspected = arisen(found, head.number, surroundings)
+            suspected = recognised(found, head.number) or arisen(found, head.number, surroundings)
             draft.matches += (suspected,) if suspected is not None else ()
         return draft
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from aotidoctor.diagnosis import find_playbook
 from aotidoctor.diagnosis.wording import fill, subject_of, title_of
 from aotidoctor.logs import LEAST_CONFIDENCE, is_fixed
+from aotidoctor.logs.known import known_issue
 from aotidoctor.logs.wording import command_of, spoken, worded
 from aotidoctor.model.diagnosis import Diagnosis, Playbook, Remedy, Status
 from aotidoctor.model.evidence import Evidence, FactValue, FileSource, Severity
@@ -24,6 +25,7 @@ LEAST_SUSPICION = 0.3
 # Causes whose subject is a kernel where no input is named.
 _OF_KERNELS = ("index-out-of-range", "cuda-device-assert", "integer-division", "kernel-crash", "cuda-illegal-access")
 _KERNEL = re.compile(r"\b(?:cpp|triton)_(?:[a-z]+_)*?fused_\w+")
+_RELEASE = re.compile(r" \((?:torch |Triton )?\d+\.\d+[^()]*\)$")
 _MOST_MATCHES, _MOST_UNKNOWN, _MOST_CAUSES = 12, 5, 5
 
 
@@ -85,8 +87,12 @@ def _known(match: LogMatch, reading: LogReading) -> Evidence:
 
 def _more(match: LogMatch, reading: LogReading) -> dict[str, FactValue]:
     event, pattern = match.event, match.pattern
+    issue = known_issue(event.text, pattern.cause)
     return {
-        "source": pattern.source,
+        "source": _printed_by(pattern.source),
+        "known_issue": issue.issue if issue is not None else "",
+        "known_url": issue.url if issue is not None else "",
+        "workaround_known": issue.workaround if issue is not None else "",
         "suspect": pattern.is_suspect,
         "component": pattern.component if pattern.known or pattern.fixed else "",
         "known": pattern.known,
@@ -102,7 +108,10 @@ def _more(match: LogMatch, reading: LogReading) -> dict[str, FactValue]:
 def _message(match: LogMatch, versions: Mapping[str, str]) -> str:
     """Who prints it, and in which releases it is known."""
     pattern, version = match.pattern, versions.get(match.pattern.component)
-    parts = [f"printed by {pattern.source}"] if pattern.source else []
+    parts = [f"printed by {_printed_by(pattern.source)}"] if pattern.source else []
+    issue = known_issue(match.event.text, pattern.cause)
+    if issue is not None:
+        parts.insert(0, issue.sentence)
     if pattern.known:
         parts.append(f"known in {pattern.component} {pattern.known}")
     if pattern.fixed:
@@ -115,6 +124,11 @@ def _message(match: LogMatch, versions: Mapping[str, str]) -> str:
     if match.event.tainted:
         parts.append("said after a CUDA error that leaves the device unusable: it may be wrong")
     return "; ".join(parts)
+
+
+def _printed_by(source: str) -> str:
+    """The file that prints a message, without the release that it was looked up in: that is not the user's."""
+    return _RELEASE.sub("", source)
 
 
 def _unknown(event: LogEvent, reading: LogReading) -> Evidence:
@@ -172,6 +186,10 @@ def _diagnosis(playbook: Playbook, evidence: Sequence[Evidence], rank: int) -> D
 def _remedy(playbook: Playbook, lead: Evidence) -> str:
     text = fill(playbook.remedy, lead)
     fixed, version, component = (lead.facts.get(key) for key in ("fixed", "version", "component"))
+    issue, workaround = lead.facts.get("known_issue"), lead.facts.get("workaround_known")
+    if issue:
+        instead = f" Workaround: {workaround}." if workaround else ""
+        text = f"{text.rstrip()} This message is known from {issue} ({lead.facts.get('known_url')}).{instead}"
     if not fixed:
         return text
     named = f"; the log names {version}" if version else ""

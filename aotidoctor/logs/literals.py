@@ -15,14 +15,15 @@ _TOKEN = re.compile(
     r"|(?P<repeat>[*+?]\??|\{\d{0,9},?\d{0,9}\}\??)|(?P<bar>\|)|(?P<anchor>[\^$.])|(?P<plain>.)",
     re.DOTALL,
 )
+_GROUPS = ("(?:", "(?P<", "(?<!", "(?<=", "(?!", "(?=")
 # Escapes that stand for one character of their own.
 _SELF = re.compile(r"\\[^a-zA-Z0-9]")
 
 
 def literals_of(regex: str) -> tuple[str, ...]:
     """The longest word of each alternative; empty where one of them has none."""
-    if regex.startswith("(?") and not regex.startswith(("(?:", "(?P<")):
-        # Flags and looks around: not for this reader.
+    if regex.startswith("(?") and not regex.startswith(_GROUPS):
+        # Flags: not for this reader.
         return ()
     best = [max(words, key=_letters, default="") for words in _alternatives(regex)]
     return tuple(dict.fromkeys(best)) if all(_letters(word) >= LEAST for word in best) else ()
