@@ -171,6 +171,11 @@ def _cannot_examine(session: Session, diagnoses: tuple[Diagnosis, ...]) -> str |
 
 def _failed_here(session: Session) -> str | None:
     """What of the plain run could not be looked at, by a failure of aotidoctor's own."""
+    from aotidoctor.probes.probe import succeeded  # noqa: PLC0415 - without a run nobody has imported it
+
+    plain = session.outcomes.get("plain_run")
+    if succeeded(plain) and plain is not None and plain.request.payload.get("observe") != []:
+        return None
     return next((item.reason for item in session.not_checked if item.name == "plain_run" and item.is_fault), None)
 
 

@@ -21,16 +21,27 @@ from aotidoctor.probes.symptoms import recognise
 
 # What aotidoctor does in its own stages.
 DOES: Mapping[str, str] = {
+    "start": "started a process",
+    "import": "imported torch",
+    "again": "repeated a call that had returned",
     "trace": "hooked the calls of the package",
     "constants": "read the weights",
     "scan": "looked at the results",
+    "watch": "watched the values of kernels",
 }
 _DAMAGED = "heap-corruption"
+_STARTING = ("start", "import")
+# A second call that takes so many times as long as the first hangs.
+_HANGS = 3.0
 
 
 def own_failure(case: Case, outcome: Outcome) -> str | None:
     """The stage of ours in which the run ended badly; None where it may be the model's end, or was a good one."""
-    if outcome.stage not in DOES or succeeded(outcome) or isinstance(outcome.ending, NotStarted | OutOfMemory):
+    if isinstance(outcome.ending, TimedOut):
+        return _out_of_time(outcome, outcome.ending.limit)
+    if outcome.stage not in DOES or outcome.stage in _STARTING or succeeded(outcome):
+        return None
+    if isinstance(outcome.ending, NotStarted | OutOfMemory):
         return None
     custom = (
         bool(case.contract.custom_ops) if case.contract is not None else bool(case.model and case.model.extern_nodes)
@@ -40,21 +51,35 @@ def own_failure(case: Case, outcome: Outcome) -> str | None:
     return outcome.stage
 
 
+def _out_of_time(outcome: Outcome, limit: float) -> str | None:
+    """Our limit is for all stages together: a call that had returned once was only not given enough of it."""
+    if outcome.stage in DOES:
+        return outcome.stage
+    first = outcome.stages.get("run1")
+    if first is None or not outcome.stage.startswith("run"):
+        return None
+    return "again" if limit - sum(outcome.stages.values()) < _HANGS * first else None
+
+
 def lighter(request: Request, stage: str) -> Request:
     """The same run without what aotidoctor does in ``stage``."""
     payload = dict(request.payload)
     observed = payload.get("observe")
     wanted: list[JsonValue] = list(observed) if isinstance(observed, list) else []
-    if stage == "trace":
+    if stage == "again":
+        payload["calls"] = 1
+    elif stage in _STARTING:
+        pass  # What was slow to be read from disk is in memory now.
+    elif stage == "trace":
         payload["trace"] = False
     else:
         payload["observe"] = [item for item in wanted if item != "constants"] if stage == "constants" else []
     return replace(request, payload=payload)
 
 
-def note(code: str, name: str, outcome: Outcome) -> NotChecked:
+def note(code: str, name: str, outcome: Outcome, stage: str) -> NotChecked:
     """What to tell of a run that ended badly in a stage of ours."""
-    doing = DOES.get(outcome.stage, outcome.stage)
+    doing = DOES.get(stage, stage)
     reason = f"{FAILED_HERE}: {_ending(outcome)} while it {doing}; this is no finding about the model"
     return NotChecked(code=code, name=name, reason=reason)
 

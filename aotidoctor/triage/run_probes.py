@@ -22,6 +22,8 @@ from aotidoctor.triage.session import Session, ask_check
 # Checks whose answer depends on the number of threads.
 THREAD_CHECKS = ("threads_exceed_build",)
 BACKTRACE = "backtrace"
+# Asked of a package that answers: what fails is the watching.
+WATCHING = ("kernel_values",)
 HANG_S = 5.0
 
 
@@ -94,6 +96,8 @@ def _run_probe(probe: Probe, request: Request, session: Session) -> None:
         session.not_checked.append(NotChecked(code=probe.code, name=probe.name, reason=reason))
         return
     outcome = _without_ours(probe, outcome, session)
+    if probe.name in WATCHING and not succeeded(outcome):
+        session.not_checked.append(note(probe.code, probe.name, outcome, "watch"))
     session.outcomes[request.probe] = outcome
     if probe.name == "plain_run":
         _correct_threads(session, outcome)
@@ -112,7 +116,7 @@ def _without_ours(probe: Probe, outcome: Outcome, session: Session) -> Outcome:
     stage = own_failure(session.case, outcome)
     if stage is None:
         return outcome
-    session.not_checked.append(note(probe.code, probe.name, outcome))
+    session.not_checked.append(note(probe.code, probe.name, outcome, stage))
     return session.run(_shortened(lighter(outcome.request, stage), session)) or outcome
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from aotidoctor.commands import diagnose
 from aotidoctor.model.case import Options
 from aotidoctor.model.host import Host, TorchBuild
-from aotidoctor.model.run import NotStarted
+from aotidoctor.model.run import NotStarted, TimedOut
 from aotidoctor.reports.status import CANNOT_EXAMINE, exit_status
 from aotidoctor.triage import open_case
 from tests.artifacts.packages import package_parts, write_zip
@@ -66,3 +68,29 @@ def test_no_torch_to_run_with(package, monkeypatch):
 
 def test_nothing_was_to_be_run(package, monkeypatch):
     assert examined(package, monkeypatch, torch=None, skip_rungs=("plain_run",)).cannot_examine is None
+
+
+class Failing:
+    """A runner whose plain run dies while results are looked at, and then with whatever ``left`` says."""
+
+    def __init__(self, left):
+        self.left = list(left)
+
+    def prewarm(self):
+        return
+
+    def run(self, request):
+        ended = self.left.pop(0) if self.left else {"outputs": [[{}]]}
+        return replace(outcome(request.probe, **ended), request=request)
+
+
+@pytest.mark.parametrize(("stage", "status"), [("scan", CANNOT_EXAMINE), ("import", 0), ("constants", 0)])
+def test_what_aotidoctor_failed_to_look_at_is_not_healthy(package, monkeypatch, tmp_path, stage, status):
+    torch = TorchBuild(version="2.13.0", path="/x")
+    host = Host(system="Linux", machine="x86_64", python="3.11", torch=torch)
+    monkeypatch.setattr(open_case, "read_host", lambda **_: host)
+    runner = Failing([{"stage": stage, "ending": TimedOut(limit=60)}])
+    report = diagnose.diagnose(package, None, Options(rungs=("plain_run",)), environ={}, runner=runner)
+    assert exit_status(report, "error") == status
+    assert (report.cannot_examine is None) == (status == 0)
+    assert not report.diagnoses

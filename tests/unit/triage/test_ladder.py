@@ -165,3 +165,26 @@ def test_what_may_be_the_model_s_is_not_ours(monkeypatch, changes):
     run_probes(session)
     assert [item.kind for item in session.findings] == ["signalled"]
     assert session.not_checked == []
+
+
+@pytest.mark.parametrize(
+    ("stages", "calls"),
+    [({"import": 5.0, "load": 5.0, "run1": 30.0, "scan": 1.0}, 1), ({"import": 1.0, "load": 1.0, "run1": 2.0}, None)],
+)
+def test_a_second_call_that_our_limit_cut_off_is_no_hang(monkeypatch, stages, calls):
+    monkeypatch.setattr(ladder, "PROBES", (PROBES[0],))
+    late = observing(stage="run2", ending=TimedOut(limit=60), stages=stages)
+    replies = Replies(late, observing(outputs=FINE))
+    session = Session(case=case(), runner=replies)
+    run_probes(session)
+    assert [item.kind for item in session.findings] == ["ok" if calls else "timed-out"]
+    assert replies.requests[-1].payload["calls"] == (calls or 2)
+
+
+def test_a_slow_start_is_given_another_try(monkeypatch):
+    monkeypatch.setattr(ladder, "PROBES", (PROBES[0],))
+    replies = Replies(observing(stage="import", ending=TimedOut(limit=60)), observing(outputs=FINE))
+    session = Session(case=case(), runner=replies)
+    run_probes(session)
+    assert [item.kind for item in session.findings] == ["ok"]
+    assert len(replies.requests) == 2
