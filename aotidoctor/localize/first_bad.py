@@ -91,9 +91,10 @@ def first_diverging(case: Case, watched: Watched) -> FirstBad | None:
     before it whose results may be wrong or meant.
     """
     pending = [number for path, number in watched.written_by if number is not None and path not in watched.good]
+    last = frozenset(pending)
     chain = sorted(_behind(watched, pending, _disagrees))
-    named = next((number for number in chain if _guilty(watched.calls[number]) is not None), None)
-    bad = _guilty(watched.calls[named]) if named is not None else None
+    guilty = {number: _guilty(watched.calls[number], writes_output=number in last) for number in chain}
+    named, bad = next(((number, found) for number, found in guilty.items() if found is not None), (None, None))
     if named is None or bad is None:
         return None
     call = watched.calls[named]
@@ -108,9 +109,10 @@ def _disagrees(buffer: BufferValues) -> bool:
     return buffer.agrees is False
 
 
-def _guilty(call: KernelValues) -> BufferValues | None:
-    """The first tensor that the call wrote, that no node has, and that ought to be one."""
-    return next((b for b in call.buffers if b.role == "out" and _disagrees(b) and _is_node(call, b)), None)
+def _guilty(call: KernelValues, *, writes_output: bool) -> BufferValues | None:
+    """The first tensor that the call wrote, that no node has, and that ought to be one: an output always ought."""
+    wrong = [b for b in call.buffers if b.role == "out" and _disagrees(b)]
+    return next((b for b in wrong if _is_node(call, b)), wrong[0] if wrong and writes_output else None)
 
 
 def _is_node(call: KernelValues, buffer: BufferValues) -> bool:

@@ -168,6 +168,12 @@ def test_a_statistic_of_a_norm_on_the_way_to_a_wrong_output_is_not_blamed():
     assert (item.facts["behind"], item.facts["certain"]) == ("cpp_fused_pow_sum_0", False)
 
 
+def test_a_reduction_that_is_a_wrong_output_is_blamed():
+    run = call("cpp_fused_gelu_mean_0", [buffer(shape=[4, 8])], [written("mean", False, shape=[4])])
+    item = one(watched(run, compared=True))
+    assert (item.kind, item.facts["kernel"], item.facts["certain"]) == ("diverges", "cpp_fused_gelu_mean_0", True)
+
+
 def test_a_mask_of_infinity_on_the_way_to_a_wrong_output_is_not_blamed():
     item = one(
         watched(
