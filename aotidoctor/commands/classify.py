@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import platform
-import time
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime, timezone
 from io import BufferedReader, BytesIO
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -19,7 +17,7 @@ from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.host import Host
 from aotidoctor.model.report import Report
-from aotidoctor.version import __version__
+from aotidoctor.triage.finish import Facts, Stopwatch, finish
 
 if TYPE_CHECKING:
     from aotidoctor.model.diagnosis import Diagnosis
@@ -58,27 +56,25 @@ def classify(
     Raises CannotExamineError where it is no log at all.
     """
     _refuse_what_is_no_log(stream, name)
-    at, started = time.monotonic(), datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    watch = Stopwatch("classify", argv)
     reading = read_log(stream, name)
     findings = with_ids(log_findings(reading))
     diagnoses = log_diagnoses(findings)
     verdict = "problem" if diagnoses else "unknown" if _failed(reading) or reading.out_of_time else "healthy"
     if verdict == "unknown":
         findings = [replace(item, severity=Severity.ERROR) if item.code == UNKNOWN else item for item in findings]
-    report = Report(
+    nothing_run = NotChecked(code="AD-RUN", name="runs", reason="classify reads, and executes nothing: use run")
+    report = finish(
+        Facts(
+            case=_case(options or Options()),
+            findings=findings,
+            not_checked=(nothing_run,),
+            out_of_time=reading.out_of_time,
+        ),
+        diagnoses,
+        watch,
         verdict=verdict,
         stage=_stage(reading, diagnoses),
-        case=_case(options or Options()),
-        diagnoses=diagnoses,
-        findings=tuple(findings),
-        not_checked=(NotChecked(code="AD-RUN", name="runs", reason="classify reads, and executes nothing: use run"),),
-        runs=(),
-        argv=argv,
-        command="classify",
-        version=__version__,
-        started=started,
-        seconds=time.monotonic() - at,
-        out_of_time=reading.out_of_time,
         log=reading,
         extra={"next": "\n".join(next_steps(reading, package=package, inputs=inputs))},
     )
@@ -86,8 +82,8 @@ def classify(
         # Readers of packages are not worth their import where there is none.
         from aotidoctor.logs.names import resolved  # noqa: PLC0415
 
-        report = resolved(report, package, inputs, environ)
-    return signed(replace(report, seconds=time.monotonic() - at))
+        report = signed(replace(resolved(report, package, inputs, environ), seconds=watch.seconds()))
+    return report
 
 
 def _refuse_what_is_no_log(stream: BinaryIO, name: str) -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timezone
 
-from aotidoctor.diagnosis import signed
 from aotidoctor.localize.comparison import FINE, judge_anew, saved_comparison
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Options
@@ -19,8 +16,8 @@ from aotidoctor.model.localization import Localization, OutputComparison
 from aotidoctor.model.report import Report
 from aotidoctor.probes.reference_findings import CODE, OUTPUT_KINDS, output_finding
 from aotidoctor.reports.saved import read_saved
+from aotidoctor.triage.finish import Stopwatch, finish
 from aotidoctor.triage.session import Session, name_causes
-from aotidoctor.version import __version__
 
 
 def judge_report(path: str, options: Options, *, argv: tuple[str, ...] = ()) -> Report:
@@ -30,7 +27,7 @@ def judge_report(path: str, options: Options, *, argv: tuple[str, ...] = ()) -> 
         CannotExamineError: there is no comparison to judge.
         UsageError: a tolerance is for an output that is not there.
     """
-    at = time.monotonic()
+    watch = Stopwatch("compare", argv)
     document = read_saved(path)
     saved = saved_comparison(document)
     if not saved:
@@ -42,24 +39,7 @@ def judge_report(path: str, options: Options, *, argv: tuple[str, ...] = ()) -> 
     session = Session(case=_case(document, options), runner=None)
     session.add(_findings(document, outputs, FileSource(file=path)))
     diagnoses = name_causes(session)
-    failed = any(item.severity is Severity.ERROR for item in session.findings)
-    report = Report(
-        verdict="problem" if diagnoses else "unknown" if failed else "healthy",
-        stage=diagnoses[0].stage or None if diagnoses else None,
-        case=session.case,
-        diagnoses=diagnoses,
-        findings=tuple(session.findings),
-        not_checked=(),
-        runs=(),
-        argv=argv,
-        command="compare",
-        version=__version__,
-        started=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        seconds=time.monotonic() - at,
-        localization=Localization(comparison=outputs),
-        extra={"from": path},
-    )
-    return signed(report)
+    return finish(session, diagnoses, watch, localization=Localization(comparison=outputs), extra={"from": path})
 
 
 def _findings(document: JsonObject, outputs: Sequence[OutputComparison], source: FileSource) -> list[Evidence]:

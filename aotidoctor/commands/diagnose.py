@@ -11,10 +11,8 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from aotidoctor.diagnosis import signed
 from aotidoctor.model.artifact import RUNNABLE_KINDS, Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.event import Event, EventKind
@@ -22,8 +20,8 @@ from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.report import Report
 from aotidoctor.readers.host import read_host
 from aotidoctor.triage import limit, open_case
+from aotidoctor.triage.finish import Stopwatch, finish
 from aotidoctor.triage.session import Session, name_causes, overlooked, run_checks
-from aotidoctor.version import __version__
 
 if TYPE_CHECKING:
     from aotidoctor.model.diagnosis import Diagnosis
@@ -57,7 +55,7 @@ def diagnose(
     ``compare`` runs only what the comparison with the reference needs.
     ``runner`` may be given to examine several packages with one warm worker; the caller then closes it.
     """
-    watch = _Watch("check" if static_only else command, argv)
+    watch = Stopwatch("check" if static_only else command, argv)
     tell = on_event or (lambda _event: None)
     with _runner(options, environ, runner, static_only=static_only) as runs:
         tell(Event(kind=EventKind.STAGE, name="read"))
@@ -102,41 +100,19 @@ def _examine(session: Session, command: str) -> tuple[tuple[Diagnosis, ...], boo
     return name_causes(session), False
 
 
-class _Watch:
-    """When it started and how it was called."""
-
-    def __init__(self, command: str, argv: tuple[str, ...]) -> None:
-        self.command = command
-        self.argv = argv
-        self.started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-        self.at = time.monotonic()
-
-
-def _report(session: Session, diagnoses: tuple[Diagnosis, ...], watch: _Watch, *, interrupted: bool = False) -> Report:
-    failed = any(item.severity is Severity.ERROR for item in session.findings)
-    cannot_examine = _cannot_examine(session, diagnoses)
-    out_of_time = session.out_of_time or any(item.code == limit.CODE for item in session.not_checked)
-    partial = interrupted or out_of_time or cannot_examine is not None
-    verdict = "problem" if diagnoses else "unknown" if failed or partial else "healthy"
-    report = Report(
-        verdict=verdict,
+def _report(
+    session: Session, diagnoses: tuple[Diagnosis, ...], watch: Stopwatch, *, interrupted: bool = False
+) -> Report:
+    return finish(
+        session,
+        diagnoses,
+        watch,
         stage=_stage(session, diagnoses),
-        case=session.case,
-        diagnoses=diagnoses,
-        findings=tuple(session.findings),
-        not_checked=tuple(session.not_checked),
-        runs=tuple(session.runs),
-        argv=watch.argv,
-        command=watch.command,
-        version=__version__,
-        started=watch.started,
-        seconds=time.monotonic() - watch.at,
         interrupted=interrupted,
-        out_of_time=out_of_time,
-        cannot_examine=cannot_examine,
+        out_of_time=any(item.code == limit.CODE for item in session.not_checked),
+        cannot_examine=_cannot_examine(session, diagnoses),
         localization=_localization(session, failed=bool(diagnoses)),
     )
-    return signed(report)
 
 
 def _localization(session: Session, *, failed: bool) -> Localization | None:
@@ -217,7 +193,7 @@ def check(
 
 def inspect(path: str, options: Options, *, argv: tuple[str, ...] = (), environ: Mapping[str, str]) -> Report:
     """What is in the package, its contract and its needs; executes nothing, and judges the artifact only."""
-    watch = _Watch("inspect", argv)
+    watch = Stopwatch("inspect", argv)
     case, unread = open_case.open_case(path, None, options, environ)
     session = Session(case=case, runner=None)
     run_checks(session)
@@ -229,7 +205,7 @@ def inspect(path: str, options: Options, *, argv: tuple[str, ...] = (), environ:
 
 def env(*, argv: tuple[str, ...] = (), environ: Mapping[str, str]) -> Report:
     """What this host offers."""
-    watch = _Watch("env", argv)
+    watch = Stopwatch("env", argv)
     host = read_host(artifact=None, environ=environ)
     case = Case(artifact=Artifact(path="", kind=ArtifactKind.OTHER, size=0), host=host)
     return _report(Session(case=case, runner=None), (), watch)
@@ -246,7 +222,7 @@ def plan(
     """What ``run`` would ask, and why; executes nothing."""
     from aotidoctor.triage.run_probes import check_rung_names, plan_lines  # noqa: PLC0415 - for this and run only
 
-    watch = _Watch("run", argv)
+    watch = Stopwatch("run", argv)
     case, unread = open_case.open_case(path, inputs_path, options, environ)
     check_rung_names(case)
     session = Session(case=case, runner=None, not_checked=unread)

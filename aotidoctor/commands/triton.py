@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
-from datetime import datetime, timezone
 
-from aotidoctor.diagnosis import signed
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import NotChecked
 from aotidoctor.model.report import Report
 from aotidoctor.model.serving import Release, ServedModel
+from aotidoctor.triage.finish import Stopwatch, finish
 from aotidoctor.triage.session import Session, name_causes
 from aotidoctor.triton.judge import judge
 from aotidoctor.triton.open_models import Served, open_models
 from aotidoctor.triton.releases import find_release, standing
-from aotidoctor.version import __version__
 
 
 def serve(path: str, *, triton: str | None, argv: tuple[str, ...], environ: Mapping[str, str]) -> Report:
     """What the server would make of ``path``. Raises UsageError and CannotExamineError."""
-    watch = Watch(argv)
+    watch = Stopwatch("triton", argv)
     release = find_release(triton)
     served = open_models(path, release, environ)
     session = Session(case=case_of(path, served), runner=None, not_checked=list(served.not_checked))
@@ -33,36 +30,18 @@ def serve(path: str, *, triton: str | None, argv: tuple[str, ...], environ: Mapp
     return report_on(session, served.models, release, watch, cannot_examine=nothing)
 
 
-class Watch:
-    """When it started and how it was called."""
-
-    def __init__(self, argv: tuple[str, ...]) -> None:
-        self.argv = argv
-        self.started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-        self.at = time.monotonic()
-
-
 def report_on(
-    session: Session, models: tuple[ServedModel, ...], release: Release, watch: Watch, *, cannot_examine: str | None
+    session: Session, models: tuple[ServedModel, ...], release: Release, watch: Stopwatch, *, cannot_examine: str | None
 ) -> Report:
     """The report of what is known."""
     if (said := standing(release)) is not None:
         session.not_checked.append(NotChecked(code="TRITON", name=f"Triton {release.name}", reason=said))
     diagnoses = name_causes(session)
-    report = Report(
-        verdict="problem" if diagnoses else "unknown" if cannot_examine else "healthy",
+    return finish(
+        session,
+        diagnoses,
+        watch,
         stage="host" if diagnoses else None,
-        case=session.case,
-        diagnoses=diagnoses,
-        findings=tuple(session.findings),
-        not_checked=tuple(session.not_checked),
-        runs=tuple(session.runs),
-        argv=watch.argv,
-        command="triton",
-        version=__version__,
-        started=watch.started,
-        seconds=time.monotonic() - watch.at,
-        out_of_time=session.out_of_time,
         cannot_examine=cannot_examine,
         extra={
             "release": release.name,
@@ -70,7 +49,6 @@ def report_on(
             "models": ", ".join(model.name for model in models),
         },
     )
-    return signed(report)
 
 
 def case_of(path: str, served: Served) -> Case:

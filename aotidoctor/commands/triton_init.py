@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from aotidoctor.commands.triton import Watch, report_on
+from aotidoctor.commands.triton import report_on
 from aotidoctor.model.artifact import Artifact, ArtifactKind, ModelEntry
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Contract
@@ -18,6 +18,7 @@ from aotidoctor.model.serving_names import NameTable
 from aotidoctor.readers.contract import read_contract
 from aotidoctor.readers.host import read_host
 from aotidoctor.readers.package import read_artifact
+from aotidoctor.triage.finish import Stopwatch
 from aotidoctor.triage.open_case import select_model
 from aotidoctor.triage.session import Session
 from aotidoctor.triton.config_writer import Wanted, write_config
@@ -52,7 +53,7 @@ class Package:
 
 def names(path: str, *, triton: str | None, argv: tuple[str, ...], environ: Mapping[str, str]) -> Report:
     """The names of the package's tensors, and why none can be served if so. Raises UsageError."""
-    watch = Watch(argv)
+    watch = Stopwatch("triton", argv)
     package = _open(path, find_release(triton), environ)
     session = Session(case=package.case, runner=None)
     model = _model(package, "")
@@ -81,7 +82,7 @@ def draw_config(
     path: str, wanted: Wanted, *, triton: str | None, argv: tuple[str, ...], environ: Mapping[str, str]
 ) -> Drawn:
     """A config for the package that its own validator passes, or why there is none. Raises UsageError."""
-    watch = Watch(argv)
+    watch = Stopwatch("triton", argv)
     package = _open(path, find_release(triton), environ)
     session = Session(case=package.case, runner=None)
     text: str | None = None

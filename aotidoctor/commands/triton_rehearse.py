@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from aotidoctor.commands.triton import Watch, case_of, report_on
+from aotidoctor.commands.triton import case_of, report_on
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.event import Event, EventKind
@@ -19,6 +19,7 @@ from aotidoctor.model.run import Outcome, Request
 from aotidoctor.model.serving import Consequence, ServedModel, ServedVersion
 from aotidoctor.model.serving_hook import INIT
 from aotidoctor.probes.payload import base_payload
+from aotidoctor.triage.finish import Stopwatch
 from aotidoctor.triage.open_case import with_inputs
 from aotidoctor.triage.session import Session
 from aotidoctor.triton.hook_reading import read_hook_run
@@ -62,7 +63,7 @@ def rehearse(
     """Judge what is in ``path``, and do what was asked for. Raises UsageError and CannotExamineError."""
     from aotidoctor.runner import Runner  # noqa: PLC0415 - the rules alone start no process
 
-    watch = Watch(argv)
+    watch = Stopwatch("triton", argv)
     release = find_release(wish.triton)
     with Runner(environ=environ) as runner:
         runner.prewarm()

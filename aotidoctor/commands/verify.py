@@ -7,16 +7,13 @@ has names. Where it had none (no torch, a program that cannot be rebuilt), the a
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aotidoctor.checks import CHECKS
-from aotidoctor.diagnosis import signed
 from aotidoctor.diagnosis.rank import with_paths
 from aotidoctor.model.artifact import Artifact, ArtifactKind, ExportedFacts
 from aotidoctor.model.case import Case, Options
@@ -42,8 +39,8 @@ from aotidoctor.program.origin import (
 from aotidoctor.program.other_files import why_no_program
 from aotidoctor.readers.host import read_host
 from aotidoctor.readers.package import read_artifact
+from aotidoctor.triage.finish import Stopwatch, finish
 from aotidoctor.triage.session import Session, ask_check, name_causes
-from aotidoctor.version import __version__
 
 if TYPE_CHECKING:
     from aotidoctor.runner import Runner
@@ -89,7 +86,7 @@ def verify(
     runner: Runner | None = None,
 ) -> Report:
     """Judge the program. Nothing of it is run, but rebuilding it executes what its pickled parts say."""
-    at, started = time.monotonic(), datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    watch = Stopwatch(NAME, argv)
     declared = read_dynamic_shapes(question.dynamic_shapes)
     with _runner(environ, runner) as runs:
         runs.prewarm()
@@ -105,27 +102,16 @@ def verify(
             except KeyboardInterrupt:
                 interrupted = True
     diagnoses = _causes(session, question)
-    failed = any(item.severity is Severity.ERROR for item in session.findings)
     problem = problem or (None if session.findings or interrupted else _nothing_judged(session))
-    unknown = failed or interrupted or problem is not None
-    report = Report(
-        verdict="problem" if diagnoses or is_other(session.findings) else "unknown" if unknown else "healthy",
-        stage=diagnoses[0].stage or None if diagnoses else None,
-        case=case,
-        diagnoses=diagnoses,
-        findings=tuple(session.findings),
-        not_checked=tuple(session.not_checked),
-        runs=tuple(session.runs),
-        argv=argv,
-        command=NAME,
-        version=__version__,
-        started=started,
-        seconds=time.monotonic() - at,
+    return finish(
+        session,
+        diagnoses,
+        watch,
+        verdict="problem" if is_other(session.findings) else None,
         interrupted=interrupted,
         cannot_examine=problem,
         extra=answer.verifier_said(session.runs) | origin_said(session.findings),
     )
-    return signed(report)
 
 
 def read_dynamic_shapes(path: str | None) -> JsonValue:

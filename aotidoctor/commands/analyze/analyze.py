@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timezone
 
 from aotidoctor.checks import CHECKS
 from aotidoctor.commands.analyze import saved
@@ -13,16 +11,15 @@ from aotidoctor.commands.analyze.changes import compared, unbelieved
 from aotidoctor.commands.analyze.logs import read_logs
 from aotidoctor.commands.analyze.reading import Sent, read_sent
 from aotidoctor.commands.analyze.rebuild import rebuild
-from aotidoctor.diagnosis import signed
 from aotidoctor.logs.diagnose import log_diagnoses
 from aotidoctor.model.diagnosis import Diagnosis
-from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.report import Report
 from aotidoctor.triage import treat
+from aotidoctor.triage.finish import Stopwatch, finish
 from aotidoctor.triage.session import Session, name_causes, run_checks
 from aotidoctor.triage.treat import Verdicts
-from aotidoctor.version import __version__
 
 # Reports that rest on the checks of a package; the findings of the others stand as they are.
 _CHECKED = ("run", "check", "localize", "compare", "analyze")
@@ -34,8 +31,7 @@ def analyze(path: str, *, argv: tuple[str, ...] = ()) -> Report:
     Raises:
         CannotExamineError: it is neither.
     """
-    at = time.monotonic()
-    started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    watch = Stopwatch("analyze", argv)
     sent = read_sent(path)
     case, whole = rebuild(sent)
     session = Session(case=case, runner=None)
@@ -47,29 +43,20 @@ def analyze(path: str, *, argv: tuple[str, ...] = ()) -> Report:
     version = str(tool.get("version") or "") if isinstance(tool, dict) else ""
     change = compared(before, diagnoses, tool=version, path=path)
     session.add([change, *unbelieved(sent.problems, path)])
-    failed = any(item.severity is Severity.ERROR for item in session.findings)
     partial = any(sent.report.get(name) is True for name in ("interrupted", "out_of_time"))
     cannot = sent.report.get("cannot_examine")
-    runs = tuple(saved.runs(sent.report))
-    report = Report(
-        verdict="problem" if diagnoses else "unknown" if failed or partial or cannot else "healthy",
-        stage=diagnoses[0].stage or None if diagnoses else None,
-        case=session.case,
-        diagnoses=diagnoses,
-        findings=tuple(session.findings),
-        not_checked=(*session.not_checked, *_not_asked(sent, change.message, runs=len(runs))),
-        runs=runs,
-        argv=argv,
-        command="analyze",
-        version=__version__,
-        started=started,
-        seconds=time.monotonic() - at,
+    session.runs = saved.runs(sent.report)
+    session.not_checked += _not_asked(sent, change.message, runs=len(session.runs))
+    return finish(
+        session,
+        diagnoses,
+        watch,
+        verdict="unknown" if (partial or cannot) and not diagnoses else None,
         cannot_examine=cannot if isinstance(cannot, str) and not diagnoses else None,
         localization=saved.localization(sent.report),
-        extra={"from": path, "made_by": version, "made_at": _text(sent.report.get("started"))},
         log=reading or saved.log(sent.report),
+        extra={"from": path, "made_by": version, "made_at": _text(sent.report.get("started"))},
     )
-    return signed(report)
 
 
 def _ask(session: Session, sent: Sent, *, whole: bool) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime, timezone
 from pathlib import Path
 
 from aotidoctor.commands import diagnose
 from aotidoctor.commands.repro.reproduce import check_folder, reproduce
 from aotidoctor.commands.repro.result import Known, Repro
 from aotidoctor.commands.repro.script import NAME
-from aotidoctor.diagnosis import signed
 from aotidoctor.model.case import Options
 from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.errors import CannotExamineError
@@ -23,7 +20,7 @@ from aotidoctor.model.records import RecordError, from_json
 from aotidoctor.model.report import Report
 from aotidoctor.reports.saved import read_saved
 from aotidoctor.triage import open_case
-from aotidoctor.version import __version__
+from aotidoctor.triage.finish import Facts, Stopwatch, finish
 
 OnEvent = Callable[[Event], None]
 
@@ -110,26 +107,18 @@ def _from_saved(
     argv: tuple[str, ...],
     environ: Mapping[str, str],
 ) -> Report:
-    at = time.monotonic()
+    watch = Stopwatch("repro", argv)
     signature, diagnoses, findings = _read(saved)
     case, unread = open_case.open_case(path, inputs_path, options, environ)
-    report = Report(
+    report = finish(
+        Facts(case=case, findings=findings, not_checked=unread),
+        diagnoses,
+        watch,
         verdict="problem" if diagnoses else "unknown",
-        stage=diagnoses[0].stage or None if diagnoses else None,
-        case=case,
-        diagnoses=diagnoses,
-        findings=findings,
-        not_checked=tuple(unread),
-        runs=(),
-        argv=argv,
-        command="repro",
-        version=__version__,
-        started=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        seconds=time.monotonic() - at,
         extra={"from": saved},
     )
     # The parts are of the saved report's runs, which are not here; its signature is.
-    return replace(signed(report), signature=signature)
+    return replace(report, signature=signature)
 
 
 def _read(saved: str) -> tuple[str | None, tuple[Diagnosis, ...], tuple[Evidence, ...]]:

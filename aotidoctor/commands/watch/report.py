@@ -7,10 +7,8 @@ what it printed ─► classification ──────────────
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from aotidoctor.commands.watch.blamed import blame_input, with_blame
@@ -20,7 +18,6 @@ from aotidoctor.commands.watch.outcome import Rung, outcome_of, unread, with_sai
 from aotidoctor.commands.watch.packages import used_packages
 from aotidoctor.commands.watch.said import Said, main_reading, read_output, take
 from aotidoctor.commands.watch.words import extra_of
-from aotidoctor.diagnosis import signed
 from aotidoctor.localize.assemble import localization
 from aotidoctor.localize.backtrace import read_backtrace
 from aotidoctor.model.case import Options
@@ -32,8 +29,8 @@ from aotidoctor.model.run import Outcome, Signalled
 from aotidoctor.model.watched import Watched
 from aotidoctor.probes import backtrace, watched_program
 from aotidoctor.probes.probe import History, succeeded
+from aotidoctor.triage.finish import Stopwatch, finish
 from aotidoctor.triage.session import Session, name_causes
-from aotidoctor.version import __version__
 
 if TYPE_CHECKING:
     from aotidoctor.commands.watch.rungs import Again
@@ -77,7 +74,8 @@ def report_on(
     on_event: OnEvent | None = None,
 ) -> Report:
     """The report on a program that has ended."""
-    began, watched = time.monotonic(), with_said(watched)
+    watched = with_said(watched)
+    watch = Stopwatch(wish.command, argv, began=watched.started)
     outcome = outcome_of(watched, Rung())
     packages = used_packages(watched.seen, said=outcome.stderr_tail + outcome.stdout_tail, asked=wish.package)
     session, found, interrupted = examine_packages(
@@ -105,26 +103,16 @@ def report_on(
     named = with_blame([one for text in said for one in text.diagnoses], chain)
     diagnoses = merged(causes, named, session.findings)
     failed = not succeeded(outcome)
-    return signed(
-        Report(
-            verdict="problem" if diagnoses else "unknown" if failed else "healthy",
-            stage=diagnoses[0].stage or None if diagnoses else None,
-            case=session.case,
-            diagnoses=diagnoses,
-            findings=tuple(session.findings),
-            not_checked=tuple(session.not_checked),
-            runs=tuple(session.runs),
-            argv=argv,
-            command=wish.command,
-            version=__version__,
-            started=datetime.fromtimestamp(watched.started, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            seconds=watched.seconds + time.monotonic() - began,
-            interrupted=interrupted,
-            out_of_time=session.out_of_time,
-            localization=localization(session.case, session.findings, _outcomes(session), failed=failed),
-            log=main,
-            extra=extra_of(watched, packages),
-        )
+    return finish(
+        session,
+        diagnoses,
+        watch,
+        verdict="problem" if diagnoses else "unknown" if failed else "healthy",
+        seconds=watched.seconds + watch.seconds(),
+        interrupted=interrupted,
+        localization=localization(session.case, session.findings, _outcomes(session), failed=failed),
+        log=main,
+        extra=extra_of(watched, packages),
     )
 
 

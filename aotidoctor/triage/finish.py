@@ -1,0 +1,117 @@
+"""From what was found to a report: the one place that puts a report together and says what its verdict is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Protocol
+
+from aotidoctor.diagnosis import signed
+from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.report import Report
+from aotidoctor.version import __version__
+
+if TYPE_CHECKING:
+    from aotidoctor.model.case import Case
+    from aotidoctor.model.diagnosis import Diagnosis
+    from aotidoctor.model.localization import Localization
+    from aotidoctor.model.log import LogReading
+    from aotidoctor.model.run import Outcome
+
+
+class Stopwatch:
+    """When a command began, and how it was called. ``began`` is in seconds since the epoch; None: now."""
+
+    def __init__(self, command: str, argv: tuple[str, ...], *, began: float | None = None) -> None:
+        self.command = command
+        self.argv = argv
+        at = datetime.now(timezone.utc) if began is None else datetime.fromtimestamp(began, timezone.utc)
+        self.started = at.strftime("%Y-%m-%dT%H:%M:%SZ")
+        self._since = time.monotonic()
+
+    def seconds(self) -> float:
+        """Seconds since it was made."""
+        return time.monotonic() - self._since
+
+
+class Found(Protocol):
+    """What a report needs of a session."""
+
+    @property
+    def case(self) -> Case:
+        """What was examined."""
+
+    @property
+    def findings(self) -> Sequence[Evidence]:
+        """What was seen."""
+
+    @property
+    def not_checked(self) -> Sequence[NotChecked]:
+        """What was not looked at."""
+
+    @property
+    def runs(self) -> Sequence[Outcome]:
+        """Child runs."""
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether a limit of time cut it short."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What was found without a session: by reading alone."""
+
+    case: Case
+    findings: Sequence[Evidence]
+    not_checked: Sequence[NotChecked] = field(default_factory=tuple)
+    runs: Sequence[Outcome] = field(default_factory=tuple)
+    out_of_time: bool = False
+
+
+def finish(
+    found: Found,
+    diagnoses: tuple[Diagnosis, ...],
+    watch: Stopwatch,
+    *,
+    verdict: str | None = None,
+    stage: str | None = None,
+    seconds: float | None = None,
+    interrupted: bool = False,
+    out_of_time: bool = False,
+    cannot_examine: str | None = None,
+    localization: Localization | None = None,
+    log: LogReading | None = None,
+    extra: Mapping[str, str] | None = None,
+) -> Report:
+    """The signed report.
+
+    Without a ``verdict`` it is ``problem`` where there is a cause, ``unknown`` where there is an error finding or the
+    report is partial, else ``healthy``; without a ``stage`` it is that of the first cause.
+    """
+    late = out_of_time or found.out_of_time
+    partial = interrupted or late or cannot_examine is not None
+    failed = partial or any(item.severity is Severity.ERROR for item in found.findings)
+    report = Report(
+        verdict=verdict or ("problem" if diagnoses else "unknown" if failed else "healthy"),
+        stage=stage or (diagnoses[0].stage or None if diagnoses else None),
+        case=found.case,
+        diagnoses=diagnoses,
+        findings=tuple(found.findings),
+        not_checked=tuple(found.not_checked),
+        runs=tuple(found.runs),
+        argv=watch.argv,
+        command=watch.command,
+        version=__version__,
+        started=watch.started,
+        seconds=watch.seconds() if seconds is None else seconds,
+        interrupted=interrupted,
+        out_of_time=late,
+        cannot_examine=cannot_examine,
+        localization=localization,
+        log=log,
+        extra=extra or {},
+    )
+    return signed(report)
