@@ -78,7 +78,8 @@ def _finding(bad: Value, plain: Outcome, weights: Outcome | None, unwritten: tup
     held = constants(weights) if weights is not None else []
     dirty_constants = [value.path for value in held if value.nan or value.inf]
     half = bad.dtype in HALF or any(value.dtype in HALF for value in [*inputs(plain), *held])
-    read_all = succeeded(weights)
+    # Where reading them failed, the run was repeated without that.
+    read_all = weights is not None and succeeded(weights) and weights.request.payload.get("observe") != []
     facts: dict[str, FactValue] = {
         "input_nan": bool(dirty_inputs),
         "constant_nan": bool(dirty_constants),

@@ -1,4 +1,4 @@
-"""Makes the files of one model: ``python -m tests.trial.build FOLDER NAME``, in a process of its own.
+"""Makes the files of one model: ``python -m tests.trial.build FOLDER NAME FAMILY``, in a process of its own.
 
 ``model.pt2`` (the package), ``program.pt2`` (the exported program), ``other.pt2`` (the same program with other weights),
 ``sample0.pt`` … (inputs as a user saves them), ``setup.py`` and ``facts.json``.
@@ -27,8 +27,8 @@ def _other_weights(program: torch.export.ExportedProgram) -> None:
             tensor.data = tensor.data * (1 + noise * 0.1) + 0.1 * noise
 
 
-def make(folder: Path, name: str) -> None:
-    model = registry.load((name,))[name]
+def make(folder: Path, name: str, family: str) -> None:
+    model = registry.load((name,), (family,))[name]
     began = time.monotonic()
     built = model.build()
     torch.manual_seed(7)
@@ -94,4 +94,4 @@ def _outputs(program: torch.export.ExportedProgram) -> list[dict]:
 
 
 if __name__ == "__main__":
-    make(Path(sys.argv[1]), sys.argv[2])
+    make(Path(sys.argv[1]), sys.argv[2], sys.argv[3])

@@ -12,11 +12,11 @@ from tests.trial.model import TORCHVISION, Model
 FAMILIES = tuple(sorted(item.name for item in pkgutil.iter_modules(families.__path__)))
 
 
-def load(names: tuple[str, ...] = ()) -> dict[str, Model]:
-    """The models, all or those whose name or trait is among ``names``."""
+def load(names: tuple[str, ...] = (), families: tuple[str, ...] = FAMILIES) -> dict[str, Model]:
+    """The models of ``families``, all or those whose name or trait is among ``names``."""
     exec(TORCHVISION, {"__name__": "torchvision_operators"})
     found: dict[str, Model] = {}
-    for family in FAMILIES:
+    for family in families:
         module = importlib.import_module(f"tests.trial.families.{family}")
         for model in module.MODELS:
             if model.name in found:

@@ -69,17 +69,19 @@ def contract_verdict(report: dict, facts: dict) -> str:
 
 
 def _output_problem(ours: dict, theirs: dict) -> str | None:
-    dims = ours.get("dims") if "dims" in ours else ours.get("shape")
-    if dims is None:
-        return None
-    sizes = [item.get("size") if isinstance(item, dict) else item for item in dims]
-    if len(sizes) != len(theirs["shape"]):
-        return f"shape {sizes} for {theirs['shape']}"
-    for one, other in zip(sizes, theirs["shape"], strict=True):
-        static = isinstance(one, int) or (isinstance(one, str) and one.isdigit())
-        if static and str(one) != other:
-            return f"shape {sizes} for {theirs['shape']}"
-    return None
+    """Shape (symbols have the program's names), dtype and device; what was not recovered is a problem of its own."""
+    shape = ours.get("shape")
+    if shape is None:
+        return f"shape not recovered, {theirs['shape']}"
+    if [_spelt(size) for size in shape] != [_spelt(size) for size in theirs["shape"]]:
+        return f"shape {shape} for {theirs['shape']}"
+    if ours.get("dtype") != theirs["dtype"].removeprefix("torch."):
+        return f"dtype {ours.get('dtype')} for {theirs['dtype']}"
+    return None if ours.get("device_type") in ("cpu", None) else f"device {ours['device_type']}"
+
+
+def _spelt(size: object) -> str:
+    return str(size).replace(" ", "")
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ def built(name: str, family: str) -> Path | str:
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "build.log"
     with log.open("w") as stream:
-        command = [sys.executable, "-m", "tests.trial.build", str(folder), name]
+        command = [sys.executable, "-m", "tests.trial.build", str(folder), name, family.removesuffix(".py")]
         try:
             done = subprocess.run(
                 command, stdout=stream, stderr=subprocess.STDOUT, cwd=ROOT, timeout=SECONDS_TO_BUILD, check=False

@@ -290,6 +290,14 @@ def test_values(output, given, constant, kind, severity, facts):
     assert facts.items() <= item.facts.items()
 
 
+def test_weights_that_could_not_be_read_are_not_clean():
+    """The run that read them failed there, and was repeated without reading them."""
+    plain = outcome(outputs=[[{"nan": 3}]])
+    again = outcome("values")
+    again = replace(again, request=replace(again.request, payload={"observe": []}))
+    assert one(values.read(case(), history(plain_run=plain), again)).facts["clean"] is False
+
+
 def test_threads():
     assert isinstance(threads.plan(case(), history(finding("AD-RUN-001", "signalled"))), Request)
     assert isinstance(
