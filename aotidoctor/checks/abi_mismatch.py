@@ -2,7 +2,8 @@
 
 What it does
     Looks up each undefined symbol of the shared object in the libraries that the process would have, through their hash
-    tables, with the version that the package asks for. Looks also for the functions that torch will ask it for.
+    tables, with the version that the package asks for. Looks also for the functions that torch will ask it for. Of
+    another machine than this one, known from its profile, the versions of its libraries and of its torch decide.
 
 Why it matters
     Loading fails with "undefined symbol" or "version `GLIBC_2.38' not found". The cause is another torch, another C++
@@ -19,13 +20,17 @@ When it is wrong
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from aotidoctor.checks.check import Check, Finder
 from aotidoctor.checks.package.facts import NO_MODEL, at_member, listed, main_object, plural
+from aotidoctor.checks.package.profile_linkage import link_to_profile
 from aotidoctor.model.artifact import SharedObject
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.host import MissingSymbol
+from aotidoctor.readers.releases.built_by import PREFIX, has_top_folder
+from aotidoctor.readers.releases.shims import is_shim, newest, release_of, release_text
 
 FIND = Finder("AD-HOST-006", "abi_mismatch")
 # The functions without which no loader since 2.5 gets to a result; it can do without the others.
@@ -43,7 +48,12 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     compiled = main_object(case)
     if compiled is None:
         return FIND.unchecked(NO_MODEL if case.model is None else "the model has no shared object")
-    entry_points = _entry_points(case, compiled)
+    entry_points = [*_release(case), *_entry_points(case, compiled)]
+    if case.host.profile is not None:
+        linkage = link_to_profile(case.host, compiled)
+        if linkage.unknown and not linkage.missing:
+            return entry_points or FIND.unchecked(linkage.unknown)
+        case = replace(case, host=replace(case.host, missing_symbols=linkage.missing, symbols_checked=1))
     if not case.host.symbols_checked:
         return entry_points or FIND.unchecked(case.host.symbols_problem or "symbols were not looked up")
     plain = [symbol for symbol in case.host.missing_symbols if symbol.version is None]
@@ -52,6 +62,23 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
         *entry_points,
         *_versions(case, compiled.member, versioned),
         *_symbols(case, compiled.member, plain),
+    ]
+
+
+def _release(case: Case) -> list[Evidence]:
+    """The loader of an older torch looks for the files where they no longer are."""
+    here = release_of(case.host.torch.version) if case.host.torch is not None else None
+    if case.model is None or not has_top_folder(case.model) or here is None or here >= PREFIX:
+        return []
+    return [
+        FIND.error(
+            "release",
+            case.artifact.prefix or "archive",
+            observed=f"an archive with a top folder; built by torch {release_text(PREFIX)} or later",
+            expected=f"no top folder, for the loader of torch {release_text(here)}",
+            source=at_member(case, None),
+            facts={"torch_needed": release_text(PREFIX), "torch_here": release_text(here)},
+        )
     ]
 
 
@@ -103,24 +130,38 @@ def _symbols(case: Case, member: str, missing: list[MissingSymbol]) -> list[Evid
     state = FIND.warn if custom else FIND.error
     torch = case.host.torch.version if case.host.torch else None
     built = case.contract.needs.torch_version if case.contract else None
+    newer = _newer_release(names, torch)
     return [
         state(
             "symbol",
-            names[0],
-            observed=f"{plural(len(names), 'symbol')} not provided by any library here: {listed(names, 3)}",
-            expected=f"libraries like those of the build host{f' (torch {built})' if built else ''}",
+            newer[1] if newer else names[0],
+            observed=f"{plural(len(names), 'symbol')} not provided by any library here: {listed(names, 3)}"
+            + (f"; built by torch {newer[0]} or later: torch {torch} does not have {newer[1]}" if newer else ""),
+            expected=f"torch {newer[0]} or later"
+            if newer
+            else f"libraries like those of the build host{f' (torch {built})' if built else ''}",
             source=at_member(case, member),
             facts={
                 "symbols": tuple(names[:20]),
                 "count": len(names),
                 "torch_here": torch,
                 "torch_built": built,
+                "torch_needed": newer[0] if newer else None,
                 "torch_shims": sum(name.startswith("aoti_torch_") for name in names),
                 "cxx11_abi_here": case.host.torch.cxx11_abi if case.host.torch else None,
                 "old_string_abi": any(name.endswith(_OLD_STRING_ABI) for name in names),
             },
         )
     ]
+
+
+def _newer_release(names: list[str], torch: str | None) -> tuple[str, str] | None:
+    """The release that brought the newest of the missing shims, and that shim; None where age is not the reason."""
+    here = release_of(torch) if torch is not None else None
+    found = newest(names) if here is not None and any(map(is_shim, names)) else None
+    if found is None or here is None or found[0] <= here:
+        return None
+    return release_text(found[0]), found[1]
 
 
 CHECK = Check(

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Check, Finder
-from aotidoctor.checks.package.facts import DEVICE_KEY, GPU_DEVICES, NO_MODEL, device_of, device_source
+from aotidoctor.checks.package.facts import DEVICE_KEY, GPU_DEVICES, NO_MODEL, device_of, device_source, unstated
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.host import TorchBuild
@@ -33,7 +33,8 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
         return FIND.unchecked(NO_MODEL)
     reason = unavailable(case)
     if reason is None:
-        return []
+        unknown = _unknown(case)
+        return FIND.unchecked(unknown) if unknown is not None else []
     kind, words = reason
     device = device_of(case)
     return [
@@ -56,15 +57,24 @@ def unavailable(case: Case) -> tuple[str, str] | None:
     if device not in GPU_DEVICES:
         return None
     torch = case.host.torch
+    if "torch.cuda" in case.host.unstated:
+        torch = None
     if torch is not None and not _built_for(torch, device, case.host.system):
         return "torch-build", f"torch {torch.version} is not built for it"
     if device != "cuda" or (torch is not None and torch.hip):
         return None
-    if case.host.gpus:
+    if case.host.gpus or "gpus" in case.host.unstated:
         return None
     if case.host.cuda_driver is None:
         return "no-driver", "this host has no NVIDIA driver"
     return None if _hidden_devices_possible(case) else ("no-device", "the NVIDIA driver lists no GPU")
+
+
+def _unknown(case: Case) -> str | None:
+    """What a profile would have to state before one can say that the device is there."""
+    if device_of(case) not in GPU_DEVICES:
+        return None
+    return unstated(case, "torch", "torch.cuda", "gpus")
 
 
 def _built_for(torch: TorchBuild, device: str, system: str) -> bool:

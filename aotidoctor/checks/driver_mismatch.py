@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Check, Finder
-from aotidoctor.checks.package.facts import NO_MODEL, device_of
+from aotidoctor.checks.package.facts import NO_MODEL, device_of, unstated
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
 
@@ -33,6 +33,8 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     """At most one finding."""
     if case.model is None:
         return FIND.unchecked(NO_MODEL)
+    if device_of(case) == "cuda" and (reason := unstated(case, "torch", "torch.cuda", "cuda_driver")) is not None:
+        return FIND.unchecked(reason)
     torch, driver = case.host.torch, case.host.cuda_driver
     if device_of(case) != "cuda" or torch is None or torch.cuda is None:
         return []

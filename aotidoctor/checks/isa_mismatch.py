@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Check, Finder
-from aotidoctor.checks.package.facts import NO_MODEL, at_member, machine_name, main_object, metadata_value
+from aotidoctor.checks.package.facts import NO_MODEL, at_member, machine_name, main_object, metadata_value, unstated
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked
 
@@ -59,7 +59,7 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     if compiled is not None and compiled.machine and machine_name(compiled.machine) != machine:
         return FIND.unchecked(f"the code is for {compiled.machine}")
     if not case.host.cpu_flags:
-        return FIND.unchecked("this host does not tell its CPU flags")
+        return FIND.unchecked(unstated(case, "cpu_flags") or "this host does not tell its CPU flags")
     value, member = metadata_value(case, KEY)
     if case.contract is not None and case.contract.needs.isa:
         lacking = tuple(name for name in case.contract.needs.isa if name not in case.host.cpu_flags)

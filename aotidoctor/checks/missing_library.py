@@ -21,7 +21,9 @@ from collections.abc import Sequence
 
 from aotidoctor.checks.check import Check, Finder
 from aotidoctor.checks.device_unavailable import unavailable
-from aotidoctor.checks.package.facts import NO_MODEL, at_member, device_of, main_object
+from aotidoctor.checks.package.facts import NO_MODEL, UNSTATED, at_member, device_of, listed, main_object
+from aotidoctor.checks.package.profile_linkage import has_library
+from aotidoctor.model.artifact import SharedObject
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
 
@@ -35,11 +37,24 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     compiled = main_object(case)
     if compiled is None:
         return FIND.unchecked(NO_MODEL if case.model is None else "the model has no shared object")
+    if case.host.profile is not None:
+        return _on_profile(case, compiled)
     if not case.host.libraries:
         return FIND.unchecked(case.host.symbols_problem or "libraries were not looked up")
     missing = [name for name in compiled.needed if case.host.libraries.get(name, "") is None]
     given = {path.rpartition("/")[2] for path in case.options.custom_op_libraries}
     return [_missing(case, compiled.member, name, given) for name in missing if not _explained(case, name)]
+
+
+def _on_profile(case: Case, compiled: SharedObject) -> Sequence[Evidence] | NotChecked:
+    """What the profile of another machine tells of each library."""
+    given = {path.rpartition("/")[2] for path in case.options.custom_op_libraries}
+    known = {name: has_library(case.host, name) for name in compiled.needed}
+    missing = [name for name, found in known.items() if found is False and not _explained(case, name)]
+    unknown = [name for name, found in known.items() if found is None and not _explained(case, name)]
+    if unknown and not missing:
+        return FIND.unchecked(f"the profile {case.host.profile}{UNSTATED}{listed(unknown)}")
+    return [_missing(case, compiled.member, name, given) for name in missing]
 
 
 def _explained(case: Case, name: str) -> bool:

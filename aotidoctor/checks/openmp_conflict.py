@@ -19,16 +19,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.package.facts import unstated
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.evidence import Evidence, NotChecked
 
 FIND = Finder("AD-HOST-009", "openmp_conflict")
 _ABORTING = frozenset({"iomp5", "omp"})
 _TRUE = ("1", "true", "yes", "on")
 
 
-def run(case: Case) -> Sequence[Evidence]:
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
     """At most one finding."""
+    if (reason := unstated(case, "openmp_runtimes")) is not None:
+        return FIND.unchecked(reason)
     files = case.host.openmp_runtimes
     families = {family_of(path) for path in files}
     if len(families) < 2:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Check, Finder
-from aotidoctor.checks.package.facts import NO_MODEL, at_member, device_of
+from aotidoctor.checks.package.facts import NO_MODEL, at_member, device_of, unstated
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
@@ -32,6 +32,8 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     """At most one finding: the firmest limit that is exceeded."""
     if case.model is None:
         return FIND.unchecked(NO_MODEL)
+    if device_of(case) in (None, "cpu") and (reason := unstated(case, "memory_total")) is not None:
+        return FIND.unchecked(reason)
     constants = _constants(case)
     objects = sum(item.size for item in case.model.shared_objects)
     limits = [(constants, limit, words) for limit, words in _memory(case) if limit is not None]

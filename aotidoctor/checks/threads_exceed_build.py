@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Check, Finder
-from aotidoctor.checks.package.facts import at_member
+from aotidoctor.checks.package.facts import at_member, unstated
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
 
@@ -33,6 +33,9 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     contract = case.contract
     if contract is None:
         return FIND.unchecked("the package has no kernel sources to read the thread count from")
+    reason = unstated(case, "threads")
+    if reason is not None and case.options.threads is None:
+        return FIND.unchecked(reason) if contract.needs.baked_threads else []
     threads = case.options.threads or case.host.threads
     return [
         FIND.error(

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.package.facts import unstated
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.host import TmpdirState
@@ -31,7 +32,7 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     """At most one finding."""
     state = case.host.tmpdir
     if state is None:
-        return FIND.unchecked("the temporary folder was not looked at")
+        return FIND.unchecked(unstated(case, "tmpdir") or "the temporary folder was not looked at")
     if state.problem is None:
         return []
     needed = sum(member.size for member in case.artifact.members)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Check, Finder
-from aotidoctor.checks.package.facts import NO_MODEL, at_member
+from aotidoctor.checks.package.facts import NO_MODEL, at_member, unstated
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
 
@@ -33,6 +33,8 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
         return FIND.unchecked(NO_MODEL)
     if not model.cpp_only or model.shared_objects or any(case.host.tools.get(name) for name in _COMPILERS):
         return []
+    if (reason := unstated(case, "tools")) is not None:
+        return FIND.unchecked(reason)
     return [
         FIND.error(
             "compiler",

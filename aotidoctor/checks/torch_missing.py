@@ -18,14 +18,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.package.facts import unstated
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.evidence import Evidence, NotChecked
 
 FIND = Finder("AD-HOST-013", "torch_missing")
 
 
-def run(case: Case) -> Sequence[Evidence]:
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
     """At most one finding, a note."""
+    if (reason := unstated(case, "torch")) is not None:
+        return FIND.unchecked(reason)
     if case.host.torch is not None:
         return []
     return [

@@ -128,7 +128,15 @@ COMMANDS = {
         ),
     ),
     "inspect": Entry("inspect:inspect", ("aotidoctor inspect model.pt2", "aotidoctor inspect model.pt2 --json")),
-    "env": Entry("env:env", ("aotidoctor env", "aotidoctor env --format md")),
+    "compat": Entry(
+        "compat:compat",
+        (
+            "aotidoctor compat model.pt2 --host debian-13 --torch 2.14",
+            "aotidoctor compat *.pt2 --host production.json --host here --format md",
+        ),
+    ),
+    "fix": Entry("fix:fix", ("aotidoctor fix execstack model.pt2 -o fixed.pt2",)),
+    "env": Entry("env:env", ("aotidoctor env", "aotidoctor env --save host.json", "aotidoctor env --host debian-13")),
     "explain": Entry("explain:explain", ("aotidoctor explain input-stride", "aotidoctor explain AD-IN-014")),
     "schema": Entry("schema:schema", ("aotidoctor schema > report.schema.json",)),
     "demo": Entry("demo:demo", ("aotidoctor demo",)),

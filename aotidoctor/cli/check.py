@@ -11,7 +11,7 @@ from aotidoctor.cli.shown import shown
 from aotidoctor.model.case import Options
 
 
-@shown("package", "inputs", "reference", "setup", "custom_op_library")
+@shown("package", "inputs", "reference", "host", "setup", "custom_op_library")
 def check(
     package: opt.Package,
     inputs: opt.Inputs = None,
@@ -22,6 +22,7 @@ def check(
     setup: opt.Setup = None,
     custom_op_library: opt.CustomOpLibrary = None,
     reference: opt.Reference = None,
+    host: opt.Host = None,
     trust_pickle: opt.TrustPickle = False,
     seed: opt.Seed = 0,
     threads: opt.Threads = None,
@@ -38,6 +39,7 @@ def check(
         setup=setup,
         custom_op_libraries=tuple(custom_op_library or ()),
         reference=reference,
+        host=host,
         generate=generate,
         seed=seed,
         threads=threads,

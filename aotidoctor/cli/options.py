@@ -37,6 +37,12 @@ def one_source(inputs: str | None, *, generate: bool) -> None:
         raise typer.BadParameter("--inputs and --generate contradict each other", param_hint="--generate")
 
 
+def plan_only(host: str | None, *, plan: bool) -> None:
+    """Nothing can be run on a machine that is known from its profile only."""
+    if host is not None and not plan:
+        raise typer.BadParameter("only a plan can be made for another machine: add --plan", param_hint="--host")
+
+
 def tolerances(rtol: Sequence[str] | None, atol: Sequence[str] | None) -> Tolerances:
     """``--rtol`` and ``--atol`` as one value."""
     return Tolerances(rtol=_parsed("--rtol", rtol), atol=_parsed("--atol", atol))
@@ -69,6 +75,10 @@ Device = Annotated[str | None, typer.Option(metavar="DEVICE", help="Device to lo
 Reference = Annotated[
     str | None,
     typer.Option(metavar="FILE", help="exported.pt2 or module.py:function to compare with."),
+]
+Host = Annotated[
+    str | None,
+    typer.Option("--host", metavar="PROFILE", help="Judge for another machine: a file of `env --save`, or a name."),
 ]
 Rtol = Annotated[
     list[str] | None,

@@ -11,7 +11,7 @@ from aotidoctor.cli.shown import shown
 from aotidoctor.model.case import Options
 
 
-@shown("package", "inputs", "reference", "setup", "custom_op_library")
+@shown("package", "inputs", "reference", "host", "setup", "custom_op_library")
 def run(
     package: opt.Package,
     inputs: opt.Inputs = None,
@@ -22,6 +22,7 @@ def run(
     setup: opt.Setup = None,
     custom_op_library: opt.CustomOpLibrary = None,
     reference: opt.Reference = None,
+    host: opt.Host = None,
     rtol: opt.Rtol = None,
     atol: opt.Atol = None,
     trust_pickle: opt.TrustPickle = False,
@@ -43,12 +44,14 @@ def run(
     Executes native code from PACKAGE, in child processes with limits of time and memory.
     """
     opt.one_source(inputs, generate=generate)
+    opt.plan_only(host, plan=plan)
     wanted = Options(
         model_name=model_name,
         device=device,
         setup=setup,
         custom_op_libraries=tuple(custom_op_library or ()),
         reference=reference,
+        host=host,
         tolerances=opt.tolerances(rtol, atol),
         generate=generate,
         seed=seed,

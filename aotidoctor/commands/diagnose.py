@@ -33,6 +33,7 @@ OnEvent = Callable[[Event], None]
 REFERENCE_MODULES = ("torch.export.pt2_archive._package", "torch._export.serde.serialize")
 
 NOT_EXECUTED = "`check` does not execute the package; use `aotidoctor run`"
+HOST_UNREAD = "AD-READ-HOST"
 # Of the probe that compares with the reference, and of nothing else.
 REFERENCE_UNAVAILABLE = (("AD-RUN-011", "unavailable"),)
 
@@ -128,6 +129,9 @@ def _localization(session: Session, *, failed: bool) -> Localization | None:
 def _cannot_examine(session: Session, diagnoses: tuple[Diagnosis, ...]) -> str | None:
     """Why there was nothing to examine: a path that leads nowhere. A broken file is a finding instead."""
     case = session.case
+    unread = next((item.reason for item in session.not_checked if item.code == HOST_UNREAD), None)
+    if unread is not None and case.options.host is not None:
+        return f"the host profile cannot be read: {unread}"
     if case.artifact.kind is ArtifactKind.MISSING and not case.artifact.is_symlink:
         return f"no such file: {case.artifact.path}"
     if case.inputs_error is not None and case.inputs_error.kind == "missing":
@@ -203,10 +207,18 @@ def inspect(path: str, options: Options, *, argv: tuple[str, ...] = (), environ:
     return _report(session, name_causes(session), watch)
 
 
-def env(*, argv: tuple[str, ...] = (), environ: Mapping[str, str]) -> Report:
-    """What this host offers."""
+def env(*, argv: tuple[str, ...] = (), environ: Mapping[str, str], profile: str | None = None) -> Report:
+    """What this host offers, or the one of a profile.
+
+    Raises:
+        UsageError: there is no such profile.
+        CannotExamineError: it cannot be read.
+    """
     watch = Stopwatch("env", argv)
-    host = read_host(artifact=None, environ=environ)
+    if profile is None:
+        host = read_host(artifact=None, environ=environ)
+    else:
+        host = open_case.host_of(Options(host=profile), None, environ)
     case = Case(artifact=Artifact(path="", kind=ArtifactKind.OTHER, size=0), host=host)
     return _report(Session(case=case, runner=None), (), watch)
 

@@ -90,6 +90,15 @@ def tmpdir(_case: Case, _findings: Sequence[Evidence]) -> Plan:
     )
 
 
+def clear_execstack(_case: Case, _findings: Sequence[Evidence]) -> Plan:
+    """A copy of the package that does not ask for an executable stack."""
+    return Plan(
+        text="load a copy of the package without the flag for an executable stack",
+        steps=({"op": "clear_execstack"},),
+        command="aotidoctor fix execstack model.pt2 -o fixed.pt2",
+    )
+
+
 def load_device(case: Case, _findings: Sequence[Evidence]) -> Plan | None:
     """The device type that the package was compiled for, without an index."""
     wanted = case.contract.needs.device_type if case.contract is not None else None

@@ -91,7 +91,8 @@ class SharedObject:
 
     ``format`` is ``elf``, ``pe``, ``macho`` or ``unknown``. ``machine`` is as ``platform.machine()`` prints it
     (``x86_64``, ``aarch64``...). ``constants_span`` is the size in bytes between ``_binary_constants_bin_start`` and
-    ``_end`` (None when the symbols are absent). ``problem`` says why parsing stopped, None when it did not.
+    ``_end`` (None when the symbols are absent). ``executable_stack`` says whether it asks for a stack that may hold
+    code. ``problem`` says why parsing stopped, None when it did not.
     """
 
     member: str
@@ -109,6 +110,7 @@ class SharedObject:
     features: DebugFeatures = field(default_factory=DebugFeatures)
     has_debug_lines: bool = False
     truncated_at: int | None = None
+    executable_stack: bool | None = None
     problem: str | None = None
 
 

@@ -22,7 +22,9 @@ class Options:
 
     ``threads`` is the thread count to run with (None: torch's default). ``model_name`` None means: ``model`` as the
     loader does, or the only model there is. ``localize`` asks for the place of a failure whatever it costs, also where
-    the diagnosis does not need it; ``shrink`` for the smallest inputs that still fail. ``tolerances`` are for outputs
+    the diagnosis does not need it; ``shrink`` for the smallest inputs that still fail. ``host`` is the profile of the
+    machine that is meant instead of this one, ``torch`` the release that is meant instead of the host's, ``weights`` a
+    file whose weights are to be loaded. ``tolerances`` are for outputs
     against the reference's; ``measure`` asks for their distance from a float64 run also where they agree.
     """
 
@@ -44,6 +46,9 @@ class Options:
     memory_limit: int | None = None
     localize: bool = False
     shrink: bool = False
+    host: str | None = None
+    torch: str | None = None
+    weights: str | None = None
     tolerances: Tolerances = field(default_factory=Tolerances)
     measure: bool = False
 

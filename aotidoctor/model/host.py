@@ -66,6 +66,13 @@ class Host:
     ``environment`` holds allow-listed variables only. ``distribution`` is the name that /etc/os-release gives
     (``Debian GNU/Linux 12``), ``platform`` what Python's ``platform.platform()`` prints, and ``packages`` are the
     installed distributions that PyTorch's collect_env lists.
+
+    ``abi_versions`` maps a family of symbol versions to the newest one here (``GLIBCXX`` to ``3.4.30``).
+    ``executable_stack`` says whether a library that asks for an executable stack is loaded here, None where that is
+    not known; ``executable_stack_why`` is the reason.
+
+    ``profile`` is None for this machine, else the name of the profile that describes another one. ``unstated`` are the
+    fields that the profile says nothing about: their values here are defaults, not facts.
     """
 
     system: str
@@ -95,3 +102,8 @@ class Host:
     distribution: str | None = None
     platform: str | None = None
     packages: Mapping[str, str] = field(default_factory=dict)
+    abi_versions: Mapping[str, str] = field(default_factory=dict)
+    executable_stack: bool | None = None
+    executable_stack_why: str | None = None
+    profile: str | None = None
+    unstated: frozenset[str] = frozenset()

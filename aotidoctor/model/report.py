@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from aotidoctor.model.case import Case
+    from aotidoctor.model.compat import Compatibility
     from aotidoctor.model.diagnosis import Diagnosis
     from aotidoctor.model.evidence import Evidence, NotChecked
     from aotidoctor.model.localization import Localization
@@ -30,6 +31,7 @@ class Report:
     the place of the failure in the compiled code, None where nothing was looked for. ``names`` are those that
     a release of Triton has for the package's tensors, None where nobody asked. ``fingerprint`` is the signature at two
     granularities with its parts, ``signature`` the finer one alone. ``log`` is what a log said, where one was read.
+    ``compat`` is what packages need and where they run, None where nobody asked.
     """
 
     verdict: str
@@ -55,3 +57,4 @@ class Report:
     names: NameTable | None = None
     fingerprint: Signature | None = None
     log: LogReading | None = None
+    compat: Compatibility | None = None

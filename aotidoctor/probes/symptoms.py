@@ -180,6 +180,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("tmpdir-create", r"Error generating temporary directory|Failed to create temp"),
     ("tmpdir-full", r"write callback failed|No space left on device"),
     ("tmpdir-noexec", r"failed to map segment from shared object"),
+    ("dlopen-execstack", r"cannot enable executable stack as shared object requires: (?P<refusal>[^\n]{1,80})"),
     ("dlopen-symbol", r"undefined symbol: (?P<name>\S+)|version [`'](?P<version>[^'\n]{1,80})' not found"),
     ("dlopen-library", r"Error in dlopen: (?P<name>(?!/)\S+?): cannot open shared object file"),
     ("dlopen-machine", r"Error in dlopen: (?P<name>/\S+?): cannot open shared object file"),

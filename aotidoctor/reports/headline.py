@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.report import Report
-from aotidoctor.reports import contract_view, host_view, log_view, names_view, serving_view
+from aotidoctor.reports import compat_view, contract_view, host_view, log_view, names_view, serving_view
 from aotidoctor.reports.run_view import outcome_failed
 from aotidoctor.reports.text import one_line, plural
 
@@ -33,6 +33,13 @@ def headline(report: Report) -> Headline:
         return Headline(word="INTERNAL ERROR", text=f"aotidoctor itself failed: {one_line(last[0])}", tone="partial")
     if report.cannot_examine is not None:
         return Headline(word="CANNOT EXAMINE", text=one_line(report.cannot_examine), tone="partial")
+    if report.compat is not None:
+        word, words, tone = compat_view.headline_text(report)
+        return Headline(word=word, text=words, tone=tone)
+    return _verdict(report)
+
+
+def _verdict(report: Report) -> Headline:
     match report.verdict:
         case "healthy" if report.log is not None and log_view.is_log(report):
             return Headline(word="NO FAILURE", text=log_view.calm(report.log), tone="good")

@@ -8,9 +8,30 @@ from aotidoctor.reports.text import plural, size
 _VECTOR = ("amx", "asimd", "avx", "f16c", "fma", "sse4", "sve", "vnni")
 
 
+# What a line rests on: a profile that does not state it has no such line.
+_FACTS = {
+    "python": {"python"},
+    "torch": {"torch"},
+    "CPU": {"cpu_model", "cores"},
+    "memory": {"memory_total"},
+    "GPUs": {"gpus"},
+    "CUDA driver": {"cuda_driver"},
+    "missing symbols": {"libraries"},
+    "vector units": {"cpu_flags"},
+    "executable stack": {"executable_stack"},
+}
+
+
 def rows(host: Host, *, whole: bool) -> tuple[tuple[str, str], ...]:
     """Label and text of what is known; ``whole`` adds what seldom decides a case."""
+    known = _all_rows(host, whole=whole)
+    return tuple(row for row in known if row[1] and not _FACTS.get(row[0], set()) & host.unstated)
+
+
+def _all_rows(host: Host, *, whole: bool) -> tuple[tuple[str, str], ...]:
     always = (
+        ("profile", host.profile or ""),
+        ("not stated", ", ".join(sorted(host.unstated))),
         ("system", f"{host.system} {host.machine}{_container(host)}"),
         ("python", host.python),
         ("torch", _torch(host)),
@@ -28,12 +49,22 @@ def rows(host: Host, *, whole: bool) -> tuple[tuple[str, str], ...]:
         ("OpenMP runtimes", ", ".join(host.openmp_runtimes)),
         ("tools", ", ".join(f"{name} {path or 'absent'}" for name, path in host.tools.items())),
         ("address space", size(host.address_space_limit) if host.address_space_limit else ""),
+        ("executable stack", _stack(host)),
     )
-    return tuple(row for row in always + (further if whole else ()) if row[1])
+    return always + (further if whole else ())
+
+
+def _stack(host: Host) -> str:
+    if host.executable_stack or not host.executable_stack_why:
+        return ""
+    known = "refused" if host.executable_stack is False else "not known"
+    return f"{known}: {host.executable_stack_why}"
 
 
 def summary(host: Host) -> str:
-    """System, torch and GPUs on one line."""
+    """System, torch and GPUs on one line; of a profile, what it is called."""
+    if host.profile is not None:
+        return f"{host.profile}: {host.system} {host.machine}, a profile that leaves out {len(host.unstated)} facts"
     gpus = plural(len(host.gpus), "GPU") if host.gpus else "no GPU"
     return f"{host.system} {host.machine}, torch {_torch(host)}, {gpus}"
 

@@ -31,6 +31,8 @@ def first_rows(report: Report) -> tuple[Row, ...]:
     """The labelled lines under the headline, in the order in which they are read."""
     if report.cannot_examine is not None:
         return ()  # The headline has said it all.
+    if report.compat is not None:
+        return _compat_rows(report)
     rows: tuple[Row, ...] = ()
     if report.diagnoses:
         rows = _diagnosis_rows(report, report.diagnoses[0])
@@ -48,6 +50,18 @@ def _own_failures(report: Report) -> tuple[Row, ...]:
         f" and {len(names) - _FAULTS_SHOWN} more" if names[_FAULTS_SHOWN:] else ""
     )
     return (Row(label="Failed here", text=f"{shown}: an error of aotidoctor, not of the model (see Not checked)"),)
+
+
+def _compat_rows(report: Report) -> tuple[Row, ...]:
+    """The way out of the first cause; the reasons stand in the table."""
+    if not report.diagnoses:
+        return ()
+    remedy = report.diagnoses[0].remedy
+    rows = (
+        Row(label="What to do", text=one_line(remedy.text, 600)),
+        Row(label="", text=remedy.command, is_code=True),
+    )
+    return tuple(row for row in rows if row.text)
 
 
 def _diagnosis_rows(report: Report, diagnosis: Diagnosis) -> tuple[Row, ...]:

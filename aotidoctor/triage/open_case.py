@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from aotidoctor.model.case import Case, Options
-from aotidoctor.model.errors import InputsError, LimitReachedError
+from aotidoctor.model.errors import CannotExamineError, InputsError, LimitReachedError, UsageError
 from aotidoctor.model.evidence import NotChecked
 from aotidoctor.model.fault import failure
 from aotidoctor.model.host import Host
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from aotidoctor.model.tree import Container
 
 T = TypeVar("T")
+HERE_NAME = "here"
 
 
 def open_case(
@@ -43,13 +44,8 @@ def open_case(
     A reader that fails by a fault of its own costs only what it would have told: ``NotChecked`` says so.
     """
     failed: list[NotChecked] = []
-    artifact = read_artifact(path)
-    if on_artifact is not None:
-        on_artifact(artifact)
-    model = select_model(artifact, options.model_name)
-    read = partial(contracts.read_contract, artifact, model) if model is not None else lambda: None
-    contract = _guarded("contract", read, None, failed)
-    host = _guarded("host", partial(read_host, artifact=artifact, environ=environ), _bare_host(), failed)
+    artifact, model, contract = open_package(path, options.model_name, failed, on_artifact=on_artifact)
+    host = _guarded("host", partial(host_of, options, artifact, environ), _bare_host(options.host), failed)
     reference = _guarded("reference", partial(read_reference, options.reference), None, failed)
     contract = _guarded("reference", partial(_completed, contract, reference), contract, failed)
     case = Case(
@@ -73,19 +69,64 @@ def _completed(contract: Contract | None, reference: ExportedFacts | None) -> Co
     return complete(contract, reference)
 
 
+def open_package(
+    path: str,
+    model_name: str | None,
+    failed: list[NotChecked],
+    *,
+    on_artifact: Callable[[Artifact], None] | None = None,
+) -> tuple[Artifact, ModelEntry | None, Contract | None]:
+    """The file alone: artifact, the model that would be loaded, its contract. What fails is added to ``failed``."""
+    artifact = read_artifact(path)
+    if on_artifact is not None:
+        on_artifact(artifact)
+    model = select_model(artifact, model_name)
+    read = partial(contracts.read_contract, artifact, model) if model is not None else lambda: None
+    return artifact, model, _guarded("contract", read, None, failed)
+
+
 def _guarded(name: str, read: Callable[[], T], otherwise: T, failed: list[NotChecked]) -> T:
     try:
         return read()
     except LimitReachedError as reached:
         failed.append(left_out(f"read_{name}", reached))
-        return otherwise
+    except UsageError:
+        raise
+    except CannotExamineError as error:
+        failed.append(NotChecked(code=f"AD-READ-{name.upper()}", name=f"read_{name}", reason=str(error)))
     except Exception:  # noqa: BLE001 - the guard around readers: the rest of the case is still worth examining
         failed.append(NotChecked(code=f"AD-READ-{name.upper()}", name=f"read_{name}", reason=failure()))
-        return otherwise
+    return otherwise
 
 
-def _bare_host() -> Host:
-    return Host(system=platform.system(), machine=platform.machine(), python=platform.python_version())
+def host_of(options: Options, artifact: Artifact | None, environ: Mapping[str, str]) -> Host:
+    """The host that is meant: this machine, or that of a profile, with its torch or another one.
+
+    Raises:
+        UsageError: there is no such profile or release.
+        CannotExamineError: the profile cannot be read.
+    """
+    if options.host in (None, HERE_NAME) and options.torch is None:
+        return read_host(artifact=artifact, environ=environ)
+    from aotidoctor.readers.host import profiles  # noqa: PLC0415 - for another machine only
+
+    here = options.host in (None, HERE_NAME)
+    host = read_host(artifact=None, environ=environ, survey=True) if here else profiles.read_profile(options.host or "")
+    if options.torch is not None:
+        host = profiles.with_torch(host, options.torch)
+    return host if artifact is None else profiles.for_artifact(host, artifact)
+
+
+def _bare_host(profile: str | None) -> Host:
+    """What stands for a host that could not be read: of another machine nothing is known at all."""
+    unstated = frozenset(item.name for item in fields(Host)) if profile is not None else frozenset[str]()
+    return Host(
+        system=platform.system(),
+        machine=platform.machine(),
+        python=platform.python_version(),
+        profile=profile,
+        unstated=unstated,
+    )
 
 
 def select_model(artifact: Artifact, name: str | None) -> ModelEntry | None:

@@ -13,6 +13,7 @@ DEVICE_KEY = "AOTI_DEVICE_KEY"
 DEVICES = ("cpu", "cuda", "xpu", "mps")
 GPU_DEVICES = ("cuda", "xpu", "mps")
 OPENABLE = frozenset({ArtifactKind.AOTI_PACKAGE, ArtifactKind.AOTI_DIRECTORY, ArtifactKind.BARE_SO})
+UNSTATED = " does not state "
 NO_PACKAGE = "the file could not be opened as a package"
 NO_MODEL = "no model could be taken from the package"
 
@@ -82,6 +83,12 @@ def main_object(case: Case) -> SharedObject | None:
     objects = case.model.shared_objects if case.model else ()
     wrappers = [item for item in objects if item.member.endswith(".wrapper.so")]
     return next(reversed(wrappers or objects), None)
+
+
+def unstated(case: Case, *facts: str) -> str | None:
+    """Why nothing can be said: the profile of the host does not state one of ``facts``. None where it states all."""
+    missing = [name for name in facts if name in case.host.unstated]
+    return f"the profile {case.host.profile}{UNSTATED}{listed(missing)}" if missing else None
 
 
 def plural(count: int, noun: str) -> str:

@@ -17,30 +17,20 @@ _LEVELS = {Severity.ERROR: "decisive", Severity.WARN: "relevant", Severity.INFO:
 _WORDS = {Severity.ERROR: "does not fit", Severity.WARN: "may not fit", Severity.INFO: "fits"}
 # Without torch a check still tells much, so it is a note there; here the question is whether it would run.
 _WITHOUT_TORCH = "AD-HOST-013"
-_STAGES = ("artifact", "host")
 _NOT_SEEN = "libraries and symbols were not looked up there; `aotidoctor check` there does"
 
 
 def compare_fit(tally: Tally, case: Case, host: Node, *, package_is_a: bool) -> None:
     """What the package needs and the host lacks, as differences; passed checks count as equal."""
     # Only this question needs the checks.
-    from aotidoctor.checks import CHECKS  # noqa: PLC0415
-    from aotidoctor.triage.session import Session, ask_check  # noqa: PLC0415
+    from aotidoctor.triage.fit import ask_host  # noqa: PLC0415
 
-    there = Session(case=replace(case, host=_host(host)), runner=None)
-    failed: set[str] = set()
-    for check in CHECKS:
-        if check.stage not in _STAGES:
+    for asked in ask_host(replace(case, host=_host(host))):
+        if isinstance(asked.found, NotChecked):
+            tally.unknown.append(f"fit: {asked.check.name}: {asked.found.reason}")
             continue
-        blocked = next((name for name in check.needs if name in failed), None)
-        found = check.unchecked(f"{blocked} failed") if blocked else ask_check(check, there)
-        if isinstance(found, NotChecked):
-            tally.unknown.append(f"fit: {found.name}: {found.reason}")
-            continue
-        if any(item.severity is Severity.ERROR for item in found):
-            failed.add(check.name)
-        tally.equal["fit"] += 0 if found else 1
-        tally.differences += [_difference(item, check.cause, package_is_a=package_is_a) for item in found]
+        tally.equal["fit"] += 0 if asked.found else 1
+        tally.differences += [_difference(item, asked.check.cause, package_is_a=package_is_a) for item in asked.found]
 
 
 def _difference(finding: Evidence, cause: str, *, package_is_a: bool) -> Difference:

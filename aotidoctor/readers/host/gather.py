@@ -11,6 +11,7 @@ from aotidoctor.model.host import Host
 from aotidoctor.readers.host.cpu import default_threads, read_cpu
 from aotidoctor.readers.host.cuda_toolkit import find_toolkit
 from aotidoctor.readers.host.environment import allowed, distribution, find_tools, glibc_version, in_container
+from aotidoctor.readers.host.executable_stack import executable_stack
 from aotidoctor.readers.host.gpus import read_driver, read_gpus
 from aotidoctor.readers.host.memory import read_memory
 from aotidoctor.readers.host.packages import relevant_packages
@@ -19,17 +20,19 @@ from aotidoctor.readers.host.tmpdir import read_tmpdir
 from aotidoctor.readers.host.torch_build import find_torch
 
 
-def read_host(*, artifact: Artifact | None, environ: Mapping[str, str]) -> Host:
+def read_host(*, artifact: Artifact | None, environ: Mapping[str, str], survey: bool = False) -> Host:
     """What this machine offers to the worker, which runs in this interpreter.
 
     With ``artifact``, the libraries and symbols that its shared objects need are looked up too, and the temporary
-    folder is compared with its unpacked size. Raises nothing for a machine that lacks something.
+    folder is compared with its unpacked size. With ``survey``, the libraries that packages usually need are looked up:
+    a profile of this machine is then of use for any package. Raises nothing for a machine that lacks something.
     """
     name = os.uname()
     cpu = read_cpu()
     memory = read_memory()
     torch = find_torch(sys.path)
-    linkage = link(artifact, torch.folder if torch.build else None, environ)
+    linkage = link(artifact, torch.folder if torch.build else None, environ, survey=survey)
+    stack, why = executable_stack(glibc_version(), environ)
     return Host(
         system=name.sysname,
         machine=name.machine,
@@ -58,6 +61,9 @@ def read_host(*, artifact: Artifact | None, environ: Mapping[str, str]) -> Host:
         distribution=distribution(),
         platform=_platform(name),
         packages=relevant_packages(sys.path),
+        abi_versions=linkage.abi_versions,
+        executable_stack=stack,
+        executable_stack_why=why,
     )
 
 

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from aotidoctor.model.artifact import Artifact, SharedObject, SymbolRef
@@ -17,6 +17,15 @@ from aotidoctor.readers.host.linkmap import LinkMap
 _OPENMP = re.compile(r"^lib(gomp|iomp5|omp)[-.]")
 # A package with many models repeats itself; this many objects show every library it could need.
 _OBJECT_LIMIT = 8
+# The libraries whose symbols have versions that packages ask for.
+_VERSIONED = ("libc.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libgomp.so.1")
+# What the packages of any release and device name as NEEDED.
+USUAL = (
+    "libtorch.so", "libtorch_cpu.so", "libtorch_cuda.so", "libc10.so", "libc10_cuda.so", "libcuda.so.1",
+    "libcudart.so.12", "libcudart.so.13", "libgomp.so.1", "libiomp5.so", "libomp.so.5", "libmkl_intel_lp64.so.2",
+    "libmkl_core.so.2", "libmkl_intel_thread.so.2", *_VERSIONED[:3], "libm.so.6", "libdl.so.2", "libpthread.so.0",
+    "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +34,7 @@ class Linkage:
 
     ``libraries`` maps each NEEDED name to a file, None when not found. ``libcuda`` is the driver library of this
     process, None when there is none. ``openmp`` are OpenMP runtime files that would be loaded together.
+    ``abi_versions`` maps a family of symbol versions to the newest one that its library defines.
     """
 
     libraries: Mapping[str, str | None] = field(default_factory=dict)
@@ -33,6 +43,7 @@ class Linkage:
     problem: str | None = None
     openmp: tuple[str, ...] = ()
     libcuda: str | None = None
+    abi_versions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,12 +53,38 @@ class _Process:
     loaded: list[Image]
 
 
-def link(artifact: Artifact | None, torch: Path | None, environ: Mapping[str, str]) -> Linkage:
-    """Model a process with torch loaded and look up what ``artifact`` needs in it. Raises nothing for odd libraries."""
+def link(artifact: Artifact | None, torch: Path | None, environ: Mapping[str, str], *, survey: bool = False) -> Linkage:
+    """Model a process with torch loaded and look up what ``artifact`` needs in it. Raises nothing for odd libraries.
+
+    With ``survey`` the libraries that packages usually need are looked up instead.
+    """
     try:
         process = _start(torch, environ)
     except (OSError, ElfError) as error:
         return Linkage(problem=f"the interpreter's libraries cannot be read: {error}")
+    found = _usual(process, _linked(process, artifact, torch)) if survey else _linked(process, artifact, torch)
+    return replace(found, abi_versions=_abi_versions(process.links))
+
+
+def _usual(process: _Process, found: Linkage) -> Linkage:
+    images = {name: process.links.resolve(name, (), ()) for name in USUAL}
+    return replace(found, libraries={name: image.path if image else None for name, image in images.items()})
+
+
+def _abi_versions(links: LinkMap) -> dict[str, str]:
+    """Per family of symbol versions (``GLIBCXX``) the newest that its library defines (``3.4.30``)."""
+    newest: dict[str, tuple[int, ...]] = {}
+    for library in _VERSIONED:
+        image = links.resolve(library, (), ())
+        for version in image.versions.values() if image is not None else ():
+            family, _, number = version.rpartition("_")
+            parts = number.split(".")
+            if family and all(part.isdecimal() for part in parts):
+                newest[family] = max(newest.get(family, ()), tuple(map(int, parts)))
+    return {family: ".".join(map(str, number)) for family, number in sorted(newest.items())}
+
+
+def _linked(process: _Process, artifact: Artifact | None, torch: Path | None) -> Linkage:
     libcuda = process.links.resolve("libcuda.so.1", (), ())
     objects = _elf_objects(artifact)
     openmp = _openmp(process.loaded)

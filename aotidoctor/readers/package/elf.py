@@ -15,6 +15,7 @@ from aotidoctor.readers.package.blob import Blob
 
 Row = Mapping[str, int | str]
 
+PF_X = 1
 MAX_SEGMENTS = 1024
 MAX_SECTIONS = 65536
 
@@ -89,6 +90,17 @@ class Elf:
             if segment.type == "PT_LOAD" and segment.vaddr <= vaddr < segment.vaddr + segment.filesz:
                 return segment.offset + vaddr - segment.vaddr
         return None
+
+    @property
+    def executable_stack(self) -> bool | None:
+        """Whether the object asks for a stack that may hold code; None where only the machine's default tells.
+
+        On x86-64 an object that does not say so asks for it.
+        """
+        segment = next((segment for segment in self.segments if segment.type == "PT_GNU_STACK"), None)
+        if segment is None:
+            return True if self.machine == "x86_64" else None
+        return bool(segment.flags & PF_X)
 
     def read_vaddr(self, vaddr: int, size: int) -> bytes:
         """Bytes at a virtual address; fewer than ``size``, or none, when they are not in the file."""

@@ -61,6 +61,7 @@ def _read_elf_object(blob: Blob, base: SharedObject) -> SharedObject:
         truncated_at=cut.at,
         problem=cut.problem,
         has_debug_lines=has_debug_lines(elf),
+        executable_stack=elf.executable_stack,
     )
     if elf.type != "dyn":
         return replace(known, problem=cut.problem or f"an ELF file of type {elf.type}, not a shared object")

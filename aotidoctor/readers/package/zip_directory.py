@@ -33,7 +33,7 @@ class Entry:
     """One line of the central directory. Sizes and offsets in bytes; ``mode`` is the Unix mode (0 when not given).
 
     ``data_offset`` is where the payload begins, None when there is no local header where the directory says.
-    ``mismatch`` names the fields that differ in the local header.
+    ``mismatch`` names the fields that differ in the local header. ``central_offset`` is where its line begins.
     """
 
     name: str
@@ -46,6 +46,12 @@ class Entry:
     header_offset: int
     data_offset: int | None = None
     mismatch: tuple[str, ...] = ()
+    central_offset: int = 0
+
+    @property
+    def has_descriptor(self) -> bool:
+        """Whether checksum and sizes stand behind the payload, too."""
+        return bool(self.flags & _HAS_DESCRIPTOR)
 
     @property
     def encrypted(self) -> bool:
@@ -82,7 +88,7 @@ def read_directory(blob: Blob) -> ZipDirectory | None:
         return ZipDirectory(problem="the central directory is not where the end record says", trailing=trailing)
     if end.size > MAX_DIRECTORY:
         return ZipDirectory(problem=f"the central directory claims {end.size} bytes", trailing=trailing)
-    raw, problem = _read_central(blob.read_at(start, end.size), end.entries)
+    raw, problem = _read_central(blob.read_at(start, end.size), start, end.entries)
     entries = tuple(_with_local_header(blob, entry, shift) for entry in raw)
     if shift and problem is None:
         problem = f"{shift} bytes stand before the archive"
@@ -146,9 +152,9 @@ def _locate(blob: Blob, end: _End) -> tuple[int | None, int]:
     return None, 0
 
 
-def _read_central(data: bytes, declared: int) -> tuple[list[Entry], str | None]:
+def _read_central(data: bytes, start: int, declared: int) -> tuple[list[Entry], str | None]:
     entries: list[Entry] = []
-    for entry in _iterate_central(data):
+    for entry in _iterate_central(data, start):
         if len(entries) >= MAX_ENTRIES:
             return entries, f"more than {MAX_ENTRIES} members"
         entries.append(entry)
@@ -157,7 +163,7 @@ def _read_central(data: bytes, declared: int) -> tuple[list[Entry], str | None]:
     return entries, None
 
 
-def _iterate_central(data: bytes) -> Iterator[Entry]:
+def _iterate_central(data: bytes, start: int) -> Iterator[Entry]:
     position = 0
     while position + _CENTRAL.size <= len(data):
         fields = _CENTRAL.unpack_from(data, position)
@@ -165,7 +171,7 @@ def _iterate_central(data: bytes) -> Iterator[Entry]:
             return
         (_, _, _, _, _, flags, method, _, _, crc, compressed, size) = fields[:12]
         name_length, extra_length, comment_length, _, _, external, offset = fields[12:]
-        name_at = position + _CENTRAL.size
+        line, name_at = start + position, position + _CENTRAL.size
         extra_at = name_at + name_length
         position = extra_at + extra_length + comment_length
         if position > len(data):
@@ -181,6 +187,7 @@ def _iterate_central(data: bytes) -> Iterator[Entry]:
             flags=flags,
             mode=external >> 16,
             header_offset=offset,
+            central_offset=line,
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from aotidoctor.model.report import Report
-from aotidoctor.reports import contract_view, host_view, names_view, serving_view, view
+from aotidoctor.reports import compat_view, contract_view, host_view, names_view, serving_view, view
 from aotidoctor.reports.comparison_view import HEADINGS, comparison_rows, reasons
 from aotidoctor.reports.debug_settings import SETTINGS
 from aotidoctor.reports.html import text as html_text
@@ -65,6 +65,25 @@ def serving_blocks(report: Report) -> tuple[Block, ...]:
         table = Table(label=label, headings=serving_view.HEADINGS, rows=lines, stacks=True, titled=True)
         nothing = Note(body=html_text.line(f"{label}: nothing wrong found"))
         blocks += [table, *more] if lines else [nothing]
+    return tuple(blocks)
+
+
+def compat_blocks(report: Report) -> tuple[Block, ...]:
+    """Packages and hosts: the matrix, every answer with its reason, and what each package needs."""
+    found = report.compat
+    if found is None:
+        return ()
+    matrix = compat_view.matrix(found)
+    tones = [compat_view.TONES[item.answer] for item in found.answers]
+    lines, more = cut("answers", texts(compat_view.answer_rows(found), tones=tones), _ROOM)
+    blocks: list[Block] = [Table(label="Answers", headings=compat_view.HEADINGS, rows=lines, stacks=True), *more]
+    if matrix is not None:
+        blocks.insert(0, Table(label=compat_view.MATRIX, headings=matrix[0], rows=texts(matrix[1]), titled=True))
+    for title, rows in compat_view.needs_tables(found)[:_ROOM]:
+        blocks += [
+            Note(body=html_text.line(title)),
+            Pairs(rows=tuple((label, html_text.line(text)) for label, text in rows)),
+        ]
     return tuple(blocks)
 
 

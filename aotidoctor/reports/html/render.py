@@ -58,6 +58,7 @@ def _sections(report: Report, known: frozenset[str]) -> Iterator[Section]:
     yield Section(id="also", title="Also possible", blocks=evidence.other_blocks(report, known))
     yield Section(id="log", title="Log", blocks=log.log_blocks(report.log))
     yield Section(id="serving", title="Serving", blocks=facts.serving_blocks(report))
+    yield Section(id="compat", title="Packages and hosts", blocks=facts.compat_blocks(report))
     yield Section(id="comparison", title="Against the reference", blocks=facts.comparison_blocks(report))
     contract = Section(id="contract", title=_contract_title(report), blocks=html_contract.contract_blocks(report))
     first = html_contract.is_marked(report) or report.command == "inspect"

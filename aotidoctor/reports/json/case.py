@@ -98,6 +98,7 @@ def _shared_object(item: SharedObject) -> dict[str, object]:
         "constants_span": item.constants_span,
         "features": record(item.features),
         "has_debug_lines": item.has_debug_lines,
+        "executable_stack": item.executable_stack,
         "truncated_at": item.truncated_at,
         "problem": item.problem,
     }
@@ -266,6 +267,10 @@ def host(found: Host) -> dict[str, object]:
         "symbols_checked": found.symbols_checked,
         "symbols_problem": found.symbols_problem,
         "glibc": found.glibc,
+        "abi_versions": found.abi_versions,
+        "executable_stack": found.executable_stack,
+        "executable_stack_why": found.executable_stack_why,
+        **({"profile": found.profile, "unstated": found.unstated} if found.profile is not None else {}),
         "openmp_runtimes": found.openmp_runtimes,
         "tmpdir": record(found.tmpdir) if found.tmpdir is not None else None,
         "tools": found.tools,

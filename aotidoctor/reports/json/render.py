@@ -41,6 +41,8 @@ def document(report: Report) -> dict[str, object]:
     further: dict[str, object] = {"debug_settings": SETTINGS} if report.command == "env" else {}
     if report.names is not None:
         further["names"] = json_case.names(report.names)
+    if report.compat is not None:
+        further["compat"] = report.compat
     return {
         "schema": SCHEMA,
         "tool": {"name": "aotidoctor", "version": report.version, "argv": report.argv},

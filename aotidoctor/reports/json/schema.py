@@ -259,6 +259,20 @@ _NAMES = _record(
     optional={"obstacles": _array(_OPEN)},
 )
 
+_COMPAT = _record(
+    {
+        "needs": _array(
+            _record({"package": _TEXT}, optional={"torch_least": _TEXT_OR_NULL, "built_least": _TEXT_OR_NULL})
+        ),
+        "answers": _array(
+            _record(
+                {"package": _TEXT, "host": _TEXT, "answer": _one_of("runs", "refused", "unknown")},
+                optional={"because": _TEXTS, "causes": _TEXTS, "unknown": _TEXTS, "provided": _TEXTS},
+            )
+        ),
+    }
+)
+
 _STAGES = ("artifact", "host", "load", "inputs", "run", "output", "export", "compile", "link", "package", "serve")
 _FINGERPRINT = _record(
     {
@@ -310,6 +324,7 @@ def schema() -> JsonObject:
             "internal_error": _TEXT_OR_NULL,
             "extra": _OPEN,
             "names": _NAMES,
+            "compat": _COMPAT,
             "fingerprint": _nullable(_FINGERPRINT),
             "log": _nullable(_LOG),
         },

@@ -10,7 +10,17 @@ from functools import partial
 
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome
-from aotidoctor.reports import contract_view, host_view, log_view, names_view, run_view, rung_rows, serving_view, view
+from aotidoctor.reports import (
+    compat_view,
+    contract_view,
+    host_view,
+    log_view,
+    names_view,
+    run_view,
+    rung_rows,
+    serving_view,
+    view,
+)
 from aotidoctor.reports.debug_settings import SETTINGS
 from aotidoctor.reports.headline import headline
 from aotidoctor.reports.markdown.place import comparison_section, place_sections
@@ -29,6 +39,7 @@ def _parts(report: Report, room: Room) -> list[str]:
     parts += [
         _rungs(report, room),
         *models_sections(report, room),
+        *compat_sections(report, room),
         log_section(report, room),
         evidence_section(report, room),
         runs_section(report, room),
@@ -131,6 +142,20 @@ def models_sections(report: Report, room: Room) -> list[str]:
         title = prose(f"{model.name} on {serving_view.release_text(report)}", 200)
         sections.append(section(title, serving_view.HEADINGS, rows, room) or f"### {title}\n\nNothing wrong found.")
     return sections[: room.rows]
+
+
+def compat_sections(report: Report, room: Room) -> list[str]:
+    """Packages and hosts: the matrix, every answer with its reason, and what each package needs."""
+    if report.compat is None:
+        return []
+    matrix = compat_view.matrix(report.compat)
+    tables = [(compat_view.MATRIX, *matrix)] if matrix is not None else []
+    tables.append(("Answers", compat_view.HEADINGS, compat_view.answer_rows(report.compat)))
+    tables += [(title, ("", ""), rows) for title, rows in compat_view.needs_tables(report.compat)]
+    return [
+        section(prose(title, 200), headings, [tuple(cell(text, 3 * room.cell) for text in row) for row in rows], room)
+        for title, headings, rows in tables[: room.rows]
+    ]
 
 
 def runs_section(report: Report, room: Room, *, printed: bool = True) -> str:

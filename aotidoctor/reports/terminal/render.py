@@ -22,6 +22,7 @@ from aotidoctor.reports.contract_view import LeafRow, leaf_rows
 from aotidoctor.reports.headline import headline
 from aotidoctor.reports.terminal import facts
 from aotidoctor.reports.terminal.comparison import show_comparison
+from aotidoctor.reports.terminal.compat import show_compat
 from aotidoctor.reports.terminal.layout import Layout
 from aotidoctor.reports.terminal.log import show_log
 from aotidoctor.reports.terminal.place import show_place
@@ -87,6 +88,8 @@ def render(report: Report, console: Console, *, detail: int = 0) -> None:
         case "triton":
             show_names(report, out)
             show_serving(report, out, detail=detail)
+        case "compat" if report.compat is not None:
+            show_compat(report.compat, out)
         case "env":
             facts.host(report.case.host, out, detail=1)
             facts.settings(report.case.host.environment, out)

@@ -40,9 +40,24 @@ def prepare(payload: dict[str, Any], channel: Channel) -> tuple[dict[str, Any], 
             directory = channel.run_dir / "tmp"
             os.environ["TMPDIR"] = str(directory)
             applied.append("tmpdir (a private one that works)")
+        elif name == "clear_execstack":
+            payload["package"] = _without_execstack(channel.user_cwd / payload["package"], channel)
+            applied.append("clear_execstack (a copy of the package)")
         elif name not in LEAF_STEPS and name not in TREE_STEPS and name not in _LATER:
             raise TreatmentError(f"unknown treatment step: {name}")
     return payload, applied
+
+
+def _without_execstack(package: Path, channel: Channel) -> str:
+    """A copy that does not ask for an executable stack."""
+    from aotidoctor.readers.package.stack_flag import copy_patched, stack_patches
+
+    patches = stack_patches(str(package))
+    if not patches:
+        raise TreatmentError("no shared object of the package asks for an executable stack")
+    copy = channel.run_dir / package.name
+    copy_patched(str(package), str(copy), patches)
+    return str(copy)
 
 
 def apply(steps: list[Step], call: Call, applied: list[str]) -> Call:

@@ -1,0 +1,63 @@
+"""The shared object asks for an executable stack, and this host does not give one to a library.
+
+What it does
+    Reads the GNU_STACK program header of the shared object, and compares it with the C library of the host (from glibc
+    2.41 on it refuses such a library) and with what SELinux says.
+
+Why it matters
+    The load fails with "cannot enable executable stack as shared object requires: Invalid argument". AOTInductor marks
+    every package with embedded weights this way, by an assembler file without a .note.GNU-stack section; no code of it
+    uses an executable stack. Where the package was built, nothing shows.
+
+Example:
+    c5gu.wrapper.so: observed GNU_STACK RWE, expected GNU_STACK RW, as glibc 2.41 refuses an executable stack
+
+When it is wrong
+    The process was started with an executable stack (GLIBC_TUNABLES=glibc.rtld.execstack=2 in its environment). A host
+    that permits it by its files may still refuse it by prctl (MemoryDenyWriteExecute=yes), seccomp or SELinux.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.package.facts import NO_MODEL, at_member, main_object, unstated
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+
+FIND = Finder("AD-HOST-015", "executable_stack")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """At most one finding: an error where the host refuses it, else a note."""
+    compiled = main_object(case)
+    if compiled is None:
+        return FIND.unchecked(NO_MODEL if case.model is None else "the model has no shared object")
+    if not compiled.executable_stack:
+        return []
+    permitted, why = case.host.executable_stack, case.host.executable_stack_why or ""
+    refused = permitted is False
+    if permitted is None and case.host.profile is not None:
+        return FIND.unchecked(unstated(case, "executable_stack") or why)
+    state = FIND.error if refused else FIND.info
+    return [
+        state(
+            "refused" if refused else "asked-for",
+            compiled.member.rpartition("/")[2],
+            observed="GNU_STACK RWE: it asks for an executable stack",
+            expected=f"GNU_STACK RW: {why}" if refused else "GNU_STACK RW, which every host accepts",
+            source=at_member(case, compiled.member),
+            facts={"member": compiled.member, "permitted": permitted, "why": why, "glibc": case.host.glibc},
+        )
+    ]
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="executable-stack",
+    stage="host",
+    needs=("artifact_missing", "artifact_wrong_kind", "platform_mismatch"),
+    run=run,
+)

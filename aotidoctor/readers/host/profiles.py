@@ -1,0 +1,159 @@
+"""Profiles of hosts: what another machine offers, from a file or from those that come along.
+
+A profile is JSON: ``{"schema": "aotidoctor.host/1", "name": ..., "source": ..., "host": {...}}``, written by
+``aotidoctor env --save``; what ``aotidoctor env --json`` prints is taken, too. Fields that ``host`` does not have are
+not known, and a check that needs one says so instead of guessing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from functools import lru_cache
+from pathlib import Path
+
+from aotidoctor.model import records
+from aotidoctor.model.artifact import Artifact
+from aotidoctor.model.errors import CannotExamineError, UsageError
+from aotidoctor.model.host import Host, TorchBuild
+from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.readers.host.executable_stack import executable_stack
+from aotidoctor.readers.releases.shims import release_of
+
+SCHEMA = "aotidoctor.host/1"
+HERE = "here"
+"""What stands for this machine where no file is called so."""
+
+_REPORT = "aotidoctor.report/1"
+_LARGEST = 8 << 20
+_NOT_LOOKED_UP = "symbols were not looked up on that machine"
+# What is a fact of one package or one moment, not of the machine.
+_PASSING = ("missing_symbols", "symbols_checked", "symbols_problem", "profile", "unstated")
+
+
+def read_profile(name: str) -> Host:
+    """The host of a profile file, or of the built-in profile called ``name``; ``a+b`` joins built-in ones.
+
+    Raises:
+        UsageError: there is neither a file nor a built-in profile of that name.
+        CannotExamineError: the file cannot be read, or is no profile of a host.
+    """
+    if os.path.exists(name):  # noqa: PTH110 - no ValueError for strange names
+        return _host(name, _document(name))
+    parts = [part for part in name.split("+") if part in built_in()]
+    if parts and "+".join(parts) == name:
+        return _host(name, {"host": _joined([built_in()[part].get("host") for part in parts])})
+    raise UsageError(f"--host: no file and no built-in profile is called {name!r}; there are {', '.join(built_in())}")
+
+
+def _joined(hosts: list[JsonValue]) -> JsonObject:
+    """What all of them state; of two statements the later one."""
+    return {key: value for host in hosts if isinstance(host, dict) for key, value in host.items()}
+
+
+@lru_cache(maxsize=1)
+def built_in() -> Mapping[str, JsonObject]:
+    """The profiles that come along, by name."""
+    found: dict[str, JsonObject] = json.loads(Path(__file__).with_name("profiles.json").read_text(encoding="utf-8"))
+    return found
+
+
+def source_of(name: str) -> str:
+    """What a built-in profile rests on."""
+    return str(built_in()[name].get("source", ""))
+
+
+def profile_document(host: Host, name: str) -> JsonObject:
+    """The profile of ``host``, to be written as JSON."""
+    value = records.to_json(host)
+    stated = {key: item for key, item in value.items() if key not in _PASSING} if isinstance(value, dict) else {}
+    return {"schema": SCHEMA, "name": name, "source": "aotidoctor env --save", "host": stated}
+
+
+def with_torch(host: Host, version: str) -> Host:
+    """``host`` with another torch: ``2.14``, ``2.14.1``, ``2.14+cu128`` or ``2.14+cpu``.
+
+    Raises:
+        UsageError: that is no version of torch.
+    """
+    release = release_of(version)
+    if release is None:
+        raise UsageError(f"--torch: observed {version!r}, expected a release such as 2.14 or 2.8.0+cu128")
+    local = version.partition("+")[2]
+    digits = local.removeprefix("cu")
+    cuda = f"{digits[:-1]}.{digits[-1]}" if local.startswith("cu") and digits.isdecimal() and len(digits) > 2 else None
+    unstated = host.unstated - {"torch", "torch.cuda"} | (frozenset() if local else {"torch.cuda"})
+    libraries = {name: path for name, path in host.libraries.items() if not name.startswith(("libtorch", "libc10"))}
+    return replace(
+        host,
+        torch=TorchBuild(version=version, path="", cuda=cuda, hip=local if local.startswith("rocm") else None),
+        torch_problem=None,
+        libraries=libraries,
+        missing_symbols=(),
+        symbols_checked=0,
+        symbols_problem=_NOT_LOOKED_UP,
+        profile=f"{host.profile or HERE} with torch {version}",
+        unstated=unstated,
+    )
+
+
+def for_artifact(host: Host, artifact: Artifact) -> Host:
+    """``host`` with its temporary folder held against the unpacked size of ``artifact``."""
+    state, needed = host.tmpdir, sum(member.size for member in artifact.members)
+    if state is None or state.problem is not None or state.free_bytes is None or state.free_bytes >= needed:
+        return host
+    problem = f"has {state.free_bytes} bytes free, the unpacked package takes {needed}"
+    return replace(host, tmpdir=replace(state, problem=problem))
+
+
+def _document(path: str) -> JsonObject:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as stream:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise CannotExamineError(f"{path}: observed no regular file, expected the profile of a host")
+            data = stream.read(_LARGEST + 1)
+    except OSError as error:
+        raise CannotExamineError(f"{path}: {error.strerror or error}") from error
+    if len(data) > _LARGEST:
+        raise CannotExamineError(f"{path}: observed more than {_LARGEST} bytes, expected the profile of a host")
+    try:
+        document: JsonValue = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise CannotExamineError(f"{path}: observed no JSON ({str(error)[:80]}), expected {SCHEMA}") from error
+    known = isinstance(document, dict) and document.get("schema") in (SCHEMA, _REPORT)
+    if not isinstance(document, dict) or not known:
+        raise CannotExamineError(f"{path}: observed other JSON, expected the profile of a host ({SCHEMA})")
+    return document
+
+
+def _host(name: str, document: JsonObject) -> Host:
+    value = document.get("host")
+    if not isinstance(value, dict):
+        raise CannotExamineError(f"{name}: at $.host: observed nothing, expected the record of a host")
+    given = {key: item for key, item in value.items() if key not in _PASSING}
+    missing = {item.name for item in fields(Host)} - given.keys() - set(_PASSING)
+    try:
+        host = records.from_json(Host, {"python": "", **given})
+    except records.RecordError as error:
+        raise CannotExamineError(f"{name}: at $.host: observed {error}, expected the record of a host") from error
+    return _completed(replace(host, profile=_called(name, document), symbols_problem=_NOT_LOOKED_UP), missing)
+
+
+def _completed(host: Host, missing: set[str]) -> Host:
+    """With what follows from other fields, and with the fields that are not known."""
+    if "executable_stack" in missing and host.glibc is not None:
+        permitted, why = executable_stack(host.glibc, host.environment, root="/nonexistent")
+        host = replace(host, executable_stack=permitted, executable_stack_why=why)
+        missing -= {"executable_stack"}
+    if "abi_versions" in missing and host.glibc is not None:
+        host = replace(host, abi_versions={"GLIBC": host.glibc})
+    return replace(host, unstated=frozenset(missing))
+
+
+def _called(name: str, document: JsonObject) -> str:
+    """A profile that was sent has a name of its own for the machine it was made on."""
+    return str(document.get("name") or Path(name).name)[:80]

@@ -1,0 +1,151 @@
+"""Where the bytes stand that make a package ask for an executable stack, and what they must be instead.
+
+One bit of one program header (``PF_X`` of ``PT_GNU_STACK``) in each shared object; in an archive also the member's
+checksum, in the central directory, in the local header and behind the data, wherever it is written down.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.readers.package.blob import CHUNK, Blob, file_blob
+from aotidoctor.readers.package.zip_directory import STORED, Entry, read_directory
+
+_GNU_STACK = 0x6474E551
+_PF_X = 1
+_LOCAL_CRC, _CENTRAL_CRC = 14, 16
+_DESCRIPTOR = b"PK\7\x08"
+_MAX_HEADERS = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patch:
+    """``data`` belongs at byte ``offset`` of the file; ``what`` says what it changes."""
+
+    offset: int
+    data: bytes
+    what: str
+
+
+def stack_patches(path: str) -> tuple[Patch, ...]:
+    """The patches that clear the flag in a package or a bare shared object; none where nothing asks for it.
+
+    Raises:
+        CannotExamineError: the file cannot be read, or it cannot be changed in place.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (OSError, ValueError) as error:
+        raise CannotExamineError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    try:
+        return tuple(_patches(path, file_blob(descriptor, 0, os.fstat(descriptor).st_size)))
+    except OSError as error:
+        raise CannotExamineError(f"{path}: {error.strerror or error}") from error
+    finally:
+        os.close(descriptor)
+
+
+def _patches(path: str, blob: Blob) -> Iterator[Patch]:
+    if blob.read_at(0, 4) == b"\x7fELF":
+        flags = _flags(path, blob)
+        if flags is not None:
+            yield Patch(offset=flags[0], data=flags[1], what=f"{os.path.basename(path)}: GNU_STACK")  # noqa: PTH119
+        return
+    directory = read_directory(blob)
+    if directory is None:
+        raise CannotExamineError(f"{path}: observed neither an archive nor a shared object, expected a package")
+    if directory.problem is not None:
+        raise CannotExamineError(f"{path}: {directory.problem}")
+    for entry in directory.entries:
+        if entry.name.endswith(".so"):
+            yield from _of_member(path, blob, entry)
+
+
+def _of_member(path: str, blob: Blob, entry: Entry) -> Iterator[Patch]:
+    if entry.method != STORED or entry.encrypted or entry.data_offset is None or entry.mismatch:
+        raise CannotExamineError(f"{path}: {entry.name} is compressed or damaged: it cannot be changed in place")
+    start = entry.data_offset
+    member = Blob(
+        entry.size,
+        lambda at, length: blob.read_at(start + at, min(length, entry.size - at)) if at < entry.size else b"",
+    )
+    flags = _flags(f"{path}: {entry.name}", member)
+    if flags is None:
+        return
+    before, after = _checksums(member, *flags)
+    if before != entry.crc:
+        raise CannotExamineError(f"{path}: {entry.name} does not agree with its checksum: it is damaged")
+    yield Patch(offset=start + flags[0], data=flags[1], what=f"{entry.name}: GNU_STACK")
+    crc, old = struct.pack("<I", after), struct.pack("<I", before)
+    places = [entry.central_offset + _CENTRAL_CRC, entry.header_offset + _LOCAL_CRC, *_descriptor(blob, entry)]
+    for place in places:
+        if blob.read_at(place, 4) == old:
+            yield Patch(offset=place, data=crc, what=f"{entry.name}: checksum")
+
+
+def _descriptor(blob: Blob, entry: Entry) -> list[int]:
+    """Where the checksum stands behind the data, if it does."""
+    if not entry.has_descriptor or entry.data_offset is None:
+        return []
+    end = entry.data_offset + entry.compressed
+    return [end + 4 if blob.read_at(end, 4) == _DESCRIPTOR else end]
+
+
+def _checksums(member: Blob, offset: int, data: bytes) -> tuple[int, int]:
+    """CRC of the member as it is, and with ``data`` at ``offset``; in pieces."""
+    before = after = 0
+    position = 0
+    while position < member.size:
+        chunk = member.read_at(position, CHUNK)
+        if not chunk:
+            break
+        before = zlib.crc32(chunk, before)
+        changed = bytearray(chunk)
+        for index, byte in enumerate(data, offset - position):
+            if 0 <= index < len(changed):
+                changed[index] = byte
+        after = zlib.crc32(changed, after)
+        position += len(chunk)
+    return before, after
+
+
+def _flags(name: str, blob: Blob) -> tuple[int, bytes] | None:
+    """Offset of the flags of GNU_STACK and their bytes without PF_X; None where they do not have it."""
+    head = blob.read_at(0, 64)
+    if head[:4] != b"\x7fELF" or len(head) < 64 or head[4] not in (1, 2) or head[5] not in (1, 2):
+        return None
+    order, wide = "<" if head[5] == 1 else ">", head[4] == 2
+    (table,) = struct.unpack_from(f"{order}{'Q' if wide else 'I'}", head, 32 if wide else 28)
+    size, count = struct.unpack_from(f"{order}2H", head, 54 if wide else 42)
+    for index in range(min(count, _MAX_HEADERS)):
+        at = table + index * size
+        row = blob.read_at(at, 56 if wide else 32)
+        if len(row) < (56 if wide else 32):
+            break
+        if struct.unpack_from(f"{order}I", row)[0] == _GNU_STACK:
+            place = 4 if wide else 24
+            (flags,) = struct.unpack_from(f"{order}I", row, place)
+            return (at + place, struct.pack(f"{order}I", flags & ~_PF_X)) if flags & _PF_X else None
+    raise CannotExamineError(f"{name}: it has no GNU_STACK header that could be changed; link it with -z noexecstack")
+
+
+def copy_patched(source: str, target: str, patches: tuple[Patch, ...]) -> None:
+    """Copy ``source`` to ``target`` with ``patches`` applied: whole, or not at all. Raises ``OSError``."""
+    draft = f"{target}.{os.getpid()}.part"
+    try:
+        shutil.copyfile(source, draft)
+        with open(draft, "r+b") as stream:  # noqa: PTH123 - paths are texts here
+            for patch in patches:
+                stream.seek(patch.offset)
+                stream.write(patch.data)
+        os.replace(draft, target)  # noqa: PTH105 - likewise
+    except OSError:
+        if os.path.exists(draft):  # noqa: PTH110 - likewise
+            os.unlink(draft)  # noqa: PTH108 - likewise
+        raise

@@ -1,0 +1,100 @@
+"""Which releases of torch may have built a package: it records none, so that what they did differently has to tell.
+
+Witnesses for "this one or later": a C shim that it imports, a function that its shared object exports, the layout of
+the archive, a key of the metadata. Witnesses for "earlier than this one": a function that every package of that release
+exports and this one does not, and again the layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from aotidoctor.model.artifact import ModelEntry, SharedObject
+from aotidoctor.readers.releases.shims import Release, newest
+
+_CONTAINER = "AOTInductorModelContainer"
+# One function per release that every package exports from then on.
+_EXPORTED: tuple[tuple[Release, str], ...] = (
+    ((2, 7), f"{_CONTAINER}RunSingleThreaded"),
+    ((2, 8), f"{_CONTAINER}ExtractConstantsMap"),
+    ((2, 10), f"{_CONTAINER}GetConstantsBlobSize"),
+    ((2, 13), "AOTInductorModelCreateV2"),
+    ((2, 14), f"{_CONTAINER}CreateWithExternalConstants"),
+    ((2, 15), f"{_CONTAINER}SetUseStreamAffinity"),
+)
+_ALWAYS = f"{_CONTAINER}Run"
+_PLATFORM_KEY = "AOTI_PLATFORM"
+# The loader of 2.7 looks for its files where the layout without a prefix has them.
+PREFIX: Release = (2, 8)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Witness:
+    """What tells of a release: ``least`` is the first one that does so, ``before`` one that does it no longer."""
+
+    what: str
+    least: Release | None = None
+    before: Release | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltBy:
+    """The package was built by ``least`` or later, and earlier than ``before``; None where nothing tells.
+
+    ``because`` and ``before_because`` are what the two bounds rest on.
+    """
+
+    least: Release | None = None
+    before: Release | None = None
+    because: str = ""
+    before_because: str = ""
+
+
+def built_by(model: ModelEntry, compiled: SharedObject | None) -> BuiltBy:
+    """The range that all witnesses leave. ``compiled`` is the object that would be loaded."""
+    found = list(_witnesses(model, compiled))
+    least = max((item for item in found if item.least), key=lambda item: item.least or (0, 0), default=None)
+    before = min((item for item in found if item.before), key=lambda item: item.before or (0, 0), default=None)
+    return BuiltBy(
+        least=least.least if least else None,
+        before=before.before if before else None,
+        because=least.what if least else "",
+        before_because=before.what if before else "",
+    )
+
+
+def loads_from(model: ModelEntry, compiled: SharedObject | None) -> tuple[Release, str] | None:
+    """The least release whose libtorch and loader take the package, and what demands it; None when nothing tells."""
+    shims = newest(ref.name for ref in compiled.undefined if not ref.weak) if compiled is not None else None
+    needs = [(shims[0], f"it imports {shims[1]}")] if shims is not None else []
+    if has_top_folder(model):
+        needs.append((PREFIX, "the archive has a top folder, which the loader of 2.7 does not look into"))
+    return max(needs, key=lambda entry: entry[0], default=None)
+
+
+def has_top_folder(model: ModelEntry) -> bool:
+    """Whether the archive puts everything into one folder, which the loader of 2.7 does not look into."""
+    return model.layout == "pt2" and bool(model.root)
+
+
+def _witnesses(model: ModelEntry, compiled: SharedObject | None) -> Iterator[Witness]:
+    if has_top_folder(model):
+        yield Witness(what="the archive has a top folder", least=PREFIX)
+    elif model.layout == "legacy":
+        yield Witness(what="the archive has no top folder", before=PREFIX)
+    if any(_PLATFORM_KEY in entry.values for entry in model.metadata):
+        yield Witness(what=f"its metadata have {_PLATFORM_KEY}", least=(2, 10))
+    if compiled is None or compiled.format != "elf" or compiled.problem:
+        return
+    shims = newest(ref.name for ref in compiled.undefined)
+    if shims is not None:
+        yield Witness(what=f"it imports {shims[1]}", least=shims[0])
+    exported = compiled.defined_entry_points
+    if _ALWAYS not in exported:
+        return
+    for release, name in _EXPORTED:
+        if name in exported:
+            yield Witness(what=f"it exports {name}", least=release)
+        else:
+            yield Witness(what=f"it does not export {name}", before=release)
