@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aotidoctor.model.contract import ConstantSpec
+from aotidoctor.model.dtypes import ITEMSIZE
 from aotidoctor.readers.contract.losses import Losses
 from aotidoctor.readers.contract.text import Section
 
@@ -25,7 +26,9 @@ _FIELDS = {
         "opaque_metadata", "original_fqn",
     )),
 }  # fmt: skip
-_NEEDED = ("dtype", "device_type", "offset", "data_size", "shape", "stride")
+_NEEDED = {field: field for field in ("dtype", "device_type", "offset", "data_size", "shape", "stride")}
+_NEEDED["type"] = "kind"
+_KIND = re.compile(r"static_cast<int32_t>\(torch::aot_inductor::ConstantType::(\w+)\)")
 _RAW_STRING = re.compile(r'\s*R"\((.*?)\)"', re.DOTALL)
 _PLAIN_STRING = re.compile(r'\s*"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _DTYPE = re.compile(r"(?:cached_torch_dtype_|aoti_torch_dtype_|at::k)(\w+)")
@@ -122,8 +125,8 @@ def _include_weights(rest: str) -> bool | None:
 def _constant(row: dict[str, str], line: int, losses: Losses) -> ConstantSpec:
     name = _unquoted(row.get("name", ""))
     spec = _read_constant(name, row)
-    for field in _NEEDED:
-        if getattr(spec, field) is None and field in row:
+    for field, attribute in _NEEDED.items():
+        if getattr(spec, attribute) is None and field in row:
             losses.note("constant", line, f"{name}: {field} = {row[field]}")
     return spec
 
@@ -138,9 +141,14 @@ def _read_constant(name: str, row: dict[str, str]) -> ConstantSpec:
         device_type=_device(row.get("device_type", "")),
         offset=_integer(row.get("offset")),
         data_size=_integer(row.get("data_size")),
-        kind=row["type"].rstrip(")").rpartition("::")[2].lower() if "type" in row else None,
+        kind=_kind(row.get("type", "")),
         from_folded=row.get("from_folded") == "true",
     )
+
+
+def _kind(text: str) -> str | None:
+    found = _KIND.fullmatch(text)
+    return found[1].lower() if found is not None else None
 
 
 def dtype_name(text: str) -> str | None:
@@ -148,7 +156,8 @@ def dtype_name(text: str) -> str | None:
     found = _DTYPE.search(text)
     if found is None:
         return None
-    return _ATEN_DTYPES.get(found[1], found[1].lower()) if "at::k" in text else found[1]
+    name = _ATEN_DTYPES.get(found[1], found[1].lower()) if "at::k" in text else found[1]
+    return name if name in ITEMSIZE else None
 
 
 def _device(text: str) -> str | None:

@@ -9,11 +9,12 @@ from aotidoctor.model.artifact import ExternNode
 from aotidoctor.model.contract import KernelCall
 from aotidoctor.model.expr import Expr
 from aotidoctor.readers.contract.body_records import RawCall
+from aotidoctor.readers.contract.known import is_operator
 from aotidoctor.readers.contract.launch import Launch
 from aotidoctor.readers.contract.text import split_list
 
 PROXY = "aoti_torch_proxy_executor_call_function"
-_POINTER = re.compile(r"\s*\((const )?[\w:<>, ]+\*\)\((\w+)\.data_ptr\(\)\)|[^,]+")
+_POINTER = re.compile(r"\s*\((const )?[\w:<>, ]+\*\)\(?(\w+)\.data_ptr\(\)\)?|[^,]+")
 _HANDLES = re.compile(
     r"std::(?:array<AtenTensorHandle, \d+>|vector<AtenTensorHandle>)\{([^\n]{0,8000}?)\}\.(?:data|cbegin)\(\)"
     r"|AtenTensorHandle\[\]\{([^\n]{0,8000}?)\}"
@@ -81,15 +82,19 @@ def triton_name(call: RawCall) -> str:
 
 
 def is_complete(call: RawCall, launches: Mapping[str, Launch]) -> bool:
-    """Whether the arguments of a call of the proxy executor were all found, and the launch of a Triton kernel."""
+    """Whether the call was understood: its tensors were found, a Triton kernel has a launch, an operator is known."""
     match kind_of(call):
         case "custom":
             parts = split_list(_ARRAY_TYPE.sub("", call.arguments))
             return len(parts) == _PROXY_ARGUMENTS and parts[4] == str(len(arguments_of(call)))
         case "triton":
             return triton_name(call) in launches or f"{triton_name(call)}@{call.line}" in launches
+        case "cpp":
+            return call.arguments.count("data_ptr") == sum(
+                found[2] is not None for found in _POINTER.finditer(call.arguments)
+            )
         case _:
-            return True
+            return is_operator(call.function)
 
 
 def _target(call: RawCall, nodes: Sequence[ExternNode]) -> str:

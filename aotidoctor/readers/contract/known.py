@@ -44,7 +44,7 @@ _SKIPPED = (
     rf"alignas\(64\) (?:CUtensorMap|StableTMADescriptor) {_NAME}(?:\{{\}})?;",
     rf"{_NAME}\.(?:global_address|(?:block|global|kernel)_shape\[\d+\]|strides\[\d+\]) = [^;]*;",
     r"init(?:\dD)?TMADescriptor(?:WithMetadata)?\([^;]*\);",
-    rf"(?:CUdeviceptr|hipDeviceptr_t|void\*) {_NAME} = reinterpret_cast<[\w*]+>\([^;]*\);",
+    rf"(?:CUdeviceptr|hipDeviceptr_t|void\*) {_NAME} = reinterpret_cast<[\w*]+>\({_NAME}\.data_ptr\(\)\);",
     r"RECORD_FUNCTION\(.*\);",
     rf"RAIIAtenRecordFunctionHandle {_NAME}\(.*\);",
     rf"KernelContextGuard {_NAME}\(.*\);",
@@ -60,6 +60,13 @@ _RUNTIME = re.compile(
     r"delete_tensor_object|clone_preserve_strides|\w+_to_ivalue|record_function_\w+|warn|set_\w+|create_\w+)$"
 )
 
+# Operators of the C shim that are not called after a device, in any release; those of a device are all operators.
+_OPERATOR = re.compile(
+    r"aoti_torch_(?:(?:cpu|cuda|xpu|mps|mtia|hpu|aten)_\w+|item_\w+|_embedding_bag|_fft_c2c|_mm_plus_mm_out|_scaled_mm(?:_v2)?|"
+    r"_scaled_dot_product_(?:efficient|flash)_attention(?:_v2)?|addmm_out|bmm_out|mm_out|convolution|copy_|index_put_out|"
+    r"nonzero|repeat_interleave_Tensor|scatter_out|scatter_reduce_out|tensor_copy_|view_as_real|view_dtype|zero_|"
+    r"proxy_executor_call_function)"
+)
 _LONGEST = 20_000
 
 
@@ -71,3 +78,8 @@ def is_known(statement: str) -> bool:
 def is_runtime(function: str) -> bool:
     """Whether ``function`` is one of the runtime, not an operator: it moves handles and reads no elements."""
     return _RUNTIME.match(function) is not None
+
+
+def is_operator(function: str) -> bool:
+    """Whether a function of the C shim is an operator of some release. Other functions are custom operators' own."""
+    return not function.startswith("aoti_torch_") or _OPERATOR.fullmatch(function) is not None

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from aotidoctor.model.expr import Opaque, parse_expr
 from aotidoctor.readers.contract.known import is_known
 from aotidoctor.readers.contract.launch import Launch
 from aotidoctor.readers.contract.losses import Losses
@@ -183,7 +184,8 @@ class _FunctionReader:
         if not known or parts[6:8] != _HANDLES or not parts[0].startswith("kernels_."):
             return False
         self.launched = tuple(self.resolve(self.values.get(part, part)) for part in parts[1:6])
-        return all(part in self.values for part in parts[1:4]) and not any("_result." in one for one in self.launched)
+        named = all(part in self.values for part in parts[1:4])
+        return named and not any("_result." in one for one in self.launched) and all(map(_is_size, self.launched[:3]))
 
     def launch(self, name: str, parameters: str, source: str, line: int, losses: Losses) -> Launch:
         """What was read; a function that neither launches nor loads anything that was understood is noted."""
@@ -208,6 +210,11 @@ class _FunctionReader:
     @staticmethod
     def _noted(losses: Losses, fact: str) -> bool:
         return fact in losses.found
+
+
+def _is_size(text: str) -> bool:
+    """Whether a grid can be computed; one that is split over two axes is known, and depends on a limit of the GPU."""
+    return "y_grid_" in text or not isinstance(parse_expr(text), Opaque)
 
 
 def _inputs(parameters: str) -> frozenset[int]:

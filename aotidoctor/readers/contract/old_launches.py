@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from aotidoctor.model.expr import Opaque, parse_expr
 from aotidoctor.readers.contract.launch import Launch
 from aotidoctor.readers.contract.text import split_list
 
@@ -22,11 +23,17 @@ _POINTER = re.compile(
     r"(?:CUdeviceptr|hipDeviceptr_t|void\*) (var_\d+) = reinterpret_cast<[\w*]+>\((\w+)\.data_ptr\(\)\);"
 )
 _NUMBER = re.compile(r"(?:auto|int|float|int32_t|int64_t) (var_\d+) = ([^;]+);")
+_SIZE = re.compile(r"true|false|-?[\d.]+(?:e[+-]?\d+)?f?|\w+")
 _ARGUMENTS = re.compile(r"void\* (kernel_args_var_\d+)\[\] = \{([^{}]*)\};")
 _GRID = re.compile(r"Grid (\w+) = Grid\((.*)\);")
 _LAUNCH = re.compile(
     r"launchKernel\(kernels\.(\w+), (\w+)\.grid_x, \2\.grid_y, \2\.grid_z, (\d+), (\d+), (\w+), stream\);"
 )
+_AXES = 3
+
+
+def _is_number(text: str) -> bool:
+    return _SIZE.fullmatch(text) is not None or not isinstance(parse_expr(text), Opaque)
 
 
 @dataclass(slots=True)
@@ -48,28 +55,29 @@ class OldLaunches:
         value = _POINTER.fullmatch(text) or _NUMBER.fullmatch(text)
         if value is not None:
             self._values[value[1]] = value[2]
-            return True
+            return text.startswith(("CU", "hip", "void")) or _is_number(value[2])
         given = _ARGUMENTS.fullmatch(text)
         if given is not None:
-            names = (name.removeprefix("&") for name in split_list(given[2]))
+            names = [name.removeprefix("&") for name in split_list(given[2])]
             self._arguments[given[1]] = tuple(self._values.get(name, name) for name in names)
-            return True
+            return all(name in self._values for name in names)
         grid = _GRID.fullmatch(text)
-        if grid is not None:
-            self._grids[grid[1]] = split_list(grid[2])
-        return grid is not None
+        if grid is None or len(split_list(grid[2])) != _AXES:
+            return False
+        self._grids[grid[1]] = split_list(grid[2])
+        return True
 
     def launch(self, text: str, line: int) -> tuple[str, tuple[str, ...]] | None:
         """The kernel's name and its arguments where ``text`` launches it; None for any other statement."""
         found = _LAUNCH.fullmatch(text)
-        if found is None or found[2] not in self._grids or found[5] not in self._arguments:
+        if found is None or not (found[1] in self._codes and found[2] in self._grids and found[5] in self._arguments):
             return None
         self.launches[f"{found[1]}@{line}"] = Launch(
             name=found[1],
             grid=self._grids[found[2]],
             warps=found[3],
             shared=found[4],
-            device_code=self._codes.get(found[1]),
+            device_code=self._codes[found[1]],
             embedded=False,
             guarded=True,
             inputs=frozenset(),

@@ -9,7 +9,6 @@ loaded, and the runtime's own code.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,13 +17,14 @@ from aotidoctor.model.contract import Contract, LeafSpec, Reading, Symbol
 from aotidoctor.model.tree import Container, walk_call
 from aotidoctor.readers.contract.body import parse_body
 from aotidoctor.readers.contract.body_records import Body
-from aotidoctor.readers.contract.checks_section import Checks, parse_checks
+from aotidoctor.readers.contract.checks_section import parse_checks
 from aotidoctor.readers.contract.constructor import Constructor, parse_constructor
 from aotidoctor.readers.contract.custom_calls import read_custom_calls
 from aotidoctor.readers.contract.dataflow import unwritten_reads
 from aotidoctor.readers.contract.implied import with_implied_dtypes
+from aotidoctor.readers.contract.incomplete import Declared, note_incomplete
 from aotidoctor.readers.contract.kernel_sources import read_kernel_sources
-from aotidoctor.readers.contract.kernels import is_complete, kind_of, read_kernels, written_and_read
+from aotidoctor.readers.contract.kernels import kind_of, read_kernels, written_and_read
 from aotidoctor.readers.contract.launch import Launch
 from aotidoctor.readers.contract.launches import read_launches
 from aotidoctor.readers.contract.leaf_order import order_leaves
@@ -32,12 +32,10 @@ from aotidoctor.readers.contract.leaves import Sources, build_leaves, infer_shar
 from aotidoctor.readers.contract.losses import total
 from aotidoctor.readers.contract.needs import read_needs
 from aotidoctor.readers.contract.outputs import build_outputs, output_paths
-from aotidoctor.readers.contract.symbols import SymbolTable, known, read_symbols
+from aotidoctor.readers.contract.symbols import read_symbols
 from aotidoctor.readers.contract.text import Wrapper, compile_command, find_sections
 from aotidoctor.readers.contract.treespec import SpecError, count_leaves, parse_call
 from aotidoctor.readers.contract.weights import weights_location
-
-_EXTERN = re.compile(r'extern "C"\s+(?:[\w*]+\s+)+?(\w+)\(')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +59,12 @@ def read_contract(artifact: Artifact, model: ModelEntry) -> Contract | None:
 
 
 def _contract(artifact: Artifact, model: ModelEntry, wrapper: Wrapper, constructor: Constructor) -> Contract:
-    body = parse_body(wrapper.body, _Declared(model))
+    body = parse_body(wrapper.body, Declared(model))
     triton = read_launches(wrapper.launches, wrapper.head)
     launches = {**triton.kernels, **body.launches}
     checks = parse_checks(wrapper.checks)
     symbols = read_symbols(body)
-    _note_incomplete(wrapper, body, symbols, checks, launches)
+    note_incomplete(wrapper, constructor, checks, body, symbols=symbols, launches=launches)
     unread = tuple(
         item for part in (constructor.losses, checks.losses, triton.losses, body.losses) for item in part.items()
     )
@@ -123,38 +121,6 @@ def _contract(artifact: Artifact, model: ModelEntry, wrapper: Wrapper, construct
         unread=unread,
     )
     return with_implied_dtypes(contract)
-
-
-class _Declared:
-    """Functions that the sources declare as ``extern "C"``, looked up only when a call has an unfamiliar name."""
-
-    def __init__(self, model: ModelEntry) -> None:
-        self._model = model
-        self._names: frozenset[str] | None = None
-
-    def __contains__(self, name: object) -> bool:
-        if self._names is None:
-            texts = (self._model.wrapper_cpp or "", *self._model.kernel_sources.values())
-            self._names = frozenset(found[1] for text in texts for found in _EXTERN.finditer(text))
-        return name in self._names
-
-
-def _note_incomplete(
-    wrapper: Wrapper, body: Body, symbols: SymbolTable, checks: Checks, launches: Mapping[str, Launch]
-) -> None:
-    """Note what was read as far as it went, but not in full."""
-    losses, line = body.losses, wrapper.body.line
-    if not wrapper.closed:
-        losses.note("statement", line, "the end of run_impl is not marked")
-    if "__check_inputs_outputs(" in wrapper.body.text and not checks.inputs and "check_input_" in wrapper.checks.text:
-        checks.losses.note("input-check", line, "no check of an input was found")
-    for call in body.calls:
-        if not is_complete(call, launches):
-            fact = "launch" if kind_of(call) == "triton" else "call"
-            losses.note(fact, call.line, f"{call.function}({call.arguments})")
-    for item in body.assertions:
-        if item.operator == "input" and any(known(symbols.read(size)) is None for size in item.sizes):
-            losses.note("symbol", item.line, f"{item.name}: {{{', '.join(item.sizes)}}}")
 
 
 def _kernel_texts(model: ModelEntry) -> Mapping[str, str]:
