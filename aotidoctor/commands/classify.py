@@ -61,7 +61,9 @@ def classify(
     findings = with_ids(log_findings(reading))
     diagnoses = log_diagnoses(findings)
     verdict = "problem" if diagnoses else "unknown" if _failed(reading) or reading.out_of_time else "healthy"
-    if verdict == "unknown":
+    loud = any(item.severity is Severity.ERROR for item in findings)
+    # A failure is one, too, where its cause is a suspicion only.
+    if verdict == "unknown" or (_failed(reading) and not loud):
         findings = [replace(item, severity=Severity.ERROR) if item.code == UNKNOWN else item for item in findings]
     nothing_run = NotChecked(code="AD-RUN", name="runs", reason="classify reads, and executes nothing: use run")
     report = finish(

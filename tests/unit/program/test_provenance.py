@@ -24,6 +24,7 @@ def leaf(path="args[0]", *dims, **changes):
         input_index=0,
         dtype="float32",
         dims=dims or (Dim(min=2, max=64, expr=S0), Dim(static=4)),
+        rank=len(dims) or 2,
         strides=(4, 1),
         device_type="cpu",
     )

@@ -49,7 +49,7 @@ def shown(made):
     [
         (SCHEMA, "problem", 1),
         ("Segmentation fault (core dumped)\n", "unknown", 3),
-        ("RuntimeError: CUDA error: an illegal memory access was encountered\n", "unknown", 3),
+        ("RuntimeError: CUDA error: an illegal memory access was encountered\n", "problem", 1),
         ("Aborted\n", "unknown", 3),
         ("ValueError: nobody knows this one\n", "unknown", 3),
         ("hello\n", "healthy", 0),
