@@ -191,6 +191,9 @@ def _judge_rebuilt(session: Session, question: Question, declared: JsonValue) ->
         session.add(_setup_finding(question, outcome))
     for program in programs:
         _add_program(session, question, program)
+        if program.get("problem") is not None and not program.get("records"):
+            # No fault of the program: this torch cannot read it.
+            session.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=str(program["problem"])[:300]))
     return programs
 
 

@@ -44,7 +44,10 @@ PLAIN_PATH = re.compile(r"[\w./+-]+")
 PROMOTED = 0.75
 REFUTED = 0.3
 # What inputs of another dtype or shape lead to, and how sure it is while nothing tells which are right.
-BY_INPUTS = ("index-out-of-range", "nondeterministic", "custom-op-exception", "kernel-crash", "nan-produced")
+BY_INPUTS = (
+    *("index-out-of-range", "nondeterministic", "custom-op-exception", "kernel-crash", "nan-produced"),
+    *("uninitialized-read", "overflow"),
+)
 UNREAD = 0.35
 
 

@@ -47,7 +47,7 @@ def open_case(
     artifact, model, contract = open_package(path, options.model_name, failed, on_artifact=on_artifact)
     host = _guarded("host", partial(host_of, options, artifact, environ), _bare_host(options.host), failed)
     reference = _guarded("reference", partial(read_reference, options.reference), None, failed)
-    contract = _guarded("reference", partial(_completed, contract, reference), contract, failed)
+    contract = _guarded("reference", partial(completed, contract, reference), contract, failed)
     case = Case(
         artifact=artifact,
         host=host,
@@ -60,7 +60,7 @@ def open_case(
     return _guarded("inputs", partial(with_inputs, case), case, failed), failed
 
 
-def _completed(contract: Contract | None, reference: ExportedFacts | None) -> Contract | None:
+def completed(contract: Contract | None, reference: ExportedFacts | None) -> Contract | None:
     """What the package leaves open of its inputs, the program tells that it was made of."""
     if contract is None or reference is None:
         return contract

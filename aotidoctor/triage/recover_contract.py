@@ -13,7 +13,7 @@ from aotidoctor.model.evidence import NotChecked
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import base_payload, device_of
 from aotidoctor.readers.contract import recovered_contract
-from aotidoctor.triage.open_case import with_inputs
+from aotidoctor.triage.open_case import completed, with_inputs
 from aotidoctor.triage.run_probes import succeeded
 from aotidoctor.triage.session import Session
 
@@ -45,7 +45,7 @@ def recover_contract(session: Session) -> None:
         )
         return
     contract = recovered_contract(name, outcome.result)
-    session.case = with_inputs(replace(session.case, contract=contract))
+    session.case = with_inputs(replace(session.case, contract=completed(contract, session.case.reference)))
 
 
 def _why_not(session: Session) -> str | None:

@@ -145,7 +145,8 @@ def _same_failure(baseline: Outcome, treated: Outcome) -> bool:
     if succeeded(baseline) or succeeded(treated):
         return False
     if baseline.error is None or treated.error is None:
-        return baseline.error is treated.error
+        # A treated run that dies before it gets there shows nothing: 2.6 itself dies when it loads weights.
+        return baseline.error is treated.error and baseline.stage == treated.stage
     return (baseline.error.type, baseline.error.message) == (treated.error.type, treated.error.message)
 
 

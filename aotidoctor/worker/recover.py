@@ -57,6 +57,9 @@ def recover(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     result["n_inputs"] = _count(asker, result)
     if _checks_compiled_in(library, result["problems"]):
         _probe_inputs(asker, result, channel, payload, guarded=library_contains(library, b"unmatched device type"))
+    else:
+        # They are there, and nothing is known of them but their names.
+        result["inputs"] = [{"name": name, "dims": [], "strides": []} for name in result.get("names") or ()]
     result["calls"] = asker.calls
     result.pop("names", None)
     return result

@@ -66,7 +66,7 @@ def _completed(
     if not is_open(leaf) or other.kind != "tensor" or tensor is None or tensor.shape is None:
         return leaf
     # Where the package has checks, bounds and strides that it does not compare are not compiled in.
-    checked = leaf.check_line is not None
+    checked = leaf.check_line is not None or leaf.rank is not None
     known = leaf.dims or ()
     dims = [
         _dim(known[at] if at < len(known) else Dim(), size, names, {} if checked else ranges)

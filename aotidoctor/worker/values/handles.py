@@ -15,12 +15,15 @@ _POINTER = ctypes.sizeof(ctypes.c_void_p)
 
 
 @cache
-def _library() -> ctypes.CDLL:
+def _second_handle() -> Any:
+    """The shim that makes another handle of a tensor; 2.6 has it under the second name only."""
     import torch
 
     library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
-    library.aoti_torch_new_tensor_handle.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
-    return library
+    names = ("aoti_torch_new_tensor_handle", "aoti_torch_assign_tensors_out")
+    shim = next(library[name] for name in names if hasattr(library, name))
+    shim.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+    return shim
 
 
 @cache
@@ -37,7 +40,7 @@ def tensor_of(handle: int) -> Any:
     if handle == 0:
         return None
     copy = ctypes.c_void_p()
-    if _library().aoti_torch_new_tensor_handle(handle, ctypes.byref(copy)) != 0 or not copy.value:
+    if _second_handle()(handle, ctypes.byref(copy)) != 0 or not copy.value:
         return None
     try:
         return _aoti.alloc_tensor_by_stealing_from_void_ptr(_capsule()(copy.value, None, None))

@@ -11,6 +11,7 @@ import copy
 import json
 import re
 import traceback
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,7 @@ from aotidoctor.worker.verify.records import Records, first_line
 from aotidoctor.worker.verify.unregistered import declare_missing
 
 _KEPT = 8000
+_OLD_MEMBER = "serialized_exported_program.json"
 _OUTSIDE = re.compile(r"(\d+) not in VR\[")
 
 
@@ -38,22 +40,35 @@ class Loaded:
 def load_programs(path: Path, records: Records) -> list[Loaded]:
     """Every program of the archive."""
     try:
-        return _from_archive(path, records)
-    except _OtherLayoutError:
-        return [_from_old_archive(path, records)]
+        return [_from_old_archive(path, records)] if _is_old(path) else _from_archive(path, records)
+    except _OtherLayoutError as error:
+        # A layout that this torch does not know says nothing about the program.
+        return [Loaded(name="model", problem=str(error))] if str(error) else [_from_old_archive(path, records)]
     except Exception as error:
         return [_unreadable(error, records)]
 
 
 class _OtherLayoutError(Exception):
-    """Not the archive that torch 2.7 and later write, or a torch that cannot read that."""
+    """Not the archive that torch 2.8 and later write, or a torch that cannot read that: then the text says so."""
+
+
+def _is_old(path: Path) -> bool:
+    """Whether it is the archive that torch 2.6 and 2.7 write; later releases read it by other means."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _OLD_MEMBER in archive.namelist()
+    except (OSError, zipfile.BadZipFile):
+        return False
 
 
 def _from_archive(path: Path, records: Records) -> list[Loaded]:
     try:
         from torch.export.pt2_archive._package import PT2ArchiveReader
     except ImportError as error:
-        raise _OtherLayoutError from error
+        import torch
+
+        reason = f"an archive of torch 2.8 or later, which torch {torch.__version__} does not read"
+        raise _OtherLayoutError(reason) from error
     with verifier_off(), PT2ArchiveReader(str(path)) as reader:
         members = _members(reader)
         if not members:
@@ -106,6 +121,9 @@ def _load(reader: Any, name: str, member: str, records: Records) -> Loaded:
     serialized = _parse(data, member, loaded, records)
     if serialized is None:
         return loaded
+    if not hasattr(package, "_load_state_dict"):
+        # 2.8 reads all parts at once.
+        raise _OtherLayoutError
     state = _part(lambda: package._load_state_dict(reader, name), "weights", records) or {}
     constants = _part(lambda: package._load_constants(reader, name), "constants", records) or {}
     sample = f"data/sample_inputs/{name}.pt"
@@ -121,17 +139,35 @@ def _load(reader: Any, name: str, member: str, records: Records) -> Loaded:
 
 
 def _parse(data: bytes, member: str, loaded: Loaded, records: Records) -> Any:
-    from torch._export.serde import schema
-    from torch._export.serde.serialize import _bytes_to_dataclass
+    from torch._export.serde import schema, serialize
 
+    document: Any = None
     try:
-        json.loads(data)
-        return _bytes_to_dataclass(schema.ExportedProgram, data)
+        document = json.loads(data)
+        # 2.8 has the second of the two only.
+        if hasattr(serialize, "_bytes_to_dataclass"):
+            return serialize._bytes_to_dataclass(schema.ExportedProgram, data)
+        return serialize._dict_to_dataclass(schema.ExportedProgram, document)
     except Exception as error:
+        loaded.problem = _later_schema(document, schema.SCHEMA_VERSION)
+        if loaded.problem is not None:
+            return None
         observed = f"{member}: {type(error).__name__}: {first_line(error)}"
         records.add("L01", "json", target=member, observed=observed, expected="the JSON of an exported program")
         loaded.problem = observed
         return None
+
+
+def _later_schema(document: Any, ours: tuple[int, int]) -> str | None:
+    """That the program was written by a later torch; None where it was not, or does not say."""
+    import torch
+
+    version = document.get("schema_version") if isinstance(document, dict) else None
+    theirs = (version.get("major"), version.get("minor")) if isinstance(version, dict) else ()
+    if not all(isinstance(number, int) for number in theirs) or tuple(theirs) <= tuple(ours):
+        return None
+    known, written = (".".join(map(str, numbers)) for numbers in (ours, theirs))
+    return f"a program of schema {written}, of a later release: torch {torch.__version__} reads up to {known}"
 
 
 def _part(read: Callable[[], Any], what: str, records: Records) -> Any:

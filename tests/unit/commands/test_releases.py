@@ -6,7 +6,16 @@ import pytest
 
 from aotidoctor.commands.diagnose import check
 from aotidoctor.model.case import Options
-from tests.artifacts.releases import NEEDS_A_RUN, Sample, samples
+from aotidoctor.readers.contract import recovered_contract
+from aotidoctor.readers.provenance.complete import complete
+from aotidoctor.triage.open_case import read_reference
+from tests.artifacts.releases import NEEDS_A_RUN, ROOT, Sample, samples
+
+_LEAF = '{"type": null, "context": null, "children_spec": []}'
+SPEC = (
+    '[1, {"type": "builtins.tuple", "context": "null", "children_spec": [{"type": "builtins.tuple", "context": "null", '
+    f'"children_spec": [{_LEAF}, {_LEAF}]}}, {{"type": "builtins.dict", "context": "[]", "children_spec": []}}]}}]'
+)
 
 # Sizes that follow from another one stand in packages from 2.13 on.
 DERIVED = "derived_off"
@@ -44,3 +53,20 @@ def test_what_a_package_without_checks_leaves_open_is_named():
     assert told.case.contract.completed == ("args[0]", "args[1]", "args[2]")
     assert "input_rank" not in {item.name for item in told.not_checked}
     assert [str(dim.expr) for dim in told.case.contract.leaves[2].dims] == ["s1 + 1", "8"]
+
+
+def test_a_library_without_checks_leaves_its_inputs_open():
+    """What the worker tells of a bare library of torch 2.6, and what the program adds to that."""
+    told = {
+        "n_inputs": 2,
+        "call_spec": [SPEC, ""],
+        "inputs": [{"name": name, "dims": [], "strides": []} for name in ("arg2_1", "arg3_1")],
+        "problems": ["the package was built without input checks, so its inputs could not be probed"],
+    }
+    alone = recovered_contract("model", told)
+    assert [(leaf.kind, leaf.dtype, leaf.rank) for leaf in alone.leaves] == [("tensor", None, None)] * 2
+    program = read_reference(str(ROOT / "2.6.0" / "custop" / "exported.pt2"))
+    assert program is not None
+    leaves = complete(alone, program).leaves
+    assert [(leaf.dtype, leaf.rank, leaf.strides) for leaf in leaves] == [("float32", 2, (8, 1))] * 2
+    assert {str(leaf.dims[0].expr) for leaf in leaves} == {"s0"}
