@@ -1,8 +1,9 @@
 """The inputs file cannot be read as inputs.
 
 What it does
-    Reports why the file given with --inputs was refused: damaged (inputs-file-corrupt), only readable by executing code
-    from it (inputs-file-unsafe), or something else than inputs, such as a state dict (inputs-file-format).
+    Reports why the file given with --inputs was refused: not there (inputs-file-missing), damaged
+    (inputs-file-corrupt), only readable by executing code from it (inputs-file-unsafe), or something else than inputs,
+    such as a state dict (inputs-file-format).
 
 Why it matters
     Without inputs nothing can be compared, and a pickle that needs foreign globals may run any code when it is loaded.

@@ -12,7 +12,7 @@ Example:
 
 When it is wrong
     Your program calls load_constants after loading, or load_pt2(path, load_weights_from_disk=True). Say so with a
-    --setup file that defines ``after_load(model)``.
+    --setup file that defines ``after_load(model)``; one that does not speak of it loads none.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _finding(case: Case, where: str) -> Evidence:
     names = [constant.original_fqn or constant.name for constant in case.contract.constants] if case.contract else []
     count = len(names) or (case.contract.n_constants if case.contract else None)
     what = plural(count, "constant") if count else "constants"
-    state = FIND.info if case.options.setup else FIND.error
+    state = FIND.info if case.options.setup and case.setup_loads is not False else FIND.error
     remedy = (
         "torch.export.pt2_archive._package.load_pt2(path, load_weights_from_disk=True)"
         if where == "disk"

@@ -88,6 +88,13 @@ class Head:
             raise self.wrong(key, value, "a number from 0 to 1")
         return float(value)
 
+    def flag(self, key: str) -> bool:
+        """True or false; false when absent."""
+        value = self._left.pop(key, False)
+        if not isinstance(value, bool):
+            raise self.wrong(key, value, "true or false")
+        return value
+
     def severity(self, key: str) -> Severity:
         """``warn`` or ``error``: information never makes a diagnosis."""
         value = self._take(key, None)
@@ -146,7 +153,11 @@ def condition(head: Head) -> Condition:
         )
     kind = head.text("kind", "")
     found = Condition(
-        code=code, kind=kind or None, facts=head.facts("facts"), confidence=head.share("confidence", optional=True)
+        code=code,
+        kind=kind or None,
+        facts=head.facts("facts"),
+        confidence=head.share("confidence", optional=True),
+        certain=head.flag("certain"),
     )
     head.done()
     return found

@@ -21,14 +21,15 @@ COMPARISONS = ("AD-RUN-003", "AD-RUN-010", "AD-RUN-015")
 class Match:
     """A playbook and the evidence it fits.
 
-    ``confidence`` is that of the best condition of ``any_of`` that is met. ``promoted``: warnings only, made an
-    error by a failed run that they would explain.
+    ``confidence`` is that of the best condition of ``any_of`` that is met. ``certain``: an error meets one that is
+    proof by itself. ``promoted``: warnings only, made an error by a failed run that they would explain.
     """
 
     playbook: Playbook
     lead: Evidence
     evidence: tuple[Evidence, ...]
     confidence: float
+    certain: bool = False
     promoted: bool = False
 
     @property
@@ -74,7 +75,12 @@ def match(playbook: Playbook, findings: Sequence[Evidence]) -> Match | None:
         lead=_lead((*optional, *required), evidence),
         evidence=evidence,
         confidence=max(shares, default=playbook.confidence),
+        certain=any(c.certain and _proves(group) for c, group in zip(playbook.any_of, optional, strict=True)),
     )
+
+
+def _proves(group: Sequence[Evidence]) -> bool:
+    return any(item.severity is Severity.ERROR for item in group)
 
 
 def _lead(groups: Sequence[Sequence[Evidence]], evidence: Sequence[Evidence]) -> Evidence:

@@ -15,7 +15,8 @@ Rules, in this order:
 Confidence is a judgement on a fixed scale, not a frequency:
 
 ====  =======================================================================
-0.99  confirmed: the failure went away with the treatment and came back without
+0.99  confirmed: the failure went away with the treatment and came back without,
+      or the file itself is the proof (it is not there, cut off, or of another kind)
 0.95  the package itself contradicts what it was given, read without running
 0.85  the runtime named it in so many words, or two independent signs agree
 0.70  inferred: one strong sign, other causes looked at and not found
@@ -42,6 +43,7 @@ from aotidoctor.model.evidence import Evidence, Severity
 CONFIRMED = 0.99
 PLAIN_PATH = re.compile(r"[\w./+-]+")
 PROMOTED = 0.75
+SEEN = "the file itself shows it"
 REFUTED = 0.3
 # What inputs of another dtype or shape lead to, and how sure it is while nothing tells which are right.
 BY_INPUTS = (
@@ -179,11 +181,12 @@ def _diagnosis(
 ) -> Diagnosis:
     playbook, lead = found.playbook, informed(found.lead, found.evidence)
     doubted = playbook.cause in refuted
+    proven = found.certain and not doubted
     return Diagnosis(
         cause=playbook.cause,
         rank=rank,
-        status=Status.SUSPECTED,
-        confidence=round(found.confidence * REFUTED, 2) if doubted else found.confidence,
+        status=Status.CONFIRMED if proven else Status.SUSPECTED,
+        confidence=CONFIRMED if proven else round(found.confidence * REFUTED, 2) if doubted else found.confidence,
         title=title_of(playbook.title, lead, found.evidence),
         looked_like=looked_like(playbook, lead, evidence, findings),
         subject=subject_of(lead),
@@ -191,7 +194,7 @@ def _diagnosis(
         remedy=Remedy(text=fill(playbook.remedy, lead), command=fill(playbook.command, lead)),
         playbook=playbook.cause,
         severity=found.severity,
-        confirmation="its treatment was tried and the failure stayed" if doubted else "",
-        would_confirm="" if doubted else fill(playbook.would_confirm, lead),
+        confirmation="its treatment was tried and the failure stayed" if doubted else SEEN if proven else "",
+        would_confirm="" if doubted or proven else fill(playbook.would_confirm, lead),
         stage=playbook.stage,
     )

@@ -173,7 +173,10 @@ def _ending(run: Outcome) -> str:
 
 
 def _kind_of_subject(seen: Seen) -> Text:
-    return (subject_kind(seen.first.subject), "") if seen.first is not None else None
+    if seen.first is None:
+        return None
+    # The set-up is a file of this machine: what raised in it tells one failure from another.
+    return ("none" if seen.first.cause == "setup-failed" else subject_kind(seen.first.subject), "")
 
 
 def _subject(seen: Seen) -> Text:

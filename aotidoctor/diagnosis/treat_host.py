@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from aotidoctor.diagnosis.treat_plan import Plan, found
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.evidence import Evidence, FactValue
+from aotidoctor.model.json_types import JsonObject, JsonValue
+
+_MISFITS = ("name", "dtype", "shape", "stride")
 
 
 def model_name(case: Case, _findings: Sequence[Evidence]) -> Plan | None:
@@ -45,7 +48,7 @@ def _with_threads(number: int) -> Plan:
 
 def load_weights(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     """The weights that lie in the package, or those of the exported program given as reference."""
-    items = found(findings, "AD-LOAD-002")
+    items = found(findings, "AD-LOAD-005", "missing") or found(findings, "AD-LOAD-002")
     if any(item.kind == "on-disk" for item in items):
         return Plan(
             text="load the weights that are stored beside the code in the package",
@@ -56,8 +59,10 @@ def load_weights(case: Case, findings: Sequence[Evidence]) -> Plan | None:
             ),
         )
     reference = case.options.reference
-    if not items or reference is None or not reference.endswith(".pt2"):
+    if not items:
         return None
+    if reference is None or not reference.endswith(".pt2"):
+        return _zeros(case, items)
     return Plan(
         text=f"load the weights of {reference}",
         steps=({"op": "load_weights", "from": reference},),
@@ -79,6 +84,67 @@ def register_classes(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
         steps=({"op": "import", "modules": [str(name) for name in named]},),
         command=str(items[0].facts.get("register") or ""),
     )
+
+
+def _zeros(case: Case, items: Sequence[Evidence]) -> Plan | None:
+    """Zeros for what is missing: they show whose absence ended the call, and are no remedy."""
+    named = [item.facts.get("constants") for item in items if item.kind == "missing"]
+    missing = {name for names in named if isinstance(names, tuple) for name in names}
+    contract = case.contract
+    if contract is None or contract.needs.device_type not in (None, "cpu"):
+        return None
+    wanted = [one for one in contract.constants if not one.from_folded]
+    wanted = [one for one in wanted if not missing or (one.original_fqn or one.name) in missing]
+    if not wanted or any(None in (one.dtype, one.shape) for one in wanted):
+        return None
+    constants: list[JsonValue] = [
+        {"name": one.original_fqn or one.name, "dtype": one.dtype, "shape": [*(one.shape or ())]} for one in wanted
+    ]
+    return Plan(
+        text=f"load zeros for {len(wanted)} missing constant{'s' if len(wanted) > 1 else ''}, to see the call return",
+        steps=({"op": "fill_weights", "constants": constants},),
+    )
+
+
+def differing_weights(case: Case, _findings: Sequence[Evidence]) -> Plan | None:
+    """The weights of the exported program in place of those in the package."""
+    reference = case.options.reference
+    if reference is None or not reference.endswith(".pt2"):
+        return None
+    return Plan(text=f"load the weights of {reference}", steps=({"op": "load_weights", "from": reference},))
+
+
+def fit_weights(case: Case, findings: Sequence[Evidence]) -> Plan | None:
+    """Weights as the code wants them: names it does not know left out, others cast or taken from the reference."""
+    misfits = {kind: [item for item in found(findings, "AD-LOAD-005") if item.kind == kind] for kind in _MISFITS}
+    names = {kind: [str(item.facts["constant"]) for item in items] for kind, items in misfits.items()}
+    if not any(names.values()):
+        return None
+    reference = case.options.reference
+    if reference is not None and reference.endswith(".pt2"):
+        wrong = [*names["dtype"], *names["shape"], *names["stride"]]
+        wanted = [one.original_fqn or one.name for one in case.contract.constants] if case.contract else []
+        # A constant that was given under another name is missing under its own.
+        take: list[JsonValue] = [*(wanted if names["name"] else wrong)]
+        step: JsonObject = {"op": "fit_weights", "drop": [*names["name"]], "take": take, "from": reference}
+        return Plan(text=f"load the weights of {reference} instead of those that do not fit", steps=(step,))
+    if names["shape"] or any("tied_to" not in item.facts for item in misfits["name"]):
+        return None
+    return _fitted(names, {str(item.facts["constant"]): item.facts.get("expected_dtype") for item in misfits["dtype"]})
+
+
+def _fitted(names: Mapping[str, Sequence[str]], dtypes: Mapping[str, FactValue]) -> Plan:
+    """Without a reference: what can be done to the very tensors that were given."""
+    step: JsonObject = {
+        "op": "fit_weights",
+        "drop": [*names["name"]],
+        "cast": {name: str(dtype) for name, dtype in dtypes.items()},
+        "contiguous": [*names["stride"]],
+    }
+    told = [f"cast {name} to {dtype}" for name, dtype in dtypes.items()]
+    told += [f"leave out {name}" for name in names["name"]]
+    told += [f"make {name} contiguous" for name in names["stride"]]
+    return Plan(text="; ".join(told), steps=(step,))
 
 
 def tmpdir(_case: Case, _findings: Sequence[Evidence]) -> Plan:

@@ -17,7 +17,7 @@ _INTEGERS = frozenset({"uint8", "int8", "int16", "int32", "int64", "uint16", "ui
 
 def nan_to_num(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
     """Finite numbers in place of NaN and Inf."""
-    items = found(findings, "AD-IN-019", "nan") or found(findings, "AD-RUN-005", "nan-input")
+    items = [*found(findings, "AD-IN-019", "nan"), *found(findings, "AD-IN-019", "inf")]
     return merged(
         [
             Plan(

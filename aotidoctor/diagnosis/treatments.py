@@ -24,6 +24,8 @@ PLANNERS: Mapping[str, tuple[str, Planner]] = {
     "threading": ("one-thread", treat_host.one_thread),
     "pytree-class-missing": ("import", treat_host.register_classes),
     "weights-not-loaded": ("load-weights", treat_host.load_weights),
+    "weights-differ": ("load-weights", treat_host.differing_weights),
+    "weights-mismatch": ("fit-weights", treat_host.fit_weights),
     "load-device": ("load-device", treat_host.load_device),
     "device-index": ("load-device", treat_host.load_device),
     "input-tree": ("tree", treat_tree.tree),

@@ -58,6 +58,7 @@ class Case:
     """Artifact, contract, inputs and host. ``model`` is the entry the loader would take, None if it would find none.
 
     ``inputs`` is None when no inputs were given or they could not be read; ``inputs_error`` then says why.
+    ``setup_loads`` is False where the setup file does not speak of ``after_load``, None where that is not known.
     ``reference`` holds the static facts of ``--reference`` when it is an exported program. ``generated`` is the JSON
     inputs document that the worker makes tensors from under ``--generate``.
     """
@@ -70,5 +71,6 @@ class Case:
     inputs: InputSet | None = None
     inputs_path: str | None = None
     inputs_error: InputsError | None = None
+    setup_loads: bool | None = None
     reference: ExportedFacts | None = None
     generated: JsonObject | None = None

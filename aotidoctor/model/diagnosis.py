@@ -11,7 +11,10 @@ from aotidoctor.model.json_types import JsonObject
 
 
 class Status(enum.Enum):
-    """``confirmed``: the failure went away with the treatment and came back without it. All else is ``suspected``."""
+    """``confirmed``: the failure went away with the treatment and came back without it; or the file itself proves it.
+
+    All else is ``suspected``.
+    """
 
     CONFIRMED = "confirmed"
     SUSPECTED = "suspected"
@@ -23,12 +26,14 @@ class Condition:
 
     A code or text fact that ends in ``*`` matches by prefix (``TRITON-*``); a fact of ``*`` alone matches any value
     that is there. ``confidence`` replaces that of the playbook when this condition is the best one that matched.
+    ``certain``: an error that meets it is proof by itself, such as a file that is not there or is cut off.
     """
 
     code: str
     kind: str | None = None
     facts: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     confidence: float | None = None
+    certain: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,11 +57,15 @@ def _calls(case: Case) -> Sequence[KernelCall]:
 
 
 def _nonfinite(history: History) -> bool:
-    """NaN or Inf in an output while inputs and constants have none."""
+    """NaN or Inf in an output while inputs and constants have none; NaN, while they have no more than Inf."""
     return any(
-        item.code == "AD-RUN-005" and item.kind.endswith("-output") and item.facts.get("clean") is True
-        for item in history.findings
+        item.code == "AD-RUN-005" and item.kind.endswith("-output") and _unexplained(item) for item in history.findings
     )
+
+
+def _unexplained(item: Evidence) -> bool:
+    facts = item.facts
+    return facts.get("clean") is True or (facts.get("input_inf") is True and facts.get("input_nan") is False)
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
@@ -111,7 +115,9 @@ def _written(bad: FirstBad, outcome: Outcome, *, nan: bool) -> Evidence:
         "lowest": bad.lowest,
         "domain": bad.domain,
     }
-    reads = f", its inputs finite (lowest {bad.lowest:.4g})" if bad.lowest is not None else ", its inputs finite"
+    held = sum(buffer.inf for buffer in bad.call.buffers if buffer.role == "in")
+    reads = f", {held} Inf read" if held else ", its inputs finite"
+    reads += f" (lowest {bad.lowest:.4g})" if bad.lowest is not None else ""
     return evidence(
         CODE,
         what.lower(),

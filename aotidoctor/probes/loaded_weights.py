@@ -1,12 +1,13 @@
-"""The weights that were loaded do not fit the compiled code.
+"""The weights that were loaded do not fit the compiled code, or some of them were not loaded.
 
 What it does
     Compares the tensors that --setup handed to load_constants with the constants the package was compiled for: names,
-    dtype, shape, strides.
+    dtype, shape, strides. Where the package holds no weights and the call died, it names those that nobody loaded.
 
 Why it matters
     load_constants checks names only. A float64 weight overflows the heap and the abort comes in a later call; a
-    transposed or too small one gives wrong numbers without a word.
+    transposed or too small one gives wrong numbers without a word. A constant that is missing is a null pointer: a
+    buffer that is not in the state dict (persistent=False) ends in SIGSEGV.
 
 Example
     l.weight: observed float64, expected float32
@@ -22,11 +23,14 @@ from collections.abc import Iterator, Sequence
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import ConstantSpec
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
-from aotidoctor.model.json_types import JsonObject, JsonValue, objects
-from aotidoctor.model.run import Outcome
+from aotidoctor.model.json_types import JsonObject, JsonValue, items, objects
+from aotidoctor.model.run import Outcome, Signalled
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, unasked
+from aotidoctor.probes.symptoms import recognise
 
 CODE, NAME = "AD-LOAD-005", "loaded_weights"
+_OUTSIDE = ("external", "disk")
+_LISTED = 4
 
 
 def plan(case: Case, history: History) -> Reuse | NotChecked:
@@ -34,7 +38,7 @@ def plan(case: Case, history: History) -> Reuse | NotChecked:
     plain = history.outcomes.get("plain_run")
     if plain is None:
         return unasked(CODE, NAME, "there was no plain run")
-    if not _given(plain):
+    if not _given(plain) and not _unloaded(case, plain):
         return unasked(CODE, NAME, "--setup loaded no weights")
     if case.contract is None or not case.contract.constants:
         return unasked(CODE, NAME, "the package tells no constants to compare them with", moot=False)
@@ -42,13 +46,63 @@ def plan(case: Case, history: History) -> Reuse | NotChecked:
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-    """One finding per constant that does not fit."""
+    """One finding per constant that does not fit; one for all that were not loaded."""
     wanted = {spec.original_fqn or spec.name: spec for spec in (case.contract.constants if case.contract else ())}
-    return list(_compare(wanted, _given(outcome), outcome))
+    unloaded = _unloaded(case, outcome)
+    missing = [_missing(case, unloaded, outcome)] if unloaded else []
+    return [*_compare(wanted, _given(outcome), outcome), *missing]
 
 
 def _given(outcome: Outcome) -> list[JsonObject]:
     return objects(outcome.result.get("loaded_constants"))
+
+
+def _unloaded(case: Case, outcome: Outcome) -> tuple[str, ...]:
+    """Constants that lie outside the package and were not given, where a call of the loaded model died of it."""
+    contract = case.contract
+    if contract is None or contract.weights not in _OUTSIDE:
+        return ()
+    if not case.options.setup or case.setup_loads is False:
+        # Without an after_load the file alone tells it.
+        return ()
+    died = isinstance(outcome.ending, Signalled) and outcome.stage.startswith("run")
+    if not died and not _refused(outcome):
+        return ()
+    given = {str(item.get("name")) for item in _given(outcome)}
+    names = (spec.original_fqn or spec.name for spec in contract.constants if not spec.from_folded)
+    return tuple(name for name in names if name not in given)
+
+
+def _refused(outcome: Outcome) -> bool:
+    """With ``check_full_update`` a parameter that is not given is refused; a buffer is not."""
+    return outcome.error is not None and recognise(outcome.error.message).name == "constant-not-given"
+
+
+def _missing(case: Case, names: tuple[str, ...], outcome: Outcome) -> Evidence:
+    given = len(_given(outcome))
+    source = "torch.export.load(...).constants" if case.reference is not None else "the module's buffers"
+    by = "load_constants was not given" if given else "no call of load_constants was seen for"
+    return evidence(
+        CODE,
+        "missing",
+        Severity.ERROR,
+        outcome,
+        subject=names[0] if len(names) == 1 else _listed(names),
+        observed=f"{by} {_listed(names)}",
+        expected="every constant loaded before the first call",
+        facts={
+            "constants": names[:50],
+            "count": len(names),
+            "given": given,
+            # Its own after_load may have loaded them where that is not seen.
+            "unseen": not given and outcome.result.get("after_load") is True,
+            "remedy": f"weights[{names[0]!r}] = ...   # from the state dict; a buffer that is not in it, from {source}",
+        },
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
 
 
 def _compare(wanted: dict[str, ConstantSpec], given: list[JsonObject], outcome: Outcome) -> Iterator[Evidence]:
@@ -56,12 +110,24 @@ def _compare(wanted: dict[str, ConstantSpec], given: list[JsonObject], outcome: 
         name = str(item.get("name"))
         spec = wanted.get(name)
         if spec is None:
-            yield _finding("name", name, "a constant of this name", f"one of {', '.join(wanted)}", outcome)
+            yield _unknown(name, item, wanted, outcome)
             continue
         difference = _difference(spec, item)
         if difference is not None:
             kind, observed, expected = difference
-            yield _finding(kind, name, observed, expected, outcome, expected_dtype=spec.dtype)
+            told = (
+                f"{name} has {kind} {observed.removeprefix('strides ')}, expected {expected.removeprefix('strides ')}"
+            )
+            yield _finding(kind, name, observed, expected, outcome, expected_dtype=spec.dtype, found=told)
+
+
+def _unknown(name: str, item: JsonObject, wanted: dict[str, ConstantSpec], outcome: Outcome) -> Evidence:
+    """A name that the package does not have; of tied weights it keeps one name only."""
+    owner = next((str(one) for one in items(item.get("same_as")) if one in wanted), None)
+    if owner is None:
+        return _finding("name", name, "a constant of this name", f"one of {_listed(tuple(wanted))}", outcome)
+    observed = f"{name} is tied to {owner}, and the package keeps it as {owner} only"
+    return _finding("name", name, observed, f"{owner} alone", outcome, tied_to=owner)
 
 
 def _difference(spec: ConstantSpec, item: JsonObject) -> tuple[str, str, str] | None:
@@ -97,8 +163,8 @@ def _finding(kind: str, name: str, observed: str, expected: str, outcome: Outcom
 PROBE = Probe(
     code=CODE,
     name=NAME,
-    asks="do the loaded weights fit the compiled code?",
-    asked_when="when --setup loaded weights (no further run)",
+    asks="do the loaded weights fit the compiled code, and are they all?",
+    asked_when="when --setup loaded weights, or ought to have (no further run)",
     plan=plan,
     read=read,
 )

@@ -37,6 +37,8 @@ CODE, NAME = "AD-RUN-001", "plain_run"
 LARGEST_SIZE = 1 << 40
 # Symptoms of memory that could not be had.
 ALLOCATIONS = ("storage-overflow", "alloc-failed", "cuda-oom")
+# Stages in which nothing but the user's own set-up is at work.
+SETUP_STAGES = ("setup", "after_load")
 SYNCHRONOUS = ("cuda-oom", "alloc-failed")
 # With one of these the package cannot be run, or must not be: its static finding is the answer.
 FORBIDDING = ("AD-ART-001", "AD-ART-002", "AD-ART-003", "AD-ART-004", "AD-ART-005")
@@ -187,6 +189,8 @@ def custom_ops(case: Case) -> dict[str, FactValue]:
 
 
 def _subject(case: Case, facts: dict[str, FactValue]) -> str | None:
+    if facts.get("stage") in SETUP_STAGES and (setup := _setup(case, facts)) is not None:
+        return setup
     if facts.get("symptom") in ALLOCATIONS and (sizes := sizes_behind(case, facts)):
         return ", ".join(sizes)
     for key in ("class_name", "op", "kernel", "custom_op"):
@@ -194,6 +198,13 @@ def _subject(case: Case, facts: dict[str, FactValue]) -> str | None:
         if isinstance(value, str):
             return value
     return None
+
+
+def _setup(case: Case, facts: dict[str, FactValue]) -> str | None:
+    """What the set-up is made of: the library that the words name, else the setup module or file."""
+    libraries = case.options.custom_op_libraries
+    named = next((one for one in libraries if one in str(facts.get("line"))), None)
+    return named or case.options.setup or (libraries[0] if len(libraries) == 1 else None)
 
 
 def _outputs(outcome: Outcome) -> list[object]:

@@ -196,7 +196,8 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("zip", r"Failed to initialize zip archive|Failed to extract zip file|PytorchStreamReader failed"),
     ("link-failed", r"Failed to (?:link|compile) files|cannot find -l\w+"),
     ("unsafe-pickle", r"Weights only load failed"),
-    ("constant-not-found", r"(?:Constant not found: |Cannot find constants? )(?P<name>[\w.]+)"),
+    ("constant-not-found", r"Constant not found: (?P<name>[\w.]+)"),
+    ("constant-not-given", r"Cannot find constants? (?P<name>[\w.]+)"),
 )
 COMPILED = tuple((symptom, re.compile(pattern)) for symptom, pattern in PATTERNS)
 

@@ -74,14 +74,15 @@ def _unwritten(case: Case) -> tuple[str, ...]:
 
 
 def _finding(bad: Value, plain: Outcome, weights: Outcome | None, unwritten: tuple[str, ...]) -> Evidence:
-    dirty_inputs = [value.path for value in inputs(plain) if value.nan or (bad.nan == 0 and value.inf)]
+    dirty_inputs = [value.path for value in inputs(plain) if value.nan or value.inf]
     held = constants(weights) if weights is not None else []
     dirty_constants = [value.path for value in held if value.nan or value.inf]
     half = bad.dtype in HALF or any(value.dtype in HALF for value in [*inputs(plain), *held])
     # Where reading them failed, the run was repeated without that.
     read_all = weights is not None and succeeded(weights) and weights.request.payload.get("observe") != []
     facts: dict[str, FactValue] = {
-        "input_nan": bool(dirty_inputs),
+        "input_nan": any(value.nan or (bad.nan == 0 and value.inf) for value in inputs(plain)),
+        "input_inf": bool(dirty_inputs),
         "constant_nan": bool(dirty_constants),
         "clean": read_all and not dirty_inputs and not dirty_constants,
         "nan_constant": bool(unwritten),

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 HERE_NAME = "here"
+MAX_SETUP_CHARS = 1 << 20
 
 
 def open_case(
@@ -55,6 +56,7 @@ def open_case(
         model=model,
         contract=contract,
         inputs_path=inputs_path,
+        setup_loads=setup_loads(options.setup),
         reference=reference,
     )
     return _guarded("inputs", partial(with_inputs, case), case, failed), failed
@@ -147,6 +149,17 @@ def read_reference(path: str | None) -> ExportedFacts | None:
         return None
     facts = read_exported(path)
     return facts[0] if facts else None
+
+
+def setup_loads(setup: str | None) -> bool | None:
+    """Whether a setup file may load weights after the model: by its text, for nothing of it is executed here."""
+    if setup is None or not setup.endswith(".py"):
+        return None
+    try:
+        with open(setup, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - no Path of strangers' bytes
+            return "after_load" in file.read(MAX_SETUP_CHARS)
+    except (OSError, ValueError):
+        return None
 
 
 def is_reference_missing(reference: str | None) -> bool:

@@ -35,8 +35,8 @@ CODE, NAME = "AD-TREAT-001", "treatment"
 VALUE_PRESERVING = ("input-stride",)
 # A failure in one of these stages, or none at all, is judged by the first call.
 BEFORE_SECOND = ("start", "import", "attach", "setup", "inputs", "load", "trace", "after_load", "run1")
-
-
+# Causes whose treatment has to leave no NaN: another kind of wrong is no proof.
+CLEARING = ("input-nan",)
 # Importing a library does not always register its classes: a failure that stays proves nothing.
 NEVER_REFUTED = ("pytree-class-missing",)
 
@@ -131,13 +131,20 @@ def _baseline(session: Session) -> Outcome | None:
 def _together(session: Session, plans: Sequence[Treatment], baseline: Outcome, first: Trial) -> Verdicts:
     both = combine(plans)
     if len(plans) < 2 or both is None:
-        fails_alike = plans[0].cause not in NEVER_REFUTED and _same_failure(baseline, first.outcome)
+        fails_alike = plans[0].cause not in NEVER_REFUTED and _refutes(plans[0], baseline, first.outcome)
         return Verdicts(confirmed={}, refuted=(plans[0].cause,) if fails_alike else ())
     trial = _try(session, both, baseline)
     if trial is None or not trial.healed:
         return Verdicts(confirmed={})
     how = f"{trial.how}, with {len(plans)} treatments together"
     return Verdicts(confirmed={plan.cause: how for plan in plans})
+
+
+def _refutes(plan: Treatment, baseline: Outcome, treated: Outcome) -> bool:
+    """The treated run fails as before; or it has as many NaN as before, where it should have none."""
+    if plan.cause in CLEARING and succeeded(baseline) and succeeded(treated):
+        return 0 < _nonfinite(baseline) <= _nonfinite(treated)
+    return _same_failure(baseline, treated)
 
 
 def _same_failure(baseline: Outcome, treated: Outcome) -> bool:
@@ -194,7 +201,8 @@ def _judge(session: Session, treatment: Treatment, baseline: Outcome, outcome: O
         treatment.cause in VALUE_PRESERVING and bool(outputs(outcome, 0)) and _values_tell(session, treatment)
     )
     harmless = same and keeps_values and not history_of(session).has("AD-RUN-002", "differs")
-    healed = succeeded(outcome) and not disagrees and not harmless and (not succeeded(baseline) or not same)
+    changed = not same and (treatment.cause not in CLEARING or _nonfinite(outcome) == 0)
+    healed = succeeded(outcome) and not disagrees and not harmless and (not succeeded(baseline) or changed)
     return Trial(
         treatment=treatment,
         baseline=baseline,
@@ -203,6 +211,10 @@ def _judge(session: Session, treatment: Treatment, baseline: Outcome, outcome: O
         harmless=harmless,
         how=_how(baseline, outcome, compared.get("agrees") is True),
     )
+
+
+def _nonfinite(outcome: Outcome) -> int:
+    return sum(value.nan for value in outputs(outcome, 0))
 
 
 def _values_tell(session: Session, treatment: Treatment) -> bool:

@@ -27,7 +27,8 @@ class LoadedModel:
         self.loader = loader
         self.directory = directory
         self._kept: list[Any] = []
-        self.on_constants: Callable[[dict[str, Any]], None] | None = None
+        self.given: dict[str, Any] = {}
+        self.on_constants: Callable[[dict[str, Any]], dict[str, Any]] = lambda given: given
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run once, on the caller's tensors themselves."""
@@ -65,9 +66,11 @@ class LoadedModel:
         user_managed: bool = False,
         allow_h2d_copy: bool = False,
     ) -> None:
-        """Load constants by original name, as torch's own method does, which checks nothing but the names."""
-        if self.on_constants is not None:
-            self.on_constants(constants_map)
+        """Load constants by original name, as torch's own method does, which checks nothing but the names.
+
+        ``on_constants`` gets what is given and returns what is loaded in its stead.
+        """
+        constants_map = self.on_constants(constants_map)
         if user_managed:
             self._kept.append(constants_map)
         load = getattr(self.loader, "load_constants", None) or self.loader.update_constant_buffer

@@ -39,7 +39,7 @@ def run(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     model = _load(payload, channel, facts)
     channel.enter("after_load")
-    model.on_constants = lambda given: _put(channel, facts, loaded_constants=describe_given(given))
+    _follow_weights(model, payload, channel, facts)
     _put(channel, facts, after_load=after_load(module, model, channel))
     _say_threads(channel)
     applied += treat.load_weights(payload, model, channel)
@@ -188,6 +188,20 @@ def _trace(model: LoadedModel, channel: Channel) -> None:
         channel.put(trace={"problem": "it is not known where the package was unpacked"})
         return
     start_trace(model.directory, channel)
+
+
+def _follow_weights(model: LoadedModel, payload: dict[str, Any], channel: Channel, facts: dict[str, Any]) -> None:
+    """Tell what the setup loads, and keep it with the model, for it to be looked at and compared."""
+    seen: dict[str, dict[str, Any]] = {}
+
+    def note(given: dict[str, Any]) -> dict[str, Any]:
+        seen.update((fact["name"], fact) for fact in describe_given(given))
+        _put(channel, facts, loaded_constants=list(seen.values()))
+        loaded = treat.fit_weights(payload, given, channel)
+        model.given.update(loaded)
+        return loaded
+
+    model.on_constants = note
 
 
 def _constants(payload: dict[str, Any], model: LoadedModel, channel: Channel) -> None:

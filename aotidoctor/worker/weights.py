@@ -12,7 +12,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from aotidoctor.worker.describe import describe
+from aotidoctor.worker.describe import describe, storage
 from aotidoctor.worker.library import exports
 from aotidoctor.worker.load import LoadedModel, load_library
 from aotidoctor.worker.weight_differences import difference
@@ -23,9 +23,21 @@ MAX_LIBRARY_BYTES = 2 * 1024 * 1024 * 1024
 def read_constants(model: LoadedModel, payload: dict[str, Any]) -> tuple[dict[str, Any], Any]:
     """Original name -> tensor, and the runner that owns the memory (keep it as long as the tensors).
 
+    They are those that the package ships; those that a setup loaded stand in their stead.
+
     Raises:
         LookupError: there is no way to read them; the text says why.
     """
+    try:
+        shipped, owner = _read_shipped(model, payload)
+    except (LookupError, RuntimeError, OSError):
+        if not model.given:
+            raise
+        return dict(model.given), None
+    return {**shipped, **model.given}, owner
+
+
+def _read_shipped(model: LoadedModel, payload: dict[str, Any]) -> tuple[dict[str, Any], Any]:
     bare = hasattr(model.loader, "extract_constants_map")
     library = _library(model, payload)
     if not exports(library, "ExtractConstantsMap"):
@@ -134,10 +146,18 @@ def _read_members(package: Path) -> dict[str, Any]:
 
 
 def describe_given(constants: dict[str, Any]) -> list[dict[str, Any]]:
-    """Metadata of weights that somebody is about to load: name, dtype, shape, stride, device."""
+    """Metadata of weights that somebody is about to load: name, dtype, shape, stride, device.
+
+    ``same_as`` are the other names under which the very same memory is given: tied weights.
+    """
+    names: dict[tuple[int, int], list[str]] = {}
+    for name, value in constants.items():
+        if hasattr(value, "stride") and value.numel():
+            names.setdefault((storage(value), value.data_ptr()), []).append(str(name))
     return [
         {
             "name": str(name),
+            "same_as": [one for one in names.get((storage(value), value.data_ptr()), []) if one != str(name)],
             "dtype": str(value.dtype).removeprefix("torch."),
             "shape": list(value.shape),
             "stride": list(value.stride()),

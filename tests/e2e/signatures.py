@@ -47,17 +47,22 @@ def main(names: list[str]) -> None:
     from foundry.place import cache_dir
     from foundry.registry import BY_NAME, FAULTS
     from test_cases import ask
+    from warm import CommandLine
 
     found = recorded()
+    warm = tempfile.TemporaryDirectory(prefix="signatures-")
+    line = CommandLine(Path(warm.name))
     for case in [BY_NAME[name] for name in names] or FAULTS:
         with tempfile.TemporaryDirectory(prefix="signature-") as room:
-            made = of_report(ask(case, Kit(cache=cache_dir()), Path(room)).report)
+            made = of_report(ask(case, Kit(cache=cache_dir()), Path(room), line).report)
         before = found.pop(case.name, None)
         if made is not None:
             found[case.name] = made
         if (made or {}).get("exact") != (before or {}).get("exact"):
             print(case.name, before and before["parts"], "->", made and made["parts"], flush=True)
         keep(found)
+    line.close()
+    warm.cleanup()
 
 
 if __name__ == "__main__":

@@ -82,6 +82,7 @@ def test_fault_is_named(case: Case, packages: Kit, case_dir: Path, command_line:
     if causes or answer.status != 0:
         assert causes[0] in case.causes, answer
         assert case.subject is None or _named(answer.report, case.subject), answer
+        assert not case.proof or answer.report["diagnoses"][0]["status"] == "confirmed", answer
     known = SIGNATURES.get(case.name)
     if known is not None and causes[:1] == [known["cause"]]:
         assert of_report(answer.report) == {key: known[key] for key in ("exact", "family", "cause", "parts")}, answer

@@ -1,4 +1,4 @@
-"""The three ways an inputs file can be refused, as errors."""
+"""The ways an inputs file can be refused, as errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def missing(path: str, observed: str) -> InputsError:
     """The file cannot be opened."""
     return InputsError(
         f"{path}: {observed}",
-        cause="inputs-file-corrupt",
+        cause="inputs-file-missing",
         subject=path,
         observed=observed,
         expected="a file that can be read",

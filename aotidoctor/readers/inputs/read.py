@@ -31,7 +31,7 @@ def read_inputs(path: str, *, trust_pickle: bool = False, expected: Expected | N
 
     ``trust_pickle`` only describes what it does not know instead of refusing it: the worker is the one that executes
     it. ``expected`` are the ``args`` and ``kwargs`` trees of the contract; they decide between readings that are both
-    possible. Raises ``InputsError`` with the cause ``inputs-file-corrupt``, ``-unsafe`` or ``-format``.
+    possible. Raises ``InputsError`` with the cause ``inputs-file-missing``, ``-corrupt``, ``-unsafe`` or ``-format``.
     """
     data = _open(path)
     try:

@@ -18,7 +18,7 @@ from aotidoctor.worker.treatments.leaf import LEAF_STEPS
 from aotidoctor.worker.treatments.tree import TREE_STEPS
 
 _PAYLOAD_STEPS = {"threads": "n", "model_name": "name", "setup": "path", "device": "device"}
-_LATER = frozenset({"load_weights"})
+_LATER = frozenset({"load_weights", "fit_weights", "fill_weights"})
 
 Step = dict[str, Any]
 
@@ -88,7 +88,42 @@ def load_weights(payload: dict[str, Any], model: LoadedModel, channel: Channel) 
             else:
                 count = load_from_file(model, channel.user_cwd / source)
             applied.append(f"loaded {count} weights from {source}")
+        elif step["op"] == "fill_weights":
+            zeros = {item["name"]: _zeros(item) for item in step["constants"]}
+            model.load_constants(zeros, check_full_update=False)
+            applied.append(f"loaded zeros for {', '.join(zeros)}")
     return applied
+
+
+def _zeros(item: dict[str, Any]) -> Any:
+    import torch
+
+    return torch.zeros(item["shape"], dtype=getattr(torch, item["dtype"]))
+
+
+def fit_weights(payload: dict[str, Any], given: dict[str, Any], channel: Channel) -> dict[str, Any]:
+    """What to load instead of ``given``: without unknown names, cast, contiguous, or from another file."""
+    for step in payload.get("treatment") or []:
+        if step["op"] == "fit_weights":
+            given = _fitted(step, given, channel)
+            channel.put(weights_fitted=sorted(given))
+    return given
+
+
+def _fitted(step: Step, given: dict[str, Any], channel: Channel) -> dict[str, Any]:
+    import torch
+
+    kept = {name: value for name, value in given.items() if name not in step.get("drop", [])}
+    for name, dtype in step.get("cast", {}).items():
+        kept[name] = kept[name].to(getattr(torch, dtype))
+    for name in step.get("contiguous", []):
+        kept[name] = kept[name].contiguous()
+    if step.get("take"):
+        from aotidoctor.worker.weights import state_of
+
+        source = state_of(channel.user_cwd / step["from"])
+        kept |= {name: source[name].detach() for name in step["take"] if name in source}
+    return kept
 
 
 def _leaf(step: Step, call: Call) -> tuple[tuple[Any, ...], dict[str, Any], str]:

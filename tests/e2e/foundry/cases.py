@@ -70,7 +70,7 @@ class Case:
 
     ``cause`` is the expected cause at rank 1, None for a healthy case; ``also`` are causes that would be as right.
     ``subject`` is what must be named, None where the cause says it all. ``exits`` are the permitted exit statuses:
-    a warning leaves 0. ``base`` is the model it was made from.
+    a warning leaves 0. ``base`` is the model it was made from. ``proof``: the cause has to be confirmed.
     """
 
     name: str
@@ -81,6 +81,7 @@ class Case:
     subject: str | None = None
     exits: tuple[int, ...] = (0,)
     slow: bool = False
+    proof: bool = False
 
     @property
     def causes(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from foundry import edit
 from foundry.cases import Case, Kit, called, filed, given, made, packaged
-from foundry.cases_load import weights
+from foundry.cases_load import HELD, POSITIONS, weights
 from foundry.ops import FINE, python_op
 
 CPP = "import torch\n\ntorch.ops.load_library('{library}')\n"
@@ -158,6 +158,8 @@ CASES: tuple[Case, ...] = (
     given("ok_odd_ops_zeros", "fineops", lambda x: (_torch().zeros(4, 16),), setup=FINE),
     called("ok_op_composite_kernel", "scale", setup=python_op(key="CompositeExplicitAutograd")),
     called("ok_weights_loaded", "external", setup=weights()),
+    called("ok_every_constant_loaded", "positions",
+           setup=HELD % "model.load_constants(fit, check_full_update=True)", options=POSITIONS),
     called("ok_weights_loaded_again", "linear", setup=weights()),
     called("ok_weights_loaded_pickled", "pickled", setup=weights()),
     called("ok_reference", "linear", options=("--reference", "{exported:linear}")),

@@ -99,7 +99,20 @@ def _not_a_library(kit: Kit, where: Path) -> Path:
     return edit.write(where / "model.pt2", edit.read(kit.package("misbehave")))
 
 
+# What a package needs whose weights are left to the caller: by the names that it asks for.
+HELD = """
+import torch
+
+
+def after_load(model):
+    program = torch.export.load("{exported:positions}")
+    state = {name: value.detach().clone() for name, value in program.state_dict.items()}
+    held = {**state, **program.constants}
+    fit = {name: held[name] for name in model.get_constant_fqns()}
+    %s
+"""
 REFERENCE = ("--reference", "{exported:linear}")
+POSITIONS = ("--reference", "{exported:positions}")
 
 CASES: tuple[Case, ...] = (
     called("op_missing_cpp", "misbehave", "custom-op-missing", "zoo::misbehave"),
@@ -123,7 +136,7 @@ CASES: tuple[Case, ...] = (
            setup=python_op(schema="scale(Tensor x, float factor) -> ()", body="return None")),
     called("op_no_cpu_kernel", "scale", "custom-op-no-kernel", "zoopy::scale", setup=python_op(key="CUDA")),
     called("op_no_cpu_kernel_xpu", "scale", "custom-op-no-kernel", "zoopy::scale", setup=python_op(key="XPU")),
-    called("setup_raises", "scale", "setup-failed", setup='raise FileNotFoundError("vocab.json")\n'),
+    called("setup_raises", "scale", "setup-failed", "setup_case.py", setup='raise FileNotFoundError("vocab.json")\n'),
     called("setup_import_error", "scale", "setup-failed", setup="import my_company_operators\n"),
     called("setup_syntax_error", "scale", "setup-failed", setup="def broken(:\n"),
     called("setup_bad_library", "misbehave", "setup-failed",
@@ -149,7 +162,16 @@ CASES: tuple[Case, ...] = (
            setup=weights('weights["layer.weight"] = weights.pop("l.weight")')),
     called("weights_one_missing", "external", "weights-mismatch", setup=weights('weights.pop("w")'),
            also=("weights-not-loaded",)),
-    called("after_load_raises", "linear", "setup-failed",
+    called("setup_without_weights", "external", "weights-not-loaded", "w", setup="import json\n", proof=True),
+    called("buffer_not_in_state_dict", "positions", "weights-not-loaded", "position_ids",
+           setup=HELD % "model.load_constants({n: v for n, v in fit.items() if n in state}, check_full_update=False)", proof=True),
+    called("parameter_left_out", "positions", "weights-not-loaded", "pos.weight",
+           setup=HELD % "del fit['pos.weight']; model.load_constants(fit, check_full_update=True)", proof=True),
+    called("tied_weight_twice", "positions", "weights-mismatch", "head.weight",
+           setup=HELD % "fit['word.weight'] = fit['head.weight']; model.load_constants(fit, check_full_update=True)", proof=True),
+    called("loaded_other_checkpoint", "positions", "weights-differ", "pos.weight", options=POSITIONS,
+           setup=HELD % "fit['pos.weight'] *= 2; model.load_constants(fit, check_full_update=True)", proof=True),
+    called("after_load_raises", "linear", "setup-failed", "setup_case.py",
            setup='def after_load(model):\n    raise KeyError("checkpoint")\n'),
     made("weights_bit_flip", "linear", _flip_weight, "weights-differ", options=REFERENCE),
     made("weights_other_checkpoint", "linear", _scale_weights, "weights-differ", options=REFERENCE),

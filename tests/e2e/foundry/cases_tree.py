@@ -95,6 +95,8 @@ def _checkpoint(kit: Kit, where: Path) -> Path:
 
 
 FILE_CASES: tuple[Case, ...] = (
+    filed("file_not_there", "linear", lambda kit, where: where / "nowhere.pt", "inputs-file-missing", "nowhere.pt",
+          exits=(4,), proof=True),
     filed("file_empty", "linear", _wrote(b""), "inputs-file-corrupt"),
     filed("file_truncated", "linear", _cut(0.5), "inputs-file-corrupt"),
     filed("file_truncated_early", "linear", _cut(0.05), "inputs-file-corrupt"),

@@ -81,6 +81,78 @@ def mlp() -> Built:
     return Mlp(), (torch.randn(8, 1024), torch.randn(8, 1024)), {}, ({0: batch}, {0: batch})
 
 
+def positions() -> Built:
+    """input_ids: int64 [2, S], 2 <= S <= 16; the weights are left to the caller.
+
+    The head has the embedding's weight, and ``position_ids`` is a buffer that the state dict does not hold.
+    """
+    import torch
+
+    class Positions(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.word = torch.nn.Embedding(50, 8)
+            self.pos = torch.nn.Embedding(16, 8)
+            self.head = torch.nn.Linear(8, 50, bias=False)
+            self.head.weight = self.word.weight
+            self.register_buffer("position_ids", torch.arange(16).expand(1, -1).clone(), persistent=False)
+
+        def forward(self, input_ids):
+            places = self.position_ids[:, : input_ids.shape[1]]
+            return self.head(torch.tanh(self.word(input_ids) + self.pos(places)))
+
+    length = torch.export.Dim("length", min=2, max=16)
+    return Positions(), (torch.arange(16).reshape(2, 8) % 50,), {}, ({1: length},)
+
+
+def bag() -> Built:
+    """ids: int64 [N] into a table of 20 rows; offsets: int64 [B] into ids: bags of unequal length."""
+    import torch
+
+    class Bag(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = torch.nn.EmbeddingBag(20, 4, mode="sum")
+
+        def forward(self, ids, offsets):
+            return torch.relu(self.table(ids, offsets)) * 2
+
+    count, bags = torch.export.Dim("count", min=2, max=64), torch.export.Dim("bags", min=2, max=16)
+    args = (torch.tensor([1, 2, 3, 4, 5, 19, 0]), torch.tensor([0, 2, 4]))
+    return Bag(), args, {}, ({0: count}, {0: bags})
+
+
+def gelu() -> Built:
+    """x: float32 [4, 16] through two layers with a gelu in between; x is added at the end."""
+    import torch
+
+    class Gelu(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = torch.nn.Linear(16, 32)
+            self.b = torch.nn.Linear(32, 16)
+
+        def forward(self, x):
+            return self.b(torch.nn.functional.gelu(self.a(x))) + x
+
+    return Gelu(), (torch.randn(4, 16),), {}, None
+
+
+def slice_table() -> Built:
+    """x: float32 [2, S, 8], 2 <= S <= 16, to which the first S rows of a table of 16 are added, unchecked."""
+    import torch
+
+    class SliceTable(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.pos = torch.nn.Parameter(torch.randn(1, 16, 8))
+
+        def forward(self, x):
+            return x + self.pos[:, : x.shape[1]]
+
+    return SliceTable(), (torch.randn(2, 8, 8),), {}, ({1: torch.export.Dim("length", min=2, max=16)},)
+
+
 def crowd() -> Built:
     """x: float32 [B, 16], 2 <= B <= 64; the rows of the first output influence each other, those of the second do not."""
     import torch
@@ -522,6 +594,10 @@ MODELS: tuple[BaseModel, ...] = (
     BaseModel(name="tokens", build=tokens),
     BaseModel(name="mlp", build=mlp),
     BaseModel(name="crowd", build=crowd),
+    BaseModel(name="positions", build=positions, config={"aot_inductor.package_constants_in_so": False}),
+    BaseModel(name="bag", build=bag),
+    BaseModel(name="gelu", build=gelu),
+    BaseModel(name="slicetable", build=slice_table),
     BaseModel(name="kwargs", build=kwargs),
     BaseModel(name="nested", build=nested),
     BaseModel(name="linear", build=linear),

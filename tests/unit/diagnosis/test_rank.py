@@ -169,7 +169,9 @@ def test_ranks_count_from_one_and_confidence_is_a_share():
     found = diagnose([seen("AD-IN-010", "dtype"), seen("AD-IN-014", "stride"), seen("AD-ART-003", "crc")], PLAYBOOKS)
     assert [item.rank for item in found] == list(range(1, len(found) + 1))
     assert all(0 < item.confidence <= 1 for item in found)
-    assert all(item.status is Status.SUSPECTED for item in found)
+    assert [item.status for item in found[1:]] == [Status.SUSPECTED] * (len(found) - 1)
+    # A wrong checksum is proof by itself.
+    assert (found[0].cause, found[0].status, found[0].confidence) == ("artifact-corrupt", Status.CONFIRMED, 0.99)
 
 
 def test_confirm_marks_the_remedy_as_tried():

@@ -23,7 +23,7 @@ CAUSES = {
     "artifact": "missing wrong-kind corrupt layout incomplete bad-metadata ambiguous unsafe bomb cpp-only",
     "input": "count kwargs tree nontensor constant-changed order device dtype rank shape range shape-disagree "
     "divisibility stride layout lazy-bit alias nan mutation",
-    "inputs-file": "corrupt unsafe format",
+    "inputs-file": "missing corrupt unsafe format",
     "custom-op": "missing schema no-kernel exception crash hang exits leak fake-kernel bad-return contract",
     "cuda": "illegal-access device-assert graph-capture launch race",
 }
