@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 
 from aotidoctor.checks.driver_mismatch import OLDEST_DRIVER
 from aotidoctor.checks.package.facts import UNSTATED, device_of, main_object
-from aotidoctor.diagnosis import signed
 from aotidoctor.model.artifact import ArtifactKind, ModelEntry
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.compat import Answer, Compatibility, HostAnswer, PackageNeeds
@@ -23,9 +20,9 @@ from aotidoctor.readers.host.profiles import HERE, for_artifact
 from aotidoctor.readers.releases.built_by import built_by, loads_from
 from aotidoctor.readers.releases.shims import Release, release_text
 from aotidoctor.triage import open_case
+from aotidoctor.triage.finish import Stopwatch, finish
 from aotidoctor.triage.fit import Asked, ask_host
 from aotidoctor.triage.session import Session, name_causes
-from aotidoctor.version import __version__
 
 # Without an answer of these nobody can say that it runs; the others are about the moment, not about the machine.
 DECISIVE = frozenset((
@@ -63,7 +60,7 @@ def compat(
     Raises:
         UsageError: there is no such profile or release.
     """
-    at, started = time.monotonic(), datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    watch = Stopwatch("compat", argv)
     targets = [_target(host, torch, environ) for host in hosts or (HERE,) for torch in torches or (None,)]
     unread: list[NotChecked] = []
     cases = [_case(path, model_name, targets[0], unread, environ) for path in paths]
@@ -71,23 +68,15 @@ def compat(
     answers = [_answer(session, case, target, environ) for case in cases for target in targets]
     found = Compatibility(needs=tuple(_needs(case) for case in cases), answers=tuple(answers))
     given = {answer.answer for answer in answers}
-    report = Report(
+    report = finish(
+        session,
+        name_causes(session),
+        watch,
         verdict="problem" if Answer.REFUSED in given else "unknown" if Answer.UNKNOWN in given else "healthy",
         stage="host" if Answer.REFUSED in given else None,
-        case=session.case,
-        diagnoses=name_causes(session),
-        findings=tuple(session.findings),
-        not_checked=tuple(session.not_checked),
-        runs=(),
-        argv=argv,
-        command="compat",
-        version=__version__,
-        started=started,
-        seconds=time.monotonic() - at,
         cannot_examine=_cannot_examine(cases, targets),
-        compat=found,
     )
-    return signed(report)
+    return replace(report, compat=found)
 
 
 def _cannot_examine(cases: Sequence[Case], targets: Sequence[Target]) -> str | None:

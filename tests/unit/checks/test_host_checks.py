@@ -389,3 +389,43 @@ def test_a_class_that_an_import_does_not_register():
         "pytree_class_missing", case(contract=contract(out_spec=_spec("transformers.cache_utils.DynamicCache")))
     )
     assert found.facts["register"].endswith("register_dynamic_cache_export_support()")
+
+
+@pytest.mark.parametrize(
+    ("asks", "permitted", "expected"),
+    [
+        (True, False, [("refused", ERROR)]),
+        (True, True, [("asked-for", INFO)]),
+        (True, None, [("asked-for", INFO)]),
+        (False, False, []),
+        (None, False, []),
+    ],
+)
+def test_executable_stack(asks, permitted, expected):
+    given = case(with_object(executable_stack=asks), executable_stack=permitted, executable_stack_why="glibc 2.41")
+    assert ask("executable_stack", given) == expected
+
+
+def missing_shim(name, torch="2.13.0+cpu"):
+    build = TorchBuild(version=torch, path="/site/torch")
+    return case(missing_symbols=(MissingSymbol(name=name),), torch=build)
+
+
+def test_a_missing_shim_is_dated():
+    found = first("abi_mismatch", missing_shim("aoti_torch_xpu_geqrf"))
+    assert (found.facts["torch_needed"], found.expected) == ("2.15", "torch 2.15 or later")
+    assert found.subject == "aoti_torch_xpu_geqrf"
+
+
+def test_age_is_not_the_reason_for_a_shim_that_this_release_has():
+    assert first("abi_mismatch", missing_shim("aoti_torch_cuda_addmm_out")).facts["torch_needed"] is None
+    assert first("abi_mismatch", missing_shim("_ZN2at4addE")).facts["torch_needed"] is None
+
+
+@pytest.mark.parametrize(
+    ("torch", "root", "kinds"), [("2.7.1", "m", ["release"]), ("2.8.0", "m", []), ("2.7.1", "", [])]
+)
+def test_the_loader_of_an_older_torch(torch, root, kinds):
+    build = TorchBuild(version=torch, path="/site/torch")
+    found = ask("abi_mismatch", case(with_model(root=root), torch=build))
+    assert [kind for kind, _ in found] == kinds

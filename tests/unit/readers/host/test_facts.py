@@ -11,6 +11,7 @@ from aotidoctor.readers.host import read_host
 from aotidoctor.readers.host.cpu import Cpu, default_threads, read_cpu
 from aotidoctor.readers.host.cuda_toolkit import find_toolkit
 from aotidoctor.readers.host.environment import allowed, compiler, find_tools
+from aotidoctor.readers.host.executable_stack import executable_stack
 from aotidoctor.readers.host.gpus import capability_of, read_driver, read_gpus
 from aotidoctor.readers.host.memory import read_memory
 from aotidoctor.readers.host.tmpdir import read_tmpdir
@@ -247,3 +248,25 @@ def test_a_link_to_nvcc_leads_to_the_folder_above_the_link_as_it_does_pytorch(tm
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "nvcc").symlink_to(nvcc)
     assert find_toolkit({"PATH": str(tmp_path / "bin")}, [])["cuda.h"] != str(header)
+
+
+@pytest.mark.parametrize(
+    ("glibc", "tunables", "enforce", "permitted"),
+    [
+        ("2.36", "", None, True),
+        ("2.40", "", "0", True),
+        ("2.41", "", None, False),
+        ("2.42", "glibc.malloc.check=3", None, False),
+        ("2.41", "glibc.malloc.check=3:glibc.rtld.execstack=2", None, True),
+        ("2.41", "glibc.rtld.execstack=1", None, False),
+        ("2.36", "", "1", None),
+        (None, "", None, None),
+    ],
+)
+def test_executable_stack(tmp_path, glibc, tunables, enforce, permitted):
+    if enforce is not None:
+        (tmp_path / "sys/fs/selinux").mkdir(parents=True)
+        (tmp_path / "sys/fs/selinux/enforce").write_text(enforce)
+    found = executable_stack(glibc, {"GLIBC_TUNABLES": tunables} if tunables else {}, str(tmp_path))
+    assert found[0] is permitted
+    assert (found[1] is None) == (permitted is True)
