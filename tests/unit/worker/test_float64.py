@@ -288,7 +288,9 @@ def test_what_was_asked_for_is_the_tolerance():
     loose = Tolerances(rtol=(Tolerance(output=None, value=0.1),))
     assert verdict(functional.relu, (X,), lambda x: functional.relu(x) * 1.01, tolerances=loose) == ["agrees"]
     zero = Tolerances(rtol=(Tolerance(output="result", value=0.0),))
-    assert verdict(torch.exp, (X,), lambda x: torch.exp(x.double()).float(), tolerances=zero) == ["both-within"]
+    # A product of floats is rounded alike everywhere; the package is one step of float32 beside it.
+    above = torch.tensor(math.inf)
+    assert verdict(lambda x: x * 3, (X,), lambda x: torch.nextafter(x * 3, above), tolerances=zero) == ["both-within"]
 
 
 @pytest.mark.parametrize(
