@@ -8,7 +8,7 @@ from aotidoctor.diagnosis.treat_plan import Plan, found, merged, path_of, paths_
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue
 from aotidoctor.model.inputs import TensorDesc
-from aotidoctor.model.json_types import JsonValue
+from aotidoctor.model.json_types import JsonObject, JsonValue
 
 BLAME = "AD-RUN-022"
 INDEX_SYMPTOMS = ("index-out-of-bounds", "cuda-assert")
@@ -37,7 +37,12 @@ def suspects(cause: str, about: Case, findings: Sequence[Evidence]) -> list[str]
             failed = _with_symptom(findings, *INDEX_SYMPTOMS)
             if failed is None or (failed.facts.get("symptom") == "cuda-assert" and "variable" not in failed.facts):
                 return []
-            return _blamed(findings, "index") or _named(about, failed) or _out_of_bounds(about, *_bounds(failed))
+            return (
+                _blamed(findings, "index")
+                or _blamed(findings, "offsets")
+                or _named(about, failed)
+                or _out_of_bounds(about, *_bounds(failed))
+            )
         case "integer-division":
             failed = _with_symptom(findings, "integer-division")
             if failed is None:
@@ -71,6 +76,9 @@ def _indirect(findings: Sequence[Evidence], kind: str) -> bool:
 def clamp(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     """Clamp the integer inputs that hold the bad index into the bounds that the kernel asserts."""
     failed = _with_symptom(findings, *INDEX_SYMPTOMS)
+    offsets = _chain(findings, "offsets")
+    if offsets is not None:
+        return _in_order(offsets)
     if _indirect(findings, "index"):
         return None
     paths = suspects("index-out-of-range", case, findings)
@@ -80,6 +88,15 @@ def clamp(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     if high is None and isinstance(bound, int):
         high = bound - 1
     return merged([_clamp_one(path, low, high) for path in paths]) if high is not None else None
+
+
+def _in_order(chain: Evidence) -> Plan | None:
+    """Offsets from 0 that do not fall and stay within the indices."""
+    path, reach = chain.facts.get("path"), chain.facts.get("bound")
+    if not isinstance(path, str) or not isinstance(reach, int):
+        return None
+    step: JsonObject = {"op": "mend_offsets", "path": path, "high": reach}
+    return Plan(text=f"make {path} begin at 0, not fall, and end within {reach}", steps=(step,))
 
 
 def _clamp_one(path: str, low: int, high: int) -> Plan:

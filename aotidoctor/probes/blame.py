@@ -19,8 +19,12 @@ When it is wrong
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from aotidoctor.localize.blame import Failure, chain_of, failure_of
+from aotidoctor.localize.blame.failure import OFFSETS, OPERATOR
+from aotidoctor.localize.blame.operators import operator_chain
+from aotidoctor.localize.blame.program import program_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.localization import Chain
@@ -28,7 +32,12 @@ from aotidoctor.model.run import Outcome
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, unasked
 
 CODE, NAME = "AD-RUN-022", "blame"
-_EXPECTED = {"index": "an index inside the bound", "division": "no zero", "assertion": "what the model asserts"}
+_EXPECTED = {
+    "index": "an index inside the bound",
+    "offsets": "offsets from 0 that do not fall, none beyond the indices",
+    "division": "no zero",
+    "assertion": "what the model asserts",
+}
 
 
 def plan(case: Case, history: History) -> Reuse | NotChecked:
@@ -43,6 +52,10 @@ def plan(case: Case, history: History) -> Reuse | NotChecked:
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding: the chain, as far as it could be followed."""
     failure = _failure(history)
+    if failure is not None and failure.kind == OPERATOR:
+        program = program_of(case)
+        told = operator_chain(program, failure) if program is not None else None
+        return [] if told is None else [_finding(replace(failure, kind=told[0]), told[1], outcome)]
     chain = chain_of(case, failure) if failure is not None else None
     return [] if failure is None or chain is None else [_finding(failure, chain, outcome)]
 
@@ -91,6 +104,8 @@ def _found(failure: Failure, chain: Chain) -> str | None:
         via = f" through {', '.join(chain.through)}" if chain.through else ""
         return f"{chain.what}{origin}, computed from {', '.join(chain.sources)}{via}" if chain.sources else None
     named = " and ".join(map(str, chain.elements)) + (f", the first of {chain.count}," if chain.count > 1 else "")
+    if failure.kind == OFFSETS:
+        return f"{named}: {chain.what}"
     if failure.kind == "assertion":
         return f"{named}, expected {failure.condition}"
     if failure.kind == "division":

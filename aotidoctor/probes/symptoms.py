@@ -91,7 +91,23 @@ PATTERNS: tuple[tuple[str, str], ...] = (
         "index-out-of-bounds",
         r"index out of bounds: (?:0 <= )?(?P<variable>\w+) < (?P<bound>[^\s`\"]+(?: [-+] [^\s`\"]+)*)",
     ),
-    ("index-out-of-bounds", r"index out of range in self|index (?P<value>-?\d+) is out of bounds for dimension"),
+    # What operators of ATen say that check their own indices and offsets.
+    (
+        "index-out-of-bounds",
+        (
+            r"index (?P<value>-?\d+) is out of bounds for dimension \d+(?: with size (?P<size>\d+))?|"
+            r"tried to access index (?P<value_in>-?\d+) on a tensor of (?P<size_of>\d+) elements"
+        ),
+    ),
+    (
+        "index-out-of-bounds",
+        (
+            r"index out of range in self|index_select\(\): index out of range|"
+            r"Expected i(?:dx)? (?:< index_size|>= 0 && idx < num_\w{1,20}) to be true|"
+            r"offsets\[0\] has to be 0|offsets\[-1\] can not be greater than input's length"
+        ),
+    ),
+    ("index-out-of-bounds", r"Target (?P<value>-?\d+) is out of bounds|invalid max index: (?P<value_in>-?\d+)"),
     (
         "integer-division",
         r"ZeroDivisionError|inductor_cpu_throw_if_integer_div_error|integer division or modulo by zero",
@@ -212,6 +228,10 @@ _NEXT_LOG_LINE = re.compile(r"^\[[A-Z]\d{4} \d\d:\d\d:\d\d\.|^Error: ", re.MULTI
 KERNEL = re.compile(r"\b((?:cpp|triton)_\w*?fused_\w+)")
 
 
+# A pattern cannot name two groups alike.
+_SECOND = (("value_in", "_in"), ("size_of", "_of"))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Symptom:
     """The wording that was recognised (``other`` when none was), its facts, and the line that says it."""
@@ -227,6 +247,7 @@ def recognise(text: str) -> Symptom:
         match = pattern.search(text)
         if match:
             facts: dict[str, FactValue] = {key: value for key, value in match.groupdict().items() if value is not None}
+            facts |= {key.removesuffix(tail): facts.pop(key) for key, tail in _SECOND if key in facts}
             if "op" in facts:
                 facts["op"] = qualified(str(facts["op"]))
             return Symptom(name=name, line=_line_at(text, match.start()), facts={**facts, **_place(text)})

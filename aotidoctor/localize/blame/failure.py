@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from aotidoctor.model.evidence import Evidence, FactValue
 
 INDEX, DIVISION, ASSERTION, PLACE = "index", "division", "assertion", "place"
+# An operator of ATen checked its own arguments; ``offsets`` is what it may find besides an index.
+OPERATOR, OFFSETS = "operator", "offsets"
 _KINDS = {"index-out-of-bounds": INDEX, "cuda-assert": INDEX, "integer-division": DIVISION, "runtime-assert": ASSERTION}
 _NUMBER = re.compile(r"-?\d{1,19}$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """One failure. ``kind`` is ``index``, ``division``, ``assertion``, or ``place`` (a crash or a NaN in ``kernel``).
+    """One failure.
 
+    ``kind`` is ``index``, ``division``, ``assertion``, ``operator`` or ``offsets`` (refused by an operator), or
+    ``place`` (a crash or a NaN in ``kernel``).
     ``variable`` and ``bound`` are the words of a bounds error, ``line`` the line of the kernel's source that raised
     it; ``condition`` and ``value`` those of an assertion. ``said`` is what to say of a ``place``: ``SIGSEGV``.
     ``source_line`` is the line in the file that a Triton kernel was compiled from, which the package holds a copy of.
@@ -37,8 +42,9 @@ def failure_of(item: Evidence) -> Failure | None:
     facts = item.facts
     kind = _KINDS.get(str(facts.get("symptom")))
     kernel = _text(facts.get("kernel"))
-    if kind is None or (kind == INDEX and "variable" not in facts):
-        # An operator of ATen that checks its own index says nothing of a kernel.
+    if kind == INDEX and "variable" not in facts:
+        return _of_operator(facts)
+    if kind is None:
         return None
     line, source_line = facts.get("file_line"), facts.get("device_line")
     return Failure(
@@ -50,6 +56,16 @@ def failure_of(item: Evidence) -> Failure | None:
         source_line=source_line if isinstance(source_line, int) else None,
         condition=_text(facts.get("condition")),
         value=_number(facts.get("value")),
+    )
+
+
+def _of_operator(facts: Mapping[str, FactValue]) -> Failure | None:
+    """An operator of ATen that checks its own index says nothing of a kernel; the runtime names the call."""
+    shim, line = _text(facts.get("shim")), facts.get("wrapper_line")
+    if shim is None or not isinstance(line, int):
+        return None
+    return Failure(
+        kind=OPERATOR, kernel=shim, line=line, bound=_text(facts.get("size")), value=_number(facts.get("value"))
     )
 
 

@@ -13,6 +13,7 @@ from aotidoctor.model.tree import Container, Leaf, Tree
 from aotidoctor.readers.inputs.json_values import describe_document
 from aotidoctor.readers.inputs.sizes import choose_shape, choose_stride, choose_symbols
 
+_BAG = "embedding_bag"
 _DIVIDES = ("div", "remainder", "fmod")
 
 
@@ -92,8 +93,14 @@ def _leaf(leaf: LeafSpec, contract: Contract, symbols: Mapping[str, int], seed: 
     if leaf.device_type not in (None, "cpu"):
         spec["device"] = leaf.device_type
     if dtype.startswith(("int", "uint")):
-        spec["low"], spec["high"] = _integer_range(contract)
+        spec["low"], spec["high"] = (0, 0) if _is_offsets(leaf, contract) else _integer_range(contract)
     return {"tensor": spec}
+
+
+def _is_offsets(leaf: LeafSpec, contract: Contract) -> bool:
+    """Offsets of an embedding bag: zeros, as empty bags, are always right; random ones fall."""
+    bags = [call for call in contract.kernels if _BAG in call.name]
+    return any(leaf.generated_name == name for call in bags for name in call.arguments[2:3])
 
 
 def _integer_range(contract: Contract) -> tuple[int, int]:

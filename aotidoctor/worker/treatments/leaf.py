@@ -108,6 +108,14 @@ def clamp_values(step: Step, leaf: Any) -> tuple[Any, str]:
     return new, f"{int((new != leaf).sum())} values into {step.get('low')}..{step.get('high')}"
 
 
+def mend_offsets(step: Step, leaf: Any) -> tuple[Any, str]:
+    """Offsets of bags: the first 0, none below the one before, none beyond ``high``."""
+    new = leaf.clone()
+    new[:1] = 0
+    new = new.clamp(0, step["high"]).cummax(0).values.to(leaf.dtype)
+    return new, f"{int((new != leaf).sum())} offsets"
+
+
 def replace_value(step: Step, leaf: Any) -> tuple[Any, str]:
     """``new`` wherever the value is ``old``."""
     hit = leaf == step["old"]
@@ -150,6 +158,7 @@ LEAF_STEPS: dict[str, Change] = {
     "clone": clone,
     "nan_to_num": nan_to_num,
     "clamp_values": clamp_values,
+    "mend_offsets": mend_offsets,
     "replace_value": replace_value,
     "to_tensor": to_tensor,
     "set": set_value,

@@ -33,6 +33,25 @@ MESSAGES = [
         "index-out-of-bounds",
         {"bound": "100L", "kernel": "cpp_fused_embedding_mul_0", "file_line": 22},
     ),
+    # Made with plain torch 2.13: what its operators say of a bad index.
+    (
+        "index 9 is out of bounds for dimension 0 with size 4",
+        "index-out-of-bounds",
+        {"value": "9", "size": "4"},
+    ),
+    (
+        "out of range: tried to access index 9 on a tensor of 5 elements.",
+        "index-out-of-bounds",
+        {"value": "9", "size": "5"},
+    ),
+    ("Target 7 is out of bounds.", "index-out-of-bounds", {"value": "7"}),
+    (
+        "offsets[-1] can not be greater than input's length 7 but got offsets[-1] of 9",
+        "index-out-of-bounds",
+        {},
+    ),
+    ("Expected i < index_size to be true, but got false.  (Could this error message", "index-out-of-bounds", {}),
+    ("Cannot find constants l_weight in constants_map!", "constant-not-given", {"name": "l_weight"}),
     (
         "../x.py:8: unknown: block: [0,0,0], thread: [3,0,0] Assertion `index out of bounds: 0 <= tmp4 < ks0 + 2` failed.",
         "cuda-assert",
