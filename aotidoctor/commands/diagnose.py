@@ -64,7 +64,11 @@ def diagnose(
         case, unread = open_case.open_case(path, inputs_path, options, environ, on_artifact=start)
         deadline = None if options.budget is None else time.monotonic() + options.budget
         session = Session(case=case, runner=runs, on_event=tell, deadline=deadline, not_checked=unread)
-        diagnoses, interrupted = _examine(session, command)
+        try:
+            diagnoses, interrupted = _examine(session, command)
+        finally:
+            if runs is not None:
+                runs.forget()
     return _report(session, diagnoses, watch, interrupted=interrupted)
 
 

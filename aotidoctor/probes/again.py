@@ -1,7 +1,9 @@
 """Does it do the same again?
 
 What it does
-    Repeats the plain run in another fresh process, and compares the two calls within the first one.
+    Repeats the call in a process of its own, which has called nothing before, and compares the two calls within the
+    plain run. Where nothing speaks against it, fresh memory is filled in that process (see memory_fill): the same bits
+    then answer both questions.
 
 Why it matters
     A failure that comes and goes, or outputs that change between equal calls, point at randomness, races or memory that
@@ -24,12 +26,14 @@ from aotidoctor.localize.blame.program import program_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request, TimedOut
-from aotidoctor.probes.payload import run_request
+from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 from aotidoctor.probes.results import calls_made, inputs, outputs, same_outputs
 
 CODE, NAME = "AD-RUN-002", "again"
+# Not 0x00 (what fresh pages hold anyway) and not 0xFF (NaN in every float type, which a later max() may swallow).
+FILL = 0x5A
 IN_KERNEL = re.compile(r" in (\w+)$")
 SEEDS = re.compile(r"randint_low_out$")
 RANDOM_NAME = re.compile(
@@ -53,12 +57,42 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "nothing was called: no inputs")
     if history.hangs_in_operator():
         return unasked(CODE, NAME, "the traced run hung in the same way")
-    return run_request(case, NAME, "the same, in another fresh process")
+    if _answers_both(case, history, plain):
+        return run_request(case, NAME, "the same, in a process of its own, in filled memory", calls=1, perturb=FILL)
+    return run_request(case, NAME, "the same, in a process of its own", calls=calls_to_compare(case, plain))
+
+
+def _answers_both(case: Case, history: History, plain: Outcome) -> bool:
+    """Whether one run may answer ``memory_fill`` as well: the same bits in filled memory are the same bits again.
+
+    Where they differ, ``memory_fill`` repeats the call without the filling and tells which of the two it was.
+    """
+    options, needs = case.options, case.contract.needs if case.contract is not None else None
+    if options.rungs is not None or options.skip_rungs or needs is None or not succeeded(plain):
+        return False
+    expected = needs.random_ops or needs.uninitialized_ops or (case.contract is not None and case.contract.custom_ops)
+    return device_of(case) == "cpu" and not expected
+
+
+def is_filled(outcome: Outcome | None) -> bool:
+    """Whether the run filled its memory."""
+    return outcome is not None and outcome.request.payload.get("perturb") is not None
+
+
+def calls_to_compare(case: Case, plain: Outcome) -> int:
+    """One call is enough to compare it with the first; where one may damage the next, as many as the plain run made."""
+    return 1 if succeeded(plain) and case.contract is not None and not case.contract.custom_ops else 2
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-    """One finding: same, flaky, or differs."""
+    """One finding: same, flaky, or differs; none of a run in filled memory that went otherwise."""
     plain = history.outcomes["plain_run"]
+    undecided = not succeeded(outcome) or not same_outputs(outputs(plain, 0), outputs(outcome, 0))
+    return [] if is_filled(outcome) and undecided else read_repeated(case, plain, outcome)
+
+
+def read_repeated(case: Case, plain: Outcome, outcome: Outcome) -> Sequence[Evidence]:
+    """One finding on a repetition of the plain run."""
     if succeeded(plain) and succeeded(outcome):
         return [_compare(case, plain, outcome)]
     if succeeded(plain) != succeeded(outcome) and isinstance((outcome if succeeded(plain) else plain).ending, TimedOut):

@@ -1,8 +1,8 @@
 """Do the outputs depend on memory that nobody wrote?
 
 What it does
-    Runs again with the allocator filling every fresh block with a byte pattern (glibc M_PERTURB) before the package is
-    loaded, and compares the outputs with those of the plain run.
+    Calls the loaded package in a process of its own, with the allocator filling every fresh block with a byte pattern
+    (glibc M_PERTURB), and compares the outputs with those of the plain run.
 
 Why it matters
     A kernel that reads torch.empty(), or past the end of a buffer, computes with whatever the heap holds: right today,
@@ -18,33 +18,46 @@ When it is wrong
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request
+from aotidoctor.probes.again import FILL, calls_to_compare, is_filled, read_repeated
 from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending
-from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
 from aotidoctor.probes.results import outputs, same_outputs
 
 CODE, NAME = "AD-RUN-009", "memory_fill"
-# Not 0x00 (what fresh pages hold anyway) and not 0xFF (NaN in every float type, which a later max() may swallow).
-FILL = 0x5A
 
 
-def plan(case: Case, history: History) -> Request | NotChecked:
+def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
     """Asked when the plain run returned, on the CPU, and no static finding explains wrong numbers."""
-    if not succeeded(history.outcomes.get("plain_run")) or case.inputs is None:
+    plain = history.outcomes.get("plain_run")
+    if plain is None or not succeeded(plain) or case.inputs is None:
         return unasked(CODE, NAME, "there are no outputs to compare")
     if device_of(case) != "cpu":
         return unasked(CODE, NAME, "device memory does not come from malloc")
     if history.errors("AD-IN"):
         return unasked(CODE, NAME, "a static finding already explains wrong numbers")
-    return run_request(case, NAME, "fresh memory filled with a pattern", perturb=FILL)
+    calls, before = calls_to_compare(case, plain), history.outcomes.get("again")
+    if is_filled(before):
+        same = history.has("AD-RUN-002")
+        return Reuse(probe="again") if same else run_request(case, NAME, "the same, without the filling", calls=calls)
+    return run_request(case, NAME, "fresh memory filled with a pattern", perturb=FILL, calls=calls)
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-    """One finding: depends or independent."""
+    """One finding: depends or independent; before it that of ``again``, where its run left both questions open."""
+    before = history.outcomes.get("again")
+    if before is None or not is_filled(before) or before is outcome:
+        return _judge(case, history, outcome)
+    repeated = read_repeated(case, history.outcomes["plain_run"], outcome)
+    return [*repeated, *_judge(case, replace(history, findings=(*history.findings, *repeated)), before)]
+
+
+def _judge(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     if not succeeded(outcome):
         return [read_ending(CODE, case, outcome)]
     same = same_outputs(outputs(history.outcomes["plain_run"], 0), outputs(outcome, 0))

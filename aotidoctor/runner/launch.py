@@ -63,6 +63,7 @@ class Launcher:
         self._zygote: Zygote | None = None
         self._no_torch: ZygoteLostError | None = None
         self._kept: Kept | None = None
+        self._has_kept = False
 
     @property
     def facts(self) -> JsonObject | None:
@@ -105,7 +106,8 @@ class Launcher:
     def keep(self, child: Child, request: Request, keeper: int, run_dir: RunDir) -> None:
         """Fork later requests from ``keeper``, which ``child`` left; ``run_dir`` is then ours to remove."""
         if child.key is not None:
-            self._forget()
+            self.forget()
+            self._has_kept = True
             threads = request.payload.get("threads")
             self._kept = Kept(key=child.key, threads=threads, of=child.watch.pid, pid=keeper, run_dir=run_dir)
 
@@ -115,13 +117,13 @@ class Launcher:
 
     def close(self) -> None:
         """End the warm worker."""
-        kept = self._kept is not None
-        self._forget()
+        self.forget()
         if self._zygote is not None:
             zygote, self._zygote = self._zygote, None
-            zygote.close(wait=_KEEPER_ENDS_S if kept else 0.0)
+            zygote.close(wait=_KEEPER_ENDS_S if self._has_kept else 0.0)
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """End the keeper, where there is one, and remove its files."""
         if self._kept is not None:
             kept, self._kept = self._kept, None
             kept.end()

@@ -176,6 +176,11 @@ class Runner:
         finally:
             self._drop(pending)
 
+    def forget(self) -> None:
+        """Let go of the loaded package that later requests would be forked from: its memory and its files."""
+        if self._launcher is not None:
+            self._launcher.forget()
+
     def close(self) -> None:
         """Kill everything and remove every file. May be called twice."""
         with undisturbed():

@@ -19,7 +19,7 @@ FIRST = ("plain_run", "blame", "loaded_weights", "mutation", "values")
 
 CONFIRMED = "the cause is named and its treatment confirmed it; ask by name with --rungs, or with aotidoctor localize"
 
-COMPARING = ("plain_run", "loaded_weights", "mutation", "values", "again", "reference")
+COMPARING = ("plain_run", "loaded_weights", "mutation", "values", "again", "memory_fill", "reference")
 
 
 def examine(session: Session) -> tuple[tuple[Diagnosis, ...], bool]:
