@@ -45,6 +45,9 @@ class Lost:
     def prewarm(self):
         return
 
+    def forget(self):
+        pass
+
     def run(self, request):
         return outcome(request.probe, ending=NotStarted(reason="fork: Resource temporarily unavailable"), stage="start")
 
@@ -78,6 +81,9 @@ class Failing:
 
     def prewarm(self):
         return
+
+    def forget(self):
+        pass
 
     def run(self, request):
         ended = self.left.pop(0) if self.left else {"outputs": [[{}]]}
