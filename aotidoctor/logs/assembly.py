@@ -26,6 +26,7 @@ _AROUND = 40
 _SHORT = 10
 # What autotuning says of a candidate that it leaves out.
 _ROUTINE = re.compile(r"(?:for|of) benchmark choice|ignoring this choice")
+_RECOVERED = re.compile(r"(?i:(?:failure|error) (?:was )?recovered|recovered (?:by|after|from) )")
 # How a line begins that is the failure itself, whatever level it was logged at.
 _BEGINS = re.compile(r"(?:[\w.:]*(?:Error|Exception|Interrupt)\b|(?i:error|fatal|failed|terminate called)\b)")
 _KEY, _TELLING = 400, 40
@@ -79,6 +80,15 @@ class Assembly:
         # The order of the log, whatever stream it was.
         for first, last, one, head in sorted(found, key=lambda item: (item[2].said[0][0], item[0])):
             self._keep(lines, first, last, one, head)
+        over = [line for line in lines if "ecover" in line.text and _RECOVERED.search(line.text) is not None]
+        if over:
+            self._recovered(over)
+
+    def _recovered(self, over: Sequence[Line]) -> None:
+        """What failed before a line that says that it was tried again and went well is news."""
+        for draft in self.drafts:
+            if draft.level == "error" and any(line.number > draft.at and line.origin == draft.origin for line in over):
+                draft.level = "mention"
 
     def listen(self) -> None:
         """Where a log of a few lines has no failure so far: what else it complains of."""

@@ -20,8 +20,8 @@ _BOX = re.compile(r"\s*[|\u2502\u2503\u2551]\s*$")
 _BEGINS = re.compile(
     r"Traceback \(most recent|(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt)\b(?::|$|\s+Traceback)|"
     r"terminate called|Fatal Python error|\w+: (?:fatal )?error|(?i:error|fatal)\b|Exception raised from|"
-    r"\S+?:\d+(?::\d+)?: (?:fatal )?error|\S+\(\d+\): (?:fatal )?error|Assertion|Segmentation fault|Aborted|\[rank\d|"
-    r"\[?[IWEF]\d{4} |\d{4}-\d\d-\d\d|#0 |dyld|ld(?:\.\w+)?: |/\S+\.(?:so|dylib|cpp|cu|o)[\w.]*: "
+    r"\S+?:\d+(?::\d+)?: (?:fatal )?error|\S+\(\d+\): (?:fatal )?error|Assertion|Segmentation fault|Aborted|Killed|"
+    r"\[rank\d|\[?[IWEF]\d{4} |\d{4}-\d\d-\d\d|#0 |dyld|ld(?:\.\w+)?: |/\S+\.(?:so|dylib|cpp|cu|o)[\w.]*: "
 )
 # The JVM prints its crash as a comment; so do gdb its frames and a shell its prompt.
 _OWN = re.compile(r"# A fatal error has been detected|#\s+SIG[A-Z]+ \(")
@@ -70,9 +70,16 @@ def _freed(block: Sequence[Line]) -> Sequence[Line]:
         return block
     cut = min(len(line.text) - len(line.text.lstrip()) for line in block if line.text) if margin == " " else len(margin)
     texts = [_inside(line.text, cut, margin) for line in block]
-    if not any(_BEGINS.match(text) for text in texts) or any(_OWN.match(line.text) for line in block):
+    if not any(_begins(text) for text in texts) or any(_OWN.match(line.text) for line in block):
         return block
     return [_told(line, text) for line, text in zip(block, texts, strict=True)]
+
+
+def _begins(text: str) -> bool:
+    """Whether a failure, or a logger's record, begins with ``text``."""
+    if not text or text[0].isspace():
+        return False
+    return _BEGINS.match(text) is not None or bare(text).stamped
 
 
 def _inside(text: str, cut: int, margin: str) -> str:

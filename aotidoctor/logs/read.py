@@ -57,7 +57,8 @@ def read_log(stream: BinaryIO, name: str, patterns: Sequence[Pattern] | None = N
             continue
         other = _Read(matcher)
         other.add(way.lines)
-        best = _better(best, other.finished(name, source, sieve), is_sure=way.is_sure)
+        made = other.finished(name, source, sieve)
+        best = made if way.is_certain and made.events else _better(best, made, is_sure=way.is_sure)
     return best
 
 
@@ -96,9 +97,10 @@ class _Read:
 
 
 def _better(best: LogReading, other: LogReading, *, is_sure: bool) -> LogReading:
-    """The one that names a cause; of two the surer, or the one of lines that were cut for certain."""
+    """The one that names a cause, of two the surer, or the one of lines that were cut; else one with a failure."""
     found = _surest(other)
-    return other if found > _surest(best) or (is_sure and found >= LEAST_CONFIDENCE) else best
+    fails = bool(other.unknown) and not best.events
+    return other if found > _surest(best) or fails or (is_sure and found >= LEAST_CONFIDENCE) else best
 
 
 def _surest(reading: LogReading) -> float:

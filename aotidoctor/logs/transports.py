@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aotidoctor.logs.lines import decoded
 from aotidoctor.logs.prefixes import bare
@@ -25,10 +25,14 @@ _MARGIN = re.compile(r"(?:[ \t]*(?:[>#*|;]|//|E(?=  ))?[ \t]?)")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Lines as they may have been. ``is_sure``: the log shows marks of it that hardly come by chance."""
+    """Lines as they may have been.
+
+    ``is_sure``: the log shows marks of it that hardly come by chance. ``is_certain``: it can hardly be anything else.
+    """
 
     lines: list[Numbered]
     is_sure: bool
+    is_certain: bool = False
 
 
 def other_readings(lines: Sequence[Numbered]) -> Iterator[Reading]:
@@ -64,7 +68,8 @@ def _unescaped(texts: Sequence[tuple[int, str]]) -> Reading | None:
     for number, text in texts:
         parts = [text] if "\\n" not in text else _ESCAPE.sub(_letter, text.strip("'\", ")).split("\n")
         made.extend((number, part) for part in parts)
-    return _encoded(made, is_sure=breaks > len(texts))
+    found = _encoded(made, is_sure=breaks > len(texts))
+    return replace(found, is_certain=found.is_sure)
 
 
 def _letter(hit: re.Match[str]) -> str:

@@ -40,7 +40,7 @@ _SAID = re.compile(
 _COMPLAINS = re.compile(
     r"(?i:\b(?:failed to|fail(?:s|ed)? with|unable to|could not|couldn't|cannot|not (?:supported|found)"
     r"|not implemented|unsupported|mismatch|incompatible|no such|missing|undefined|unresolved|killed|timed out|throws?"
-    r"|refused|denied|corrupt(?:ed)?|invalid|illegal)\b)"
+    r"|refused|denied|corrupt(?:ed)?|invalid|illegal)\b)|^\s*File \"[^\"]+\", line \d"
 )
 _WARNS = re.compile(r"(?i:warn|deprecat|info\b|debug\b|skipp|optional|fallback|default)|\bW\d{4}\b")
 _SUCCEEDS = re.compile(r"(?i:success|\bpassed\b|\bdone\b|completed|finished|\bok\b)")
