@@ -18,7 +18,8 @@ _CONSTANT = re.compile(
     r"(?:\[\[maybe_unused\]\] )?auto&? (\w+) = (?:\*?constants_->at\(\d+\)|std::move\(inputs\[\d+\]\));"
 )
 _DEFINE = re.compile(
-    r"(?:int64_t|auto|double) ([a-z]+\d+|\w+_(?:size|stride)_\d+|\w+_(?:[xyz]|r\d*_?)numel|[a-z]+\d+_\w+) = ([^;]+);"
+    r"(?:int64_t|auto|double) ((?!buf|arg|var|tmp)[a-z]+\d+|[a-z]+\d+_\w+|"
+    r"\w+_(?:size|stride)_\d+|\w+_(?:[xyz]|r\d*_?)numel) = ([^;]+);"
 )
 _AGAIN = re.compile(r"(\w+numel) = ([^;]+);")
 _SIZE_CALL = re.compile(r"(\w+)\.(size|stride)s\(\)\[(\d{1,3})\]$")
@@ -252,4 +253,5 @@ class _BodyReader:
         self.body.calls.append(call)
         if not view_as(self.body, function + arguments):
             self.body.events.append(Event(kind="call", name=function, call=call))
+            return not function.endswith("_view_dtype")
         return True

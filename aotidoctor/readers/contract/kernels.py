@@ -16,8 +16,8 @@ from aotidoctor.readers.contract.text import split_list
 PROXY = "aoti_torch_proxy_executor_call_function"
 _POINTER = re.compile(r"\s*\((const )?[\w:<>, ]+\*\)\(?(\w+)\.data_ptr\(\)\)?|[^,]+")
 _HANDLES = re.compile(
-    r"std::(?:array<AtenTensorHandle, \d+>|vector<AtenTensorHandle>)\{([^\n]{0,8000}?)\}\.(?:data|cbegin)\(\)"
-    r"|AtenTensorHandle\[\]\{([^\n]{0,8000}?)\}"
+    r"std::(?:array<AtenTensorHandle, \d+>|vector<AtenTensorHandle>)\{([^{}]*)\}\.(?:data|cbegin)\(\)"
+    r"|AtenTensorHandle\[\]\{([^{}]*)\}"
 )
 _NODE = re.compile(r"proxy_executor, (\d{1,6}),")
 _VIEWED = "reinterpret_tensor_wrapper("

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-# No statement of the generator is on more lines than this; a torn text must not become one statement.
+# No statement of the generator is on more lines than this.
 MOST_LINES = 400
 _RAW, _RAW_END = 'R"(', ')"'
 _OPEN = ("(", ",", "=", "<<")
@@ -24,6 +24,9 @@ def statements(text: str, line: int) -> Iterator[tuple[int, str]]:
         at += 1
         if found.startswith("/*"):
             at = _after_comment(lines, start)
+            if at > len(lines):
+                # It hides the rest, whatever it holds.
+                yield line + start, f"{found} without its end"
             continue
         if _is_open(found):
             at, found = _joined(lines, start)
@@ -54,4 +57,5 @@ def _joined(lines: list[str], start: int) -> tuple[int, str]:
             raw = _RAW_END not in text.rpartition(_RAW)[2]
         if not raw and not text.endswith(_OPEN) and not text.startswith("//"):
             return at + 1, " ".join(parts)
-    return start + 1, parts[0]
+    # Torn: what was passed is one statement that nobody understands; to go back would take time without bound.
+    return start + len(parts), " ".join(parts)
