@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def _make(kind: str, children: list[Any], keys: list[str | int]) -> Any:
 
 def _pick(value: Any, place: Place) -> Any:
     for index in place:
-        value = list(value.values())[index] if isinstance(value, dict) else value[index]
+        value = list(value.values())[index] if isinstance(value, Mapping) else value[index]
     return value
 
 

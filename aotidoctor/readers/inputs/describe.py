@@ -25,6 +25,20 @@ class Describer:
     reader: Reader
     nodes: int = 0
 
+    def call_of(self, value: Value) -> Tree[LeafValue]:
+        """The tree of a saved call: a mapping of another class counts as the keyword arguments that ``**`` makes of it.
+
+        Only where keyword arguments stand: as an argument such an object is what the model gets. Raises
+        ``MalformedError``.
+        """
+        match value:
+            case Entries():
+                entries = [(key, _opened(one) if key == "kwargs" else one) for key, one in value.entries]
+                return self.tree(Entries(entries=entries))
+            case (args, kwargs) if isinstance(args, tuple | Items):
+                return self.tree((args, _opened(kwargs)))
+        return self.tree(_opened(value))
+
     def tree(self, value: Value, depth: int = 0) -> Tree[LeafValue]:
         """The tree of ``value``. Raises ``MalformedError``."""
         self.nodes += 1
@@ -65,6 +79,16 @@ class Describer:
         if call.new and call.args and call.state is None and call.name.partition(".")[0] not in ("torch", "builtins"):
             return self._sequence(f"namedtuple:{call.name.rpartition('.')[2]}", call.args, depth)
         return Leaf(value=_called_value(call))
+
+
+def _opened(value: Value) -> Value:
+    """What a ``collections.UserDict`` holds, as the tokenisers' ``BatchEncoding`` is one: names and values."""
+    state = value.state if isinstance(value, Call) else None
+    if not isinstance(state, Entries):
+        return value
+    held = next((item for key, item in state.entries if key == "data"), None)
+    named = isinstance(held, Entries) and all(isinstance(key, str) for key, _ in held.entries)
+    return held if named else value
 
 
 def _first_entries(call: Call) -> Sequence[tuple[Value, Value]]:

@@ -23,7 +23,7 @@ def pickle_content(path: str, loaded: Loaded, reader: Reader, *, member: str, fo
     if what is not None:
         raise wrong_format(path, what)
     try:
-        tree = Describer(reader).tree(loaded.value)
+        tree = Describer(reader).call_of(loaded.value)
     except MalformedError as error:
         raise corrupt(path, error.subject or member, error.observed, error.expected) from error
     return Content(tree=tree, format=format_, foreign=loaded.foreign)

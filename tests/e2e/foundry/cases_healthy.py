@@ -21,6 +21,46 @@ from foundry.ops import FINE, python_op
 CPP = "import torch\n\ntorch.ops.load_library('{library}')\n"
 
 
+# A mapping that is no dict, saved as the tokenisers of transformers save theirs.
+ENCODING = """
+import sys
+import types
+from collections import UserDict
+
+encoding = types.ModuleType("encoding")
+
+
+class Encoding(UserDict):
+    def __getitem__(self, name):
+        if not isinstance(name, str):
+            raise KeyError("no integers")
+        return self.data[name]
+
+    def __getstate__(self):
+        return {"data": self.data, "encodings": None}
+
+
+Encoding.__module__, Encoding.__qualname__ = "encoding", "Encoding"
+encoding.Encoding = Encoding
+sys.modules["encoding"] = encoding
+"""
+
+
+def _mapping(form: str):
+    def make(kit: Kit, where: Path) -> Path:
+        import torch
+
+        scope: dict = {}
+        exec(ENCODING, scope)
+        (x,), kwargs = kit.call("kwargs")
+        encoded = scope["Encoding"](kwargs)
+        saved = {"kwargs": {"args": (x,), "kwargs": encoded}, "pair": ((x,), encoded)}[form]
+        torch.save(saved, where / "sample.pt")
+        return where / "sample.pt"
+
+    return make
+
+
 def _torch():
     import torch
 
@@ -158,6 +198,8 @@ CASES: tuple[Case, ...] = (
     given("ok_odd_ops_zeros", "fineops", lambda x: (_torch().zeros(4, 16),), setup=FINE),
     called("ok_op_composite_kernel", "scale", setup=python_op(key="CompositeExplicitAutograd")),
     called("ok_weights_loaded", "external", setup=weights()),
+    *(filed(f"ok_mapping_{form}", "kwargs", _mapping(form), setup=ENCODING, options=("--trust-pickle",))
+      for form in ("kwargs", "pair")),
     called("ok_every_constant_loaded", "positions",
            setup=HELD % "model.load_constants(fit, check_full_update=True)", options=POSITIONS),
     called("ok_weights_loaded_again", "linear", setup=weights()),
