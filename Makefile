@@ -15,10 +15,13 @@ CUDA_CACHE ?= $(or $(AOTIDOCTOR_CUDA_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cach
 CUDA_TORCH ?= 2.13.0
 CUDA_VENV ?= $(CUDA_CACHE)/venv/$(CUDA_TORCH)
 
+FUZZ_CASES ?= 2000
+FUZZ_SEED ?= 1
+
 GPU_PYTHON ?= python3
 GPU_OUT ?= gpu-outcomes
 
-.PHONY: demo test test-fast docs test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels lint picture trial bench install clean
+.PHONY: demo test test-fast docs fuzz test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels lint picture trial bench install clean
 
 # What it takes to run it; what it takes to test it comes on top.
 $(BIN)/.runnable: pyproject.toml
@@ -47,6 +50,10 @@ test-fast: install
 # The site in build/site; a link that leads nowhere fails.
 docs: install
 	$(BIN)/mkdocs build --quiet --strict
+
+# Damaged files through every command that runs nothing: FUZZ_CASES=20000 make fuzz. A bad case is repeated by its number.
+fuzz: install
+	$(BIN)/python -m tests.fuzz.run --cases $(FUZZ_CASES) --seed $(FUZZ_SEED)
 
 $(ORACLE)/.installed: $(BIN)/.installed
 	$(BIN)/python -m pip install --quiet --no-deps --target $(ORACLE) "$(ORACLE_WHEEL)"

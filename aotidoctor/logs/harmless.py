@@ -10,15 +10,15 @@ WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "a count of none",
         (
-            r"\b(?:no|0|zero|without|any|if an?|many) (?:\w+ )?(?:errors?|failures?|exceptions?)\b",
-            r"\b(?:errors?|failures?|failed)(?:\(s\))?\s*[=:]\s*(?:0\b|none\b|null\b|false\b|\[\]|\{\}|n/a)",
+            r"\b(?:no|0|zero|without|any|if an?|many) (?:\w{1,30} )?(?:errors?|failures?|exceptions?)\b",
+            r"\b(?:errors?|failures?|failed)(?:\(s\))?\s{0,8}[=:]\s{0,8}(?:0\b|none\b|null\b|false\b|\[\]|\{\}|n/a)",
         ),
     ),
     (
         "a measure: how far numbers are from others",
         (
-            r"\b(?:mean|max\w*|abs\w*|rel\w*|average|total|train\w*|val\w*|l[12]|rms)[ _](?:\w+ ){0,2}errors?\b",
-            r"\berrors?(?:[ _]rate)?\s*[=:]\s*[-+]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|nan|inf)%?(?:[\s,;)\]]|$)",
+            r"\b(?:mean|max\w{0,20}|abs\w{0,20}|rel\w{0,20}|average|total|train\w{0,20}|val\w{0,20}|l[12]|rms)[ _](?:\w{1,30} ){0,2}errors?\b",
+            r"\berrors?(?:[ _]rate)?\s{0,8}[=:]\s{0,8}[-+]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|nan|inf)%?(?:[\s,;)\]]|$)",
         ),
     ),
     (
@@ -36,7 +36,7 @@ WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
             r"\berrors? recovery\b",
         ),
     ),
-    ("an option of a command line", (r"^\s*(?:-D|-W|--?[\w-]*)(?:no-)?error\S*(?:\s|$)", r"-Werror\b")),
+    ("an option of a command line", (r"^\s*(?:-D|-W|--?[\w-]{0,40})(?:no-)?error\S*(?:\s|$)", r"-Werror\b")),
 )
 # Lines that report no failure, whatever their words.
 LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -45,14 +45,14 @@ LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             (
                 r"\b(?:raise|except|class|import|isinstance|issubclass|catch|throw|return|def|raises|assertRaises\w*|noqa)\b"
-                r"[ (][^:]*(?:Error|Exception)"
+                r"[ (][^:]{0,200}?(?:Error|Exception)"
             ),
         ),
     ),
     (
         "the name of a test that passed, or was meant to fail",
         (
-            r"(?:PASSED|XFAIL|SKIPPED|\bok)\s*(?:\[ *\d+%\]|\([^()]*\))?$",
+            r"(?:PASSED|XFAIL|SKIPPED|\bok)\s{0,20}(?:\[ *\d+%\]|\([^()]{0,200}\))?$",
             r"^\[ +(?:OK|RUN) +\]",
             r"^ok \d+ ",
         ),
@@ -60,7 +60,7 @@ LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "news of a failure that is over",
         (
-            r"\b(?:errors?|exceptions?|failures?|issues?) (?:\w+ ){0,4}(?:fixed|resolved|handled|recovered|gone)\b",
+            r"\b(?:errors?|exceptions?|failures?|issues?) (?:\w{1,30} ){0,4}(?:fixed|resolved|handled|recovered|gone)\b",
             r"^\s*(?:fix|fixes|fixed|resolves?d?|handles?|avoids?|prevents?|closes) (?!.*error: )",
         ),
     ),

@@ -15,13 +15,13 @@ from aotidoctor.logs.prefixes import bare
 
 # A sign of a quote or of a comment, and what frames a box.
 _SIGN = re.compile(r"(?P<sign>#|//|\*|;|--|%|>|\||\u2502|\u2503|\u2551|dnl|REM)(?: |\t|$)")
-_BOX = re.compile(r"\s*[|\u2502\u2503\u2551]\s*$")
+_BOX = re.compile(r"(?:(?<!\s)\s+)?[|\u2502\u2503\u2551]\s*$")
 # How a failure begins, at the first column.
 _BEGINS = re.compile(
     r"Traceback \(most recent|(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt)\b(?::|$|\s+Traceback)|"
     r"terminate called|Fatal Python error|\w+: (?:fatal )?error|(?i:error|fatal)\b|Exception raised from|"
     r"\S+?:\d+(?::\d+)?: (?:fatal )?error|\S+\(\d+\): (?:fatal )?error|Assertion|Segmentation fault|Aborted|Killed|"
-    r"\[rank\d|\[?[IWEF]\d{4} |\d{4}-\d\d-\d\d|#0 |dyld|ld(?:\.\w+)?: |/\S+\.(?:so|dylib|cpp|cu|o)[\w.]*: "
+    r"\[rank\d|\[?[IWEF]\d{4} |\d{4}-\d\d-\d\d|#0 |dyld|ld(?:\.\w+)?: |/\S+\.(?:so|dylib|cpp|cu|o)[\w.]{0,40}: "
 )
 # The JVM prints its crash as a comment; so do gdb its frames and a shell its prompt.
 _OWN = re.compile(r"# A fatal error has been detected|#\s+SIG[A-Z]+ \(")

@@ -14,12 +14,12 @@ from aotidoctor.logs.harmless import telling_part
 from aotidoctor.logs.line import Line
 
 _EXCEPTION = re.compile(
-    r"(?P<type>\b[A-Za-z_][\w.:]*(?:(?<=Error)|(?<=Exception)|(?<=Interrupt)))(?P<after>['\"`>\])*]*\s?:|\(|[^\w\s.]|\s*$)"
+    r"(?P<type>\b[A-Za-z_][\w.:]{0,120}(?:(?<=Error)|(?<=Exception)|(?<=Interrupt)))(?P<after>['\"`>\])*]{0,8}\s?:|\(|[^\w\s.]|\s{0,200}$)"
 )
 _SAID = re.compile(
     "|".join(  # noqa: FLY002 - one kind a line
         (
-            r"(?i:\berrors?)[`'\")\]*]*\s?(?:\[[^\]]*\])?:",
+            r"(?i:\berrors?)[`'\")\]*]{0,8}\s?(?:\[[^\]]{0,200}\])?:",
             r"\b[Ee]rror \"|\berror [A-Z]{1,4}\d{3,5}\b|(?i:\berror) #\d|\bLNK\d{4}\b",
             r"(?i:\bfatal)(?: error|:)|^\s*(?i:error)\b|^[a-z]{0,5}rror: ",
             r"[Ss]egmentation (?:fault|violation)|\b[Ss]egfault|core dumped|^\W*Abort(?:ed|ing)?\b|aborting\.?$",
@@ -27,7 +27,7 @@ _SAID = re.compile(
             r"[Aa]ssertion failed|\b[Aa]ssert(?:ion)? .{1,300} failed|[Uu]ndefined (?:symbol|reference)",
             r"[Uu]n(?:handled|caught) exception|returned non-?zero|unresolved external|^\+ (?:return|exit) [1-9]",
             r": error\b(?!-)|[Cc]heck failed\b|\w(?:\(\))? failed (?:at|on|with|in)\b|\bC(?:10\d\d|2\d{3})\s?['\":]",
-            r"\bmake\S*: \*\*\* |\bError [1-9]\d{0,5}\b",
+            r"\bmake\S{0,80}: \*\*\* |\bError [1-9]\d{0,5}\b",
             r"Unrecogni[sz]ed instruction|unhandled instruction|^FAIL(?:ED)?\b",
             r"(?i:exit(?:ed)?(?: with)?(?: exit)?[ _-]?(?:code|status)[:= ]{1,3})-?[1-9]",
             r"_(?:ERROR|STATUS|RESULT)_(?!SUCCESS|NONE|CODE)[A-Z]{4}|\b(?:cuda|hip)Error[A-Z]",

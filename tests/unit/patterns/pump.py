@@ -7,7 +7,9 @@ before it (a search starts again at each prefix).
 
 from __future__ import annotations
 
+import math
 import re
+import signal
 import time
 from collections.abc import Iterator
 from itertools import product
@@ -20,6 +22,7 @@ except ImportError:  # Python 3.10
     import sre_parse as parser
 
 _SMALL = 30
+_LONGEST = 0.5
 _CANDIDATES = "a1 /.:_-,\n\t'\"()[]{}<>=*;#"
 _CATEGORIES = {
     sre.CATEGORY_DIGIT: "1",
@@ -57,15 +60,36 @@ def seconds(
     return min(_once(pattern, methods, subject) for _ in range(tries))
 
 
+class _TooLongError(Exception):
+    pass
+
+
+def _stop(_number, _frame):
+    raise _TooLongError
+
+
 def _once(pattern: re.Pattern, methods: frozenset[str], subject: str | bytes) -> float:
+    """CPU seconds; infinity where it takes more than ``_LONGEST``: nobody would see the end of an exponential one."""
+    before = signal.signal(signal.SIGVTALRM, _stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, _LONGEST)
     start = time.thread_time()
+    try:
+        _use(pattern, methods, subject)
+        return time.thread_time() - start
+    except _TooLongError:
+        return math.inf
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def _use(pattern: re.Pattern, methods: frozenset[str], subject: str | bytes) -> None:
     for method in methods:
         if method in ("search", "match", "fullmatch"):
             getattr(pattern, method)(subject)
         else:
             for _ in pattern.finditer(subject):
                 pass
-    return time.thread_time() - start
 
 
 def _repeats(sequence, before: str = "") -> Iterator[tuple[str, object, list]]:
