@@ -17,7 +17,10 @@ WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "a measure: how far numbers are from others",
         (
-            r"\b(?:mean|max\w{0,20}|abs\w{0,20}|rel\w{0,20}|average|total|train\w{0,20}|val\w{0,20}|l[12]|rms)[ _](?:\w{1,30} ){0,2}errors?\b",
+            (
+                r"\b(?:mean|max\w{0,20}|abs\w{0,20}|rel\w{0,20}|average|total|train\w{0,20}|val\w{0,20}|l[12]|rms)[ _]"
+                r"(?:\w{1,30} ){0,2}errors?\b"
+            ),
             r"\berrors?(?:[ _]rate)?\s{0,8}[=:]\s{0,8}[-+]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|nan|inf)%?(?:[\s,;)\]]|$)",
         ),
     ),
@@ -60,7 +63,10 @@ LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "news of a failure that is over",
         (
-            r"\b(?:errors?|exceptions?|failures?|issues?) (?:\w{1,30} ){0,4}(?:fixed|resolved|handled|recovered|gone)\b",
+            (
+                r"\b(?:errors?|exceptions?|failures?|issues?) (?:\w{1,30} ){0,4}"
+                r"(?:fixed|resolved|handled|recovered|gone)\b"
+            ),
             r"^\s*(?:fix|fixes|fixed|resolves?d?|handles?|avoids?|prevents?|closes) (?!.*error: )",
         ),
     ),

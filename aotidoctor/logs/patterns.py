@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
+from aotidoctor.logs.bounded import bounded
 from aotidoctor.logs.literals import literals_of
 from aotidoctor.model import playbook_files
 from aotidoctor.model.errors import AotidoctorError
@@ -47,17 +48,17 @@ class Pattern:
     @cached_property
     def regex(self) -> re.Pattern[str]:
         """The compiled expression."""
-        return re.compile(self.record.regex, re.MULTILINE)
+        return re.compile(bounded(self.record.regex), re.MULTILINE)
 
     @cached_property
     def near(self) -> tuple[re.Pattern[str], ...]:
         """What must stand around it."""
-        return tuple(re.compile(text, re.MULTILINE) for text in self.record.near)
+        return tuple(re.compile(bounded(text), re.MULTILINE) for text in self.record.near)
 
     @cached_property
     def not_near(self) -> tuple[re.Pattern[str], ...]:
         """What must not stand around it."""
-        return tuple(re.compile(text, re.MULTILINE) for text in self.record.not_near)
+        return tuple(re.compile(bounded(text), re.MULTILINE) for text in self.record.not_near)
 
     def may_match(self, text: str) -> bool:
         """Whether ``text`` is worth a search."""
