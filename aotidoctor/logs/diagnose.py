@@ -25,7 +25,7 @@ LEAST_SUSPICION = 0.3
 # Causes whose subject is a kernel where no input is named.
 _OF_KERNELS = ("index-out-of-range", "cuda-device-assert", "integer-division", "kernel-crash", "cuda-illegal-access")
 _KERNEL = re.compile(r"\b(?:cpp|triton)_(?:[a-z]+_)*?fused_\w+")
-_RELEASE = re.compile(r" \((?:torch |Triton )?\d+\.\d+[^()]*\)$")
+_RELEASE = re.compile(r" \((?:torch |Triton )?\d+\.\d+(?!\d)[^()]*\)$")
 _MOST_MATCHES, _MOST_UNKNOWN, _MOST_CAUSES = 12, 5, 5
 
 
