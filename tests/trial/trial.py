@@ -139,10 +139,25 @@ class Trial:
             ["--reference", str(self.folder / "other.pt2")],
             ["weights-differ"],
         )
+        changed = self._changed()
+        if changed is not None:
+            case = {**healthy[0], "name": "changed-operator"}
+            yield "localize", case, ["--reference", str(changed), "--timeout", "200"], ["numeric-difference"]
         yield "run", {**healthy[0], "name": "wrong-kind", "model": str(self.program)}, [], ["artifact-wrong-kind"]
         last = [case for case in faulty if case.get("no_setup")]
         for case in [*last, *faulty[: self.options.runs]]:
             yield "run", case, [], case["causes"]
+
+    def _changed(self) -> Path | None:
+        """The program with another activation than the package has, made once; None where it has none."""
+        target, none = self.place / "changed.pt2", self.place / "unchanged"
+        if not target.exists() and not none.exists():
+            setup = [] if self.setup is None else [str(self.setup)]
+            command = [sys.executable, "-m", "tests.trial.changed", str(self.program), str(target), *setup]
+            subprocess.run(command, cwd=ROOT, check=False, timeout=SECONDS, capture_output=True)
+            if not target.exists():
+                none.touch()
+        return target if target.exists() else None
 
     def ask(self, done: set[tuple[str, str, str]]) -> None:
         for command, case, further, causes in self.questions():
@@ -211,6 +226,8 @@ def plain_class(case: dict) -> str:
     return "same" if compared["same_form"] and compared["worst"] <= CLOSE else "different"
 
 
+# Cases whose inputs are good: the other file is not what the package was made from.
+CHANGED = ("other-weights", "changed-operator", "wrong-kind")
 # What only values tell is no question for a command that looks at the outside of tensors.
 BY_VALUE = {"index-out-of-range", "input-nan", "weights-differ", "pytree-class-missing"}
 
@@ -229,7 +246,7 @@ def judge(line: dict, case: dict, report: dict, facts: dict) -> str:
         return "healthy" if line["exit"] == 0 and line["verdict"] == "healthy" else "false alarm"
     first = line["said"][0] if line["said"] else None
     if first is None:
-        if line["plain"] == "same" and line["case"] not in ("other-weights", "wrong-kind"):
+        if line["plain"] == "same" and line["case"] not in CHANGED:
             return "harmless"
         only_values = line["command"] == "check" and set(line["causes"]) & BY_VALUE
         return "not for check" if only_values else "missed" if line["exit"] == 0 else "unknown"
