@@ -2,7 +2,8 @@
 
 What it does
     Looks for the custom operators of the package among those of the program, and for the names of the program's
-    operators in those of the kernels.
+    operators in those of the kernels. The kernels list the operators that they were made from: a function that the
+    program lacks (gelu), while one of the program's (relu) is not among them, is another program.
 
 Why it matters
     Programs with the same inputs and outputs differ in their operators.
@@ -11,7 +12,7 @@ Example:
     cpp_fused_add_0: observed kernels cpp_fused_add_0, expected operators mul, sin, as in the program
 
 When it is wrong
-    Decompositions and fusion make other operators of them: never more than a hint.
+    Decompositions and fusion make other operators of them: but for such functions it is never more than a hint.
 """
 
 from __future__ import annotations
@@ -23,6 +24,6 @@ RULE = ExportRule(
     code="VERIFY-P05",
     name="origin_operators",
     title="the kernels of the package come from other operators",
-    severities={"custom-hint": Severity.INFO, "kernels-hint": Severity.INFO},
+    severities={"functions": Severity.ERROR, "custom-hint": Severity.INFO, "kernels-hint": Severity.INFO},
     names_target=True,
 )

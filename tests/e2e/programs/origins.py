@@ -63,6 +63,23 @@ def kwargs():
     return export(Kwargs(), (torch.randn(4, 16),), {"scale": torch.randn(4, 16), "offset": torch.randn(4, 16)})
 
 
+def relu_for_gelu(*, silu=False):
+    """The model ``gelu`` with its weights and another function in the middle."""
+
+    class Other(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = torch.nn.Linear(16, 32)
+            self.b = torch.nn.Linear(32, 16)
+
+        def forward(self, x):
+            function = torch.nn.functional.silu if silu else torch.relu
+            return self.b(function(self.a(x))) + x
+
+    torch.manual_seed(0)
+    return export(Other(), (torch.randn(4, 16),))
+
+
 def sines():
     """What ``pointwise`` is called with and gives, and not what it does."""
 
@@ -88,6 +105,8 @@ PROGRAMS = {
     "nested_other_order": lambda: nested(keys=("b", "a")),
     "other_keyword": kwargs,
     "sines": sines,
+    "relu_for_gelu": relu_for_gelu,
+    "silu_for_gelu": lambda: relu_for_gelu(silu=True),
 }
 
 
