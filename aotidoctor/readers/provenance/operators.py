@@ -20,7 +20,8 @@ _LASTING = frozenset({
 # program's own, whatever they are decomposed into.
 _FUNCTIONS = frozenset({
     "acos", "asin", "atan", "celu", "cos", "cosh", "cumsum", "elu", "erf", "gelu", "hardsigmoid", "hardswish",
-    "hardtanh", "leaky_relu", "log", "mish", "relu", "sigmoid", "silu", "sin", "sinh", "softplus", "sort", "tan", "tanh",
+    "hardtanh", "leaky_relu", "log", "mish", "relu", "sigmoid", "silu", "sin", "sinh", "softplus", "sort",
+    "tan", "tanh",
 })  # fmt: skip
 # Operators that become several of those before they are compiled.
 _COMPOSITE = frozenset({
