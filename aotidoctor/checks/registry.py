@@ -55,6 +55,7 @@ from aotidoctor.checks import (
     toolchain_missing,
     torch_missing,
     train_mode,
+    weights_file,
     weights_not_loaded,
 )
 from aotidoctor.checks.check import Check
@@ -88,6 +89,7 @@ CHECKS: tuple[Check, ...] = (
     custom_op_missing.CHECK,
     pytree_class_missing.CHECK,
     weights_not_loaded.CHECK,
+    weights_file.CHECK,
     load_device.CHECK,
     device_index.CHECK,
     mixed_device.CHECK,

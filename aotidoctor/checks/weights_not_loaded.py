@@ -44,7 +44,8 @@ def _finding(case: Case, where: str) -> Evidence:
     names = [constant.original_fqn or constant.name for constant in case.contract.constants] if case.contract else []
     count = len(names) or (case.contract.n_constants if case.contract else None)
     what = plural(count, "constant") if count else "constants"
-    state = FIND.info if case.options.setup and case.setup_loads is not False else FIND.error
+    loaded = case.options.weights is not None or (case.options.setup and case.setup_loads is not False)
+    state = FIND.info if loaded else FIND.error
     remedy = (
         "torch.export.pt2_archive._package.load_pt2(path, load_weights_from_disk=True)"
         if where == "disk"

@@ -11,7 +11,7 @@ from aotidoctor.cli.shown import shown
 from aotidoctor.model.case import Options
 
 
-@shown("package", "inputs", "reference", "host", "setup", "custom_op_library")
+@shown("package", "inputs", "reference", "host", "setup", "custom_op_library", "weights")
 def check(
     package: opt.Package,
     inputs: opt.Inputs = None,
@@ -23,6 +23,7 @@ def check(
     custom_op_library: opt.CustomOpLibrary = None,
     reference: opt.Reference = None,
     host: opt.Host = None,
+    weights: opt.Weights = None,
     trust_pickle: opt.TrustPickle = False,
     seed: opt.Seed = 0,
     threads: opt.Threads = None,
@@ -40,6 +41,7 @@ def check(
         custom_op_libraries=tuple(custom_op_library or ()),
         reference=reference,
         host=host,
+        weights=weights,
         generate=generate,
         seed=seed,
         threads=threads,

@@ -80,6 +80,10 @@ Host = Annotated[
     str | None,
     typer.Option("--host", metavar="PROFILE", help="Judge for another machine: a file of `env --save`, or a name."),
 ]
+Weights = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Weights for the package: .safetensors, or a state dict of torch.save."),
+]
 Rtol = Annotated[
     list[str] | None,
     typer.Option(metavar="[OUT:]VALUE", help="Relative tolerance, for output OUT (result[0] or 0) or all; repeatable."),

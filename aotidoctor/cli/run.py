@@ -11,7 +11,7 @@ from aotidoctor.cli.shown import shown
 from aotidoctor.model.case import Options
 
 
-@shown("package", "inputs", "reference", "host", "setup", "custom_op_library")
+@shown("package", "inputs", "reference", "host", "setup", "custom_op_library", "weights")
 def run(
     package: opt.Package,
     inputs: opt.Inputs = None,
@@ -23,6 +23,7 @@ def run(
     custom_op_library: opt.CustomOpLibrary = None,
     reference: opt.Reference = None,
     host: opt.Host = None,
+    weights: opt.Weights = None,
     rtol: opt.Rtol = None,
     atol: opt.Atol = None,
     trust_pickle: opt.TrustPickle = False,
@@ -52,6 +53,7 @@ def run(
         custom_op_libraries=tuple(custom_op_library or ()),
         reference=reference,
         host=host,
+        weights=weights,
         tolerances=opt.tolerances(rtol, atol),
         generate=generate,
         seed=seed,

@@ -33,7 +33,7 @@ OnEvent = Callable[[Event], None]
 REFERENCE_MODULES = ("torch.export.pt2_archive._package", "torch._export.serde.serialize")
 
 NOT_EXECUTED = "`check` does not execute the package; use `aotidoctor run`"
-HOST_UNREAD = "AD-READ-HOST"
+HOST_UNREAD, WEIGHTS_UNREAD = "AD-READ-HOST", "AD-READ-WEIGHTS"
 # Of the probe that compares with the reference, and of nothing else.
 REFERENCE_UNAVAILABLE = (("AD-RUN-011", "unavailable"),)
 
@@ -133,9 +133,11 @@ def _localization(session: Session, *, failed: bool) -> Localization | None:
 def _cannot_examine(session: Session, diagnoses: tuple[Diagnosis, ...]) -> str | None:
     """Why there was nothing to examine: a path that leads nowhere. A broken file is a finding instead."""
     case = session.case
-    unread = next((item.reason for item in session.not_checked if item.code == HOST_UNREAD), None)
-    if unread is not None and case.options.host is not None:
-        return f"the host profile cannot be read: {unread}"
+    unread = {item.code: item.reason for item in session.not_checked if not item.is_fault}
+    if HOST_UNREAD in unread and case.options.host is not None:
+        return f"the host profile cannot be read: {unread[HOST_UNREAD]}"
+    if WEIGHTS_UNREAD in unread:
+        return unread[WEIGHTS_UNREAD]
     if case.artifact.kind is ArtifactKind.MISSING and not case.artifact.is_symlink:
         return f"no such file: {case.artifact.path}"
     if case.inputs_error is not None and case.inputs_error.kind == "missing":

@@ -9,7 +9,7 @@ from aotidoctor.model.tolerance import Tolerances
 
 if TYPE_CHECKING:
     from aotidoctor.model.artifact import Artifact, ExportedFacts, ModelEntry
-    from aotidoctor.model.contract import Contract
+    from aotidoctor.model.contract import ConstantSpec, Contract
     from aotidoctor.model.errors import InputsError
     from aotidoctor.model.host import Host
     from aotidoctor.model.inputs import InputSet
@@ -58,6 +58,7 @@ class Case:
     """Artifact, contract, inputs and host. ``model`` is the entry the loader would take, None if it would find none.
 
     ``inputs`` is None when no inputs were given or they could not be read; ``inputs_error`` then says why.
+    ``weights`` are the tensors of --weights, None where there are none or they could not be read.
     ``setup_loads`` is False where the setup file does not speak of ``after_load``, None where that is not known.
     ``reference`` holds the static facts of ``--reference`` when it is an exported program. ``generated`` is the JSON
     inputs document that the worker makes tensors from under ``--generate``.
@@ -72,5 +73,6 @@ class Case:
     inputs_path: str | None = None
     inputs_error: InputsError | None = None
     setup_loads: bool | None = None
+    weights: tuple[ConstantSpec, ...] | None = None
     reference: ExportedFacts | None = None
     generated: JsonObject | None = None

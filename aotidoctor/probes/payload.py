@@ -43,6 +43,7 @@ def base_payload(case: Case) -> JsonObject:
         "custom_op_libraries": list(case.options.custom_op_libraries),
         "threads": case.options.threads,
         "calls": 2,
+        "weights": case.options.weights,
         "treatment": [],
         "observe": list(OBSERVE),
         "perturb": None,

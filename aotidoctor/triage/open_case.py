@@ -22,7 +22,7 @@ from aotidoctor.triage.limit import left_out
 
 if TYPE_CHECKING:
     from aotidoctor.model.artifact import Artifact, ExportedFacts, ModelEntry
-    from aotidoctor.model.contract import Contract
+    from aotidoctor.model.contract import ConstantSpec, Contract
     from aotidoctor.model.inputs import InputSet
     from aotidoctor.model.json_types import JsonObject
     from aotidoctor.model.tree import Container
@@ -57,6 +57,7 @@ def open_case(
         contract=contract,
         inputs_path=inputs_path,
         setup_loads=setup_loads(options.setup),
+        weights=_guarded("weights", partial(_weights, options.weights), None, failed),
         reference=reference,
     )
     return _guarded("inputs", partial(with_inputs, case), case, failed), failed
@@ -69,6 +70,14 @@ def completed(contract: Contract | None, reference: ExportedFacts | None) -> Con
     from aotidoctor.readers.provenance.complete import complete  # noqa: PLC0415 - few give a reference
 
     return complete(contract, reference)
+
+
+def _weights(path: str | None) -> tuple[ConstantSpec, ...] | None:
+    if path is None:
+        return None
+    from aotidoctor.readers.inputs.weights_file import read_weights  # noqa: PLC0415 - few give weights
+
+    return read_weights(path)
 
 
 def open_package(

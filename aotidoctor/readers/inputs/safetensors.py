@@ -27,7 +27,7 @@ def read_safetensors(path: str, data: memoryview) -> Content:
     length = int.from_bytes(data[:8], "little")
     if 8 + length > len(data):
         raise corrupt(path, path, f"a file of {len(data)} bytes", f"a header of {length} bytes and values after it")
-    header = _header(path, bytes(data[8 : 8 + length]))
+    header = read_header(path, bytes(data[8 : 8 + length]))
     header.pop("__metadata__", None)
     names = tuple(header)
     if dotted(names):
@@ -41,7 +41,8 @@ def read_safetensors(path: str, data: memoryview) -> Content:
     return Content(tree=Container(type="dict", children=children, keys=names), format="safetensors", flat=True)
 
 
-def _header(path: str, text: bytes) -> JsonObject:
+def read_header(path: str, text: bytes) -> JsonObject:
+    """The header's entries by name. Raises ``InputsError``."""
     try:
         header: JsonValue = json.loads(text, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:

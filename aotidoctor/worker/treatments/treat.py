@@ -77,6 +77,10 @@ def apply(steps: list[Step], call: Call, applied: list[str]) -> Call:
 def load_weights(payload: dict[str, Any], model: LoadedModel, channel: Channel) -> list[str]:
     """Steps that load weights into the model; what was applied."""
     applied = []
+    if payload.get("weights"):
+        from aotidoctor.worker.weights import load_from_file
+
+        load_from_file(model, channel.user_cwd / payload["weights"])
     for step in payload.get("treatment") or []:
         if step["op"] == "load_weights":
             from aotidoctor.worker.weights import load_from_file, load_from_package
