@@ -27,7 +27,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.contract import ConstantSpec
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked
 
-FIND = Finder("AD-LOAD-007", "weights_file")
+FIND = Finder("AD-LOAD-008", "weights_file")
 PREFIXES = ("_orig_mod.", "module.", "model.", "_fsdp_wrapped_module.")
 _SHOWN = 20
 
