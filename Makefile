@@ -21,7 +21,7 @@ FUZZ_SEED ?= 1
 GPU_PYTHON ?= python3
 GPU_OUT ?= gpu-outcomes
 
-.PHONY: demo test test-fast docs fuzz test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels lint picture trial bench install clean
+.PHONY: demo test test-fast docs fuzz test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels trial-releases lint picture trial bench install clean
 
 # What it takes to run it; what it takes to test it comes on top.
 $(BIN)/.runnable: pyproject.toml
@@ -83,6 +83,11 @@ test-gpu:
 # Once, where there is a network: what a stock image of torch lacks, to be carried along with the checkout.
 gpu-wheels:
 	$(PYTHON) -m pip download --quiet --no-deps --only-binary=:all: --dest tests/gpu/wheels pyelftools
+
+# Other releases of PyTorch, each in an environment of its own below TRIAL_ROOT (2.2 GB each; KEEP=1 keeps them):
+# make trial-releases RELEASES="2.8.0 2.11.0" MODELS="dense rows"
+trial-releases: install
+	KEEP=$(KEEP) MODELS="$(MODELS)" $(BIN)/python -m tests.trial_releases.run $(RELEASES)
 
 lint: install
 	$(BIN)/ruff format --check .

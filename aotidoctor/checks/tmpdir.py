@@ -1,7 +1,8 @@
 """The temporary folder cannot take the unpacked package.
 
 What it does
-    Looks at TMPDIR (/tmp when unset): is it there, writable, allowed to hold code, large enough?
+    Looks at TMPDIR (/tmp when unset, and for torch before 2.13): is it there, writable, allowed to hold code, large
+    enough?
 
 Why it matters
     Every load unpacks the package there and maps the .so from there. The messages are "Error generating temporary
@@ -22,7 +23,7 @@ from collections.abc import Sequence
 from aotidoctor.checks.check import Check, Finder
 from aotidoctor.checks.package.facts import unstated
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked
 from aotidoctor.model.host import TmpdirState
 
 FIND = Finder("AD-HOST-008", "tmpdir")
@@ -42,9 +43,17 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
             state.path,
             observed=state.problem,
             expected=f"a writable folder with {needed} bytes free that may hold code",
-            facts={"path": state.path, "free_bytes": state.free_bytes, "needed_bytes": needed},
+            facts={"path": state.path, "free_bytes": state.free_bytes, "needed_bytes": needed, **_advice(case, state)},
         )
     ]
+
+
+def _advice(case: Case, state: TmpdirState) -> dict[str, FactValue]:
+    """What helps where TMPDIR does not."""
+    if not state.fixed or case.host.torch is None:
+        return {}
+    why = f"torch {case.host.torch.version} unpacks to {state.path} whatever TMPDIR says (2.13 and later heed it)"
+    return {"advice": f"Make {state.path} usable: {why}.", "instead": f"df {state.path}; findmnt -T {state.path}"}
 
 
 def kind_of(state: TmpdirState) -> str:

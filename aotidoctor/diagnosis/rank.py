@@ -10,7 +10,7 @@ Rules, in this order:
 4. What was refuted (the treatment did not help) explains nothing and comes last.
 5. Errors come before warnings, and those that are errors by themselves before promoted ones; then by weight: artifact,
    host, load, inputs, run, output; then by confidence.
-6. While the package leaves the dtype or rank of an input open, what such inputs lead to is no more than a guess.
+6. While the package leaves dtype, rank or a size of an input open, what such inputs lead to is no more than a guess.
 
 Confidence is a judgement on a fixed scale, not a frequency:
 
@@ -87,7 +87,9 @@ def _unread(case: Case) -> bool:
     if case.contract is None or case.inputs is None:
         return False
     read = [leaf for leaf in case.contract.tensor_leaves() if leaf.used is not False]
-    return any(leaf.dtype is None or leaf.rank is None for leaf in read)
+    # A size that follows from another one stands in no package before 2.13.
+    untold = (dim.static is None and dim.expr is None for leaf in read for dim in leaf.dims or ())
+    return any(leaf.dtype is None or leaf.rank is None for leaf in read) or any(untold)
 
 
 def _located(diagnosis: Diagnosis, case: Case, findings: Sequence[Evidence]) -> Diagnosis:

@@ -147,8 +147,10 @@ def _fitted(names: Mapping[str, Sequence[str]], dtypes: Mapping[str, FactValue])
     return Plan(text="; ".join(told), steps=(step,))
 
 
-def tmpdir(_case: Case, _findings: Sequence[Evidence]) -> Plan:
-    """A directory that exists, has room and allows execution."""
+def tmpdir(case: Case, _findings: Sequence[Evidence]) -> Plan | None:
+    """A directory that exists, has room and allows execution; none where the loader does not ask for one."""
+    if case.host.tmpdir is not None and case.host.tmpdir.fixed:
+        return None
     return Plan(
         text="load with a temporary directory that can be used",
         steps=({"op": "tmpdir"},),

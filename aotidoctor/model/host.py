@@ -44,7 +44,10 @@ class MissingSymbol:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TmpdirState:
-    """The temporary directory a load would use. ``problem`` is None when it can be used."""
+    """The temporary directory a load would use. ``problem`` is None when it can be used.
+
+    ``fixed`` tells that the loader goes there whatever TMPDIR says: torch before 2.13.
+    """
 
     path: str
     exists: bool = True
@@ -52,6 +55,7 @@ class TmpdirState:
     noexec: bool = False
     free_bytes: int | None = None
     problem: str | None = None
+    fixed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

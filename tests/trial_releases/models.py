@@ -136,9 +136,10 @@ def nest() -> Model:
         "keyword": wrong("input-kwargs", x, both, ends, power=2),
         "renamed": wrong("input-kwargs", x, both, ends, power=2, scales=None),
     }
-    # Two tensors that fit nowhere else are one another's: torch says so of their shapes as well.
+    # Each may be said in two ways.
     samples["swapped"].causes = ("input-order", "input-shape")
     samples["order"].causes = ("input-order", "input-tree")
+    samples["tensor"].causes = ("input-nontensor", "input-count")
     return Model(Nest(), samples)
 
 

@@ -3,7 +3,7 @@
 For each release an environment is made (2.2 GB, some minutes), the models are compiled in it, and the tool, run by that
 Python, examines all their samples: statically, by running, and with the exported program. Then each environment
 examines the packages of every other one. What is right is said by the models, and across releases by plain PyTorch. A
-table is printed; the environments are removed, unless KEEP=1.
+table is printed; the environments are removed, unless KEEP=1. MODELS="dense rows" limits it to these models.
 
 Not part of the test suite: it downloads gigabytes, and takes half an hour per release on two cores.
 """
@@ -22,7 +22,6 @@ from typing import Any
 from tests.trial_releases.environment import environ, make
 from tests.trial_releases.table import Tally, show
 
-MODELS = "models"
 ROOT = Path(os.environ.get("TRIAL_ROOT", Path(os.environ.get("TMPDIR", "/tmp")) / "aotidoctor-trial-releases"))
 
 
@@ -33,7 +32,7 @@ def main() -> int:
     try:
         pythons = {release: make(release, ROOT) for release in releases}
         for release, python in pythons.items():
-            _python(python, "build", str(_folder(release)))
+            _python(python, "build", str(_folder(release)), *os.environ.get("MODELS", "").split())
         tallies = [_inside(release, python) for release, python in pythons.items()]
         for host, python in pythons.items():
             tallies += [_across(release, host, python) for release in releases if release != host]
@@ -45,7 +44,7 @@ def main() -> int:
 
 
 def _folder(release: str) -> Path:
-    return ROOT / MODELS / release
+    return ROOT / "models" / release
 
 
 def _cases(release: str) -> list[dict[str, Any]]:

@@ -54,7 +54,11 @@ def read_host(*, artifact: Artifact | None, environ: Mapping[str, str], survey: 
         symbols_problem=linkage.problem,
         glibc=glibc_version(),
         openmp_runtimes=linkage.openmp,
-        tmpdir=read_tmpdir(environ, needed_bytes=_unpacked_size(artifact)),
+        tmpdir=read_tmpdir(
+            environ,
+            needed_bytes=_unpacked_size(artifact),
+            torch=torch.build.version if torch.build is not None else None,
+        ),
         tools={**find_tools(environ), **find_toolkit(environ, sys.path)},
         environment=allowed(environ),
         in_container=in_container(environ),

@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from aotidoctor.model.host import TmpdirState
 
+_DEFAULT = "/tmp"  # noqa: S108 - the loader's own
+_RELEASE = re.compile(r"(\d{1,4})\.(\d{1,4})")
+_HEEDED_SINCE = (2, 13)
 
-def read_tmpdir(environ: Mapping[str, str], *, needed_bytes: int = 0) -> TmpdirState:
-    """State of ``$TMPDIR`` (``/tmp`` when unset), which the loader honours. Looks only; creates nothing.
+
+def heeds_tmpdir(torch: str | None) -> bool:
+    """Whether the loader of that version of PyTorch goes by TMPDIR: before 2.13 it unpacks to /tmp in any case."""
+    found = _RELEASE.match(torch or "")
+    return found is None or (int(found[1]), int(found[2])) >= _HEEDED_SINCE
+
+
+def read_tmpdir(environ: Mapping[str, str], *, needed_bytes: int = 0, torch: str | None = None) -> TmpdirState:
+    """State of the folder that the loader of ``torch`` uses: ``$TMPDIR`` or ``/tmp``. Looks only; creates nothing.
 
     ``needed_bytes`` is what the package takes unpacked.
     """
-    path = environ.get("TMPDIR") or "/tmp"  # noqa: S108 - the loader's own default
+    fixed = not heeds_tmpdir(torch)
+    state = _state(_DEFAULT if fixed else environ.get("TMPDIR") or _DEFAULT, needed_bytes)
+    return replace(state, fixed=fixed)
+
+
+def _state(path: str, needed_bytes: int) -> TmpdirState:
     if not Path(path).is_dir():
         return TmpdirState(path=path, exists=False, writable=False, problem=_absence(path))
     writable = os.access(path, os.W_OK | os.X_OK)

@@ -9,6 +9,7 @@ import pytest
 
 from aotidoctor.checks import CHECKS
 from aotidoctor.checks.gpu_arch_mismatch import runs_on
+from aotidoctor.diagnosis.treatments import plan_treatment
 from aotidoctor.model.artifact import ExternNode
 from aotidoctor.model.contract import ConstantSpec
 from aotidoctor.model.evidence import NotChecked
@@ -213,6 +214,16 @@ def test_symbols_not_looked_up():
 )
 def test_tmpdir(state, expected):
     assert ask("tmpdir", case(tmpdir=state)) == expected
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+def test_tmpdir_is_no_remedy_for_a_loader_that_does_not_heed_it(fixed):
+    state = TmpdirState(path="/tmp", noexec=True, problem="noexec", fixed=fixed)
+    check = next(one for one in CHECKS if one.name == "tmpdir")
+    given = case(tmpdir=state, torch=replace(CUDA_TORCH, version="2.12.1"))
+    (found,) = check.run(given)
+    assert ("2.12.1 unpacks to /tmp" in str(found.facts.get("advice"))) is fixed
+    assert (plan_treatment("tmpdir", given, [found]) is None) is fixed
 
 
 @pytest.mark.parametrize(

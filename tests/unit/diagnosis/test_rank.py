@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from aotidoctor.diagnosis import confirm, diagnose, load_playbooks, rerank
 from aotidoctor.diagnosis.rank import CONFIRMED, with_paths
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case
+from aotidoctor.model.contract import Contract, Dim, LeafSpec
 from aotidoctor.model.diagnosis import Diagnosis, Remedy, Status
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.host import Host
+from aotidoctor.model.inputs import InputSet
+from aotidoctor.model.tree import Container
 
 PLAYBOOKS = load_playbooks()
 
@@ -245,3 +250,28 @@ def test_no_command_saves_over_the_file_of_inputs():
     saving = [item for item in PLAYBOOKS if "torch.save(" in item.command]
     assert saving
     assert [item.cause for item in saving if "sample.pt" in item.command] == []
+
+
+READ = LeafSpec(index=0, path="args[0]", kind="tensor", input_index=0, dtype="int64", rank=1, dims=(Dim(static=4),))
+
+
+@pytest.mark.parametrize(
+    ("leaf", "sure"),
+    [
+        (READ, True),
+        (replace(READ, dtype=None), False),
+        (replace(READ, rank=None, dims=None), False),
+        (replace(READ, dims=(Dim(min=2, max=9),)), False),
+        (replace(READ, dtype=None, used=False), True),
+    ],
+)
+def test_what_wrong_inputs_lead_to_is_a_guess_while_nothing_tells_which_are_right(leaf, sure):
+    empty = Container(type="tuple", children=())
+    contract = Contract(model_name="m", source="wrapper.cpp", args=empty, kwargs=empty, leaves=(leaf,), n_inputs=1)
+    artifact = Artifact(path="model.pt2", kind=ArtifactKind.AOTI_PACKAGE, size=1)
+    host = Host(system="Linux", machine="x86_64", python="3.11")
+    given = InputSet(path="sample.pt", format="pt", form="args", args=empty, kwargs=empty)
+    case = Case(artifact=artifact, host=host, contract=contract, inputs=given)
+    for finding in (raised("index-out-of-bounds"), seen("AD-RUN-002", "differs")):
+        found = diagnose([finding], PLAYBOOKS, case=case)[0]
+        assert (found.confidence > 0.5) is sure, found

@@ -187,6 +187,10 @@ def test_tmpdir_states(tmp_path):
     assert (full.exists, full.writable) == (True, True)
     assert "free" in (full.problem or "")
     assert read_tmpdir({}).path == "/tmp"
+    # Before 2.13 the loader asks nobody where to unpack.
+    old, new = (read_tmpdir({"TMPDIR": str(tmp_path)}, torch=version) for version in ("2.12.1+cu130", "2.13.0"))
+    assert (old.path, old.fixed) == ("/tmp", True)
+    assert (new.path, new.fixed) == (str(tmp_path), False)
 
 
 def test_environment_is_allow_listed():
