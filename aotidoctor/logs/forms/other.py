@@ -13,9 +13,9 @@ from aotidoctor.logs.found import Found, message
 from aotidoctor.logs.harmless import telling_part
 from aotidoctor.logs.line import Line
 
-_EXCEPTION = re.compile(
-    r"(?P<type>\b[A-Za-z_][\w.:]{0,120}(?:(?<=Error)|(?<=Exception)|(?<=Interrupt)))(?P<after>['\"`>\])*]{0,8}\s?:|\(|[^\w\s.]|\s{0,200}$)"
-)
+# The end of the name of an exception, and what comes after it; its beginning is looked for backwards.
+_EXCEPTION = re.compile(r"(?:Error|Exception|Interrupt)(?P<after>['\"`>\])*]{0,4}\s?:|\(|[^\w\s.]|\s{0,8}$)")
+_LONGEST_NAME = 120
 _SAID = re.compile(
     "|".join(  # noqa: FLY002 - one kind a line
         (
@@ -27,7 +27,7 @@ _SAID = re.compile(
             r"[Aa]ssertion failed|\b[Aa]ssert(?:ion)? .{1,300} failed|[Uu]ndefined (?:symbol|reference)",
             r"[Uu]n(?:handled|caught) exception|returned non-?zero|unresolved external|^\+ (?:return|exit) [1-9]",
             r": error\b(?!-)|[Cc]heck failed\b|\w(?:\(\))? failed (?:at|on|with|in)\b|\bC(?:10\d\d|2\d{3})\s?['\":]",
-            r"\bmake\S{0,80}: \*\*\* |\bError [1-9]\d{0,5}\b",
+            r"\bmake(?:\[\d{1,4}\])?: \*\*\* |\bError [1-9]\d{0,5}\b",
             r"Unrecogni[sz]ed instruction|unhandled instruction|^FAIL(?:ED)?\b",
             r"(?i:exit(?:ed)?(?: with)?(?: exit)?[ _-]?(?:code|status)[:= ]{1,3})-?[1-9]",
             r"_(?:ERROR|STATUS|RESULT)_(?!SUCCESS|NONE|CODE)[A-Z]{4}|\b(?:cuda|hip)Error[A-Z]",
@@ -43,6 +43,7 @@ _COMPLAINS = re.compile(
     r"|refused|denied|corrupt(?:ed)?|invalid|illegal)\b)|^\s*File \"[^\"]+\", line \d"
 )
 _WARNS = re.compile(r"(?i:warn|deprecat|info\b|debug\b|skipp|optional|fallback|default)|\bW\d{4}\b")
+_WORD = re.compile(r"\w{4}")
 _SUCCEEDS = re.compile(r"(?i:success|\bpassed\b|\bdone\b|completed|finished|\bok\b)")
 START = re.compile(rf"(?:{_EXCEPTION.pattern})|(?:{_SAID.pattern})")
 
@@ -58,13 +59,23 @@ def read(lines: Sequence[Line], at: int) -> Found | None:
     said, frames, end = message(lines, at)
     named = _EXCEPTION.search(text)
     texts = [(line.number, line.text) for line in said]
-    if named is not None and ":" in named["after"] and named.start():
-        # What stands before it may say more.
-        before = text[: named.start()].rstrip()
-        own = (lines[at].number, text[named.start() :])
-        texts[:1] = [(lines[at].number, before), own] if re.search(r"\w{4}", before) else [own]
-    kind = named["type"].rpartition(".")[2] if named is not None else ""
+    kind = ""
+    if named is not None:
+        start = _start_of_name(text, named.start())
+        kind = text[start : named.start("after")].rpartition(".")[2]
+        if ":" in named["after"] and start:
+            # What stands before it may say more.
+            before = text[:start].rstrip()
+            own = (lines[at].number, text[start:])
+            texts[:1] = [(lines[at].number, before), own] if _WORD.search(before) else [own]
     return Found(form="line", kind=kind, said=tuple(texts), first=at, end=end, frames=tuple(frames))
+
+
+def _start_of_name(text: str, end: int) -> int:
+    start = end
+    while start > max(end - _LONGEST_NAME, 0) and (text[start - 1].isalnum() or text[start - 1] in "_.:"):
+        start -= 1
+    return start
 
 
 def complains(lines: Sequence[Line]) -> Found | None:
