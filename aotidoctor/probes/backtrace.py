@@ -31,7 +31,9 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.localization import Frame
 from aotidoctor.model.run import Outcome, Request, Signalled, TimedOut
+from aotidoctor.probes import blame
 from aotidoctor.probes.payload import run_request
+from aotidoctor.probes.plain_run import CODE as RUN
 from aotidoctor.probes.plain_run import custom_ops
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, unasked
 
@@ -62,13 +64,15 @@ def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-    """One finding: crash, hang, none (it did not fail this time), or unavailable."""
+    """One finding: crash, hang, none (it did not fail this time), or unavailable; and the check that aborted."""
     trace = read_backtrace(outcome.debugger_output)
     match outcome.ending:
         case TimedOut():
             return [_hang(case, outcome, trace)]
         case Signalled() if trace.stop is not None:
-            return [_crash(case, outcome, trace.stop)]
+            crash = _crash(case, outcome, trace.stop)
+            told = history.has(blame.CODE) or any(item.facts.get("symptom") != "other" for item in history.errors(RUN))
+            return [crash] if told else [crash, *blame.lost_check(case, crash, outcome)]
         case _:
             return [_nothing(outcome)]
 

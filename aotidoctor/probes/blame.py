@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from aotidoctor.localize.blame import Failure, chain_of, failure_of
-from aotidoctor.localize.blame.failure import OFFSETS, OPERATOR
+from aotidoctor.localize.blame.failure import INDEX, OFFSETS, OPERATOR
 from aotidoctor.localize.blame.operators import operator_chain
 from aotidoctor.localize.blame.program import program_of
 from aotidoctor.model.case import Case
@@ -30,6 +30,7 @@ from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.localization import Chain
 from aotidoctor.model.run import Outcome
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, unasked
+from aotidoctor.probes.symptoms import recognise
 
 CODE, NAME = "AD-RUN-022", "blame"
 _EXPECTED = {
@@ -58,6 +59,27 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         return [] if told is None else [_finding(replace(failure, kind=told[0]), told[1], outcome)]
     chain = chain_of(case, failure) if failure is not None else None
     return [] if failure is None or chain is None else [_finding(failure, chain, outcome)]
+
+
+def lost_check(case: Case, crash: Evidence, outcome: Outcome) -> list[Evidence]:
+    """The bounds check on the source line at which a process aborted, where its words were lost.
+
+    Two threads that throw at once end in "terminate called recursively", without a message.
+    """
+    source, kernel = crash.facts.get("source"), crash.facts.get("kernel")
+    if crash.facts.get("signal") != "SIGABRT" or not isinstance(source, str) or not isinstance(kernel, str):
+        return []
+    said = recognise(source)
+    if said.name != "index-out-of-bounds" or "variable" not in said.facts:
+        return []
+    variable, bound, line = str(said.facts["variable"]), str(said.facts["bound"]), crash.facts.get("line")
+    at = line if isinstance(line, int) else None
+    failure = Failure(kind=INDEX, kernel=kernel, line=at, variable=variable, bound=bound)
+    chain = chain_of(case, failure)
+    if chain is None:
+        return []
+    found = _finding(failure, chain, outcome)
+    return [replace(found, severity=Severity.ERROR, facts={**found.facts, "bound": bound, "symptom": said.name})]
 
 
 def _failure(history: History) -> Failure | None:

@@ -10,6 +10,7 @@ from aotidoctor.diagnosis import diagnose, load_playbooks
 from aotidoctor.diagnosis.treatments import plan_treatment
 from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.inputs import ValueStats
+from aotidoctor.model.run import Signalled
 from aotidoctor.probes import History, Reuse, blame, plain_run
 from tests.unit.localize.kernels import case_of, floats, integers
 from tests.unit.probes.outcomes import outcome, raised
@@ -41,6 +42,28 @@ def first_of(case, run):
 def by_keyword(*ids):
     stats = ValueStats(low=min(ids), high=max(ids), nan=0, inf=0, zeros=ids.count(0))
     return case_of("provenance", floats(8, 16), kwargs={"ids": replace(integers(*ids), stats=stats)})
+
+
+@pytest.mark.parametrize(("signal", "cause"), [("SIGABRT", "index-out-of-range"), ("SIGSEGV", None)])
+def test_words_that_were_lost_stand_in_the_source(signal, cause):
+    """Two threads threw at once: "terminate called recursively" is all that the process said."""
+    source = 'AOTI_TORCH_CHECK((0 <= tmp2) & (tmp2 < 100L), "index out of bounds: 0 <= tmp2 < 100L");'
+    died = outcome(ending=Signalled(signal=6, name=signal), stage="run1", stderr_tail="terminate called recursively\n")
+    case = by_keyword(1, 5, 9, 100, 0, 42, 17, 3)
+    (first,) = plain_run.read(case, History(), died)
+    facts = {"signal": signal, "kernel": EMBEDDING, "source": source, "where": "kernel"}
+    crash = replace(first, code="AD-RUN-023", kind="crash", subject=EMBEDDING, facts=facts)
+    found = [first, crash, *blame.lost_check(case, crash, died)]
+    found = [replace(item, id=f"E{at}") for at, item in enumerate(found)]
+    named = {item.cause: item for item in diagnose(found, load_playbooks(), case=case)}
+    if cause is None:
+        assert "index-out-of-range" not in named
+        return
+    assert named[cause].rank == 1
+    assert named[cause].subject == "kwargs['ids']"
+    plan = plan_treatment(cause, case, found)
+    assert plan is not None
+    assert plan.steps[0]["high"] == 99
 
 
 def test_the_facts_of_an_index():
