@@ -109,6 +109,9 @@ class Trial:
         if setup and told.get("no-setup", {}).get("package", {}).get("ending") == "error":
             cases.append({**cases[0], "name": "no-setup", "causes": ["pytree-class-missing"], "no_setup": True})
         cases = [{**case, "plain": told[case["name"]]} for case in cases if case["name"] in told]
+        if not cases:
+            (self.place / "plain.err").write_text(done.stderr)
+            return []
         made.write_text(json.dumps(cases, indent=1))
         return cases
 
@@ -117,6 +120,9 @@ class Trial:
         cases = self.cases()
         healthy = [case for case in cases if not case["causes"]]
         faulty = [case for case in cases if case["causes"]]
+        if not healthy:
+            print(f"  {self.name}: plain PyTorch did not get to the samples: see {self.place}", flush=True)
+            return
         yield "inspect", healthy[0], [], []
         for case in cases:
             yield "check", case, [], case["causes"]
