@@ -58,7 +58,8 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     if history.hangs_in_operator():
         return unasked(CODE, NAME, "the traced run hung in the same way")
     if _answers_both(case, history, plain):
-        return run_request(case, NAME, "the same, in a process of its own, in filled memory", calls=1, perturb=FILL)
+        calls = calls_to_compare(case, plain)
+        return run_request(case, NAME, "the same, in a process of its own, in filled memory", calls=calls, perturb=FILL)
     return run_request(case, NAME, "the same, in a process of its own", calls=calls_to_compare(case, plain))
 
 
@@ -80,7 +81,12 @@ def is_filled(outcome: Outcome | None) -> bool:
 
 
 def calls_to_compare(case: Case, plain: Outcome) -> int:
-    """One call is enough to compare it with the first; where one may damage the next, as many as the plain run made."""
+    """One call is enough to compare it with the first; where one may damage the next, as many as the plain run made.
+
+    So it is where the second call gave something else: a model that keeps a state gives the same, call by call.
+    """
+    if calls_made(plain) > 1 and not same_outputs(outputs(plain, 0), outputs(plain, 1)):
+        return 2
     return 1 if succeeded(plain) and case.contract is not None and not case.contract.custom_ops else 2
 
 

@@ -9,6 +9,7 @@ import pytest
 from aotidoctor.diagnosis import diagnose, load_playbooks
 from aotidoctor.model.artifact import ArtifactKind, CrcState, ExternNode, SymbolRef
 from aotidoctor.model.evidence import NotChecked
+from aotidoctor.model.host import TorchBuild
 from tests.unit.checks.package_builders import (
     FOLDER,
     KERNEL_META,
@@ -194,6 +195,12 @@ def laid_out(*names, prefix=None, **more):
 )
 def test_layout(art, expected):
     assert ask("artifact_layout", case(art)) == expected
+
+
+@pytest.mark.parametrize(("version", "expected"), [("2.6.0", []), ("2.7.1+cpu", [("newer", ERROR)]), ("2.8.0", [])])
+def test_a_package_with_a_top_folder_is_too_new_for_2_7(version, expected):
+    torch = TorchBuild(version=version, path="/site/torch")
+    assert ask("artifact_layout", case(artifact(), torch=torch)) == expected
 
 
 def without(*suffixes):

@@ -154,6 +154,12 @@ def test_a_model_that_keeps_a_state_is_not_called_nondeterministic(written, seco
     assert item.facts["state"] == (("running.total",) if severity == "info" else ())
 
 
+def test_calls_that_differ_are_made_twice_in_the_other_process_too():
+    first = outcome(outputs=[[{"digest": "aa"}], [{"digest": "bb"}]])
+    assert again.plan(case(), history(plain_run=first)).payload["calls"] == 2
+    assert again.plan(case(), history(plain_run=OK)).payload["calls"] == 1
+
+
 def test_a_model_that_writes_to_its_inputs_is_not_called_nondeterministic():
     changing = outcome(
         outputs=[[{"digest": "aa"}], [{"digest": "bb"}]], result={"inputs": [value(path="args[0]", changed=True)]}
