@@ -1,7 +1,7 @@
 """A live plan on stderr: one line per probe with icon, name, seconds and verdict.
 
-Nothing is written when stderr is not a terminal, under CI, on a dumb terminal or with ``--quiet``. While a probe runs,
-its line counts seconds: a tool that is silent for a minute looks hung.
+While a probe runs, its line counts seconds: a tool that is silent for a minute looks hung. Where there is no terminal,
+under CI or on a dumb one, each probe has a line when it starts and one when it ends. ``--quiet`` writes nothing.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ _PATIENCE = 0.4
 
 
 def make_progress(stream: TextIO | None, environ: Mapping[str, str], *, quiet: bool) -> Progress:
-    """A progress that writes to ``stream``, or a silent one where live output has no place."""
+    """A progress that writes to ``stream``: live on a terminal, else line by line; or a silent one."""
     ci = environ.get("CI", "").lower() not in ("", "0", "false")
-    live = not quiet and not ci and environ.get("TERM") != "dumb" and _is_terminal(stream)
-    return Progress(stream if live else None, color="NO_COLOR" not in environ, unicode=_is_unicode(stream))
+    live = not ci and environ.get("TERM") != "dumb" and _is_terminal(stream)
+    color = live and "NO_COLOR" not in environ
+    return Progress(None if quiet else stream, color=color, unicode=_is_unicode(stream), live=live)
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
@@ -42,8 +43,10 @@ def _is_unicode(stream: TextIO | None) -> bool:
 class Progress:
     """Shows events; a context manager that clears the unfinished line at its end."""
 
-    def __init__(self, stream: TextIO | None, *, color: bool = True, unicode: bool = True) -> None:
+    def __init__(self, stream: TextIO | None, *, color: bool = True, unicode: bool = True, live: bool = True) -> None:
         self._stream = stream
+        self._live = live
+        self._clear = _CLEAR if live else ""
         self._color = color
         self._unicode = unicode
         self._lock = threading.Lock()
@@ -54,7 +57,7 @@ class Progress:
 
     def __enter__(self) -> Progress:
         """Start counting seconds, where there is somebody to see it."""
-        if self._stream is not None:
+        if self._stream is not None and self._live:
             self._ticker = threading.Thread(target=self._tick, name="aotidoctor-progress", daemon=True)
             self._ticker.start()
         return self
@@ -64,7 +67,7 @@ class Progress:
         self._stop.set()
         if self._ticker is not None:
             self._ticker.join()
-        self._write(_CLEAR)
+        self._write(self._clear)
 
     def on_event(self, event: Event) -> None:
         """Show one event; never raises for a terminal that has gone away."""
@@ -74,9 +77,11 @@ class Progress:
             match event.kind:
                 case EventKind.STAGE | EventKind.PROBE_START:
                     self._current, self._since = event.name, time.monotonic()
+                    if not self._live and event.kind is EventKind.PROBE_START:
+                        self._write(f"  {self._dots()} {event.name}\n")
                 case EventKind.PROBE_END | EventKind.TREATMENT:
                     self._current = ""
-                    self._write(_CLEAR + self._line(event) + "\n")
+                    self._write(self._clear + self._line(event) + "\n")
 
     def _line(self, event: Event) -> str:
         name = f"treat: {event.name}" if event.kind is EventKind.TREATMENT else event.name
@@ -87,13 +92,15 @@ class Progress:
         text = names[0] if self._unicode else f"{names[1]:<2}"
         return f"\x1b[{names[2]}m{text}\x1b[0m" if self._color else text
 
+    def _dots(self) -> str:
+        return "…" if self._unicode else ".."
+
     def _tick(self) -> None:
         while not self._stop.wait(_TICK):
             with self._lock:
                 waited = time.monotonic() - self._since
                 if self._current and waited >= _PATIENCE:
-                    dots = "…" if self._unicode else ".."
-                    self._write(f"{_CLEAR}  {dots} {self._current:<26} {waited:6.1f} s")
+                    self._write(f"{_CLEAR}  {self._dots()} {self._current:<26} {waited:6.1f} s")
 
     def _write(self, text: str) -> None:
         if self._stream is not None:

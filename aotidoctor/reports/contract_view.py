@@ -96,23 +96,32 @@ def leaf_text(spec: LeafSpec, *, strides: bool = True) -> str:
         return "a value baked in at export" + (f" ({spec.dtype})" if spec.dtype else "")
     if spec.kind == "unknown":
         return "unknown"
-    return tensor_text(spec.dtype, spec.dims, spec.rank, spec.strides if strides else None, spec.device_type)
+    return tensor_text(spec.dtype, spec.dims, spec.rank, stride_texts(spec) if strides else (), spec.device_type)
+
+
+def stride_texts(spec: LeafSpec) -> tuple[str, ...]:
+    """``('8*s27', '1')``: a number, else what the source tells in terms of symbols, else ``?``; none where unknown."""
+    steps = spec.strides or ()
+    told = [*(spec.stride_exprs or ()), *[None] * len(steps)]
+    return tuple(
+        str(step) if step is not None else "?" if expr is None else str(expr)
+        for step, expr in zip(steps, told, strict=False)
+    )
 
 
 def tensor_text(
     dtype: str | None,
     dims: Sequence[Dim] | None,
     rank: int | None,
-    strides: Sequence[int | None] | None,
+    strides: Sequence[str],
     device: str | None,
 ) -> str:
-    """dtype, sizes, strides where any is constant, device."""
+    """dtype, sizes, strides where any is known, device."""
     if dims is not None:
         sizes = ", ".join(dim_text(dim) for dim in dims)
     else:
         sizes = ", ".join("?" * rank) if rank is not None else "…"
-    known = strides is not None and any(stride is not None for stride in strides)
-    steps = f" ({_tuple_text(['?' if step is None else str(step) for step in strides or ()])})" if known else ""
+    steps = f" ({_tuple_text(strides)})" if any(step != "?" for step in strides) else ""
     return f"{dtype or '?'}[{sizes}]{steps}" + (f" {device}" if device else "")
 
 

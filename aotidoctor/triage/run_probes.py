@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from aotidoctor.checks import CHECKS
-from aotidoctor.model.case import Case
+from aotidoctor.model.case import Case, Options
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import NotChecked, Severity
@@ -25,6 +25,11 @@ BACKTRACE = "backtrace"
 # Asked of a package that answers: what fails is the watching.
 WATCHING = ("kernel_values",)
 HANG_S = 5.0
+DEFAULT_TIMEOUT = Options().timeout
+# Bytes in a second in which a package is at least unpacked and loaded.
+SLOWEST_READ = 20e6
+# A probe may take so many times as long as the plain run.
+SLOWER = 6.0
 
 
 def history_of(session: Session) -> History:
@@ -121,11 +126,25 @@ def _without_ours(probe: Probe, outcome: Outcome, session: Session) -> Outcome:
 
 
 def _shortened(request: Request, session: Session) -> Request:
-    """A hang need not be waited for as long a second time: until it is reached, and some seconds more."""
+    """A hang need not be waited for as long a second time: until it is reached, and some seconds more.
+
+    What takes long by itself may take longer under another setting: the limit grows with what the plain run took, and
+    its own with the size of the package, unless the user has set one.
+    """
     plain = session.outcomes.get("plain_run")
-    if plain is None or not isinstance(plain.ending, TimedOut):
-        return request
+    if plain is None:
+        grown = session.case.artifact.size / SLOWEST_READ
+        return _allowed(request, request.timeout + grown, session)
+    if not isinstance(plain.ending, TimedOut):
+        return _allowed(request, SLOWER * sum(plain.stages.values()), session)
     return replace(request, timeout=min(request.timeout, sum(plain.stages.values()) + HANG_S))
+
+
+def _allowed(request: Request, seconds: float, session: Session) -> Request:
+    """The request with at least ``seconds``, where the limit is not the user's own."""
+    if session.case.options.timeout != DEFAULT_TIMEOUT or request.timeout >= seconds:
+        return request
+    return replace(request, timeout=seconds)
 
 
 def _note_debugger(probe: Probe, outcome: Outcome, session: Session) -> None:

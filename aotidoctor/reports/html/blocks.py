@@ -13,6 +13,9 @@ from markupsafe import Markup
 
 from aotidoctor.reports.html import text as html_text
 
+# Rows.
+LONG = 60
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
@@ -49,6 +52,11 @@ class Table:
     stacks: bool = False
     titled: bool = False
     look: str = ""
+
+    @property
+    def is_long(self) -> bool:
+        """Whether nobody reads it from top to bottom: it is folded, and can be filtered."""
+        return len(self.rows) > LONG
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +133,25 @@ class Section:
     id: str
     title: str
     blocks: tuple[Block, ...]
+
+
+def folded(section: Section) -> Section:
+    """The section with its long tables folded."""
+    return Section(id=section.id, title=section.title, blocks=tuple(map(_folded, section.blocks)))
+
+
+def _folded(block: Block) -> Block:
+    if not isinstance(block, Table) or not block.is_long:
+        return block
+    return Folded(summary=html_text.line(f"{block.label}: {len(block.rows):,} rows"), blocks=(block,))
+
+
+def has_long(blocks: Sequence[Block]) -> bool:
+    """Whether there is a long table, folded or not."""
+    return any(
+        (isinstance(block, Table) and block.is_long) or (isinstance(block, Folded) and has_long(block.blocks))
+        for block in blocks
+    )
 
 
 def cell(body: str | Markup, *, tone: str = "", look: str = "", span: int = 1, heads: bool = False) -> Cell:

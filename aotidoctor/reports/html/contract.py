@@ -141,7 +141,7 @@ def _expected(report: Report, spec: LeafSpec | None, marks: _Marks) -> tuple[Cel
         sizes = [contract_view.dim_text(dim) for dim in spec.dims]
     else:
         sizes = ["?"] * spec.rank if spec.rank is not None else ["…"]
-    steps = ["?" if step is None else str(step) for step in spec.strides or ()]
+    steps = contract_view.stride_texts(spec)
     return (
         _property(spec.dtype or "?", "dtype", marks),
         _shape(sizes, marks),

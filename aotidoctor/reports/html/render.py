@@ -1,26 +1,45 @@
-"""The report as one HTML file that needs nothing else: no network, no script, no font, no picture from elsewhere.
+"""The report as one HTML file that needs nothing else: no network, no font, no picture from elsewhere.
 
-A policy in its head forbids to load anything, whatever a child printed. What is said first is what was found; each
+A policy in its head forbids to load anything, whatever a child printed. A page with long tables folds them, puts them
+behind evidence, runs and host, and holds one script, which filters their rows and is allowed by its hash alone; all of
+the page can be read without it. What is said first is what was found; each
 statement links to the evidence and the runs that show it. Dark and light, narrow and wide, screen and paper are told
 apart by the style sheet alone.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Iterator
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from aotidoctor.model.report import Report
 from aotidoctor.reports.html import contract as html_contract
 from aotidoctor.reports.html import evidence, facts, log, text, verdict
 from aotidoctor.reports.html import place as html_place
 from aotidoctor.reports.html import runs as html_runs
-from aotidoctor.reports.html.blocks import Block, Section
+from aotidoctor.reports.html.blocks import Block, Section, folded, has_long
 
 # The tab tells the verdict, too.
 _ICON = "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 8 8'><circle cx='4' cy='4' r='4' fill='{}'/></svg>"
+_LATE = ("calls", "values", "contract", "package")
+_SCRIPT = """
+for (const table of document.querySelectorAll("table.long")) {
+  const field = document.createElement("input");
+  field.type = "search";
+  field.placeholder = "Filter rows";
+  field.setAttribute("aria-label", "Filter rows of " + table.caption.textContent);
+  field.oninput = () => {
+    const wanted = field.value.toLowerCase();
+    for (const row of table.tBodies[0].rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
+  };
+  table.parentNode.before(field);
+}
+"""
 _ICON_COLORS = {"good": "#1a7f37", "bad": "#c62828", "unsure": "#9a6700", "partial": "#7b3fb3"}
 
 
@@ -29,16 +48,34 @@ def render(report: Report) -> str:
     ids = (*(item.id for item in report.findings), *(outcome.id for outcome in report.runs))
     known = frozenset(name for name in ids if text.anchor(name))
     shown = verdict.verdict(report, known)
+    sections = _in_order([folded(section) for section in _sections(report, known) if section.blocks])
     template = _environment().get_template("report.html.jinja")
     page = template.render(
         verdict=shown,
         facts=verdict.facts(report),
-        sections=[section for section in _sections(report, known) if section.blocks],
+        sections=sections,
+        **_filter(sections),
         command=report.command,
         explain=f"aotidoctor explain {shown.cause}" if shown.cause else "",
         icon="data:image/svg+xml," + quote(_ICON.format(_ICON_COLORS[shown.tone])),
     )
     return page + "\n"
+
+
+def _in_order(sections: list[Section]) -> list[Section]:
+    """Sections with long tables come behind the host, or last; one that shows what differs stays where it is."""
+    late = [section for section in sections if section.id in _LATE and has_long(section.blocks)]
+    rest = [section for section in sections if section not in late]
+    at = next((number for number, section in enumerate(rest, 1) if section.id == "host"), len(rest))
+    return [*rest[:at], *late, *rest[at:]]
+
+
+def _filter(sections: list[Section]) -> dict[str, str]:
+    """The script and the hash that allows it; both empty where no table is long."""
+    if not any(has_long(section.blocks) for section in sections):
+        return {"script": "", "script_hash": ""}
+    digest = hashlib.sha256(_SCRIPT.encode()).digest()
+    return {"script": Markup(_SCRIPT), "script_hash": Markup(base64.b64encode(digest).decode())}  # noqa: S704 - ours
 
 
 def _environment() -> Environment:

@@ -42,10 +42,19 @@ _NOISE = re.compile(
 )
 
 
+# Columns where there is no terminal: no line of code is that long, and no paragraph is one line.
+_UNFOLDED = 200
+
+
 def text(report: Report, *, stream: TextIO, environ: Mapping[str, str], detail: int = 0) -> str:
-    """``report`` as ``stream`` can show it: colour, width and character set are the stream's."""
+    """``report`` as ``stream`` can show it: colour, width and character set are the stream's.
+
+    Where it is no terminal, nothing folds at its edge, and what a line holds is found by searching for it.
+    """
+    shown = looks_of(stream)
     console = Console(
-        file=looks_of(stream),
+        file=shown,
+        width=None if shown.isatty() or "COLUMNS" in environ else _UNFOLDED,
         _environ=environ,
         highlight=False,
         markup=False,

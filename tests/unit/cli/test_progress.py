@@ -40,10 +40,23 @@ def test_one_line_per_probe_and_treatment():
 
 
 @pytest.mark.parametrize("environ", [{"CI": "true"}, {"TERM": "dumb"}, {"GITHUB_ACTIONS": "1", "CI": "1"}])
-def test_silent_where_it_has_no_place(environ):
-    assert shown(Screen(), environ) == ""
+@pytest.mark.parametrize("stream", [Screen, io.StringIO])
+def test_a_line_at_the_start_and_one_at_the_end_where_nothing_can_be_wiped(environ, stream):
+    text = shown(stream(), environ)
+    assert [line.split()[1:3] for line in text.splitlines()] == [
+        ["plain_run"],
+        ["plain_run", "1.50"],
+        ["treat:", "cast"],
+    ]
+    assert "\r" not in text
+    assert "\x1b" not in text
+
+
+def test_quiet_is_silent():
     assert shown(Screen(), {}, quiet=True) == ""
-    assert shown(io.StringIO(), {}) == ""
+    assert shown(io.StringIO(), {}, quiet=True) == ""
+    with make_progress(None, {}, quiet=False) as progress:
+        progress.on_event(Event(kind=EventKind.PROBE_START, name="slow"))
 
 
 def test_seconds_are_counted_while_a_probe_runs():

@@ -6,8 +6,10 @@ import pytest
 
 from aotidoctor.model.contract import Contract, KernelCall, LeafSpec
 from aotidoctor.model.evidence import Evidence, Severity
+from aotidoctor.model.expr import parse_expr
 from aotidoctor.model.inputs import InputSet, PlainValue
 from aotidoctor.model.tree import Container, Leaf
+from aotidoctor.reports import contract_view
 from aotidoctor.reports.contract_view import kernel_text, leaf_rows
 from tests.unit.reports import builders
 
@@ -50,3 +52,11 @@ def test_leaves_of_an_object_are_inside_it():
 )
 def test_a_kernel_tells_how_it_is_launched(settings, text):
     assert kernel_text(KernelCall(name="k", kind="triton", **settings)) == text
+
+
+def test_strides_that_the_source_tells_in_symbols_are_shown():
+    leaf = replace(builders.X, strides=(None, None, 1), stride_exprs=(parse_expr("8*s27"), None, None))
+    assert contract_view.stride_texts(leaf) == ("8*s27", "?", "1")
+    assert "(8*s27, ?, 1)" in contract_view.leaf_text(leaf)
+    assert contract_view.stride_texts(replace(leaf, stride_exprs=None)) == ("?", "?", "1")
+    assert contract_view.stride_texts(replace(leaf, strides=None)) == ()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 import sys
 import zipfile
@@ -593,3 +595,30 @@ def test_package_data_is_in_the_wheel(tmp_path):
     (built,) = hatchling.WheelBuilder(str(root)).build(directory=str(tmp_path), versions=["standard"])
     names = set(zipfile.ZipFile(built).namelist())
     assert {"aotidoctor/reports/templates/report.html.jinja", "aotidoctor/reports/templates/report.css"} <= names
+
+
+def test_long_tables_are_folded_filtered_and_come_last():
+    """Nothing of them needs the script; the policy allows that one by its hash and no other."""
+    whole = builders.misleading()
+    findings = tuple(replace(whole.findings[0], id=f"E{number}") for number in range(1, 200))
+    tree = page(replace(whole, findings=findings))
+    (table,) = [item for item in every(tree, "table") if "long" in item.get("class").split()]
+    assert len(every(table, "tr")) == 200
+    parents = [item.tag for item in tree.iter() if table in list(item.iter()) and item is not table]
+    assert any(tag.endswith("details") for tag in parents)
+    (script,) = every(tree, "script")
+    digest = base64.b64encode(hashlib.sha256(script.text.encode()).digest()).decode()
+    (policy,) = [item.get("content") for item in every(tree, "meta") if item.get("http-equiv")]
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert "unsafe-inline" not in policy.partition("script-src")[2].partition(";")[0]
+
+
+def test_long_tables_of_the_package_come_behind_the_host():
+    whole = builders.misleading()
+    leaves = tuple(
+        replace(builders.X, index=number, path=f"args[{number}]", input_index=number) for number in range(200)
+    )
+    contract = replace(whole.case.contract, leaves=leaves, n_inputs=200)
+    report = replace(whole, case=replace(whole.case, contract=contract), diagnoses=(), findings=(), verdict="healthy")
+    order = [item.get("id") for item in every(page(report), "section")]
+    assert order.index("contract") > order.index("host") > order.index("runs")
