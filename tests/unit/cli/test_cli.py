@@ -54,7 +54,7 @@ def one_document(result):
 @pytest.mark.parametrize("command", ["run", "check"])
 def test_json_on_stdout(pipeline, command):
     pipeline.report = builders.misleading()
-    result = call(command, "model.pt2", "--inputs", "sample.pt", "--json")
+    result = call(command, "model.pt2", "--inputs", "sample.pt", "--json", "-q")
     assert result.exit_code == 1
     assert one_document(result)["diagnoses"][0]["cause"] == "input-dtype"
     assert result.stderr == ""
