@@ -121,6 +121,7 @@ def test_is_information_whatever_it_says(told, kind, subject):
     assert (item.kind, item.subject, item.severity) == (kind, subject, Severity.INFO)
 
 
-def test_a_smaller_batch_that_fails_is_an_error():
+def test_a_smaller_batch_that_fails_is_information():
+    """The call was made up: indices may refer to rows that were cut off."""
     (item,) = sub_batch.read(BATCH, history(), outcome(ending=Exited(code=1, done=False), stage="run2"))
-    assert (item.kind, item.severity) == ("exited", Severity.ERROR)
+    assert (item.kind, item.severity) == ("undecided", Severity.INFO)
