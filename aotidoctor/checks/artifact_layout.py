@@ -128,7 +128,8 @@ def _newer(case: Case) -> list[Evidence]:
     """The layout with a top folder, for the one release that looks for members at the top: 2.6 goes by their ends."""
     torch = case.host.torch
     found = _RELEASE.match(torch.version) if torch is not None else None
-    if torch is None or found is None or case.artifact.archive_version is None:
+    # What 2.6 and 2.7 write themselves is called ``version``, and stands at the top.
+    if torch is None or found is None or not any(name.endswith("/archive_version") for name in _names(case.artifact)):
         return []
     if (int(found[1]), int(found[2])) != _AT_THE_TOP:
         return []

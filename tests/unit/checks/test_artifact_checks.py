@@ -201,6 +201,8 @@ def test_layout(art, expected):
 def test_a_package_with_a_top_folder_is_too_new_for_2_7(version, expected):
     torch = TorchBuild(version=version, path="/site/torch")
     assert ask("artifact_layout", case(artifact(), torch=torch)) == expected
+    own = laid_out("version", "archive_format", *DATA)
+    assert ask("artifact_layout", case(own, torch=torch)) == [("old-layout", INFO)]
 
 
 def without(*suffixes):
