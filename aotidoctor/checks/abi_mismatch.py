@@ -55,7 +55,7 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
             return entry_points or FIND.unchecked(linkage.unknown)
         case = replace(case, host=replace(case.host, missing_symbols=linkage.missing, symbols_checked=1))
     if not case.host.symbols_checked:
-        return entry_points or FIND.unchecked(case.host.symbols_problem or "symbols were not looked up")
+        return entry_points or FIND.unchecked(case.host.symbols_problem or "symbols were not resolved")
     plain = [symbol for symbol in case.host.missing_symbols if symbol.version is None]
     versioned = [symbol for symbol in case.host.missing_symbols if symbol.version is not None]
     return [

@@ -40,7 +40,7 @@ def _overlapping(case: Case) -> Evidence:
     return FIND.error(
         "overlap",
         names[0],
-        observed=f"{len(names)} members whose bytes another member uses, too",
+        observed=f"{len(names)} members that share bytes with another member",
         expected="members with bytes of their own",
         source=at_member(case, None),
         facts={"members": names[:20]},

@@ -9,7 +9,8 @@ Why it matters
     file gives "failed finding central directory", the same text as a file of another kind.
 
 Example:
-    model/data/aotinductor/model/c5gu.wrapper.so: observed another checksum than recorded, expected intact data
+    model/data/aotinductor/model/c5gu.wrapper.so: observed a checksum that differs from the recorded one,
+    expected intact data
 
 When it is wrong
     A shared object that lost only its debug sections still runs; that is a warning. Members too large to read quickly
@@ -30,7 +31,7 @@ FIND = Finder("AD-ART-003", "artifact_corrupt")
 
 _WHOLE_FILE = {
     ArtifactKind.EMPTY: ("empty", "0 bytes"),
-    ArtifactKind.TRUNCATED_ZIP: ("truncated", "a zip archive that is cut off"),
+    ArtifactKind.TRUNCATED_ZIP: ("truncated", "a truncated zip archive"),
     ArtifactKind.UNREADABLE: ("unreadable", "a file that cannot be read"),
 }
 
@@ -68,7 +69,7 @@ def _directory(case: Case) -> list[Evidence]:
     problem = case.artifact.problem
     if problem is None or not case.artifact.members:
         return []
-    state = FIND.warn if "the end record says" in problem else FIND.error
+    state = FIND.warn if "the end record states" in problem else FIND.error
     return [
         state(
             "directory",
@@ -84,7 +85,7 @@ def _checksum(case: Case, name: str) -> Evidence:
     return FIND.error(
         "crc",
         name,
-        observed="another checksum than recorded",
+        observed="a checksum that differs from the recorded one",
         expected="intact data",
         message=f"{name}: the data do not have the recorded checksum; the loader does not notice",
         source=at_member(case, name),
@@ -113,7 +114,7 @@ def _object(case: Case, item: SharedObject) -> list[Evidence]:
                 item.member,
                 observed=f"the object ends at {item.truncated_at} bytes, before its section headers",
                 expected="a complete shared object",
-                message=f"{item.member}: cut off after its loaded part; it may run, without debug information",
+                message=f"{item.member}: truncated after its loaded part; it may run, without debug information",
                 source=source,
                 facts=facts,
             )
@@ -136,7 +137,7 @@ def _unread(case: Case, item: SharedObject) -> Evidence:
     return FIND.info(
         "so-unread",
         item.member,
-        observed=item.problem or "not looked into",
+        observed=item.problem or "not inspected",
         expected="a stored member, as torch writes them",
         source=at_member(case, item.member),
     )

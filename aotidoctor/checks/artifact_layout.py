@@ -68,7 +68,7 @@ def _top_folder(case: Case) -> list[Evidence]:
             strays[0],
             observed=f"members outside the top folder: {listed(strays)}",
             expected=f"every member below {prefix}",
-            message=f"members stand outside {prefix} ({listed(strays)}): torch calls the file outdated, and loads it",
+            message=f"members are outside {prefix} ({listed(strays)}): torch reports the file as outdated and loads it",
             source=at_member(case, None),
             facts={"prefix": prefix, "strays": len(strays), "harmless": True},
         )
@@ -82,7 +82,7 @@ def _not_found(case: Case, names: list[str], prefix: str) -> Evidence:
         "no-prefix" if flat else "mixed-prefix",
         case.artifact.path,
         observed=f"no {MODELS} below {where}",
-        expected="one top folder around everything, as torch writes it",
+        expected="one top-level folder that holds everything, as torch writes it",
         source=at_member(case, None),
         facts={"prefix": prefix, "first_members": tuple(names[:2])},
     )

@@ -59,7 +59,7 @@ _KINDS = {
     ArtifactKind.ONNX: ("an ONNX model", "run it with an ONNX runtime", _LOOK),
     ArtifactKind.ZIP: (
         "a zip archive without data/aotinductor/",
-        "look which file the build meant to ship",
+        "check which file the build was meant to ship",
         "unzip -l model.pt2",
     ),
     ArtifactKind.BUNDLE: (
@@ -78,7 +78,7 @@ _KINDS = {
         "give the .pt2 file inside it",
         "find model.pt2 -name '*.pt2'",
     ),
-    ArtifactKind.OTHER: ("a file of an unknown format", "look which file the build meant to ship", _LOOK),
+    ArtifactKind.OTHER: ("a file of an unknown format", "check which file the build was meant to ship", _LOOK),
 }
 
 

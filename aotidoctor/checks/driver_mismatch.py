@@ -40,7 +40,9 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
         return []
     oldest = OLDEST_DRIVER.get(torch.cuda.partition(".")[0])
     if driver is None or oldest is None:
-        return FIND.unchecked("the driver version is not known" if oldest else f"CUDA {torch.cuda} is not known here")
+        return FIND.unchecked(
+            "the driver version is unknown" if oldest else f"CUDA {torch.cuda} is unknown to this version"
+        )
     if version_key(driver) >= version_key(oldest):
         return []
     return [

@@ -41,7 +41,11 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     capability, member = _capability(case)
     known = [gpu for gpu in case.host.gpus if gpu.compute_capability]
     if capability is None or not known or (case.host.torch is not None and case.host.torch.hip):
-        reason = "the capability of this host's GPUs is not known" if capability else "the package states no capability"
+        reason = (
+            "the compute capability of this host's GPUs is unknown"
+            if capability
+            else "the package states no capability"
+        )
         return missing or FIND.unchecked(reason)
     gpu = _used_gpu(case, known)
     if gpu is None:

@@ -59,14 +59,14 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     if compiled is not None and compiled.machine and machine_name(compiled.machine) != machine:
         return FIND.unchecked(f"the code is for {compiled.machine}")
     if not case.host.cpu_flags:
-        return FIND.unchecked(unstated(case, "cpu_flags") or "this host does not tell its CPU flags")
+        return FIND.unchecked(unstated(case, "cpu_flags") or "this host does not report its CPU flags")
     value, member = metadata_value(case, KEY)
     if case.contract is not None and case.contract.needs.isa:
         lacking = tuple(name for name in case.contract.needs.isa if name not in case.host.cpu_flags)
         return _findings(case, case.contract.needs.isa, lacking, (), at_member(case, case.contract.member))
     names = tuple((value or "").split())
     if not names:
-        return FIND.unchecked("the package does not say which instructions it was compiled for")
+        return FIND.unchecked("the package does not record the instructions it was compiled for")
     return _compare(case, names, at_member(case, member), _TABLES.get(machine, {}))
 
 
@@ -94,7 +94,7 @@ def _findings(
         state(
             "isa",
             KEY,
-            observed=f"code for {missing}" if lacking else f"{missing}, which is not known here",
+            observed=f"code for {missing}" if lacking else f"{missing}, which is unknown to this version",
             expected=f"only instructions of this CPU ({case.host.cpu_model or case.host.machine})",
             source=source,
             facts={

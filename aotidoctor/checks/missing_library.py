@@ -40,7 +40,7 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     if case.host.profile is not None:
         return _on_profile(case, compiled)
     if not case.host.libraries:
-        return FIND.unchecked(case.host.symbols_problem or "libraries were not looked up")
+        return FIND.unchecked(case.host.symbols_problem or "libraries were not resolved")
     missing = [name for name in compiled.needed if case.host.libraries.get(name, "") is None]
     given = {path.rpartition("/")[2] for path in case.options.custom_op_libraries}
     return [_missing(case, compiled.member, name, given) for name in missing if not _explained(case, name)]

@@ -96,7 +96,7 @@ def _finding(case: Case, call: KernelCall, name: str, device: str, wanted: str) 
         call.name,
         observed=f"{shown} on {device}",
         expected=wanted,
-        message=f"{call.name} runs on {wanted} and is handed {shown}, which is on {device}: the graph mixes devices",
+        message=f"{call.name} runs on {wanted} and receives {shown}, which is on {device}: the graph mixes devices",
         source=at_call(case, call),
         facts={"kernel": call.name, "tensor": shown, "device": device, "wanted": wanted, "origins": call.origins},
     )

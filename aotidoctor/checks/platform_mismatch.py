@@ -71,7 +71,7 @@ def _metadata(case: Case) -> list[Evidence]:
                     key,
                     observed=value,
                     expected=host,
-                    message=f"{key} says {value}, this host is {host}; torch only warns, and the object itself decides",
+                    message=f"{key} says {value}, this host is {host}; torch only warns; the object file decides",
                     source=at_member(case, member),
                     facts={"key": key, "value": value, "host": host, "harmless": True},
                 )

@@ -36,9 +36,9 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     if path is None or ".py:" in path:
         return ()
     if case.reference is None:
-        return FIND.unchecked("the reference is no archive of torch.export that can be read")
+        return FIND.unchecked("the reference is not a readable torch.export archive")
     if case.contract is None:
-        return FIND.unchecked("the package tells no contract (no wrapper.cpp inside)")
+        return FIND.unchecked("the package contains no contract (no wrapper.cpp)")
     from aotidoctor.readers.provenance.compare import compare  # noqa: PLC0415 - few give a reference
 
     found = compare(case.contract, case.reference).decisive
@@ -53,7 +53,8 @@ def _finding(path: str, found: Sequence[Difference]) -> Evidence:
         first.subject,
         observed=f"{first.package}{more}",
         expected=f"{first.program}, as in the reference",
-        message=f"the reference is another program: {first.subject}: {first.package} in the package, {first.program} "
+        message=f"the reference is a different program: {first.subject}: {first.package} in the package, "
+        f"{first.program} "
         f"in {path}{more}",
         source=FileSource(file=path),
         facts={"aspect": first.aspect, "difference": first.kind, "differences": len(found)},

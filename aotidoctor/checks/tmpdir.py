@@ -33,7 +33,7 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     """At most one finding."""
     state = case.host.tmpdir
     if state is None:
-        return FIND.unchecked(unstated(case, "tmpdir") or "the temporary folder was not looked at")
+        return FIND.unchecked(unstated(case, "tmpdir") or "the temporary folder was not inspected")
     if state.problem is None:
         return []
     needed = sum(member.size for member in case.artifact.members)

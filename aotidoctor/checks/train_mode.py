@@ -31,7 +31,7 @@ TRAINING_ORIGINS = ("_native_batch_norm_legit_functional", "_batch_norm_with_upd
 def run(case: Case) -> Sequence[Evidence] | NotChecked:
     """One finding for the first kernel with such an origin."""
     if case.contract is None:
-        return FIND.unchecked("the package tells no contract (no wrapper.cpp inside)")
+        return FIND.unchecked("the package contains no contract (no wrapper.cpp)")
     for kernel in case.contract.kernels:
         origin = _training_origin(kernel)
         if origin is not None:

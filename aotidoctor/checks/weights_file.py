@@ -39,7 +39,7 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     if case.weights is None:
         return FIND.unchecked(f"{case.options.weights} could not be read")
     if case.contract is None or not case.contract.constants:
-        return FIND.unchecked("the package tells no constants to compare them with")
+        return FIND.unchecked("the package lists no constants to compare them with")
     wanted = {spec.original_fqn or spec.name: spec for spec in case.contract.constants if not spec.from_folded}
     given = {spec.name: spec for spec in case.weights}
     prefix = _prefix(wanted, given)

@@ -34,7 +34,7 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
         return FIND.unchecked(NO_MODEL)
     where = case.contract.weights if case.contract else case.model.weights_location
     if where == "unknown":
-        return FIND.unchecked("the package does not tell where its weights are")
+        return FIND.unchecked("the package does not record where its weights are")
     if where not in _KINDS or (case.contract is not None and case.contract.n_constants == 0):
         return []
     return [_finding(case, where)]

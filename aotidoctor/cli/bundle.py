@@ -39,13 +39,15 @@ Includes = Annotated[
     list[Include] | None,
     typer.Option("--include", help="Send this, too; it cannot be redacted. Repeatable."),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="List what would be sent; write nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="List what would be sent, without writing it.")]
 Words = Annotated[
     list[str] | None, typer.Option("--redact-word", metavar="WORD", help="Hide this word, too; repeatable.")
 ]
 Map = Annotated[
     str | None,
-    typer.Option("--map", metavar="FILE", help="What the placeholders stand for. [default: beside the bundle]"),
+    typer.Option(
+        "--map", metavar="FILE", help="File that maps placeholders to what they replace. [default: next to the bundle]"
+    ),
 ]
 Allow = Annotated[
     list[str] | None,
@@ -95,7 +97,7 @@ def bundle(
 
     opt.one_source(inputs, generate=generate)
     if run and from_ is not None:
-        raise typer.BadParameter("--run and --from contradict each other", param_hint="--from")
+        raise typer.BadParameter("--run and --from cannot be combined", param_hint="--from")
     _check_words(redact_word)
     options = Options(
         model_name=model_name,
@@ -146,7 +148,7 @@ def bundle(
 def _check_words(words: list[str] | None) -> None:
     short = [word for word in words or () if len(word) < 3]
     if short:
-        raise typer.BadParameter(f"{short[0]!r} is too short to be looked for", param_hint="--redact-word")
+        raise typer.BadParameter(f"{short[0]!r} is too short to search for", param_hint="--redact-word")
 
 
 def _fail(message: str) -> NoReturn:

@@ -42,7 +42,7 @@ def classify(
     Any stage: export, compile, link, package, load, run, serve. Executes nothing, also not from --package.
     """
     if inputs is not None and package is None:
-        raise typer.BadParameter("inputs tell something only together with --package", param_hint="--inputs")
+        raise typer.BadParameter("--inputs needs --package", param_hint="--inputs")
     wanted = Options(model_name=model_name, trust_pickle=trust_pickle)
     execute("classify", "", show, lambda _on_event: _work(log, package, inputs, wanted), static=True)
 

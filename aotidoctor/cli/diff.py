@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 _TOOL = {"name": "aotidoctor", "version": __version__}
 _KINDS = "A report (JSON), a bundle, a package, `env --json` of a host, or `here` for this one."
 One = Annotated[str, typer.Argument(metavar="A", help=_KINDS)]
-Other = Annotated[str, typer.Argument(metavar="B", help="Likewise: the one that fails, if one of them does.")]
+Other = Annotated[str, typer.Argument(metavar="B", help="The same; the failing one, if one of them fails.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="The verdict only.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Minor differences, and what is not known, too.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also list minor differences and unknown facts.")]
 
 
 def diff(

@@ -31,7 +31,7 @@ def env(*, host: opt.Host = None, save: Save = None, show: Show) -> None:
     machine states.
     """
     if host is not None and save is not None:
-        raise typer.BadParameter("--save and --host contradict each other", param_hint="--save")
+        raise typer.BadParameter("--save and --host cannot be combined", param_hint="--save")
     from aotidoctor.commands import diagnose  # noqa: PLC0415 - `--help` does not need the stages
 
     def work() -> Report:

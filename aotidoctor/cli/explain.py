@@ -27,7 +27,7 @@ def explain(
     if page is None:
         near = manual.near(topic)
         hint = f"; did you mean {', '.join(near)}?" if near else ""
-        raise typer.BadParameter(f"nothing is known of {topic!r}{hint}", param_hint="CAUSE|CODE")
+        raise typer.BadParameter(f"no page for {topic!r}{hint}", param_hint="CAUSE|CODE")
     match shown:
         case PageFormat.JSON:
             from aotidoctor.reports.json import render as json_  # noqa: PLC0415

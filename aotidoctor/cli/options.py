@@ -34,7 +34,7 @@ def size(text: str) -> int:
 def one_source(inputs: str | None, *, generate: bool) -> None:
     """Inputs come from a file or are made up, not both."""
     if inputs is not None and generate:
-        raise typer.BadParameter("--inputs and --generate contradict each other", param_hint="--generate")
+        raise typer.BadParameter("--inputs and --generate cannot be combined", param_hint="--generate")
 
 
 def plan_only(host: str | None, *, plan: bool) -> None:
@@ -90,7 +90,7 @@ Rtol = Annotated[
 ]
 Atol = Annotated[
     list[str] | None,
-    typer.Option(metavar="[OUT:]VALUE", help="Absolute tolerance, likewise. Without both: a few roundings."),
+    typer.Option(metavar="[OUT:]VALUE", help="Absolute tolerance per output. Default: a few ulps of the dtype."),
 ]
 Setup = Annotated[
     str | None,
@@ -123,7 +123,7 @@ MemoryLimit = Annotated[
     typer.Option(parser=size, metavar="SIZE", help="Address space of a child, such as 8G."),
 ]
 Shrink = Annotated[bool, typer.Option("--shrink", help="Find the smallest inputs that still fail.")]
-Plan = Annotated[bool, typer.Option("--plan", help="Say what would run and why; run nothing.")]
+Plan = Annotated[bool, typer.Option("--plan", help="Print what would run and why, without running it.")]
 FormatOption = Annotated[Format | None, typer.Option("--format", help="Format of stdout. [default: rich]")]
 PageFormatOption = Annotated[PageFormat | None, typer.Option("--format", help="Format of stdout. [default: rich]")]
 For = Annotated[
@@ -151,7 +151,7 @@ Redact = Annotated[
 ]
 Release = Annotated[
     str | None,
-    typer.Option("--triton", metavar="YY.MM", help="Release of the server. [default: the newest known]"),
+    typer.Option("--triton", metavar="YY.MM", help="Release of the server. [default: the newest supported]"),
 ]
 LoadHook = Annotated[
     bool,

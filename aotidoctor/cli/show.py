@@ -83,7 +83,7 @@ class Show:
 def page_format(format_: PageFormat | None, *, json: bool) -> PageFormat:
     """The format of a page. Raises BadParameter."""
     if json and format_ not in (None, PageFormat.JSON):
-        raise typer.BadParameter("--json and another --format contradict each other", param_hint="--json")
+        raise typer.BadParameter("--json and another --format cannot be combined", param_hint="--json")
     return PageFormat.JSON if json else format_ or PageFormat.RICH
 
 
@@ -102,7 +102,7 @@ def make_show(
 ) -> Show:
     """The output options as one value; ``protected`` are files that must not be overwritten. Raises BadParameter."""
     if json and format_ not in (None, Format.JSON):
-        raise typer.BadParameter("--json and another --format contradict each other", param_hint="--json")
+        raise typer.BadParameter("--json and another --format cannot be combined", param_hint="--json")
     specs = [_spec(text) for text in report or ()]
     files = [(Format(kind), path) for kind, path in specs if kind not in EXTRAS]
     extras = tuple((kind, path) for kind, path in specs if kind in EXTRAS)
@@ -115,7 +115,7 @@ def make_show(
     chosen = Format.JSON if json else format_ or Format.RICH
     if form is not IssueForm.GENERIC and Format.MD not in (chosen, *(kind for kind, _ in files)):
         raise typer.BadParameter(
-            "no Markdown is asked for: --format md, --report md:PATH or -o DIR", param_hint="--for"
+            "--for needs Markdown output: --format md, --report md:PATH or -o DIR", param_hint="--for"
         )
     return Show(
         format=chosen,

@@ -23,7 +23,9 @@ DynamicShapes = Annotated[
 ]
 Against = Annotated[
     str | None,
-    typer.Option(metavar="PACKAGE", help="Was this package compiled from the program? Nothing of it is loaded."),
+    typer.Option(
+        metavar="PACKAGE", help="Check whether this package was compiled from the program. The package is not loaded."
+    ),
 ]
 
 

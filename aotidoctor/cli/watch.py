@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Command = Annotated[list[str], typer.Argument(metavar="[--] PROGRAM [ARG]...", help="The program and its arguments.")]
 Rerun = Annotated[
     bool,
-    typer.Option("--rerun", help="After a failure run it again under settings that say more; without input."),
+    typer.Option("--rerun", help="After a failure, run it again under diagnostic settings, without input."),
 ]
 Core = Annotated[bool, typer.Option("--core", help="Allow core files: raise the program's soft limit.")]
 Always = Annotated[bool, typer.Option("--always", help="Report also when the program ends well.")]
@@ -141,7 +141,7 @@ def _triage(
     )
     progress = make_progress(sys.stderr, os.environ, quiet=show.detail < 0 or not (rerun or inputs))
     if rerun and reads_input():
-        _say("aotidoctor: what the program read cannot be given to it again: it gets no input when it is run again\n")
+        _say("aotidoctor: the program's input cannot be replayed: the second run gets no input\n")
     with progress:
         made = watching.report_on(watched, wish, argv=argv(), environ=os.environ, on_event=progress.on_event)
     show_on_stderr(made, redacted(made, os.environ) if show.redact else made, show)

@@ -65,7 +65,9 @@ def classify(
     # A failure is one, too, where its cause is a suspicion only.
     if verdict == "unknown" or (_failed(reading) and not loud):
         findings = [replace(item, severity=Severity.ERROR) if item.code == UNKNOWN else item for item in findings]
-    nothing_run = NotChecked(code="AD-RUN", name="runs", reason="classify reads, and executes nothing: use run")
+    nothing_run = NotChecked(
+        code="AD-RUN", name="runs", reason="`classify` does not execute anything; use `aotidoctor run`"
+    )
     report = finish(
         Facts(
             case=_case(options or Options()),

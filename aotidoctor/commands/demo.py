@@ -45,7 +45,7 @@ class Patient:
 PATIENTS = (
     Patient(
         title="The silent one",
-        story="The features come from a transposed array. Nothing fails; the numbers are wrong.",
+        story="The features come from a transposed array. No error is raised; the numbers are wrong.",
         package="model.pt2",
         inputs="transposed.pt",
         cause="input-stride",
@@ -66,7 +66,7 @@ PATIENTS = (
     ),
     Patient(
         title="The crash",
-        story="The package was compiled with its weights beside the code. It loads, then dies without a word.",
+        story="The package was compiled with its weights beside the code. It loads, then crashes without a message.",
         package="separate_weights.pt2",
         inputs="good.pt",
         cause="weights-not-loaded",

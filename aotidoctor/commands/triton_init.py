@@ -32,7 +32,7 @@ from aotidoctor.triton.settle import settle
 from aotidoctor.triton.tables import remark_of
 
 _FILE = "model.pt2"
-_UNTOLD = "the package does not tell its call spec (no wrapper.cpp in it), so there are no names"
+_UNTOLD = "the package does not contain its call spec (no wrapper.cpp in it), so there are no names"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -107,7 +107,7 @@ def _model(
         return _unasked(session, str(case.inputs_error) if case.inputs_error is not None else "no inputs")
     table = name_table(case.contract, model.release) if case.contract is not None else None
     if table is None:
-        return _unasked(session, "the package does not tell its call spec")
+        return _unasked(session, "the package does not contain its call spec")
     try:
         rehearsal = plan(model, table, requests=wish.requests, said=wish.said)
     except CannotRehearseError as error:
@@ -186,4 +186,4 @@ def _run(session: Session, request: Request) -> Outcome | None:
 
 def _unasked(session: Session, reason: str) -> tuple[tuple[Evidence, ...], str]:
     session.not_checked.append(NotChecked(code=CODE, name="rehearse", reason=reason))
-    return (), f"nothing was rehearsed: {reason}"
+    return (), f"not rehearsed: {reason}"

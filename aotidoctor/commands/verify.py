@@ -123,7 +123,7 @@ def read_dynamic_shapes(path: str | None) -> JsonValue:
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path} is no JSON: {error}") from error
+        raise UsageError(f"{path} is not JSON: {error}") from error
     if not isinstance(found, dict | list):
         raise UsageError(f'{path}: expected an object such as {{"x": {{"0": "batch"}}}}')
     return found
@@ -279,4 +279,4 @@ def _nothing_judged(session: Session) -> str | None:
     if any(item.name == STATIC for item in session.not_checked):
         return None
     reason = next((item.reason for item in session.not_checked if item.code == "VERIFY"), None)
-    return None if reason is None else f"nothing was verified: {reason}"
+    return None if reason is None else f"not verified: {reason}"

@@ -51,7 +51,7 @@ def load_weights(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     items = found(findings, "AD-LOAD-005", "missing") or found(findings, "AD-LOAD-002")
     if any(item.kind == "on-disk" for item in items):
         return Plan(
-            text="load the weights that are stored beside the code in the package",
+            text="load the weights that the package stores next to the code",
             steps=({"op": "load_weights", "from": "disk"},),
             command=(
                 "from torch.export.pt2_archive._package import load_pt2\n"

@@ -18,7 +18,7 @@ from aotidoctor.model.run import Exited, Outcome
 # Which trail names the culprit, the surest first: code, kinds (empty: all), and what it did.
 _TRAILS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("AD-RUN-018", ("found",), "the result is right without this step of the compiler"),
-    ("AD-RUN-015", (), "called alone, on the arguments that the package gave it"),
+    ("AD-RUN-015", (), "called alone, on the arguments that the package passed"),
     ("AD-RUN-016", ("nan", "inf", "diverges"), "the first call that wrote bad values, from good ones"),
     (
         "AD-RUN-026",
@@ -28,7 +28,7 @@ _TRAILS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("AD-RUN-028", ("invalid-access",), "the first report of compute-sanitizer"),
     ("AD-RUN-027", ("exception",), "where the GPU's core dump saw it fault"),
     ("AD-RUN-034", ("kernel", "extern"), "the last launch printed with blocking launches, compiled again here"),
-    ("AD-RUN-023", ("crash", "hang"), "where the debugger saw it stand"),
+    ("AD-RUN-023", ("crash", "hang"), "where the debugger found it"),
     ("AD-RUN-025", (), "where the checked heap stopped it"),
     ("AD-RUN-024", ("kernel", "extern", "custom"), "the call that was entered last"),
 )

@@ -44,7 +44,7 @@ def read_watched(case: Case, outcome: Outcome) -> Watched:
     """What the run saw; ``problem`` says why it saw nothing."""
     found = outcome.result.get("watch")
     if not isinstance(found, dict):
-        return Watched(problem="the run ended before its values could be handed over")
+        return Watched(problem="the run ended before its values were reported")
     if found.get("problem"):
         return Watched(problem=str(found["problem"]))
     records = objects(found.get("calls"))

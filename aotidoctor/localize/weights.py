@@ -83,11 +83,9 @@ def _sentence(kind: str, differing: list[JsonObject], equal: int) -> str:
             return f"{names}: the reference's values, {kind}"
         case "stale-one":
             part = f"{_int(first.get('differing'))} of {_int(first.get('numel'))} elements"
-            return (
-                f"only {name} differs ({part}), {equal} others are equal: it was changed after one of the two was made"
-            )
+            return f"only {name} differs ({part}), {equal} others are equal: it was changed later in one of the two"
         case "other-checkpoint":
-            return f"{count} of {total} weights differ, most of their elements: another checkpoint ({names})"
+            return f"{count} of {total} weights differ, most of their elements: a different checkpoint ({names})"
         case "other-model":
             odd = next(item for item in differing if item.get("what") in ("shape", "dtype"))
             return (

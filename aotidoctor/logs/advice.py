@@ -37,7 +37,7 @@ def _device(events: Sequence[LogEvent], _model: str) -> list[str]:
     if not any(_CUDA.search(event.text) for event in events):
         return []
     return [
-        "CUDA_LAUNCH_BLOCKING=1 in a fresh process: the error then shows at the kernel that made it",
+        "CUDA_LAUNCH_BLOCKING=1 in a fresh process: the error is then reported at the kernel that caused it",
         "AOTI_RUNTIME_CHECK_INPUTS=1 in a fresh process: the package then checks dtypes, shapes and devices",
     ]
 
@@ -45,13 +45,13 @@ def _device(events: Sequence[LogEvent], _model: str) -> list[str]:
 def _died(events: Sequence[LogEvent], model: str) -> list[str]:
     if not any(event.kind in _DEATHS and not event.frames for event in events):
         return []
-    return [f"aotidoctor watch -- PROGRAM --model {model}   # the same program, with a stack when it dies"]
+    return [f"aotidoctor watch -- PROGRAM --model {model}   # the same program, with a stack when it crashes"]
 
 
 def _cut(events: Sequence[LogEvent], _model: str) -> list[str]:
     if not any(event.kind == "truncated" for event in events):
         return []
-    return ["give the rest of the log: a traceback ends before its exception"]
+    return ["provide the rest of the log: a traceback ends before its exception"]
 
 
 def _wrapped(events: Sequence[LogEvent], _model: str) -> list[str]:

@@ -122,7 +122,7 @@ def _message(match: LogMatch, versions: Mapping[str, str]) -> str:
     if match.facts.get("unmarked"):
         parts.append("nothing around it names torch: it may be another program's")
     if match.event.tainted:
-        parts.append("said after a CUDA error that leaves the device unusable: it may be wrong")
+        parts.append("logged after a sticky CUDA error; may be unreliable")
     return "; ".join(parts)
 
 

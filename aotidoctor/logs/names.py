@@ -57,7 +57,7 @@ def resolved(report: Report, package: str, inputs: str | None, environ: Mapping[
     reading = report.log
     if reading is None or case.contract is None:
         reason = case.artifact.problem or "it holds no sources of generated code"
-        missing = NotChecked(code="AD-LOG", name="package", reason=f"nothing of the log was looked up in it: {reason}")
+        missing = NotChecked(code="AD-LOG", name="package", reason=f"the log was not matched with it: {reason}")
         return replace(report, case=case, not_checked=(*report.not_checked, *unread, missing))
     named, chains = in_users_words(case, reading, report.findings)
     checked = _checked(case) if inputs is not None else Session(case=case, runner=None)
@@ -101,7 +101,7 @@ def _like(session: Session, findings: Sequence[Evidence]) -> Session:
 
 
 def _merged(broken: Sequence[Diagnosis], told: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:
-    """Inputs that break the contract come first: what the log tells of a run with them may follow from it."""
+    """Inputs that break the contract come first: what the log reports a run with them may follow from it."""
     first = [item for item in broken if item.severity is Severity.ERROR]
     known = {item.cause for item in first}
     rest = [item for item in (*told, *broken) if item.cause not in known]
@@ -185,7 +185,9 @@ def _place(case: Case, reading: LogReading, chains: Sequence[Chain]) -> Localiza
     culprit = kernel or called_operator(frames, case.model) or _called(frames, case)
     everything = _KERNEL.findall("\n".join(event.text for event in reading.events))
     foreign = [name for name in dict.fromkeys(everything) if "fused" in name and kernels and name not in kernels]
-    notes = (f"of another package: {', '.join(foreign[:3])} is none of its kernels",) if foreign and not named else ()
+    notes = (
+        (f"of another package: {', '.join(foreign[:3])} is not one of its kernels",) if foreign and not named else ()
+    )
     if culprit is None and not frames and not notes:
         return None
     how = "the chain of the failed check" if chains else "named in the log" if named else "the line that the log names"

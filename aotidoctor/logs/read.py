@@ -143,6 +143,4 @@ def _event(one: Judged, sieve: Sieve) -> LogEvent:
 def _skipped(sieve: Sieve) -> list[str]:
     if not sieve.skipped:
         return []
-    return [
-        f"so many lines speak of errors that {sieve.skipped:,} between the first and the last of them were not read"
-    ]
+    return [f"so many lines contain errors that {sieve.skipped:,} between the first and the last of them were not read"]

@@ -81,7 +81,7 @@ def _read(hint: Hint, value: JsonValue, place: str, bound: Bound) -> object:
         return _generic(origin, arguments, value, place, bound)
     if isinstance(hint, type):
         return _plain(hint, value, place)
-    raise RecordError(f"{place}: nothing of this type can be read")
+    raise RecordError(f"{place}: this type cannot be read")
 
 
 def _union(options: Sequence[Hint], value: JsonValue, place: str, bound: Bound) -> object:
@@ -152,7 +152,7 @@ def _generic(origin: type, arguments: Sequence[Hint], value: JsonValue, place: s
         return frozenset(_read(arguments[0], one, place, bound) for one in _array(value, place))
     if origin is tuple:
         return _tuple(arguments, _array(value, place), place, bound)
-    raise RecordError(f"{place}: nothing of this type can be read")
+    raise RecordError(f"{place}: this type cannot be read")
 
 
 def _bound(hint: Hint, bound: Bound) -> Hint:
@@ -174,7 +174,7 @@ def _plain(kind: type, value: JsonValue, place: str) -> object:
         try:
             return kind(value)
         except ValueError as error:
-            raise RecordError(f"{place}: {_described(value)} is not known here") from error
+            raise RecordError(f"{place}: {_described(value)} is unknown to this version") from error
     if not _could_be(kind, value, {}) and kind is not type(None):
         raise RecordError(f"{place}: {_described(value)}, expected {kind.__name__}")
     if kind is float:

@@ -54,7 +54,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     if plain.error is not None and not history.has("AD-RUN-001", "signalled"):
         return unasked(CODE, NAME, "an exception was raised: its words, not its frequency, decide")
     if case.inputs is None:
-        return unasked(CODE, NAME, "nothing was called: no inputs")
+        return unasked(CODE, NAME, "nothing was called: there are no inputs")
     if history.hangs_in_operator():
         return unasked(CODE, NAME, "the traced run hung in the same way")
     if _answers_both(case, history, plain):
@@ -160,7 +160,7 @@ def _compare(case: Case, plain: Outcome, outcome: Outcome) -> Evidence:
         severity,
         outcome,
         subject=", ".join(_operators(random_ops)) or None,
-        observed=f"other values in {'another process' if within else 'the second call'}",
+        observed=f"different values in {'a second process' if within else 'the second call'}",
         expected="the same bits for the same inputs",
         facts={
             "within_process": not within,
@@ -207,7 +207,7 @@ PROBE = Probe(
     code=CODE,
     name=NAME,
     asks="does it do the same again?",
-    asked_when="when it returned or died without an explanation",
+    asked_when="when it returned, or crashed without an explanation",
     plan=plan,
     read=read,
 )

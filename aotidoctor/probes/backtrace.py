@@ -52,7 +52,7 @@ def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
     """Asked for a signal that nothing explains; a run that had to be stopped was looked at then."""
     failed = next((item for item in history.errors("AD-RUN-001") if item.kind in ("signalled", "timed-out")), None)
     if failed is None or failed.facts.get("stage") in EARLY or failed.facts.get("signal") in SENT:
-        return unasked(CODE, NAME, "the plain run did not die of a signal in the package, nor hang")
+        return unasked(CODE, NAME, "the plain run did not crash in the package and did not hang")
     if failed.kind == "timed-out":
         return Reuse(probe="plain_run")
     explaining = [item for item in history.errors(*EXPLAINING) if item.kind not in SAME]
@@ -81,7 +81,7 @@ def _nothing(outcome: Outcome) -> Evidence:
     if outcome.debugger_problem is not None:
         observed, kind = outcome.debugger_problem, "unavailable"
     elif isinstance(outcome.ending, Signalled):
-        observed, kind = "gdb gave no stack", "unavailable"
+        observed, kind = "gdb printed no stack", "unavailable"
     else:
         observed, kind = "it did not fail under a debugger", "none"
     return evidence(CODE, kind, Severity.INFO, outcome, observed=observed, expected="a native stack")
@@ -118,7 +118,7 @@ def _hang(case: Case, outcome: Outcome, trace: Backtrace) -> Evidence:
     found = hang.culprit or Culprit(where=UNKNOWN)
     facts = _facts(case, outcome, found, frames) | {"where": hang.where, "state": hang.state}
     known = hang.where is not None and found.frame is not None
-    place = _place(facts) if known else "no place that could be told"
+    place = _place(facts) if known else "no identifiable place"
     return evidence(
         CODE,
         "hang",
@@ -200,8 +200,8 @@ def _place(facts: dict[str, FactValue]) -> str:
 PROBE = Probe(
     code=CODE,
     name=NAME,
-    asks="in which native function did it die, or does it stand?",
-    asked_when="for a signal that nothing explains, and for a run that had to be stopped (no further run)",
+    asks="which native function crashed or hung?",
+    asked_when="for an unexplained signal, and for a run that had to be stopped (no further run)",
     plan=plan,
     read=read,
 )

@@ -137,7 +137,7 @@ def _input_facts(case: Case, ending: Evidence) -> dict[str, FactValue]:
 PROBE = Probe(
     code=CODE,
     name=NAME,
-    asks="what do the package's own input checks say?",
+    asks="what do the package's own input checks report?",
     asked_when="when a fault stayed silent or is unexplained, when custom operators run, or without a static contract",
     plan=plan,
     read=read,

@@ -10,7 +10,7 @@ Why it matters
     A report to the compiler's authors needs the operator, and the number that heals is a remedy until it is fixed.
 
 Example
-    aten.exp.default: observed wrong with lowering 3 of 10 on, right with it off, expected right numbers with all on
+    aten.exp.default: observed wrong with lowering 3 of 10 on, right with it disabled, expected right numbers
 
 When it is wrong
     A lowering named here may only bring out a fault elsewhere: with it off, its neighbours are compiled otherwise, too.
@@ -39,12 +39,12 @@ WORDS = {
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """A compile with part of the compiler off (which, is for the search to say), where the time for many was given."""
+    """A compile with part of the compiler disabled (the search says which), where the time for many was given."""
     if not history.has(RECOMPILED, "differs"):
         return unasked(CODE, NAME, "the compiler of this host was not found to make the wrong numbers")
     if not case.options.localize and case.options.budget is None:
         return unasked(CODE, NAME, f"many compiles: `{_command(case)}` does it{_estimate(history)}")
-    return compile_request(case, NAME, "part of the compiler off", provenance=False)
+    return compile_request(case, NAME, "part of the compiler disabled", provenance=False)
 
 
 def _command(case: Case) -> str:
@@ -74,7 +74,7 @@ def found(outcome: Outcome, facts: Mapping[str, FactValue]) -> Evidence:
         Severity.ERROR,
         outcome,
         subject=str(facts["name"]),
-        observed=f"wrong with {word} {facts['number']} of {facts['steps']} on, right with it off",
+        observed=f"wrong with {word} {facts['number']} of {facts['steps']} on, right with it disabled",
         expected="right numbers with all of them on",
         facts={**facts, "word": word},
     )
@@ -82,14 +82,14 @@ def found(outcome: Outcome, facts: Mapping[str, FactValue]) -> Evidence:
 
 def not_found(outcome: Outcome, tried: Sequence[str], failed: Sequence[str], runs: int) -> Evidence:
     """No stage heals it when it is off."""
-    cannot = f"; cannot be turned off: {', '.join(failed)}" if failed else ""
+    cannot = f"; cannot be disabled: {', '.join(failed)}" if failed else ""
     return evidence(
         CODE,
         "not-found",
         Severity.INFO,
         outcome,
         observed=f"wrong with each stage off ({', '.join(tried) or 'none could be asked'}){cannot}",
-        expected="a stage of the compiler that heals it when it is off",
+        expected="a compiler stage that removes the difference when it is disabled",
         facts={"tried": tuple(tried), "cannot": tuple(failed), "runs": runs},
     )
 
@@ -102,7 +102,7 @@ def unfinished(outcome: Outcome, question: str, done: int, of: int, seconds: flo
         Severity.INFO,
         outcome,
         observed=f"{done} of about {of} questions answered, next {question}: about {seconds:.0f} s more",
-        expected="the step that makes the wrong numbers; the same command goes on from here",
+        expected="the step that produces the wrong numbers; the same command resumes from here",
         facts={"done": done, "of": of, "seconds": round(seconds, 1), "next": question},
     )
 

@@ -82,7 +82,7 @@ def _known(history: History) -> str | None:
     if history.has("AD-RUN-026", "kernel", "refused", "library", "hang"):
         return "the launch trace has named the kernel"
     plain = history.outcomes["plain_run"]
-    return "no kernel faulted: there is no dump to read" if first_fault(plain) is None else None
+    return "no kernel faulted, so there is no dump to read" if first_fault(plain) is None else None
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
@@ -90,7 +90,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     text = outcome.debugger_output
     exception, frame = EXCEPTION.search(text), FRAME.search(text)
     if exception is None:
-        why = outcome.debugger_problem or "cuda-gdb told of no exception in the dump"
+        why = outcome.debugger_problem or "cuda-gdb reported no exception in the dump"
         return [evidence(CODE, "unavailable", Severity.INFO, outcome, observed=why, expected="the thread that faulted")]
     kernel = frame["kernel"] if frame else None
     facts = _facts(text, exception["exception"].strip())

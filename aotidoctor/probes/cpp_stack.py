@@ -61,7 +61,7 @@ PROBE = Probe(
     code=CODE,
     name=NAME,
     asks="where in C++ was it raised?",
-    asked_when="for an exception that nothing explains and that names no function",
+    asked_when="for an unexplained exception that names no function",
     plan=plan,
     read=read,
 )

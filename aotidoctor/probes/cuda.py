@@ -44,7 +44,7 @@ ACCESS = ("cuda-illegal-access", "cuda-misaligned")
 # Words behind which any fault may hide.
 VAGUE = ("cuda-error", "gpu-library", "other")
 _WHEN = "when a call on CUDA failed, and neither its words nor the inputs explain it"
-_WHEN_ACCESS = "when a call on CUDA failed as one with a bad access to memory may, and nothing explains it"
+_WHEN_ACCESS = "when a CUDA call failed in a way that a bad memory access can cause, and nothing explains it"
 _STATIC = ("AD-IN", "AD-ART", "AD-HOST", "AD-LOAD")
 
 
@@ -66,14 +66,14 @@ def why_not(case: Case, history: History) -> str | None:
         return f"it failed in {plain.stage}, before a kernel of the package ran"
     symptom = symptom_of(case, plain)
     if first_fault(plain) is None and (symptom in PLAIN_WORDS or symptom.startswith("check-")):
-        return f"its words tell what is wrong ({symptom}): the same under every setting"
+        return f"its message states what is wrong ({symptom}): the same under every setting"
     # With the checks it may as well fail as it did before: only what they complain of explains it.
     checked = tuple(f for f in history.errors("AD-RUN-003") if str(f.facts.get("symptom")).startswith("check-"))
     # An assertion that was followed back to an input has its kernel in its text.
     blamed = tuple(item for item in history.errors("AD-RUN-022") if item.kind == "index" and item.facts.get("kernel"))
     known = (*history.errors(*_STATIC), *checked, *blamed)
     if known and not case.options.localize:
-        return f"{known[0].code} explains it already; its treatment is tried instead"
+        return f"{known[0].code} already explains it; its treatment is tried instead"
     return None
 
 

@@ -16,7 +16,7 @@ _NEEDS: tuple[tuple[Callable[[Host], bool], str], ...] = (
     (lambda host: bool(host.tools.get("ptxas")), "ptxas (it comes with Triton's wheel and with the CUDA toolkit)"),
     (
         lambda host: bool(host.tools.get("cuda.h")),
-        "cuda.h of the CUDA toolkit (conda install -c nvidia cuda-toolkit; CUDA_HOME says where it is)",
+        "cuda.h of the CUDA toolkit (conda install -c nvidia cuda-toolkit; CUDA_HOME names its folder)",
     ),
     (
         lambda host: any(host.tools.get(name) for name in _COMPILERS),

@@ -13,7 +13,7 @@ def seen_early(outcome: Outcome, name: str) -> Effect:
         return False, "set after CUDA was initialised"
     seen = outcome.result.get("env_took_effect")
     if not isinstance(seen, dict) or name not in seen:
-        return None, "set before CUDA was initialised; the child ended before it could tell"
+        return None, "set before CUDA was initialised; the child exited before it reported this"
     if seen[name] is not True:
         return False, f"the child does not see {name}"
     return True, "in the child's environment before CUDA was initialised"
@@ -53,12 +53,12 @@ def _hooked(outcome: Outcome) -> Effect:
         return False, str(problem.get("text") or problem.get("name"))
     if "launch_trace" in outcome.result:
         return True, "the package's calls of the driver were hooked"
-    return None, "the child ended before it could tell"
+    return None, "the child exited before it reported this"
 
 
 def _variant(outcome: Outcome, *, captures: bool) -> Effect:
     if "cuda_memory" not in outcome.result:
-        return None, "the child ended before it could tell"
+        return None, "the child exited before it reported this"
     if captures and outcome.stage in ("run1", "capture") and "variant" not in outcome.result:
         return (True, "it ended in the capture") if outcome.stage == "capture" else (False, "it ended before a capture")
     return True, "the call was made so"

@@ -1,4 +1,4 @@
-"""Does it depend on the device's number, the stream, a capture, or how memory is handed out?
+"""Does it depend on the device's number, the stream, a capture, or how memory is allocated?
 
 What it does
     Repeats the failed call with one thing about the GPU changed, each in a fresh interpreter and each only where its
@@ -71,7 +71,7 @@ def _no_capture(case: Case, _: History, symptom: str) -> str | None:
 
 
 def _no_memory(_: Case, __: History, symptom: str) -> str | None:
-    return None if symptom == "cuda-oom" else "the failure is not one of memory that could not be had"
+    return None if symptom == "cuda-oom" else "the failure is not a refused allocation"
 
 
 def _elsewhere(case: Case) -> JsonObject:
@@ -184,7 +184,7 @@ def _memory(outcome: Outcome, plain: Outcome) -> dict[str, FactValue]:
 PROBE = Probe(
     code=CODE,
     name=NAME,
-    asks="does it depend on the device's number, the stream, a capture, or how memory is handed out?",
+    asks="does it depend on the device's number, the stream, a capture, or how memory is allocated?",
     asked_when="when a call on CUDA failed, each variant only where it can decide",
     plan=plan,
     read=read,

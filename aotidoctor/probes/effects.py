@@ -55,9 +55,9 @@ def _variable(case: Case, outcome: Outcome, name: str) -> Effect:
         case "CUDA_LAUNCH_BLOCKING" | "PYTORCH_NO_CUDA_MEMORY_CACHING" | "PYTORCH_CUDA_ALLOC_CONF":
             return seen_early(outcome, name)
         case name if name.startswith("CUDA_") and outcome.request.gpu_core:
-            return True, "told by the dump"
+            return True, "shown by the dump"
         case _:
-            return None, "nothing reports back"
+            return None, "no report back"
 
 
 def _input_checks(case: Case, outcome: Outcome) -> Effect:
@@ -71,14 +71,14 @@ def _input_checks(case: Case, outcome: Outcome) -> Effect:
         return False, "no input checks are compiled into the package"
     if not outcome.stage.startswith(("run", "scan", "unload", "reference", "done")):
         return False, f"the run ended in {outcome.stage}, before the first call reads it"
-    return (True, "compiled in and read at the first call") if compiled_in else (None, "the library does not tell")
+    return (True, "compiled in and read at the first call") if compiled_in else (None, "the library does not report it")
 
 
 def _heap_checks(outcome: Outcome) -> Effect:
     """Before glibc 2.34 nothing is preloaded, and the variable is all there is to see."""
     loaded, seen = outcome.result.get("heap_checks"), outcome.result.get("env_took_effect")
     if loaded is None or not isinstance(seen, dict):
-        return None, "the child ended before it could tell"
+        return None, "the child exited before it reported this"
     if seen.get("MALLOC_CHECK_") is not True:
         return False, "the C library does not see MALLOC_CHECK_"
     if "LD_PRELOAD" in outcome.request.env and loaded is not True:
@@ -96,7 +96,7 @@ def _filled(value: JsonValue) -> Effect:
 
 def _threads(wanted: JsonValue, seen: JsonValue) -> Effect:
     if seen is None:
-        return None, "the child ended before it could tell"
+        return None, "the child exited before it reported this"
     return (True, f"torch ran with {seen}") if seen == wanted else (False, f"torch ran with {seen}, not {wanted}")
 
 
@@ -110,7 +110,7 @@ def _compiler(outcome: Outcome) -> Effect:
     """Of a compile: its switch counts the steps that it asked about, and Inductor refuses options it does not know."""
     switch, steps = outcome.request.payload.get("bisect"), outcome.result.get("switchable")
     if not isinstance(steps, dict):
-        return None, "the compile ended before it could tell"
+        return None, "the compile ended before it reported this"
     if not isinstance(switch, dict):
         return True, f"compiled with the value printer, level {outcome.request.payload.get('printer')}"
     asked, kept = steps.get(str(switch.get("subsystem"))), switch.get("max")
@@ -121,4 +121,4 @@ def _compiler(outcome: Outcome) -> Effect:
 def _applied(value: JsonValue) -> Effect:
     if isinstance(value, list) and value:
         return True, "; ".join(str(item) for item in value)[:300]
-    return None, "the child ended before it could tell"
+    return None, "the child exited before it reported this"

@@ -37,7 +37,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     """Asked when custom operators run, or by name with --probes."""
     plain = history.outcomes.get("plain_run")
     if plain is None or not succeeded(plain) or case.inputs is None:
-        return unasked(CODE, NAME, "the plain run gave no outputs")
+        return unasked(CODE, NAME, "the plain run returned no outputs")
     if history.errors("AD-IN"):
         return unasked(CODE, NAME, "a static finding already explains a failure")
     asked = case.options.rungs is not None and NAME in case.options.rungs

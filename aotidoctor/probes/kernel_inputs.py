@@ -90,7 +90,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 PROBE = Probe(
     code=CODE,
     name=NAME,
-    asks="what is the failing kernel handed, and does it fit?",
+    asks="which arguments does the failing kernel receive, and do they fit?",
     asked_when="when a failed run named a kernel of the package (no further run)",
     plan=plan,
     read=read,

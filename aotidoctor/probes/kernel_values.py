@@ -35,15 +35,15 @@ from aotidoctor.probes.values import explains_values
 
 CODE, NAME = "AD-RUN-016", "kernel_values"
 WRONG = ("differs", "nan")
-UNSEEN = "launches of Triton kernels are not followed: what one writes in place would be taken for the call's before it"
+UNSEEN = "launches of Triton kernels are not traced: an in-place write would be attributed to the call before it"
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
     """Asked for NaN or Inf from clean inputs, for wrong numbers, and by ``localize``."""
     if case.inputs is None or not succeeded(history.outcomes.get("plain_run")):
-        return unasked(CODE, NAME, "the plain run gave no outputs")
+        return unasked(CODE, NAME, "the plain run returned no outputs")
     if not case.options.localize and not _nonfinite(history) and not history.has("AD-RUN-011", *WRONG):
-        return unasked(CODE, NAME, "the outputs are finite, and nothing says that they are wrong")
+        return unasked(CODE, NAME, "the outputs are finite, and nothing indicates that they are wrong")
     if not case.options.localize and explains_values(history):
         return unasked(CODE, NAME, "a static finding already explains wrong numbers")
     if device_of(case) == "cuda" and any(call.kind == "triton" for call in _calls(case)):

@@ -54,7 +54,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     reason = why_not(case, history)
     if reason is not None:
         return unasked(CODE, NAME, reason)
-    return again(case, history, NAME, "with the GPU made to finish before each launch", launch_trace=True)
+    return again(case, history, NAME, "with a synchronisation before each launch", launch_trace=True)
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
@@ -132,7 +132,7 @@ def _first_failing(case: Case, outcome: Outcome, failure: JsonObject) -> Evidenc
         )
     launch = _launch(case, entry)
     later = _launch(case, following).name if following is not None else None
-    shows = f"; without waiting it shows at {later} or later" if later is not None else ""
+    shows = f"; without synchronisation it is reported at {later} or later" if later is not None else ""
     return evidence(
         CODE,
         launch.kind,

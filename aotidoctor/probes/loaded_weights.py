@@ -41,7 +41,7 @@ def plan(case: Case, history: History) -> Reuse | NotChecked:
     if not _given(plain) and not _unloaded(case, plain):
         return unasked(CODE, NAME, "--setup loaded no weights")
     if case.contract is None or not case.contract.constants:
-        return unasked(CODE, NAME, "the package tells no constants to compare them with", moot=False)
+        return unasked(CODE, NAME, "the package lists no constants to compare them with", moot=False)
     return Reuse(probe="plain_run")
 
 

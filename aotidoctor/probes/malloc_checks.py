@@ -59,11 +59,11 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     """Asked when a run was killed late, now and then, or with the words of a damaged heap."""
     base = _base(history)
     if base is None:
-        return unasked(CODE, NAME, "no run ended as one with a damaged heap would")
+        return unasked(CODE, NAME, "no run ended in a way that a damaged heap explains")
     if history.errors("AD-IN", "AD-HOST", "AD-ART", "AD-LOAD"):
         return unasked(CODE, NAME, "a static finding already explains the crash")
     if history.has("AD-RUN-015", "signalled"):
-        return unasked(CODE, NAME, "an operator dies when it is called alone")
+        return unasked(CODE, NAME, "an operator crashes when it is called alone")
     missing = _unavailable(case)
     if missing is not None:
         return unasked(CODE, NAME, missing, moot=False)

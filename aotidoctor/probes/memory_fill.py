@@ -65,13 +65,13 @@ def _judge(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]
     random_between = history.has("AD-RUN-002", "differs") and _differs_between(history)
     if random_between and ops:
         # No pattern is needed: fresh processes hold other garbage, and the code is known to read it.
-        return [_depends("other values in equal processes", ops, outcome)]
+        return [_depends("different values in identical processes", ops, outcome)]
     if same or random_between:
         kind, severity, observed = "independent", Severity.INFO, "bit-identical outputs"
         if random_between:
             kind, observed = "undecided", "outputs differ between equal processes already"
         return [evidence(CODE, kind, severity, outcome, observed=observed, expected="the same bits")]
-    return [_depends(f"other values when fresh memory holds 0x{FILL:02x}", ops, outcome)]
+    return [_depends(f"different values when fresh memory holds 0x{FILL:02x}", ops, outcome)]
 
 
 def _depends(observed: str, ops: tuple[str, ...], outcome: Outcome) -> Evidence:
@@ -94,7 +94,7 @@ def _differs_between(history: History) -> bool:
 PROBE = Probe(
     code=CODE,
     name=NAME,
-    asks="do the outputs depend on memory nobody wrote?",
+    asks="do the outputs depend on uninitialized memory?",
     asked_when="when it returned and no static finding explains wrong numbers",
     plan=plan,
     read=read,

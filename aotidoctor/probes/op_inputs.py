@@ -69,9 +69,11 @@ def _reason(case: Case, history: History, plain: Outcome | None) -> str | None:
     if asked or in_trouble(history):
         return None
     if device_of(case) != "cpu":
-        return "nothing is wrong, and a fresh process per operator takes long; ask with --probes op_inputs,op_alone"
+        return "nothing is wrong, and a fresh process per operator is slow; run it with --probes op_inputs,op_alone"
     if plain.stages.get("run1", 0.0) > SLOWEST_S:
-        return f"nothing is wrong, and a call takes {plain.stages['run1']:.1f} s; ask with --probes op_inputs,op_alone"
+        return (
+            f"nothing is wrong, and a call takes {plain.stages['run1']:.1f} s; run it with --probes op_inputs,op_alone"
+        )
     return None
 
 

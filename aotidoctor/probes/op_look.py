@@ -135,7 +135,7 @@ class _Reader:
         if first and second and first != second:
             design = SEEDED in _texts(self._outcome.result.get("tags")) or call.get("generator") is True
             why = "; it draws from PyTorch's random generator" if design else ""
-            observed = f"other values in the second call with equal arguments{why}"
+            observed = f"different values in the second call with equal arguments{why}"
             severity = self._as_bad_as("AD-RUN-002", "differs")
             yield self._make(
                 "random", severity, observed, "the same bits", {"by_design": design, "random_ops": (self._target,)}

@@ -59,7 +59,7 @@ def reason_not_to_run(case: Case, history: History) -> str | None:
     if forbidding:
         return f"the package is not executed: {forbidding[0].message}"
     if case.artifact.kind not in RUNNABLE_KINDS:
-        return f"the file is no AOTI package ({case.artifact.kind.value})"
+        return f"the file is not an AOTI package ({case.artifact.kind.value})"
     if case.artifact.kind is ArtifactKind.BARE_SO and case.inputs is None:
         return "a bare .so is only run with inputs"
     if case.host.torch is None:

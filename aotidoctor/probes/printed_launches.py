@@ -49,7 +49,7 @@ SETTLED = (
     ("AD-RUN-028", ("invalid-access", "race")),
     ("AD-RUN-029", ("moves-uncached", "vanishes-blocking")),
 )
-REMEDY = "Compile the exported program again on this host, and call that package; then see what made this one."
+REMEDY = "Compile the exported program again on this host and use that package; then find out how this one was built."
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
@@ -201,7 +201,9 @@ def _warning(free: Rung, held: Rung) -> str:
     if not free.failed:
         return "; without blocking launches it did not fail"
     same = {name for name, _ in free.last} == {name for name, _ in held.last}
-    why = "it is the same here" if same else "launches are asynchronous, so that it may be an innocent later one"
+    why = (
+        "it is the same here" if same else "launches are asynchronous, so it may be a later launch that is not at fault"
+    )
     return f"; without blocking launches the last one printed is {free.words}: {why}"
 
 

@@ -62,7 +62,7 @@ def _why_not(case: Case, history: History) -> str | None:
         return "the values were followed in the package itself"
     if not _nonfinite(history):
         if not history.has("AD-RUN-011", *WRONG):
-            return "the outputs are finite, and nothing says that they are wrong"
+            return "the outputs are finite, and nothing indicates that they are wrong"
         if device_of(case) != "cpu":
             return NO_GPU
     if case.reference is None:
@@ -76,7 +76,7 @@ def _cannot_compile(case: Case) -> str | None:
     device = device_of(case)
     if device == "cpu":
         return None
-    told = lacking(case) if device == "cuda" else f"nothing is compiled for {device} here"
+    told = lacking(case) if device == "cuda" else f"this host cannot compile for {device}"
     return f"{told}; by hand: {BY_HAND}" if told else None
 
 
@@ -101,11 +101,14 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         return [_unavailable(outcome, f"the printing run failed: {read_ending(CODE, case, outcome).observed}")]
     if not _alike(history, outcome):
         return [
-            _unavailable(outcome, "compiled here, the program gives other outputs: its values are not this package's")
+            _unavailable(
+                outcome,
+                "the recompiled program gives different outputs, so its values cannot be attributed to this package",
+            )
         ]
     watched = _watched(case, outcome)
     if not watched.calls:
-        return [_unavailable(outcome, "the printer told nothing")]
+        return [_unavailable(outcome, "the printer printed nothing")]
     found = read_values(case, history, watched, outcome)
     return [replace(item, facts={**item.facts, "method": "value printer"}) for item in found]
 
@@ -164,7 +167,7 @@ PROBE = Probe(
     code=CODE,
     name=NAME,
     asks="which kernel makes the bad values, seen by a recompiled package with the value printer?",
-    asked_when="when kernel_values could not tell and an exported program is at hand",
+    asked_when="when kernel_values was inconclusive and an exported program is available",
     plan=plan,
     read=read,
 )

@@ -36,7 +36,7 @@ from aotidoctor.probes.results import outputs, same_outputs
 CODE, NAME = "AD-RUN-017", "recompiled"
 COMPARISON = "AD-RUN-011"
 WRONG = ("differs", "nan", "structure", "dtype")
-REMEDY = "Compile the exported program again on this host: that package is right. Then see what made this one."
+REMEDY = "Compile the exported program again on this host: that package is right. Then find out how this one was built."
 COMMAND = "torch._inductor.aoti_compile_and_package(torch.export.load('exported.pt2'), package_path='recompiled.pt2')"
 # Each of these accounts for other numbers than the reference's.
 EXPLAINED = (
@@ -61,7 +61,7 @@ def _why_not(case: Case, history: History) -> str | None:
     if case.options.reference is None:
         return "no --reference was given"
     if case.reference is None:
-        return "the reference is no exported program: there is nothing to compile"
+        return "the reference is not an exported program: there is nothing to compile"
     if not history.has(COMPARISON, *WRONG):
         return "the package was not found to differ from the reference"
     if device_of(case) != "cpu":
@@ -143,7 +143,11 @@ def read_with(history: History, outcome: Outcome, facts: Mapping[str, FactValue]
     """The same, with facts of the two packages' code."""
     agrees = verdict_of(outcome)
     if agrees is None:
-        why = "it gave no outputs to compare" if not succeeded(outcome) else "the reference gave nothing to compare"
+        why = (
+            "it returned no outputs to compare"
+            if not succeeded(outcome)
+            else "the reference returned nothing to compare"
+        )
         return evidence(CODE, "unavailable", Severity.WARN, outcome, observed=why, expected="a comparison", facts=facts)
     if agrees:
         return evidence(
@@ -172,10 +176,10 @@ def read_with(history: History, outcome: Outcome, facts: Mapping[str, FactValue]
 
 def _difference_of_code(facts: Mapping[str, FactValue]) -> str:
     if facts.get("same_sources") is True:
-        return ", of the same generated code: another C++ compiler, or a damaged package"
+        return ", from the same generated code: a different C++ compiler, or a damaged package"
     if facts.get("same_kernels") is False:
-        return f", with other kernels: {facts.get('first_difference')}"
-    return f", with other code: {facts.get('first_difference')}" if facts.get("first_difference") else ""
+        return f", with different kernels: {facts.get('first_difference')}"
+    return f", with different code: {facts.get('first_difference')}" if facts.get("first_difference") else ""
 
 
 def _last_line(message: str) -> str:

@@ -47,7 +47,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     if case.options.reference is None:
         return unasked(CODE, NAME, "no --reference was given", moot=False)
     if case.inputs is None or not succeeded(history.outcomes.get("plain_run")):
-        return unasked(CODE, NAME, "the plain run gave no outputs to compare")
+        return unasked(CODE, NAME, "the plain run returned no outputs to compare")
     return run_request(
         case,
         NAME,
@@ -142,7 +142,10 @@ def _mutations(result: JsonObject, outcome: Outcome) -> list[Evidence]:
 def _mutation(item: JsonObject, outcome: Outcome) -> Evidence:
     ours, theirs = item.get("package") is True, item.get("reference") is True
     if ours and theirs:
-        observed, expected = f"other values written, off by {item.get('max_abs_diff')}", "what the reference writes"
+        observed, expected = (
+            f"different values written; the difference is {item.get('max_abs_diff')}",
+            "what the reference writes",
+        )
     elif ours:
         observed, expected = "changed by the package", "unchanged, as by the reference"
     else:

@@ -126,7 +126,7 @@ def _difference(item: OutputComparison) -> str:
         ours, theirs = f"{item.nan} NaN and {item.inf} Inf", f"{item.reference_nan} and {item.reference_inf}"
         return f"{ours}, the reference has {theirs}"
     if item.nan_differs:
-        return "NaN or Inf at other places"
+        return "NaN or Inf at different positions"
     return f"max |difference| {_size(item):.3g}"
 
 
@@ -135,7 +135,7 @@ def _judged(item: OutputComparison) -> str:
         hang = "which hang on rounding" if item.verdict == "both-within" else item.reason
         if item.verdict in ("package-wrong", "reference-imprecise"):
             hang = f"a float64 run has the {'reference' if item.verdict == 'package-wrong' else 'package'}'s values"
-        return hang or "no float64 run tells who is off"
+        return hang or "there is no float64 run to judge by"
     errors = f"off by {_eps(item.error)} eps from float64, the reference by {_eps(item.reference_error)}"
     explains = f"rounding in {item.reference_dtype} explains {_eps(item.allowed)}"
     match item.verdict:

@@ -11,7 +11,7 @@ Why it matters
     beyond a buffer, into the slack that the allocator left there.
 
 Example:
-    plain_run 3 of 3, cuda_blocking 0 of 3: observed gone with blocking launches, expected one outcome on all rungs
+    plain_run 3 of 3, cuda_blocking 0 of 3: observed gone with blocking launches, expected the same outcome in all runs
 
 When it is wrong
     Three runs that agree may agree by chance. Waiting also changes how fast things go: a fault that needs a full queue
@@ -87,7 +87,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
             outcome,
             subject=str(kernel) if kernel else None,
             observed=f"{_WORDS[kind]}: {', '.join(f'{row.rung} {row.failed} of {row.runs}' for row in rows)}",
-            expected="one outcome on all rungs",
+            expected="the same outcome in all runs",
             facts=facts,
         )
     ]
@@ -101,10 +101,10 @@ _SEVERITY = {
 }
 _WORDS = {
     "vanishes-blocking": "gone with blocking launches, a race or an order of work",
-    "moves-uncached": "at another call without the caching allocator, beyond a buffer's end",
-    "flaky": "now and then with nothing changed",
+    "moves-uncached": "at a different call without the caching allocator: beyond the end of a buffer",
+    "flaky": "intermittent, with nothing changed",
     "stable": "the same on every rung",
-    "undecided": "no pattern that tells",
+    "undecided": "inconclusive",
 }
 
 
@@ -194,7 +194,7 @@ def _facts(rows: Sequence[Row]) -> dict[str, FactValue]:
 PROBE = Probe(
     code=CODE,
     name=NAME,
-    asks="what pattern do the rungs make: always, never when waited for, elsewhere without the cache?",
+    asks="what is the pattern: always, never when launches block, elsewhere without the caching allocator?",
     asked_when="when a call on CUDA failed and other rungs were run",
     plan=plan,
     read=read,

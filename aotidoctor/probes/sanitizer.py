@@ -66,13 +66,13 @@ def _tools(case: Case, history: History) -> tuple[tuple[str, str | None], ...]:
     return (
         (
             "memcheck",
-            None if symptom in (*ACCESS, *VAGUE) else f"{symptom} is no fault of an access to memory",
+            None if symptom in (*ACCESS, *VAGUE) else f"{symptom} is not a memory access fault",
         ),
         (
             "initcheck",
             None
             if timing or _answers_differ(case, history)
-            else "nothing says that the call depends on what memory held before",
+            else "nothing indicates that the call depends on earlier memory contents",
         ),
         (
             "racecheck",

@@ -53,7 +53,7 @@ def _why_not(case: Case, history: History) -> str | None:
     if not plain.stage.startswith(("run", "scan")):
         return f"it failed at the stage {plain.stage}, before the sizes of the inputs mattered"
     if case.inputs is None or case.contract is None:
-        return "the sizes of the inputs are not known"
+        return "the sizes of the inputs are unknown"
     return None if sizes_of(case) else "no dynamic size is larger than the least that was compiled"
 
 
@@ -97,7 +97,7 @@ def finding(sizes: Sequence[Size], end: Smallest, outcome: Outcome, runs: int) -
         Severity.INFO,
         outcome,
         subject=named[smaller[0].name] if smaller else named[sizes[0].name],
-        observed=f"fails alike with {observed}",
+        observed=f"fails in the same way with {observed}",
         expected="the smallest inputs that still fail",
         facts=facts,
     )

@@ -54,10 +54,10 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     if history.errors("AD-IN"):
         return unasked(CODE, NAME, "a static finding already explains wrong numbers")
     if not _wanted(case, history):
-        return unasked(CODE, NAME, "nothing about the numbers is odd; ask with --probes sub_batch")
+        return unasked(CODE, NAME, "the numbers are not suspicious; ask with --probes sub_batch")
     batch = None if case.contract is None else shared_batch(case.contract)
     if batch is None:
-        return unasked(CODE, NAME, "dim 0 is no size that inputs and outputs share")
+        return unasked(CODE, NAME, "dim 0 is not a size that inputs and outputs share")
     rows = _rows(case, batch)
     if rows is None:
         return unasked(CODE, NAME, f"no smaller batch ({batch.symbol}) is within what was compiled")

@@ -41,7 +41,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     odd = any(item.kind == "differs" for item in history.errors("AD-RUN-002", "AD-RUN-011"))
     asked = case.options.localize or (case.options.rungs is not None and NAME in case.options.rungs)
     if not failed and not odd and not (asked and succeeded(history.outcomes.get("plain_run"))):
-        return unasked(CODE, NAME, "nothing crashed, hung or came and went; ask with --probes threads")
+        return unasked(CODE, NAME, "nothing crashed, hung or was intermittent; ask with --probes threads")
     if history.errors("AD-IN", "AD-HOST", "AD-ART", "AD-LOAD"):
         return unasked(CODE, NAME, "a static finding already explains it; its treatment is tried instead")
     if case.options.threads == 1:
@@ -61,8 +61,8 @@ def _side_by_side(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "there was no call to repeat")
     needs = case.contract.needs if case.contract is not None else None
     if needs is not None and (needs.random_ops or needs.uninitialized_ops):
-        return unasked(CODE, NAME, "the package itself says why outputs differ")
-    return run_request(case, NAME, "several threads and one, side by side", against_threads=1, observe=[])
+        return unasked(CODE, NAME, "the package itself explains why outputs differ")
+    return run_request(case, NAME, "several threads against one", against_threads=1, observe=[])
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
@@ -133,11 +133,11 @@ def _verdict(told: JsonObject) -> tuple[str, str]:
         case [True, True] if told.get("same") is True:
             return "same", "the same outputs with one thread"
         case [True, True] if told.get("agrees") is True:
-            return "rounding", f"max |difference| {_farthest(told):.3g} with one thread: another order of summation"
+            return "rounding", f"max |difference| {_farthest(told):.3g} with one thread: a different order of summation"
         case [True, True]:
             return "differs", f"max |difference| {_farthest(told):.3g} between one thread and several"
         case _:
-            return "same", "changing outputs with one thread, too"
+            return "same", "changing outputs with one thread as well"
 
 
 def _farthest(told: JsonObject) -> float:
@@ -148,7 +148,7 @@ def _farthest(told: JsonObject) -> float:
 PROBE = Probe(
     code=CODE,
     name=NAME,
-    asks="does one thread heal it?",
+    asks="does the failure disappear with one thread?",
     asked_when="when it crashed, hung, was flaky or gave changing or wrong outputs, and nothing static explains it",
     plan=plan,
     read=read,

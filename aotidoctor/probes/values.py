@@ -36,7 +36,7 @@ def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
     """Answered by the plain run where all outputs are finite: then nobody asks what the weights hold."""
     plain = history.outcomes.get("plain_run")
     if plain is None or case.inputs is None or not succeeded(plain):
-        return unasked(CODE, NAME, "the plain run gave no outputs")
+        return unasked(CODE, NAME, "the plain run returned no outputs")
     observed = plain.request.payload.get("observe")
     if isinstance(observed, list) and "values" not in observed:
         return unasked(CODE, NAME, "aotidoctor could not look at the values")

@@ -109,7 +109,7 @@ def _ending(outcome: Outcome) -> tuple[str, str, dict[str, FactValue]]:
             return "ok", "exit status 0", {"exit_code": 0}
         case Exited(code=code):
             child = _child_signal(code)
-            passed_on = f" (a child of it died of signal {child})" if child and not after else ""
+            passed_on = f" (a child of it was killed by signal {child})" if child and not after else ""
             kind = "raised" if after else "exited"
             known: dict[str, FactValue] = {"exit_code": code, "child_signal": child, "symptom": f"exit-status-{code}"}
             return kind, f"exit status {code}{after}{passed_on}", known

@@ -78,9 +78,9 @@ def _pair(ours: StoredTensor, payload: Payload | None) -> JsonObject | str:
         return "not in the program under this name"
     theirs = payload.stored
     if None not in (ours.shape, theirs.shape) and ours.shape != theirs.shape:
-        return f"another shape in the program's list ({ours.shape}, {theirs.shape})"
+        return f"a different shape in the program's list ({ours.shape}, {theirs.shape})"
     if None not in (ours.dtype, theirs.dtype) and ours.dtype != theirs.dtype:
-        return f"another dtype in the program's list ({ours.dtype}, {theirs.dtype})"
+        return f"a different dtype in the program's list ({ours.dtype}, {theirs.dtype})"
     return compare_contents(ours, theirs)
 
 
@@ -128,10 +128,10 @@ def _judged(
         first = compared.decisive[0]
         others = len(compared.decisive) - 1
         more = f"; {others} more difference{'s' if others > 1 else ''}" if others else ""
-        observed = f"another program: {first.subject}: {first.package}, not {first.program}{more}"
+        observed = f"a different program: {first.subject}: {first.package}, not {first.program}{more}"
         return "other-program", observed
     if weights.names:
-        return "other-weights", f"this program with other weights: {weights.sentence}"
+        return "other-weights", f"this program with different weights: {weights.sentence}"
     hints = [item for item in compared.differences if item.kind != "containers"]
     agreed = ", ".join(_agreed(compared, weights))
     if "call" not in compared.aspects or "inputs" not in compared.aspects:
@@ -139,9 +139,9 @@ def _judged(
     if hints:
         first = hints[0]
         but = f"{first.subject}: {first.package}, not {first.program}"
-        return "unknown", f"nothing rules it out ({agreed} agree), but {but}"
+        return "unknown", f"not ruled out ({agreed} agree), but {but}"
     if question.stored and not weights.equal:
-        return "unknown", f"this program, as far as {agreed} tell; whether with its weights cannot be told"
+        return "unknown", f"this program, as far as {agreed} show; whether with its weights is unknown"
     rest = f"; not compared: {left_out[0]}" + (" and more" if len(left_out) > 1 else "") if left_out else ""
     return "same", f"compiled from this program, as far as {agreed} tell{rest}"
 

@@ -71,7 +71,7 @@ def _pieces(ours: StoredTensor, theirs: StoredTensor) -> Iterator[tuple[int, byt
         return
     count = _numel(ours)
     if count > MAX_SINGLE:
-        raise _Unreadable(f"{count} elements in another order: too many to compare one by one")
+        raise _Unreadable(f"{count} elements in a different order: too many to compare one by one")
     for at, (one, other) in enumerate(zip(_places(ours), _places(theirs), strict=True)):
         yield at, _read(ours, one * size, size), _read(theirs, other * size, size)
 
@@ -87,7 +87,7 @@ def _places(tensor: StoredTensor) -> Iterator[int]:
     """Positions in the storage, in row-major order."""
     shape, stride = tensor.shape or (), tensor.stride or ()
     if len(stride) != len(shape):
-        raise _Unreadable("its strides are not known")
+        raise _Unreadable("its strides are unknown")
     index = [0] * len(shape)
     for _ in range(_numel(tensor)):
         yield tensor.offset + sum(at * step for at, step in zip(index, stride, strict=True))

@@ -60,9 +60,9 @@ def judge_against(
         return [], [unchecked(_no_model(artifact, model_name))]
     contract = read_contract(artifact, model)
     if contract is None:
-        return [], [unchecked(f"{package}: nothing tells what it expects")]
+        return [], [unchecked(f"{package}: what it expects could not be determined")]
     if contract.source == "call-spec" or contract.args is None:
-        why = "; ".join(contract.problems[:3]) or "the package holds no source that tells its inputs"
+        why = "; ".join(contract.problems[:3]) or "the package holds no source that describes its inputs"
         return [], [unchecked(f"{package}: {why}")]
     stored = read_package_constants(artifact, model, contract.constants, contract.weights)
     question = against.Question(package=package, archive=archive, contract=contract, stored=stored)
@@ -77,7 +77,7 @@ def _model(artifact: Artifact, name: str | None) -> ModelEntry | None:
 def _no_model(artifact: Artifact, name: str | None) -> str:
     if not artifact.models:
         why = f" ({artifact.problem})" if artifact.problem else ""
-        return f"{artifact.path} is no package that can be read, but {artifact.kind.value}{why}"
+        return f"{artifact.path} is not a readable AOTInductor package (found: {artifact.kind.value}{why})"
     return (
         f"{artifact.path} has no model called {name or 'model'}: {', '.join(model.name for model in artifact.models)}"
     )

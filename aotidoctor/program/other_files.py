@@ -16,7 +16,7 @@ _OTHER_FILES = {
     ArtifactKind.TEXT: "a text file",
     ArtifactKind.LFS_POINTER: "a pointer to a large file: fetch its content with git lfs pull",
     ArtifactKind.DIRECTORY: "a directory",
-    ArtifactKind.ZIP: "another zip archive",
+    ArtifactKind.ZIP: "a different kind of zip archive",
     ArtifactKind.BUNDLE: "a bundle of aotidoctor: aotidoctor analyze reads it",
     ArtifactKind.OTHER: "a file of an unknown format",
 }
@@ -26,4 +26,4 @@ def why_no_program(artifact: Artifact) -> str | None:
     """What the file is instead; None where there is a program in it, or where it is too broken to tell."""
     if artifact.exported or artifact.kind not in _OTHER_FILES:
         return None
-    return f"{artifact.path} is no exported program (torch.export.save), but {_OTHER_FILES[artifact.kind]}"
+    return f"{artifact.path} is not an exported program (torch.export.save) but {_OTHER_FILES[artifact.kind]}"

@@ -30,8 +30,8 @@ _ANSWERED = (
     "A06", "A07", "A09", "A10", "A11", "L03",
 )  # fmt: skip
 _PARTLY = {
-    "G04": "of operators other than PyTorch's own, the names do not tell whether they change their arguments",
-    "A08": "of operators other than PyTorch's own, the names do not tell whether they change their arguments",
+    "G04": "for operators other than PyTorch's own, the name does not show whether they change their arguments",
+    "A08": "for operators other than PyTorch's own, the name does not show whether they change their arguments",
     "A03": "custom operators are listed; whether they are registered and have fake kernels takes torch",
 }
 _NEVER = {
@@ -43,11 +43,11 @@ _NEVER = {
     "G09": "the order of nodes is checked by torch as it rebuilds the graph",
     "G10": "dialects are registered with the installed torch",
     "G11": "dialects are registered with the installed torch",
-    "G12": "only the installed verifier can say what else it refuses",
+    "G12": "only the installed verifier can show what else it refuses",
     "S13": "an archive cannot hold such a graph",
     "A02": "the list of C shims is the installed torch's",
     "A05": "the sample inputs are a pickle",
-    "L01": "only torch can tell whether it would rebuild the program",
+    "L01": "only torch can show whether it would rebuild the program",
     "L02": "operators are registered with the installed torch",
     "L04": "no torch to compare with",
 }
@@ -97,7 +97,7 @@ def _unlisted(archive: ProgramArchive) -> dict[str, str]:
         if listed is None and pickle is not None:
             found.update(dict.fromkeys(codes, f"the {what} of the archive cannot be read"))
     if found:
-        found["A09"] = "the sizes of weights and constants are not known"
+        found["A09"] = "the sizes of weights and constants are unknown"
     return found
 
 
@@ -105,11 +105,11 @@ def _schema(archive: ProgramArchive) -> list[NotChecked]:
     text = archive.facts.schema
     numbers = tuple(int(part) for part in re.findall(r"\d{1,6}", text or ""))[:2]
     if len(numbers) < 2:
-        return [NotChecked(code="VERIFY-L04", name=NAME, reason="the archive does not say the version of its format")]
+        return [
+            NotChecked(code="VERIFY-L04", name=NAME, reason="the archive does not record the version of its format")
+        ]
     if numbers > NEWEST_SCHEMA:
         newest = ".".join(map(str, NEWEST_SCHEMA))
-        reason = (
-            f"format {text} is newer than {newest}, the newest that is known: fields that are new were not looked at"
-        )
+        reason = f"format {text} is newer than {newest}, the newest known format: new fields were not read"
         return [NotChecked(code="VERIFY-L04", name=NAME, reason=reason)]
     return []

@@ -194,7 +194,7 @@ def _known(inputs: Sequence[Spec]) -> dict[str, list[str]]:
 
 def _check_mutation(name: str, node: Node | str, spec: Spec | None, known: dict[str, list[str]], found: Found) -> None:
     if spec is None:
-        observed = f"{name} stands among the new values of inputs and is the value of none"
+        observed = f"{name} is among the new values of inputs but is the value of none"
         expected = "new values of buffers, parameters and inputs first, then the results"
         found.add("S10", "stray", node=node, observed=observed, expected=expected)
         return
@@ -224,6 +224,6 @@ def _check_module_calls(top: Graph, entries: Sequence[JsonValue], found: Found) 
                     kind,
                     node=name,
                     target=module or "the whole module",
-                    observed=f"{kind} {name} of module {module or '(root)'} is no node of the graph",
-                    expected="a node that is there",
+                    observed=f"{kind} {name} of module {module or '(root)'} is not a node of the graph",
+                    expected="an existing node",
                 )

@@ -67,7 +67,7 @@ def _add_input(found: Found, node: Node | None, path: str, by: str) -> None:
 
 
 def _add_buffer(found: Found, node: Node | None, name: str) -> None:
-    expected = "a model without state, if calls should not depend on each other"
+    expected = "a stateless model, if calls should be independent"
     found.add("A08", "buffer-mutation", node=node, target=name, observed=f"each call changes {name}", expected=expected)
 
 
@@ -100,7 +100,7 @@ def _check_lost(archive: ProgramArchive, found: Found) -> None:
     ):
         expected = f"the {what} of the program"
         if listed is None and pickle is None:
-            observed = f"the archive has no list of its {what}, or one that cannot be read"
+            observed = f"the archive has no list of its {what}, or an unreadable one"
             found.add("L03", what, target=what, observed=observed, expected=expected)
         lost = [name for name, payload in (listed or {}).items() if payload.member is None]
         if lost:
@@ -118,7 +118,7 @@ def _check_samples(archive: ProgramArchive, found: Found) -> None:
 def _check_kind(archive: ProgramArchive, leaf: ProgramLeaf, top: Graph, found: Found) -> None:
     if leaf.kind == "constant" and leaf.value is not None:
         observed = f"{leaf.path} = {leaf.value} is part of the program"
-        expected = "the same value at each call: any other is ignored"
+        expected = "the same value at each call: a different one is ignored"
         found.add("A11", "constant-input", node=leaf.name, target=leaf.path, observed=observed, expected=expected)
     elif leaf.kind == "symbol" and _is_lost(archive, leaf, top):
         observed = f"{leaf.path} is a number that may change"

@@ -28,7 +28,7 @@ SETTINGS = (
     DebugSetting(
         name="PYTORCH_NO_CUDA_MEMORY_CACHING",
         acts="cuda-init",
-        what="one allocation per tensor, so that a write out of bounds is seen; any value turned it on in old versions",
+        what="one allocation per tensor, so an out-of-bounds write is detected; in old versions any value enabled it",
     ),
     DebugSetting(
         name="CUDA_LAUNCH_BLOCKING", acts="cuda-init", what="errors appear at their launch; needs a new process"

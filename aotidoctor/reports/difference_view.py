@@ -47,10 +47,10 @@ def headline(found: Comparison) -> Headline:
 
 def _fit(found: Comparison) -> Headline:
     """A package against a host: does it fit there?"""
-    unseen = f"; {plural(len(found.unknown), 'check')} could not be asked" if found.unknown else ""
+    unseen = f"; {plural(len(found.unknown), 'check')} could not be run" if found.unknown else ""
     if not found.matters:
         asked = plural(found.equal.get("fit", 0), "check")
-        return Headline(word="FITS", text=f"{asked} passed, nothing was run{unseen}", tone="good")
+        return Headline(word="FITS", text=f"{asked} passed; nothing was run{unseen}", tone="good")
     first = found.matters[0]
     there = first.b if found.a.kind == "package" else first.a
     bad = first.level == "decisive"
@@ -109,7 +109,7 @@ def counts(found: Comparison) -> tuple[tuple[str, str], ...]:
     left = ", ".join(f"{what} {count}" for what, count in found.left_out.items())
     rows = (
         ("Equal", f"{plural(sum(found.equal.values()), 'fact')} ({equal})" if equal else ""),
-        ("Left out", f"{left} (they differ without meaning)" if left else ""),
+        ("Left out", f"{left} (differences without effect)" if left else ""),
         ("Not known", plural(len(found.unknown), "fact") + " on one side" if found.unknown else ""),
     )
     return tuple(item for item in rows if item[1])

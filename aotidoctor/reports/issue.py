@@ -54,7 +54,7 @@ def _pytorch(report: Report, repro: str | None, room: Room) -> list[str]:
 
 def _triton(report: Report, repro: str | None, room: Room) -> list[str]:
     release, host = report.extra.get("release"), report.case.host
-    version = f"Triton {prose(release)}, as given to aotidoctor" if release else "Not known to this report."
+    version = f"Triton {prose(release)}, as given to aotidoctor" if release else "Not recorded in this report."
     where = {True: "in a container", False: "outside of a container", None: "on a machine"}[host.in_container]
     return [
         "**Description**",
@@ -65,12 +65,12 @@ def _triton(report: Report, repro: str | None, room: Room) -> list[str]:
         "**Triton Information**\nWhat version of Triton are you using?",
         version,
         "Are you using the Triton container or did you build it yourself?",
-        f"Not known to this report, which was made {where}.",
+        f"Not recorded in this report, which was made {where}.",
         details("Versions", "\n\n".join(_versions(report))),
         "**To Reproduce**",
         *_reproduction(report, repro, ""),
         *models_sections(report, room),
-        "" if report.case.contract is not None else "The inputs and outputs of the model are not known.",
+        "" if report.case.contract is not None else "The inputs and outputs of the model are unknown.",
         "**Expected behavior**",
         _expected(report),
         provenance(report).partition("\n")[2].strip(),
@@ -102,7 +102,7 @@ def _reproduction(report: Report, repro: str | None, level: str) -> list[str]:
     command = fence(view.command_text(report.argv), language="sh", room=4000)
     title = f"{level} Minimal reproduction".strip()
     if made is None:
-        parts = [title if level else "", command, "No script with torch alone can be written of what is known."]
+        parts = [title if level else "", command, "The known facts are not enough for a script that needs only torch."]
     else:
         notes = "\n".join(f"- {prose(note)}" for note in made.notes)
         parts = [
@@ -146,7 +146,7 @@ def _versions(report: Report) -> list[str]:
     named = ", ".join(f"{name} {version}" for name, version in report.log.versions.items())
     told = f"The log names {prose(named)}." if named else "The log names no versions."
     if report.case.host.torch is None and report.case.host.cpu_model is None:
-        rest = "`python -m torch.utils.collect_env` tells them"
+        rest = "`python -m torch.utils.collect_env` lists them"
         return [told, f"The machine that failed is not known to this report; there, {rest}."]
     return [told, "The machine that read the log, which need not be the one that failed:", block]
 

@@ -46,7 +46,7 @@ def unknown(log: LogReading) -> str:
     """A failure, and no cause."""
     failures = len(log.unknown) or 1
     them = "it" if failures == 1 else "them"
-    return f"the log tells of {plural(failures, 'failure')}, and no known cause explains {them}"
+    return f"the log reports {plural(failures, 'failure')}, and no known cause explains {them}"
 
 
 def unknown_rows(report: Report) -> list[tuple[str, str]]:
@@ -67,7 +67,7 @@ def next_steps(report: Report) -> tuple[str, ...]:
 
 
 def facts(log: LogReading) -> list[tuple[str, str]]:
-    """Label and text: what else the log tells of the machine and the processes."""
+    """Label and text: what else the log reports the machine and the processes."""
     rows = [
         ("names", ", ".join(f"{name} {text}" for name, text in sorted(log.versions.items()))),
         ("from", ", ".join(one_line(origin, 60) for origin in log.origins[:8])),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 HEADINGS = ("Path", "Number", "Name", "dtype", "Type", "Dims")
 _KINDS: Mapping[str, str] = {
-    "unknown": "not known whether it is a tensor",
+    "unknown": "unknown whether it is a tensor",
     "value": "no tensor: baked in at export",
     "empty": "no tensor: an empty dict",
     "nested": "no tensor: a container inside a keyword",
@@ -35,7 +35,7 @@ def tables(report: Report) -> tuple[tuple[str, tuple[tuple[str, ...], ...]], ...
 
 
 def _row(row: NameRow) -> tuple[str, ...]:
-    name = "lost: another has its name" if row.lost else row.forward or "any, in this order"
+    name = "lost: a different output has its name" if row.lost else row.forward or "any, in this order"
     return (row.path, row.ordinal, name, row.dtype or "", row.data_type or "", _dims(row))
 
 

@@ -63,7 +63,7 @@ def summary(report: Report) -> str:
     """The headline of a repository in which nothing is wrong."""
     models = names(report)
     who = models[0] if len(models) == 1 else plural(len(models), "model")
-    return f"{who}: nothing that {release_text(report)} would stumble over"
+    return f"{who}: nothing that {release_text(report)} would fail on"
 
 
 def _row(item: Evidence) -> RuleRow:

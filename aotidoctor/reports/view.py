@@ -164,7 +164,7 @@ def next_steps(report: Report) -> tuple[str, ...]:
     if WATCHED in report.extra:
         return _watched_steps(report)
     if case.inputs is None and case.inputs_error is None:
-        steps.append("give the inputs it fails with: --inputs FILE (or --generate to make some)")
+        steps.append("pass the inputs it fails with: --inputs FILE (or --generate to generate some)")
     if case.options.skip_rungs or case.options.rungs:
         steps.append("run all rungs: without --probes and --skip-probes")
     if case.options.setup is None and case.contract is not None and case.contract.custom_ops:
@@ -178,13 +178,13 @@ def next_steps(report: Report) -> tuple[str, ...]:
 def _watched_steps(report: Report) -> tuple[str, ...]:
     """Of a program of the user's: its options are those of watch."""
     if report.command == "guard":
-        return ("give the inputs that it fails with, or their file: guard(inputs=...)",)
-    steps = ["run it again under settings that say more: --rerun"] if len(report.runs) < 2 else []
+        return ("pass the inputs that it fails with, or their file: guard(inputs=...)",)
+    steps = ["run it again under diagnostic settings: --rerun"] if len(report.runs) < 2 else []
     if not has_artifact(report):
         steps.append("name the package that it uses: --package FILE")
     elif report.case.inputs is None:
-        steps.append("give the inputs it fails with: --inputs FILE")
-    return (*steps, "-v shows all that is known; -o DIR keeps the report for a bug report")
+        steps.append("pass the inputs it fails with: --inputs FILE")
+    return (*steps, "-v shows everything; -o DIR keeps the report for a bug report")
 
 
 def source_text(source: Source | None) -> str:

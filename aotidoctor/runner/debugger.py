@@ -143,7 +143,7 @@ def _py_spy(program: str, pid: int, run_dir: RunDir) -> tuple[str, str | None]:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return "", f"py-spy gave no stacks after {time.monotonic() - began:.0f} s: {type(error).__name__}"
+        return "", f"py-spy printed no stacks after {time.monotonic() - began:.0f} s: {type(error).__name__}"
     text = done.stdout[:MAX_ANSWER].decode("utf-8", "replace")
     if done.returncode != 0:
         return "", f"py-spy: {done.stderr.decode('utf-8', 'replace').strip()[-200:]}; {INSTALL}"

@@ -136,7 +136,7 @@ class Gdb:
 def last_line(text: str) -> str:
     """The last line with something on it, cut to a readable length."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:200] if lines else "it said nothing"
+    return lines[-1][:200] if lines else "it printed nothing"
 
 
 def _start(program: str, environ: dict[str, str], directory: Path) -> subprocess.Popen[bytes]:

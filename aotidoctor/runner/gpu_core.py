@@ -50,6 +50,6 @@ def _ask(command: tuple[str, ...], run_dir: RunDir) -> tuple[str, str | None]:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return "", f"cuda-gdb told nothing after {time.monotonic() - began:.0f} s: {type(error).__name__}"
+        return "", f"cuda-gdb printed nothing after {time.monotonic() - began:.0f} s: {type(error).__name__}"
     text = (done.stdout + done.stderr)[:_MOST_TEXT].decode("utf-8", "replace")
     return sections({"gpu-core": text}), None

@@ -56,7 +56,7 @@ def _why_none(watched: Watched, pattern: CorePattern) -> str:
     if isinstance(watched.ending, Signalled) and watched.ending.name in _WITHOUT_CORE:
         return f"{watched.ending.name} leaves none"
     if pattern.kind == NONE:
-        return "core files are switched off here: sysctl -w kernel.core_pattern=core.%p"
+        return "core files are disabled here: sysctl -w kernel.core_pattern=core.%p"
     if limit == "0" and pattern.kind in (FILE, PROGRAM, APPORT, SYSTEMD):
         return NO_LIMIT
     return "the kernel wrote none: no room or no right to write, or the program has forbidden it (PR_SET_DUMPABLE)"
@@ -71,7 +71,7 @@ def _file(watched: Watched, pattern: CorePattern) -> Core:
     facts |= {"h": os.uname().nodename, "s": str(watched.status & 0x7F if watched.status is not None else "")}
     made = [path for path in glob.glob(glob_of(pattern, facts, cwd)) if _is_new(path, watched)]  # noqa: PTH207
     if not made:
-        return Core(why=f"the kernel wrote one, but not where {pattern.text or 'core.PID'} says, seen from {cwd}")
+        return Core(why=f"the kernel wrote one, but not where {pattern.text or 'core.PID'} says, relative to {cwd}")
     return Core(path=max(made, key=os.path.getmtime))
 
 
@@ -100,7 +100,7 @@ def _from_systemd(watched: Watched, environ: Mapping[str, str], room: str) -> Co
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            return Core(why=f"coredumpctl gave nothing: {type(error).__name__}")
+            return Core(why=f"coredumpctl printed nothing: {type(error).__name__}")
         if done.returncode == 0 and Path(target).is_file():
             return Core(path=target, made=True)
         said = done.stderr.decode("utf-8", "replace").strip()[-200:]

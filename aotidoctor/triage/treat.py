@@ -231,7 +231,9 @@ def _values_tell(session: Session, treatment: Treatment) -> bool:
 
 def _how(baseline: Outcome, outcome: Outcome, agrees: bool) -> str:
     without = (
-        f"fails untreated ({baseline.id})" if not succeeded(baseline) else f"other outputs untreated ({baseline.id})"
+        f"fails untreated ({baseline.id})"
+        if not succeeded(baseline)
+        else f"different outputs untreated ({baseline.id})"
     )
     checked = " under AOTI_RUNTIME_CHECK_INPUTS=1" if baseline.request.probe == "check_inputs" else ""
     also = ", and the outputs agree with the reference" if agrees else ""

@@ -76,9 +76,9 @@ def _left_out(row: NameRow, batch: Dim | None) -> str | None:
     if row.dims == ():
         return "without dims"
     if row.dtype is None or row.dims is None:
-        return "the package does not tell its type" if row.dtype is None else "the package does not tell its dims"
+        return "the package does not record its type" if row.dtype is None else "the package does not record its dims"
     if not listable(row):
-        return f"no type for {row.dtype}" if row.data_type is None else "its name is another output's, too"
+        return f"no type for {row.dtype}" if row.data_type is None else "a second output has the same name"
     if batch is not None and row.dims[0].expr != batch.expr:
         return f"its first dim is not the batch: {dims_text(row.dims)}"
     return None
@@ -87,7 +87,7 @@ def _left_out(row: NameRow, batch: Dim | None) -> str | None:
 def _untold(row: NameRow) -> str:
     if row.dtype is not None and row.data_type is None:
         return f"no type for {row.label}, which is {row.dtype}"
-    return f"the package does not tell {'the type' if row.dtype is None else 'the dims'} of {row.label}"
+    return f"the package does not record {'the type' if row.dtype is None else 'the dims'} of {row.label}"
 
 
 def _tensors(rows: Sequence[NameRow], wanted: Wanted) -> list[str]:

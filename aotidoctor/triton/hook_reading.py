@@ -13,9 +13,9 @@ CODE = "TRITON-R46"
 _STAGES = {
     "dlopen": ("load", "the model does not load: the library cannot be loaded"),
     "symbols": ("load", "the model does not load: the library cannot be loaded"),
-    "init": ("init", f"the server dies or waits while the model loads, in {INIT}"),
-    "release": ("release", "the server dies or waits while the model is unloaded, in the library's release"),
-    "dlclose": ("unload", "the server dies or waits while the model is unloaded, in the library's destructors"),
+    "init": ("init", f"the server crashes or hangs while the model loads, in {INIT}"),
+    "release": ("release", "the server crashes or hangs while the model is unloaded, in the library's release"),
+    "dlclose": ("unload", "the server crashes or hangs while the model is unloaded, in the library's destructors"),
 }
 
 

@@ -61,10 +61,10 @@ def _missing(needs: Needs, model: ServedModel) -> str | None:
     if level >= _ORDER.index(Needs.AOTI) and model.release.before(FIRST):
         return f"Triton {model.release.name} has no torch_aoti"
     if level >= _ORDER.index(Needs.PACKAGE) and not any(version.artifact for version in model.served):
-        return "there is no package in a version that would be served"
+        return "no version that would be served contains a package"
     if level >= _ORDER.index(Needs.CONTRACT) and not model.contracts:
         problems = [version.problem for version in model.served if version.problem]
-        return problems[0] if problems else "the package tells no call spec"
+        return problems[0] if problems else "the package contains no call spec"
     return None
 
 

@@ -121,7 +121,7 @@ def _no_tensor(rule: str, rows: Sequence[NameRow], named: int, wanted: int) -> O
         f"server counts {named} in all, the compiled code takes {wanted}: "
     )
     if named == wanted:
-        message = f"{counts}the numbers agree by chance, so it loads, and tensors go to other arguments than named."
+        message = f"{counts}the numbers agree by chance, so it loads, and tensors reach the wrong arguments."
     else:
         message = (
             f"{counts}with {named} inputs the model loads, then every request fails with: expected inputs vector size "
@@ -133,7 +133,7 @@ def _no_tensor(rule: str, rows: Sequence[NameRow], named: int, wanted: int) -> O
         kind="by-chance" if named == wanted else {"R13": "nested", "R14": "no-tensor", "R15": "empty-dict"}[rule],
         letter="S" if named == wanted else "F",
         path=", ".join(row.path for row in rows),
-        observed=_OBSERVED.get(rows[0].kind, "an argument that may be no tensor"),
+        observed=_OBSERVED.get(rows[0].kind, "an argument that may not be a tensor"),
         expected="a tensor",
         message=message,
         remedy=_ODD_REMEDIES[rule],
@@ -147,7 +147,7 @@ def _collisions(inputs: Sequence[NameRow]) -> tuple[Obstacle, ...]:
             kind="collision",
             letter="F",
             path=row.path,
-            observed=f"{row.forward}, as another input",
+            observed=f"{row.forward}, as a different input",
             expected="names of their own",
             message=f"two inputs are both called {row.forward}, so {row.ordinal} is lost: the server counts one input "
             "less than the compiled code takes, and every request fails.",
@@ -167,10 +167,10 @@ def _types(inputs: Sequence[NameRow], release: Release) -> tuple[Obstacle, ...]:
             path=row.path,
             observed=str(row.dtype),
             expected=f"a dtype that Triton {release.name} has a type for",
-            message=f"no data_type of Triton {release.name} stands for {row.dtype}, so {row.label} cannot be given.",
+            message=f"no data_type of Triton {release.name} stands for {row.dtype}, so {row.label} cannot be sent.",
             remedy=f"Serve with Triton {BFLOAT16_SINCE} or later, or wrap the model with a cast."
             if row.dtype == "bfloat16"
-            else "Export a model that takes another dtype and converts: wrap it.",
+            else "Wrap the model in one that takes a different dtype and converts it, and export that.",
         )
         for row in inputs
         if row.kind == "tensor" and row.dtype is not None and row.data_type is None
@@ -188,10 +188,10 @@ def _nothing_back(outputs: Sequence[NameRow]) -> tuple[Obstacle, ...]:
             kind="nothing-left",
             letter="E",
             path=row.path,
-            observed="no output of one dim or more that Triton has a type for",
+            observed="no output with at least one dim and a type that Triton supports",
             expected="at least one output that a response can hold",
             message="a config must list an output, and every request fails with each that there is.",
-            remedy="Return a tensor of at least one dim and a type that Triton has: wrap the model (unsqueeze, to).",
+            remedy="Wrap the model to return a tensor with a dim and a type that Triton supports (unsqueeze, to).",
         ),
     )
 

@@ -84,7 +84,7 @@ class Reading:
         how = ending_words(outcome)
         if outcome.stage in _BEFORE or outcome.stage.startswith("plain"):
             where = "cannot be loaded" if outcome.stage in _BEFORE else "fails when it is called"
-            message = f"the package itself {where} here ({how}), so that nothing can be said of the server."
+            message = f"the package itself {where} here ({how}), so nothing can be concluded about the server."
             return self._finding(
                 Why(rule="", kind="plain-fails", words=message, remedy="aotidoctor run finds out why"),
                 Consequence.REQUESTS_FAIL,
@@ -92,7 +92,7 @@ class Reading:
                 expected="the plain call to answer",
             )
         dies = isinstance(outcome.ending, Signalled | OutOfMemory | TimedOut)
-        result = "the server process dies with such a request" if dies else "every such request fails"
+        result = "the server process crashes on such a request" if dies else "every such request fails"
         why = next(iter(self.reasons.all(None)), None)
         words = f"{result}: {how}." + (f" {why.words[0].upper()}{why.words[1:]}." if why else "")
         return self._finding(
@@ -166,8 +166,8 @@ class Reading:
         what, name = answer.get("what"), wire.name
         crashes = self.model.release.before(SPLITS_SINCE)
         if what == "dtype" and "agrees" not in answer:
-            end = "the server process dies (SIGSEGV was seen) at" if crashes else "an error instead of an answer to"
-            words = f"{end} the first inference: {name} is {answer.get('dtype')}, and the config says {wire.dtype}."
+            end = "the server process crashes (SIGSEGV was seen) at" if crashes else "an error instead of an answer to"
+            words = f"{end} the first inference: {name} is {answer.get('dtype')}, and the config declares {wire.dtype}."
             return Why(rule="R20", kind="rehearsed-output-type", words=words, remedy="correct its data_type", wire=wire)
         if what == "scalar":
             words = f"every request fails: output {name} is a scalar which is not supported."
@@ -189,9 +189,9 @@ class Reading:
                 yield self._finding(why, Consequence.WASTE, observed=wire.row.path, expected=meant_path(wire))
 
     def _random(self) -> Evidence:
-        words = "two plain calls give different numbers, so that the values of the server's answers say nothing."
+        words = "two plain calls give different numbers, so the values of the server's answers prove nothing."
         why = Why(rule="", kind="random", words=words, remedy="")
-        return self._finding(why, Consequence.NOTE, observed="other numbers each time", expected="the same numbers")
+        return self._finding(why, Consequence.NOTE, observed="different numbers each time", expected="the same numbers")
 
     def _same(self, answers: Sequence[JsonObject]) -> Evidence:
         together = f", {self.reasons.requests} requests in one execution" if self.reasons.requests > 1 else ""

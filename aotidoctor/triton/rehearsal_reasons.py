@@ -43,10 +43,10 @@ class Reasons:
         words = ""
         if answer.get("what") == "beyond":
             words = (
-                f"it gets {answer.get('bytes')} bytes from behind the end of the buffer: heap, or other clients' data"
+                f"it gets {answer.get('bytes')} bytes from beyond the end of the buffer: heap, or other clients' data"
             )
         elif number(answer.get("foreign")):
-            words = f"{number(answer.get('foreign'))} rows of it belong to another client's request"
+            words = f"{number(answer.get('foreign'))} rows of it belong to a different client's request"
         if words:
             remedy = f"no dynamic_batching before Triton {SPLITS_SINCE}"
             yield Why(rule="R34", kind="merged", words=words, remedy=remedy, wire=wire)

@@ -12,17 +12,17 @@ from aotidoctor.triton.rehearsal import Wire
 # What a finding is about, for a headline; by its kind.
 TITLES = {
     "swapped": "tensors trade places in the server",
-    "unseen": "names that mean other tensors than they seem to",
-    "merged": "responses hold rows of other requests",
-    "retyped": "bytes of one type are read as another",
+    "unseen": "names that denote different tensors from what they suggest",
+    "merged": "responses contain rows of different requests",
+    "retyped": "bytes of one type are read as a different type",
     "static-batch": "the batch that was compiled is not the one that is served",
     "sizes": "sizes that the code was not compiled for",
-    "output-type": "an output of another type than the config says",
+    "output-type": "an output of a different type from the config",
     "scalar": "an output that the server cannot send",
     "refused": "the server refuses requests like the sample",
     "fails": "every request like the sample fails",
     "crashes": "a request like the sample ends the server",
-    "plain-fails": "the package fails without a server, too",
+    "plain-fails": "the package also fails without a server",
 }
 
 
@@ -68,7 +68,7 @@ def difference(answer: JsonObject, wire: Wire) -> str:
         shape, wanted = _pair(answer.get("shape"))
         return f"shape {shape} instead of {wanted}"
     if answer.get("what") == "dtype":
-        return f"{wire.dtype} where the plain call gives another type"
+        return f"{wire.dtype} where the plain call returns a different type"
     far, numel = number(answer.get("far")), number(answer.get("numel"))
     largest = answer.get("max_abs_diff")
     off = largest if isinstance(largest, str) else f"{_float(largest):.3g}"

@@ -43,7 +43,7 @@ def find_release(text: str | None) -> Release:
         return NEWEST
     found = re.fullmatch(r"(\d\d)\.(\d\d)(?:-py3\S*)?", text.strip())
     if found is None or not 1 <= int(found[2]) <= 12 or int(found[1]) < 18:
-        raise UsageError(f"{text!r} is no release of Triton; write year and month, such as {NEWEST.name}")
+        raise UsageError(f"{text!r} is not a release of Triton; write year and month, such as {NEWEST.name}")
     name = f"{found[1]}.{found[2]}"
     known = next((release for release in KNOWN if release.name == name), None)
     asked = Release(name=name)
@@ -54,6 +54,4 @@ def standing(release: Release) -> str | None:
     """What must be said of a release that the rules know nothing of; None where nothing must."""
     if release.known:
         return None
-    return (
-        f"Triton {release.name} is newer than {NEWEST.name}, the newest release that the rules know: judged as that one"
-    )
+    return f"Triton {release.name} is newer than {NEWEST.name}, the newest that the rules cover; judged as that one"

@@ -79,7 +79,7 @@ def _text(path: Path) -> str | None:
     if not path.exists():
         return None
     if not path.is_file() or path.stat().st_size > _LARGEST_CONFIG:
-        raise CannotExamineError(f"{path} is no text file of a config's size")
+        raise CannotExamineError(f"{path} is not a text file of the size of a config")
     return path.read_bytes().decode("utf-8", "surrogateescape")
 
 

@@ -49,7 +49,7 @@ def _beside(model: ServedModel, version: ServedVersion, *, acts: bool) -> Iterat
         yield Remark(
             kind="nothing-to-load",
             consequence=Consequence.NOTE,
-            message=f"{INIT} gets {version.directory}, where nothing lies but the package: weights in any other place "
+            message=f"{INIT} gets {version.directory}, which holds only the package: weights in any other place "
             "are not found.",
             remedy="copy what the library loads into the version's folder",
             observed="the package alone",
@@ -65,7 +65,7 @@ def _misplaced(model: ServedModel, given: ParameterConfig) -> Iterator[Remark]:
         yield said(
             "misplaced",
             given,
-            f"{_some(tables)} are outside the folder of a version, and {INIT} is told that folder only: the first "
+            f"{_some(tables)} are outside the folder of a version, and {INIT} receives only that folder: the first "
             "inference fails.",
             "move them into the version's folder",
             seen=f"{model.name}/{tables[0]}",

@@ -66,7 +66,7 @@ def each_version(model: ServedModel, ask: Callable[[Joined], Said | NotJudged]) 
     for version, contract in model.contracts:
         table = name_table(contract, model.release)
         if table is None:
-            reason = f"version {version.number}: the package does not tell its call spec (no wrapper.cpp in it)"
+            reason = f"version {version.number}: the package does not contain its call spec (no wrapper.cpp in it)"
             said.append((version.number, NotJudged(reason=reason)))
             continue
         asked += 1

@@ -183,7 +183,7 @@ def _is_default(field: ConfigField, type_: FieldType) -> bool:
 def _problem(text: str, type_: str) -> str | None:
     """What is wrong with the text of a scalar, None where nothing is."""
     if text[:1] in QUOTES and text:
-        return f"{text} stands in quotes; {_article(type_)} is written without"
+        return f"{text} is in quotes; {_article(type_)} is written without"
     try:
         if type_ in INTEGERS:
             low, high = INTEGERS[type_]

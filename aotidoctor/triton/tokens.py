@@ -94,5 +94,5 @@ def _escaped(found: re.Match[str], token: Token) -> str:
         return _PLAIN[plain]
     number = int(hexadecimal or unicode[0] or unicode[1] or "-1", 16) if octal is None else int(octal, 8)
     if not 0 <= number < 0x110000:
-        raise TextFormatError(f"{found[0]} is no escape sequence", token.at)
+        raise TextFormatError(f"{found[0]} is not an escape sequence", token.at)
     return chr(number)

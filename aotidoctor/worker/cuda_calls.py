@@ -40,7 +40,7 @@ def _traced(model: LoadedModel, call: Call, payload: dict[str, Any], channel: Ch
 
     channel.enter("trace")
     if model.directory is None:
-        channel.put(launch_problem={"text": "it is not known where the package was unpacked"})
+        channel.put(launch_problem={"text": "where the package was unpacked is unknown"})
         return
     launches = trace_launches(model.directory, channel)
     if launches is None:

@@ -48,7 +48,7 @@ def describe_library(library: Path | None, device: str, problems: list[str]) -> 
     try:
         return _ask(ctypes.CDLL(str(library), mode=os.RTLD_NOW))
     except (OSError, AttributeError, RuntimeError) as error:
-        problems.append(f"the library's own interface could not be asked: {error}")
+        problems.append(f"the library's own interface could not be called: {error}")
         return {}
 
 

@@ -118,7 +118,7 @@ class Probe:
         text = self._asker.ask([*self._ready, stand_in, *self._rest])
         found = _COMPLAINT.search(text)
         if found is None:
-            self.stopped = "no complaint that is known: " + text.strip().partition("\n")[0][:200]
+            self.stopped = "no known message: " + text.strip().partition("\n")[0][:200]
             return None
         return found if int(found["input"]) == self._index else None
 

@@ -84,7 +84,7 @@ def _why_unjudged(leaves: list[dict[str, Any]], again: Call | None, weights: dic
     if not leaves:
         return ""
     if any(item.get("equal") is False for item in weights.get("weights", [])):
-        return "not asked: other weights explain the difference"
+        return "not run: different weights explain the difference"
     return "the inputs are too big to be copied" if again is None else None
 
 

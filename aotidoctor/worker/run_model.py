@@ -185,7 +185,7 @@ def _trace(model: LoadedModel, channel: Channel) -> None:
 
     channel.enter("trace")
     if model.directory is None:
-        channel.put(trace={"problem": "it is not known where the package was unpacked"})
+        channel.put(trace={"problem": "where the package was unpacked is unknown"})
         return
     start_trace(model.directory, channel)
 

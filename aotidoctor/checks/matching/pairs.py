@@ -51,8 +51,8 @@ def missing_reason(case: Case) -> str:
     if case.inputs is None:
         return "no inputs were given (--inputs or --generate)"
     if case.contract is None:
-        return "the package tells no contract (no wrapper.cpp inside)"
-    return "the package tells no call spec"
+        return "the package contains no contract (no wrapper.cpp)"
+    return "the package contains no call spec"
 
 
 def unread_reason(case: Case, what: str, unread: Sequence[str]) -> str:

@@ -81,5 +81,5 @@ def _message(kind: str, old: str | None, new: str | None) -> str:
         case "another":
             return f"what was sent named {old}; now it is {new}"
         case "not-named":
-            return f"what was sent named {old}; nothing that can be asked again says so"
+            return f"the saved report named {old}; nothing that can be checked again confirms it"
     return "no cause, as in what was sent"

@@ -75,7 +75,7 @@ def _read(path: str, blob: Blob) -> Sent:
         return _bundle(path, blob, directory)
     head = blob.read_at(0, 64).lstrip(b"\xef\xbb\xbf \t\r\n")
     if not head.startswith(b"{"):
-        raise CannotExamineError(f"{path}: observed a file of {blob.size} bytes that is no archive, {_EXPECTED}")
+        raise CannotExamineError(f"{path}: observed a file of {blob.size} bytes that is not an archive, {_EXPECTED}")
     data = blob.read_all(LARGEST_MEMBER)
     if data is None:
         raise CannotExamineError(f"{path}: observed {blob.size} bytes, expected at most {LARGEST_MEMBER}")
@@ -124,7 +124,7 @@ def _member(blob: Blob, entry: Entry | None, line: JsonObject, limit: int) -> tu
     if entry is None:
         return "listed and not there", None
     if unsafe_kind(entry.name) is not None or is_symlink_mode(entry.mode) or entry.mismatch:
-        return "an unsafe name, a link, or headers that contradict each other", None
+        return "an unsafe name, a link, or headers that cannot be combined", None
     if entry.size > limit:
         return f"{entry.size} bytes, more than is read", None
     data = read_entry(blob, entry, limit)

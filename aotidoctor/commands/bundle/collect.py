@@ -34,7 +34,7 @@ _SENT = (
     ".cpp", "_metadata.json", "/", "/archive_format", "/archive_version", "/byteorder", "/.data/version",
     "/.data/serialization_id",
 )  # fmt: skip
-_OTHER = "nothing here reads it; --include package sends it"
+_OTHER = "not used by aotidoctor; --include package sends it"
 _LISTED = 200
 
 
@@ -176,7 +176,7 @@ def _outputs(job: Job) -> Iterator[Found]:
     for run_ in job.material.report.runs:
         if run_.debugger_output:
             place = f"logs/runs/{run_.id}.{run_.request.probe}.debugger.txt"
-            yield Piece(name=place, what="what the debugger said", printed=run_.debugger_output)
+            yield Piece(name=place, what="output of the debugger", printed=run_.debugger_output)
 
 
 def _journal(job: Job) -> Iterator[Found]:

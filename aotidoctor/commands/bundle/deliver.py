@@ -44,7 +44,7 @@ def check_target(target: Target, protected: Sequence[str | None]) -> None:
     if os.path.realpath(target.path) == os.path.realpath(target.map_file):
         raise UsageError("the map and the bundle are one file; the map must stay out of the bundle")
     if os.path.lexists(target.path) and not _is_bundle(target.path):
-        raise UsageError(f"{target.path} is there and is no bundle; it is not overwritten")
+        raise UsageError(f"{target.path} exists and is not a bundle; it was not overwritten")
 
 
 def deliver(material: Material, wanted: Wanted, target: Target, environ: Mapping[str, str], host_name: str) -> Bundle:

@@ -32,6 +32,6 @@ def size_text(size: int) -> str:
 def _privacy(bundle: Bundle, map_place: str | None, *, dry: bool) -> str:
     if bundle.manifest.get("redaction") is None:
         return "not redacted, and not tested for leaks: --no-redact"
-    kept = f"; what they stand for is in {map_place}, which stays here" if map_place and not dry else ""
+    kept = f"; the originals are in {map_place}, which is not sent" if map_place and not dry else ""
     count = f"{len(bundle.table)} placeholder{'' if len(bundle.table) == 1 else 's'}"
     return f"{count}{kept}. Leak test: no private word found in any encoding tried."

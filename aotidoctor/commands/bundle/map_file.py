@@ -39,7 +39,7 @@ def read_map(path: Path) -> Placeholders:
         document = None
     table = document.get("placeholders") if isinstance(document, dict) and document.get("schema") == SCHEMA else None
     if not isinstance(table, dict):
-        raise UsageError(f"{path} is no map of aotidoctor ({SCHEMA}); it is not overwritten")
+        raise UsageError(f"{path} is not an aotidoctor map ({SCHEMA}); it is not overwritten")
     return Placeholders({str(key): text for key, text in table.items() if isinstance(text, str)})
 
 
@@ -62,6 +62,6 @@ def write_map(path: Path, table: Mapping[str, str]) -> None:
 
 def _own(path: Path, found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
-        raise UsageError(f"{path} cannot be used as a map: it is no file")
+        raise UsageError(f"{path} cannot be used as a map: it is not a file")
     if found.st_uid != os.geteuid():
-        raise UsageError(f"{path} cannot be used as a map: it is another user's file")
+        raise UsageError(f"{path} cannot be used as a map: it belongs to a different user")

@@ -83,7 +83,7 @@ def with_saved(material: Material, path: str) -> Material:
     same = theirs.get("sha256") == ours.sha256 if known else theirs.get("size") == ours.size
     if ours.path and not same:
         raise CannotExamineError(
-            f"{path}: observed the report of another package ({theirs.get('size')} bytes), expected that of"
+            f"{path}: observed the report of a different package ({theirs.get('size')} bytes), expected that of"
             f" {ours.path} ({ours.size} bytes)"
         )
     return replace(material, saved=saved)

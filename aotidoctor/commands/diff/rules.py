@@ -20,31 +20,29 @@ class Rule(NamedTuple):
 
 RULES = {
     # The machine.
-    "platform": Rule("host", "platform-mismatch", "decisive", "compiled code runs on one system and architecture only"),
+    "platform": Rule("host", "platform-mismatch", "decisive", "compiled code runs only on one system and architecture"),
     "torch-release": Rule(
         "host",
         "abi-mismatch",
         "decisive",
         "a package calls functions of torch whose set changes from release to release",
     ),
-    "torch-build": Rule(
-        "host", "abi-mismatch", "relevant", "builds of one release differ in what they were built with"
-    ),
+    "torch-build": Rule("host", "abi-mismatch", "relevant", "builds of one release differ in their build options"),
     "torch-cuda": Rule(
         "host", "driver-mismatch", "decisive", "the CUDA that torch was built for needs a driver to match"
     ),
     "torch-abi": Rule("host", "abi-mismatch", "decisive", "the two ABIs of std::string do not link with each other"),
-    "torch": Rule("host", "toolchain-missing", "decisive", "without torch nothing can be loaded"),
+    "torch": Rule("host", "toolchain-missing", "decisive", "nothing can be loaded without torch"),
     "isa": Rule("host", "isa-mismatch", "relevant", "packages are compiled for the instructions of the build machine"),
     "isa-needed": Rule("host", "isa-mismatch", "decisive", "the package was compiled for these instructions"),
     "gpu": Rule("host", "gpu-arch-mismatch", "decisive", "GPU code is compiled for a compute capability"),
-    "gpu-name": Rule("host", "gpu-arch-mismatch", "minor", "another GPU of the same compute capability"),
-    "gpu-none": Rule("host", "device-unavailable", "decisive", "a package for a GPU needs one"),
+    "gpu-name": Rule("host", "gpu-arch-mismatch", "minor", "a different GPU of the same compute capability"),
+    "gpu-none": Rule("host", "device-unavailable", "decisive", "a GPU package needs a GPU"),
     "gpu-count": Rule("host", "device-index", "relevant", "a device index is counted in the GPUs that are there"),
     "driver": Rule("host", "driver-mismatch", "relevant", "the driver decides which CUDA can be served"),
-    "glibc": Rule("host", "abi-mismatch", "relevant", "a .so asks for the versions of symbols of its build machine"),
+    "glibc": Rule("host", "abi-mismatch", "relevant", "a .so requires the symbol versions of its build machine"),
     "library": Rule("host", "missing-library", "decisive", "the loader must find every library that the .so names"),
-    "symbol": Rule("host", "abi-mismatch", "decisive", "nothing there provides the symbol"),
+    "symbol": Rule("host", "abi-mismatch", "decisive", "no library there provides the symbol"),
     "threads": Rule(
         "host", "threads-exceed-build", "relevant", "some kernels have room for the threads of the build machine only"
     ),
@@ -64,58 +62,62 @@ RULES = {
     "system-software": Rule("host", None, "minor", "what matters of it is compared by itself"),
     "distribution-package": Rule("host", "abi-mismatch", "relevant", "torch loads it into the same process"),
     # The package.
-    "kind": Rule("package", "artifact-wrong-kind", "decisive", "only an AOTInductor package can be loaded as one"),
+    "kind": Rule(
+        "package", "artifact-wrong-kind", "decisive", "only an AOTInductor package can be loaded with this API"
+    ),
     "layout": Rule("package", "load-api", "relevant", "the layout decides which loader takes it"),
     "models": Rule("package", "model-name", "decisive", "a model is loaded by its name"),
     "machine": Rule("package", "platform-mismatch", "decisive", "compiled code runs on one architecture only"),
     "needed": Rule("package", "missing-library", "relevant", "the loader must find every library that the .so names"),
     "feature": Rule("package", None, "minor", "a debug facility that was compiled in"),
-    "device": Rule("package", "load-device", "decisive", "it was compiled for another device"),
-    "package-isa": Rule("package", "isa-mismatch", "decisive", "one needs instructions that the other does not"),
+    "device": Rule("package", "load-device", "decisive", "it was compiled for a different device"),
+    "package-isa": Rule("package", "isa-mismatch", "decisive", "one needs CPU instructions that the other does not"),
     "capability": Rule("package", "gpu-arch-mismatch", "decisive", "GPU code is compiled for a compute capability"),
-    "package-torch": Rule("package", "abi-mismatch", "relevant", "compiled with another release of torch"),
+    "package-torch": Rule("package", "abi-mismatch", "relevant", "compiled with a different release of torch"),
     "package-abi": Rule(
         "package", "abi-mismatch", "decisive", "the two ABIs of std::string do not link with each other"
     ),
-    "package-cuda": Rule("package", "driver-mismatch", "relevant", "compiled with another CUDA"),
-    "package-threads": Rule("package", "threads-exceed-build", "relevant", "compiled for another number of threads"),
+    "package-cuda": Rule("package", "driver-mismatch", "relevant", "compiled with a different CUDA version"),
+    "package-threads": Rule(
+        "package", "threads-exceed-build", "relevant", "compiled for a different number of threads"
+    ),
     "operators": Rule("package", "custom-op-missing", "relevant", "a custom operator must be registered before"),
     "weights-place": Rule(
-        "package", "weights-not-loaded", "relevant", "weights outside of the .so must be given or found"
+        "package", "weights-not-loaded", "relevant", "weights outside the .so must be loaded or found"
     ),
     "damage": Rule("package", "artifact-corrupt", "decisive", "a member's bytes are not those that were written"),
     "random": Rule("package", "nondeterministic", "relevant", "results differ between runs by design"),
-    "uninitialized": Rule("package", "uninitialized-read", "relevant", "a kernel reads memory that nobody wrote"),
-    "kernels": Rule("package", "codegen-bug", "relevant", "other generated code for what should be the same"),
+    "uninitialized": Rule("package", "uninitialized-read", "relevant", "a kernel reads uninitialized memory"),
+    "kernels": Rule("package", "codegen-bug", "relevant", "different generated code for the same model"),
     "origin": Rule("package", None, "minor", "where and with what it was built"),
-    "content": Rule("package", None, "minor", "not the same file; what differs in it stands by itself"),
+    "content": Rule("package", None, "minor", "the files differ; the differences are listed one by one"),
     "constant": Rule(
         "package", "weights-mismatch", "decisive", "weights are found by name, and must have its type and shape"
     ),
     "weight-bytes": Rule("package", "weights-differ", "relevant", "the same weights have the same checksum"),
     "leaf": Rule("package", "input-tree", "decisive", "a call must have the same leaves"),
     "leaf-keyword": Rule("package", "input-kwargs", "decisive", "a keyword argument must be passed as such"),
-    "leaf-kind": Rule("package", "input-nontensor", "decisive", "a tensor is no constant"),
+    "leaf-kind": Rule("package", "input-nontensor", "decisive", "a tensor is not a constant"),
     "leaf-dtype": Rule("package", "input-dtype", "decisive", "inputs are read as the dtype that was compiled"),
     "leaf-rank": Rule("package", "input-rank", "decisive", "sizes are read by position"),
     "leaf-shape": Rule("package", "input-shape", "decisive", "a static size is compiled in"),
     "leaf-range": Rule("package", "input-range", "decisive", "sizes beyond the compiled range are not guarded"),
     "leaf-stride": Rule("package", "input-stride", "decisive", "elements are found by the strides that were compiled"),
     "leaf-symbol": Rule("package", "input-shape-disagree", "relevant", "sizes that are one symbol must be equal"),
-    "leaf-device": Rule("package", "input-device", "decisive", "the memory of another device cannot be read"),
-    "output": Rule("package", "output-spec", "relevant", "the caller gets another result"),
+    "leaf-device": Rule("package", "input-device", "decisive", "memory of a different device cannot be read"),
+    "output": Rule("package", "output-spec", "relevant", "the caller gets a different result"),
     # The call.
     "given": Rule("inputs", "input-count", "decisive", "a call must have the same leaves"),
     "given-keyword": Rule("inputs", "input-kwargs", "decisive", "a keyword argument must be passed as such"),
     "given-kind": Rule("inputs", "input-nontensor", "decisive", "only tensors reach the compiled code"),
     "given-dtype": Rule("inputs", "input-dtype", "decisive", "inputs are read as the dtype that was compiled"),
     "given-rank": Rule("inputs", "input-rank", "decisive", "sizes are read by position"),
-    "given-shape": Rule("inputs", "input-shape", "relevant", "another size, in or out of the compiled range"),
+    "given-shape": Rule("inputs", "input-shape", "relevant", "a different size, inside or outside the compiled range"),
     "given-stride": Rule("inputs", "input-stride", "decisive", "elements are found by the strides that were compiled"),
-    "given-device": Rule("inputs", "input-device", "decisive", "the memory of another device cannot be read"),
+    "given-device": Rule("inputs", "input-device", "decisive", "memory of a different device cannot be read"),
     "given-layout": Rule("inputs", "input-layout", "decisive", "only strided tensors can be read"),
     "given-lazy": Rule("inputs", "input-lazy-bit", "decisive", "compiled code does not look at the lazy bit"),
-    "given-offset": Rule("inputs", "input-stride", "minor", "another place in its storage"),
+    "given-offset": Rule("inputs", "input-stride", "minor", "a different offset in its storage"),
     "given-alias": Rule("inputs", "input-alias", "relevant", "inputs that share memory see each other's writes"),
     "given-nan": Rule("inputs", "input-nan", "relevant", "NaN and Inf go through to the outputs"),
     "given-values": Rule("inputs", "index-out-of-range", "relevant", "integers that are indices must be in range"),
@@ -129,6 +131,6 @@ RULES = {
     "cause": Rule("outcome", None, "outcome", "diagnosed on one side only"),
     "finding": Rule("outcome", None, "outcome", "found on one side only"),
     "signature": Rule("outcome", None, "outcome", "not the same failure"),
-    "run": Rule("outcome", None, "outcome", "the same probe ended in another way"),
-    "tool-version": Rule("outcome", None, "minor", "other versions of aotidoctor may find other things"),
+    "run": Rule("outcome", None, "outcome", "the same probe ended differently"),
+    "tool-version": Rule("outcome", None, "minor", "different versions of aotidoctor may find different things"),
 }

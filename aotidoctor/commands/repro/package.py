@@ -29,7 +29,7 @@ Fill = Callable[[bytes], bytes]
 def can_strip(case: Case) -> str | None:
     """Why the package is copied as it is; None where its weights can be taken out."""
     if case.artifact.kind is not ArtifactKind.AOTI_PACKAGE or case.model is None:
-        return "it is no package that could be written anew"
+        return "it is not a package that can be rewritten"
     if case.artifact.size > LIMIT:
         return f"it is larger than {LIMIT >> 30} GiB"
     if case.model.weights_location not in ("so", "mmap", "blob", "disk", "external", "none"):
@@ -67,7 +67,7 @@ def copy_package(case: Case, target: Path, weights: str) -> str:
         raise ValueError("the bytes of its weights were not found in it")
     if not done:
         return "it ships none"
-    return "zeroed" if weights == ZEROED else "random numbers in place of floating-point ones, whole numbers kept"
+    return "zeroed" if weights == ZEROED else "random floating-point values; integers kept"
 
 
 def _own(case: Case) -> list[ConstantSpec]:

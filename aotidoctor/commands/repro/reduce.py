@@ -52,7 +52,7 @@ def reduce_inputs(
 def _attempts(
     bench: Bench, recipe: Recipe, inputs: InputSet, diagnoses: Sequence[Diagnosis], findings: Sequence[Evidence]
 ) -> Iterator[Reduced]:
-    yield Reduced(recipe=with_inputs(recipe, inputs, {}), said="made up, of the same metadata; no values of yours")
+    yield Reduced(recipe=with_inputs(recipe, inputs, {}), said="generated, with the same metadata; none of your values")
     leaves = _ranked(inputs, diagnoses, findings)
     for elements in _blamed(findings):
         patches = [f"{place} = {value_text(value)}" for place, value in elements]

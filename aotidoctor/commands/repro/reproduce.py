@@ -39,7 +39,7 @@ OnEvent = Callable[[Event], None]
 def check_folder(directory: Path) -> None:
     """Raise UsageError if the folder holds something else than an earlier repro."""
     if directory.exists() and any(directory.iterdir()) and not _is_ours(directory):
-        raise UsageError(f"{directory} is not empty, and not a repro: nothing there is overwritten")
+        raise UsageError(f"{directory} is not empty and is not a repro; nothing was overwritten")
 
 
 def reproduce(
@@ -103,9 +103,9 @@ def _why_not(case: Case, known: Known) -> str | None:
     if known.cause in NEVER_LOADED:
         return f"a package or file of this kind ({known.cause}) is not loaded to show it"
     if case.artifact.kind is ArtifactKind.MISSING or not case.artifact.path:
-        return "there is no package to put beside the script"
+        return "there is no package to put next to the script"
     if Path(case.artifact.path).is_dir() or case.artifact.kind is ArtifactKind.BARE_SO:
-        return "a script is made for a package in one file"
+        return "scripts are made only for single-file packages"
     return None
 
 
@@ -141,16 +141,18 @@ def _made(bench: Bench, known: Known, environ: Mapping[str, str], *, keep_weight
         return Repro(problem=f"the call cannot be written down: {error}", tried=tuple(bench.tried))
     chosen = _baseline(bench, full, known, environ)
     if chosen is None and not bench.tried:
-        return Repro(problem="the call returns, and no run of it complained: a script has nothing to show")
+        return Repro(problem="the call returns and no run reported a problem: there is nothing to reproduce")
     if chosen is None:
-        return Repro(problem="with torch alone, and all that you gave, it does not end so", tried=tuple(bench.tried))
+        return Repro(
+            problem="with torch alone and the given files, it does not fail in this way", tried=tuple(bench.tried)
+        )
     reduced = _reduced(bench, chosen, known)
     for attempt, weights in candidates(bench, reduced, chosen, keep_weights=keep_weights):
         done = certified(bench, attempt, known, weights, environ)
         if done is not None:
             return done
     return Repro(
-        problem="it ends the same way, but the diagnosis of it is another one",
+        problem="it ends the same way, but its diagnosis differs",
         ending=bench.wanted.text if bench.wanted is not None else "",
         tried=tuple(bench.tried),
     )

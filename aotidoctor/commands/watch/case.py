@@ -45,7 +45,9 @@ def examine_packages(
     tell = tell or (lambda _event: None)
     if not packages:
         session = Session(case=_no_package(environ), runner=None, on_event=tell)
-        reason = "no package was seen: none was open, named in a command line, or unpacked; --package FILE names one"
+        reason = (
+            "no package was found: none was open, named on a command line, or unpacked; name it with --package FILE"
+        )
         session.not_checked.append(NotChecked(code=CODE, name="packages", reason=reason))
         return session, (), False
     first, *others = packages

@@ -45,9 +45,9 @@ def used_packages(seen: Seen, *, said: str = "", asked: str | None = None) -> tu
             how = "it was opened" if path in opened else "it is named in the command line"
             found[path] = UsedPackage(path=path, how=how)
     if asked is not None and os.path.realpath(asked) not in found:
-        found[asked] = UsedPackage(path=asked, how="it was asked for")
+        found[asked] = UsedPackage(path=asked, how="requested with --package")
     if not found:
-        found |= {path: UsedPackage(path=path, how="the program says so") for path in _blamed(candidates, said)}
+        found |= {path: UsedPackage(path=path, how="named by the program") for path in _blamed(candidates, said)}
     first = os.path.realpath(asked) if asked else None
     return tuple(sorted(found.values(), key=lambda used: (os.path.realpath(used.path) != first, not used.loaded)))
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 OnEvent = Callable[[Event], None]
 CODE = watched_program.CODE
-RERUN = "--rerun runs the command again under settings that say more"
+RERUN = "--rerun runs the command again under diagnostic settings"
 # Frames of these mean that the program was inside of a package.
 _MODEL = ("AOTInductor", "/data/aotinductor/")
 

@@ -96,7 +96,7 @@ def _rungs(first: First, *, has_gdb: bool) -> Sequence[Rung]:
     wanted = [
         Rung(name="again_under_gdb", purpose="once more, under a debugger")
         if died and has_gdb
-        else Rung(name="again", purpose="once more, with nothing changed")
+        else Rung(name="again", purpose="again, unchanged")
     ]
     if not _set(first.environ, CHECKS) and check_inputs.checks_compiled_in(first.case) is not False:
         wanted.append(Rung(name="check_inputs", purpose="the package's own input checks", env={CHECKS: "1"}))

@@ -23,7 +23,7 @@ from aotidoctor.model.exported import ExportRule
 RULE = ExportRule(
     code="VERIFY-G06",
     name="attribute_absent",
-    title="the graph reads an attribute that is not there",
+    title="the graph reads an attribute that does not exist",
     severities={"attribute-absent": Severity.ERROR, "attribute-name": Severity.ERROR},
     of_torch=True,
 )

@@ -23,7 +23,7 @@ from aotidoctor.model.exported import ExportRule
 RULE = ExportRule(
     code="VERIFY-G10",
     name="dialect_unknown",
-    title="the program is of a dialect that nobody has registered here",
+    title="the program uses a dialect that is not registered here",
     severities={"dialect-unknown": Severity.ERROR},
     of_torch=True,
     names_target=True,

@@ -22,7 +22,7 @@ from aotidoctor.model.exported import ExportRule
 RULE = ExportRule(
     code="VERIFY-G08",
     name="lowered_module",
-    title="a module that was handed to a backend is incomplete",
+    title="a module that was lowered to a backend is incomplete",
     severities={"lowered-module": Severity.ERROR},
     of_torch=True,
 )

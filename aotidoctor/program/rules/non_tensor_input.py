@@ -23,7 +23,7 @@ from aotidoctor.model.exported import ExportRule
 RULE = ExportRule(
     code="VERIFY-A11",
     name="non_tensor_input",
-    title="an input is no tensor",
+    title="an input is not a tensor",
     severities={"constant-input": Severity.INFO, "object-input": Severity.WARN, "symbolic-input": Severity.ERROR},
     names_target=True,
 )

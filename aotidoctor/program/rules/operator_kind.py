@@ -22,7 +22,7 @@ from aotidoctor.model.exported import ExportRule
 RULE = ExportRule(
     code="VERIFY-G03",
     name="operator_kind",
-    title="a node calls something that is no operator",
+    title="a node calls something that is not an operator",
     severities={"operator-kind": Severity.ERROR},
     of_torch=True,
 )

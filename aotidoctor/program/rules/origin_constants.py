@@ -21,7 +21,7 @@ from aotidoctor.model.exported import ExportRule
 RULE = ExportRule(
     code="VERIFY-P04",
     name="origin_constants",
-    title="a constant of the package is not one of the program",
+    title="a constant of the package is not in the program",
     severities={"name": Severity.ERROR, "shape": Severity.ERROR, "dtype": Severity.ERROR},
     names_target=True,
 )

@@ -23,7 +23,7 @@ from aotidoctor.model.exported import ExportRule
 RULE = ExportRule(
     code="VERIFY-P05",
     name="origin_operators",
-    title="the kernels of the package come from other operators",
+    title="the kernels of the package come from different operators",
     severities={"functions": Severity.ERROR, "custom-hint": Severity.INFO, "kernels-hint": Severity.INFO},
     names_target=True,
 )

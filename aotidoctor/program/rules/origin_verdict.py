@@ -10,7 +10,7 @@ Why it matters
     model or another checkpoint.
 
 Example:
-    model.pt2: observed this program with other weights: only l.weight differs (192 of 192 elements), expected a
+    model.pt2: observed this program with different weights: only l.weight differs (192 of 192 elements), expected a
     package that was compiled from exported.pt2
 
 When it is wrong

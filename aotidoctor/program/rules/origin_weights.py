@@ -25,7 +25,7 @@ from aotidoctor.model.exported import ExportRule
 RULE = ExportRule(
     code="VERIFY-P06",
     name="origin_weights",
-    title="the package carries other weights than the program",
+    title="the package contains different weights from the program",
     severities={"weights": Severity.ERROR},
     names_target=True,
 )

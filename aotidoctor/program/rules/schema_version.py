@@ -22,6 +22,6 @@ from aotidoctor.model.exported import ExportRule
 RULE = ExportRule(
     code="VERIFY-L04",
     name="schema_version",
-    title="the program was saved in another version of the format",
+    title="the program was saved in a different version of the format",
     severities={"schema-version": Severity.ERROR},
 )

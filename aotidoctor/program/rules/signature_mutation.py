@@ -22,7 +22,7 @@ from aotidoctor.model.exported import ExportRule
 RULE = ExportRule(
     code="VERIFY-S10",
     name="signature_mutation",
-    title="a new value of an input leads to nothing",
+    title="a new value of an input has no target",
     severities={
         "buffer": Severity.ERROR,
         "parameter": Severity.ERROR,

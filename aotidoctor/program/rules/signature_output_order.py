@@ -22,7 +22,7 @@ from aotidoctor.model.exported import ExportRule
 RULE = ExportRule(
     code="VERIFY-S11",
     name="signature_output_order",
-    title="the results are in another order than the signature says",
+    title="the results are in a different order from the signature",
     severities={"output-order": Severity.ERROR},
     of_torch=True,
 )

@@ -22,7 +22,7 @@ from aotidoctor.model.exported import ExportRule
 RULE = ExportRule(
     code="VERIFY-G02",
     name="val_kind",
-    title="a node gives something that a program cannot hold",
+    title="a node produces something that a program cannot hold",
     severities={"val-kind": Severity.ERROR},
     of_torch=True,
 )

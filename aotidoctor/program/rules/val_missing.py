@@ -22,7 +22,7 @@ from aotidoctor.model.exported import ExportRule
 RULE = ExportRule(
     code="VERIFY-G01",
     name="val_missing",
-    title="a node of the graph does not say what it gives",
+    title="a node of the graph has no metadata about its result",
     severities={"val-missing": Severity.ERROR},
     of_torch=True,
 )

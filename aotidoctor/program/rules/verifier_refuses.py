@@ -1,4 +1,4 @@
-"""PyTorch's verifier refuses the program, for a reason that is not known here.
+"""PyTorch's verifier refuses the program, for a reason that this version does not know.
 
 What it does
     Runs the verifier of the installed torch when no other rule found anything, and passes its sentence on.
@@ -21,7 +21,7 @@ from aotidoctor.model.exported import ExportRule
 RULE = ExportRule(
     code="VERIFY-G12",
     name="verifier_refuses",
-    title="PyTorch's verifier refuses the program, for a reason that is not known here",
+    title="PyTorch's verifier refuses the program, for a reason that this version does not know",
     severities={"verifier-refuses": Severity.ERROR},
     of_torch=True,
 )

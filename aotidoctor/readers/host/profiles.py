@@ -29,7 +29,7 @@ HERE = "here"
 
 _REPORT = "aotidoctor.report/1"
 _LARGEST = 8 << 20
-_NOT_LOOKED_UP = "symbols were not looked up on that machine"
+_NOT_LOOKED_UP = "symbols were not resolved on that machine"
 # What is a fact of one package or one moment, not of the machine.
 _PASSING = ("missing_symbols", "symbols_checked", "symbols_problem", "profile", "unstated")
 

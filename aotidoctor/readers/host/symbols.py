@@ -90,7 +90,7 @@ def _linked(process: _Process, artifact: Artifact | None, torch: Path | None) ->
     openmp = _openmp(process.loaded)
     driver = None if libcuda is None else libcuda.path
     if torch is None or not objects:
-        problem = None if torch else "torch is not installed, so its libraries cannot be looked into"
+        problem = None if torch else "torch is not installed, so its libraries cannot be inspected"
         return Linkage(problem=problem, openmp=openmp, libcuda=driver)
     foreign = sorted({str(each.machine) for each in objects if not _same_machine(each)})
     if foreign:

@@ -22,7 +22,7 @@ def sizes(value: Value) -> tuple[int, ...]:
 def size(value: Value) -> int:
     """A count of elements: a size, a stride or an offset."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 62:
-        raise MalformedError("a size or stride that is no count")
+        raise MalformedError("a size or stride that is not a count")
     return value
 
 

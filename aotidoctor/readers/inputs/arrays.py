@@ -87,7 +87,7 @@ def _header(path: str, name: str, data: memoryview) -> tuple[str, bool, tuple[in
     if descr is None and _RECORD.search(text):
         raise wrong_format(path, f"a record array ({name})", subject=name)
     if descr is None or order is None or shape is None:
-        raise corrupt(path, name, f"a header that says {text[:60]!r}", "descr, fortran_order and shape")
+        raise corrupt(path, name, f"a header with {text[:60]!r}", "descr, fortran_order and shape")
     return descr[1], order[1] == "True", shape, start
 
 

@@ -38,7 +38,7 @@ def generate_inputs(contract: Contract, *, seed: int) -> tuple[InputSet, JsonObj
         form="generated",
         args=args,
         kwargs=kwargs,
-        notes=(f"made up with seed {seed}", *notes),
+        notes=(f"generated with seed {seed}", *notes),
     )
     return inputs, document
 
@@ -81,9 +81,9 @@ def _leaf(leaf: LeafSpec, contract: Contract, symbols: Mapping[str, int], seed: 
     if leaf.kind == "constant" or (leaf.input_index is None and leaf.kind != "tensor"):
         return None
     if leaf.dims is None and leaf.rank is None:
-        notes.append(f"{leaf.path}: the contract does not tell its shape; made with one element")
+        notes.append(f"{leaf.path}: the contract does not give its shape; generated with one element")
     if leaf.dtype is None:
-        notes.append(f"{leaf.path}: the contract does not tell its dtype; made float32")
+        notes.append(f"{leaf.path}: the contract does not give its dtype; generated as float32")
     shape = choose_shape(leaf, symbols)
     dtype = leaf.dtype or "float32"
     spec: JsonObject = {"dtype": dtype, "shape": list(shape), "seed": seed * 1009 + leaf.index}

@@ -106,7 +106,7 @@ def nested_storage(path: str) -> Callable[[bytes | str], Storage]:
 def _embedded(path: str, data: memoryview, index: int) -> Storage:
     first = load(data, max_steps=EMBEDDED_STEPS)
     if first.problem is not None or first.value != MAGIC:
-        raise MalformedError("an embedded storage that is no torch file")
+        raise MalformedError("an embedded storage that is not a torch file")
     loaded, storages = _legacy(path, data, first.end, max_steps=EMBEDDED_STEPS)
     if loaded.foreign:
         raise unsafe(path, loaded.foreign)

@@ -102,7 +102,7 @@ class Machine:
             case Call() as target:
                 target.items.extend(items)
             case _:
-                msg = "items are added to something that is no list"
+                msg = "items are added to something that is not a list"
                 raise BadPickleError(msg)
 
     def set_items(self, items: Sequence[Value]) -> None:
@@ -114,14 +114,14 @@ class Machine:
             case Call() as target:
                 target.entries.extend(pairs)
             case _:
-                msg = "keys are added to something that is no dict"
+                msg = "keys are added to something that is not a dict"
                 raise BadPickleError(msg)
 
     def call(self, *, new: bool = False) -> None:
         """Replace a function and its argument tuple by the record of the call."""
         args, function = self.pop(), self.pop()
         if not isinstance(args, tuple) or not isinstance(function, Global):
-            msg = "something that is no function is called"
+            msg = "something that is not a function is called"
             raise BadPickleError(msg)
         self.stack.append(Call(function, args, new=new))
 

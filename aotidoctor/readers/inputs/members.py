@@ -80,7 +80,7 @@ def open_members(path: str, data: memoryview) -> Members:
             infos = archive.infolist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, OverflowError, struct.error) as error:
         if b"PK\x05\x06" not in bytes(data[-66_000:]):
-            raise corrupt(path, path, "a zip file without its central directory (cut off?)") from error
+            raise corrupt(path, path, "a zip file without its central directory (truncated?)") from error
         raise corrupt(path, path, f"a damaged zip directory ({error})") from error
     if len(infos) > MAX_MEMBERS:
         raise corrupt(path, path, f"a zip file of {len(infos)} members", f"at most {MAX_MEMBERS}")

@@ -43,7 +43,7 @@ def describe_array(call: Call) -> PlainValue | None:
         return _array(call.args[2], call.args[1])
     if name == "scalar" and len(call.args) == 2:
         return _scalar(call.args[0], call.args[1])
-    raise MalformedError(f"{call.name} with other arguments than numpy writes")
+    raise MalformedError(f"{call.name} with arguments that numpy does not write")
 
 
 def _array(shape: Value, dtype: Value) -> PlainValue:

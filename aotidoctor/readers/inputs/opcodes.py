@@ -56,7 +56,7 @@ def _run(machine: Machine, max_steps: int) -> Value:
         step = OPCODES.get(code)
         if step is None:
             machine.position -= 1
-            msg = f"0x{code:02x} is no opcode"
+            msg = f"0x{code:02x} is not an opcode"
             raise BadPickleError(msg)
         step(machine)
     msg = f"more than {max_steps} opcodes"
@@ -131,7 +131,7 @@ def _decimal(machine: Machine) -> Value:
 def _decimal_key(machine: Machine) -> int:
     line = machine.line()
     if not line.isdigit() or len(line) > 10:
-        msg = "a memo key that is no number"
+        msg = "a memo key that is not a number"
         raise BadPickleError(msg)
     return int(line)
 
@@ -170,7 +170,7 @@ def _global_lines(machine: Machine) -> Value:
 def _stack_global(machine: Machine) -> None:
     name, module = machine.pop(), machine.pop()
     if not isinstance(name, str) or not isinstance(module, str):
-        msg = "the name of a global is no text"
+        msg = "the name of a global is not text"
         raise BadPickleError(msg)
     machine.stack.append(machine.found(module, name))
 

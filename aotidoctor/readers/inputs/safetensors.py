@@ -48,7 +48,7 @@ def read_header(path: str, text: bytes) -> JsonObject:
     except (ValueError, RecursionError) as error:
         raise corrupt(path, "header", f"no JSON ({str(error)[:80]})", "a JSON object") from error
     if not isinstance(header, dict):
-        raise corrupt(path, "header", "JSON that is no object", "a JSON object")
+        raise corrupt(path, "header", "JSON that is not an object", "a JSON object")
     return header
 
 

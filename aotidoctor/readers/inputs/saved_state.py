@@ -71,7 +71,7 @@ def _payload(name: str, child: Tree[LeafValue], member: str, known: dict[str, St
         stride=value.stride,
         offset=value.storage_offset,
         content=None if data is None or not plain else _content(data),
-        problem=None if data is not None and plain else f"a tensor of another kind ({value.layout})",
+        problem=None if data is not None and plain else f"a tensor of a different kind ({value.layout})",
     )
     parameter = value.subclass == "Parameter"
     return Payload(stored=stored, member=member, nbytes=value.storage_nbytes, parameter=parameter, pickled=True)

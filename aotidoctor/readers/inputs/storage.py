@@ -49,10 +49,10 @@ Resolve: TypeAlias = Callable[[StorageId], Storage]
 def storage_id(value: Value) -> StorageId:
     """Read ``("storage", torch.FloatStorage, "0", "cpu", 12)``, which older files end with view metadata."""
     if not isinstance(value, Persistent) or not isinstance(value.id, tuple) or len(value.id) not in (5, 6):
-        raise MalformedError("a persistent id that is no storage")
+        raise MalformedError("a persistent id that is not a storage")
     kind, type_, key, location, count = value.id[:5]
     if kind != "storage" or not isinstance(type_, Global) or not isinstance(location, str):
-        raise MalformedError("a persistent id that is no storage")
+        raise MalformedError("a persistent id that is not a storage")
     if not isinstance(key, (str, int)) or not isinstance(count, int) or not 0 <= count < 1 << 60:
         raise MalformedError(f"a storage of {count if isinstance(count, (int, str)) else '?'} elements"[:80])
     dtype = storage_dtype(type_.name)

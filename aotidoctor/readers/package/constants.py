@@ -64,7 +64,7 @@ def _items(artifact: Artifact, model: ModelEntry) -> list[Item]:
 def _whole(items: Sequence[Item], location: str) -> Blob | str:
     """The run of bytes that holds all constants, or why there is none."""
     if location not in ("so", "mmap", "blob"):
-        return {"external": "the package ships no weights"}.get(location, f"where they are is not known ({location})")
+        return {"external": "the package ships no weights"}.get(location, f"their location is unknown ({location})")
     suffix = "_weights.blob" if location == "blob" else ".so"
     found = [item for item in items if item.name.endswith(suffix)]
     blob = found[0].open() if found else None
@@ -75,7 +75,7 @@ def _whole(items: Sequence[Item], location: str) -> Blob | str:
     elf = read_elf(blob)
     at = read_dynamic_symbols(elf, read_dynamic(elf)).constants_at
     if at is None:
-        return "the library does not tell where its constants are"
+        return "the library does not record where its constants are"
     if location == "mmap":
         return _appended(blob, elf.read_vaddr(at[0], MMAP_SPAN), elf.order)
     start = elf.file_offset(at[0])
@@ -84,7 +84,7 @@ def _whole(items: Sequence[Item], location: str) -> Blob | str:
 
 def _appended(blob: Blob, marker: bytes, order: str) -> Blob | str:
     if len(marker) < MMAP_SPAN:
-        return "the library does not tell how long its appended weights are"
+        return "the library does not record the size of its appended weights"
     length, _ = struct.unpack(f"{order}2Q", marker)
     if not 8 <= length <= blob.size:
         return f"{length} bytes of appended weights cannot be in {blob.size} bytes"
@@ -102,7 +102,7 @@ def _cut(whole: Blob | str, constants: Sequence[ConstantSpec]) -> list[StoredTen
     known = [size for size in sizes if size is not None]
     if len(known) < len(sizes):
         return [
-            _stored(constant, None, "the package does not tell the sizes of its constants") for constant in constants
+            _stored(constant, None, "the package does not record the sizes of its constants") for constant in constants
         ]
     # The last one may end without its padding.
     if sum(known) >= whole.size + _ALIGNMENT:
@@ -159,7 +159,7 @@ def _from_file(constant: ConstantSpec, entry: JsonValue, folder: str, files: Map
     offset = row[3] if isinstance(row[3], int) else 0
     blob = item.open()
     content = saved_storage(item.name, blob) if blob is not None else None
-    problem = None if content is not None else f"{item.name} is no file of torch.save with one tensor"
+    problem = None if content is not None else f"{item.name} is not a torch.save file with one tensor"
     return StoredTensor(
         fqn=constant.original_fqn,
         dtype=constant.dtype,

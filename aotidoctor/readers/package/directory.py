@@ -24,7 +24,7 @@ def read_directory(base: Artifact) -> Artifact:
     """Fill ``base`` from the files under its path. Links are listed, not followed."""
     root = Path(base.path)
     items = [file_item(member) for member in _walk(root)]
-    problem = f"more than {MAX_FILES} files: the rest was not looked at" if len(items) >= MAX_FILES else None
+    problem = f"more than {MAX_FILES} files: the rest was not read" if len(items) >= MAX_FILES else None
     listed = replace(
         base,
         members=tuple(item.member for item in items),

@@ -85,13 +85,13 @@ def read_directory(blob: Blob) -> ZipDirectory | None:
     start, shift = _locate(blob, end)
     trailing = blob.size - end.after
     if start is None:
-        return ZipDirectory(problem="the central directory is not where the end record says", trailing=trailing)
+        return ZipDirectory(problem="the central directory is not where the end record states", trailing=trailing)
     if end.size > MAX_DIRECTORY:
         return ZipDirectory(problem=f"the central directory claims {end.size} bytes", trailing=trailing)
     raw, problem = _read_central(blob.read_at(start, end.size), start, end.entries)
     entries = tuple(_with_local_header(blob, entry, shift) for entry in raw)
     if shift and problem is None:
-        problem = f"{shift} bytes stand before the archive"
+        problem = f"{shift} bytes before the archive"
     return ZipDirectory(entries=entries, problem=problem, trailing=trailing)
 
 
@@ -159,7 +159,7 @@ def _read_central(data: bytes, start: int, declared: int) -> tuple[list[Entry], 
             return entries, f"more than {MAX_ENTRIES} members"
         entries.append(entry)
     if len(entries) != declared and len(entries) & 0xFFFF != declared:
-        return entries, f"the central directory holds {len(entries)} readable entries, the end record says {declared}"
+        return entries, f"the central directory holds {len(entries)} readable entries, the end record states {declared}"
     return entries, None
 
 

@@ -14,9 +14,9 @@ from aotidoctor.readers.provenance.difference import Compared, Difference
 def compare_call(contract: Contract, facts: ExportedFacts) -> Compared:
     """The leaves and their tensors; nothing where one of the two does not list them."""
     if contract.args is None or not contract.leaves:
-        return Compared(left_out=("call spec and inputs: the package does not tell its own",))
+        return Compared(left_out=("call spec and inputs: the package does not contain them",))
     if not facts.leaves and contract.leaves:
-        return Compared(left_out=("call spec and inputs: the program does not tell its own",))
+        return Compared(left_out=("call spec and inputs: the program does not contain them",))
     ours, theirs = [leaf.path for leaf in contract.leaves], [leaf.path for leaf in facts.leaves]
     if ours != theirs:
         return Compared(differences=(_paths(ours, theirs),), aspects=("call",))
@@ -26,7 +26,7 @@ def compare_call(contract: Contract, facts: ExportedFacts) -> Compared:
     if not any(item.aspect == "inputs" for item in found):
         found += _shared(pairs)
     silent = [leaf.path for leaf in contract.leaves if leaf.kind == "tensor" and leaf.dtype is None]
-    left_out = (f"dtype and dims of {', '.join(silent[:5])}: the package does not tell them",) if silent else ()
+    left_out = (f"dtype and dims of {', '.join(silent[:5])}: the package does not record them",) if silent else ()
     return Compared(differences=tuple(found), aspects=("call", "inputs"), left_out=left_out)
 
 
@@ -51,7 +51,7 @@ def _trees(ours: str | None, theirs: str | None) -> list[Difference]:
     """Containers of another type around the same leaves; versions of torch spell some of them differently."""
     if ours is None or theirs is None or ours == theirs or _parsed(ours) == _parsed(theirs):
         return []
-    package, program = "a call spec with other containers around the same leaves", "the program's containers"
+    package, program = "a call spec with different containers around the same leaves", "the program's containers"
     return [_difference("call", "containers", "call spec", package, program, decisive=False)]
 
 

@@ -19,9 +19,9 @@ def compare_outputs(contract: Contract, facts: ExportedFacts) -> Compared:
     """Number, dtype and fixed sizes of the outputs."""
     users = [output for output in facts.outputs if output.kind == "user_output"]
     if not facts.outputs or contract.n_outputs is None:
-        return Compared(left_out=("outputs: one of the two does not tell its own",))
+        return Compared(left_out=("outputs: one of the two does not describe them",))
     if any(output.tensor is None for output in users):
-        return Compared(left_out=("outputs: some of the program's are no tensors",))
+        return Compared(left_out=("outputs: some of the program's are not tensors",))
     if len(users) != contract.n_outputs:
         package, program = (f"{count} outputs" for count in (contract.n_outputs, len(users)))
         return Compared(differences=(_make("outputs", "count", "result", package, program),), aspects=("outputs",))

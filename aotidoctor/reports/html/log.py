@@ -38,7 +38,7 @@ def _event(log: LogReading, event: LogEvent, *, anchor: bool) -> Line:
     known = [match for match in log.matches if match.event == event]
     named = Markup(" ").join(dict.fromkeys(_named(match.pattern) for match in known))
     if event in log.unknown:
-        named = html_text.line("no pattern knows it")
+        named = html_text.line("no pattern matches it")
     span = str(event.first) if event.last == event.first else f"{event.first}-{event.last}"
     form = " ".join(part for part in (event.form, event.kind) if part)
     cells = (
@@ -76,7 +76,7 @@ def _relation(event: LogEvent, said: list[str]) -> Cell:
     """What an event is to the others, who wrote it, and the line that gave it away."""
     parts = (
         f"repeats or follows from line {event.echo_of}" if event.echo_of is not None else "",
-        "after a CUDA error: means nothing" if event.tainted else "",
+        "after a CUDA error: unreliable" if event.tainted else "",
         f"said {event.count:,} times" if event.count > 1 else "",
         event.origin,
         said[0] if said else "",

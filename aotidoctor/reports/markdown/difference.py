@@ -28,7 +28,7 @@ def _parts(found: Comparison, room: Room) -> list[str]:
         sides,
         _differences(found, room),
         counts,
-        details("Not known on one side", unknown) if unknown else "",
+        details("Unknown on one side", unknown) if unknown else "",
     ]
 
 

@@ -53,7 +53,7 @@ def _show(found: Comparison, out: Layout, detail: int) -> None:
     for label, words in view.counts(found):
         out.row(label, words)
     if detail > 0 and found.unknown:
-        out.title("Not known on one side")
+        out.title("Unknown on one side")
         for line in found.unknown:
             out.paragraph(line, style="dim")
 

@@ -45,4 +45,4 @@ def show_serving(report: Report, out: Layout, *, detail: int) -> None:
         table.columns[2].ratio, table.columns[3].ratio = 3, 2
         out.show(table)
     if hidden:
-        out.line(Text(f" and {plural(hidden, 'note')} without a complaint (-v shows all)", style="dim"))
+        out.line(Text(f" and {plural(hidden, 'note')} without a problem (-v shows all)", style="dim"))

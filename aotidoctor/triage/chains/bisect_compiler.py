@@ -53,7 +53,7 @@ def bisect(session: Session, made: Recompiled, cache: CompileCache | None = None
 
 
 def proof(session: Session) -> dict[str, str]:
-    """The cause that a search has proven, with how: wrong with the step on, right with it off."""
+    """The cause that a search has proven, with how: wrong with the step on, right with it disabled."""
     item = next((item for item in session.findings if item.code == compiler_bisect.CODE and item.kind == "found"), None)
     if item is None:
         return {}
@@ -75,7 +75,7 @@ def _bisect(session: Session, made: Recompiled, cache: CompileCache) -> None:
         if reason is not None:
             left = (step.of - step.done) * made.seconds
             session.add([compiler_bisect.unfinished(search.last, _text(step), step.done, step.of, left)])
-            session.not_checked.append(_not_checked(f"{reason}; the same command goes on from here"))
+            session.not_checked.append(_not_checked(f"{reason}; the same command resumes from here"))
             return
     match step:
         case Found():
@@ -99,7 +99,7 @@ def _next(search: Search) -> Question | Found | NotFound:
 def _ask(session: Session, cache: CompileCache, search: Search, question: Question) -> str | None:
     """Put one question; why it was not answered, or None."""
     if session.deadline is not None and session.deadline - time.monotonic() < MARGIN * search.made.seconds:
-        return "the time budget is too short for another compile"
+        return "the time budget is too short for one more compile"
     began = time.monotonic()
     session.on_event(Event(kind=EventKind.PROBE_START, name=_name(question)))
     answer = _answer(session, cache, search, question)

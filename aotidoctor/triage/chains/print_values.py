@@ -60,5 +60,5 @@ def unfit(session: Session, package: str, level: JsonValue) -> str | None:
         return f"the value printer of level {level} was not compiled in"
     code = compare_code(session.case.model, session.case.contract, model, contract)
     if code.same_kernels is not True:
-        return "compiled here, the program has other kernels: what they print says nothing of this package"
+        return "the recompiled program has different kernels, so its values cannot be attributed to this package"
     return None

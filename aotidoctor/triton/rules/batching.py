@@ -88,13 +88,15 @@ def _limits(joined: Joined, tensor: TensorConfig, row: NameRow, dim: Dim) -> lis
     size = joined.config.batch_size
     said = []
     if dim.max is not None and size > dim.max:
-        message = f"loads; batches of {dim.max + 1} to {size} rows are let in and computed by code made for at most "
+        message = (
+            f"loads; batches of {dim.max + 1} to {size} rows are accepted and computed by code compiled for at most "
+        )
         message += f"{dim.max}: wrong numbers are possible, with HTTP status 200."
         said.append(
             _out_of_range(joined, tensor, row, dim, ("above-range", message, f"Set max_batch_size: {dim.max}."))
         )
     if dim.min is not None and dim.min > 2:
-        message = f"loads; batches of 1 to {dim.min - 1} rows are let in and computed by code made for at least "
+        message = f"loads; batches of 1 to {dim.min - 1} rows are accepted and computed by code compiled for at least "
         message += f"{dim.min}: wrong numbers are possible, with HTTP status 200."
         remedy = "Export with a smaller least size, or set max_batch_size: 0 and write all dims."
         said.append(_out_of_range(joined, tensor, row, dim, ("below-range", message, remedy)))
@@ -122,7 +124,9 @@ def _is_made_of(dim: Dim) -> bool:
 
 
 def _not_plain(joined: Joined, tensor: TensorConfig, row: NameRow, dim: Dim) -> Remark:
-    message = f"loads; the first dim is {dim.expr}, so that a batch of another size loses rows, with HTTP status 200."
+    message = (
+        f"loads; the first dim is {dim.expr}, so that a batch of a different size loses rows, with HTTP status 200."
+    )
     remedy = "Set max_batch_size: 0 and write all dims."
     return _out_of_range(joined, tensor, row, dim, ("multiple", message, remedy))
 
@@ -158,7 +162,7 @@ def _outputs(joined: Joined, batch: Sequence[Dim]) -> list[Remark | NotJudged]:
         elif known and first.expr not in known:
             said.append(_no_batch(joined, tensor, row, first))
     if silent:
-        said.append(NotJudged(reason=f"the package does not tell the first dim of {', '.join(silent)}"))
+        said.append(NotJudged(reason=f"the package does not record the first dim of {', '.join(silent)}"))
     return said
 
 

@@ -35,7 +35,7 @@ def text_parses(model: ServedModel) -> Sequence[Remark]:
         Remark(
             kind="does-not-parse",
             consequence=Consequence.FAILS_TO_LOAD,
-            message="the model is not loaded: the server says 'failed to read text proto from' and the place.",
+            message="the model is not loaded: the server reports 'failed to read text proto from' and the place.",
             observed=model.parse_problem,
             expected="protobuf text format of inference.ModelConfig",
             remedy=_parse_hint(model.text, line, model.parse_problem),

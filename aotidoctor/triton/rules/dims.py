@@ -10,12 +10,12 @@ from aotidoctor.model.serving_names import NameRow
 from aotidoctor.triton.shapes import Mismatch, compare, dims_text, fixed_symbols
 from aotidoctor.triton.tables import Joined, Pair, Said, each_version
 
-_MISREAD = "loads, then answers with HTTP status 200 and wrong numbers: the code goes by the compiled sizes, cuts, "
+_MISREAD = "loads, then answers with HTTP status 200 and wrong numbers: the code uses the compiled sizes, cuts, "
 _MISREAD += "repeats or reads past the end, and the output has the compiled shape."
 _MESSAGES = {
     "wider": (
         Consequence.WASTE,
-        "loads; a request of another size than compiled is let in and answered wrongly, with HTTP status 200.",
+        "loads; a request of a size that was not compiled is accepted and answered wrongly, with HTTP status 200.",
     ),
     "below-two": (
         Consequence.NOTE,
@@ -23,7 +23,7 @@ _MESSAGES = {
     ),
     "scalar": (
         Consequence.NOTE,
-        "loads and works: the code reads the one element. AOTI_RUNTIME_CHECK_INPUTS=1 refuses the dim too many.",
+        "loads and works: the code reads the one element. AOTI_RUNTIME_CHECK_INPUTS=1 refuses the extra dim.",
     ),
     "multiple": (
         Consequence.SILENTLY_WRONG,
@@ -40,7 +40,7 @@ def input_dims_are_compiled(model: ServedModel) -> Said | NotJudged:
     """The dims of an input are those that were compiled; -1 stands for a dynamic one.
 
     Versions: all.
-    Consequence: loads, and answers with HTTP status 200: the code goes by the compiled sizes and cuts, repeats, or
+    Consequence: loads, and answers with HTTP status 200: the code uses the compiled sizes and cuts, repeats, or
     reads past the end of the buffer. A -1 for a static size lets requests of any size in.
     How it was seen: run with the 26.05 backend: dims [3,4] on a [2,4] model answered [2,4].
     Remedy: the dims that ``aotidoctor triton names`` shows, without the first one where max_batch_size is above 0.
@@ -59,7 +59,7 @@ def _dims(joined: Joined) -> Said:
         said.extend(_remark(tensor, row, item) for item in found if item.kind != "batch-missing")
     said.extend(_disagreeing(joined))
     if silent:
-        said.append(NotJudged(reason=f"the package does not tell the dims of {', '.join(silent)}"))
+        said.append(NotJudged(reason=f"the package does not record the dims of {', '.join(silent)}"))
     return said
 
 
@@ -81,7 +81,7 @@ def _remark(tensor: TensorConfig, row: NameRow, item: Mismatch) -> Remark:
         observed=f"{item.observed}{where}",
         expected=f"{item.expected} ({row.path} is {dims_text(compiled)})",
         subject=tensor.label,
-        remedy="Nothing has to be done." if harmless else f"Write dims: [ {written} ].",
+        remedy="No change is needed." if harmless else f"Write dims: [ {written} ].",
         at=item.at,
         facts={"path": row.path, "dim": item.dim},
     )

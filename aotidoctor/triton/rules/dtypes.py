@@ -87,7 +87,7 @@ def _inputs(joined: Joined) -> Said:
         if row.kind == "tensor" and row.data_type is not None and given is not None and given != row.dtype:
             said.append(_misread(tensor, row, given))
     if silent:
-        said.append(NotJudged(reason=f"the package does not tell the dtype of {', '.join(silent)}"))
+        said.append(NotJudged(reason=f"the package does not record the dtype of {', '.join(silent)}"))
     return said
 
 
@@ -131,12 +131,12 @@ def _outputs(joined: Joined) -> Said:
         elif given in known and known[given] != row.dtype:
             said.append(wrong_output_type(joined, tensor, row.path, row.data_type, f"{row.path} is {row.dtype}"))
     if silent:
-        said.append(NotJudged(reason=f"the package does not tell the dtype of {', '.join(silent)}"))
+        said.append(NotJudged(reason=f"the package does not record the dtype of {', '.join(silent)}"))
     return said
 
 
 def wrong_output_type(joined: Joined, tensor: TensorConfig, path: str, real: str | None, why: str) -> Remark:
-    """What a release makes of an output of another type than the config says."""
+    """What a release makes of an output of a different type from the config."""
     given = tensor.data_type.value if tensor.data_type is not None else _INVALID
     words = f"has datatype {real or _INVALID} but model configuration expects {given}"
     crash = joined.model.release.before(_CRASHES_UNTIL)
@@ -167,7 +167,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         id="R19",
         family="tensors",
-        title="an input of another type than compiled",
+        title="an input of a different type from the compiled one",
         worst=Consequence.SILENTLY_WRONG,
         check=inputs_have_their_types,
         needs=Needs.CONTRACT,
@@ -175,7 +175,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         id="R20",
         family="tensors",
-        title="an output of another type than comes back",
+        title="an output of a different type from the returned one",
         worst=Consequence.FAILS_TO_LOAD,
         check=outputs_have_their_types,
         needs=Needs.CONTRACT,

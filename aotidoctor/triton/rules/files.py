@@ -118,7 +118,9 @@ def _not_loadable(version: ServedVersion) -> Remark:
     return Remark(
         kind="other-name" if is_package else "no-package",
         consequence=Consequence.FAILS_TO_LOAD,
-        message=f"the model is not loaded: {message}" if is_package else "the model is not loaded: it is no package.",
+        message=f"the model is not loaded: {message}"
+        if is_package
+        else "the model is not loaded: it is not a package.",
         observed=f"models: {names}" if names else f"{kind}: {artifact.problem or ''}".rstrip(": ") if artifact else "",
         expected=f"an AOTInductor package with a model called {MODEL}",
         subject=f"version {version.number}",

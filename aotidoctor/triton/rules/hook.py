@@ -36,7 +36,7 @@ def check_init_library(model: ServedModel) -> Sequence[Remark] | NotJudged:
         return (early,)
     hook = model.hook
     if hook is None:
-        return NotJudged(reason="the library was not looked at")
+        return NotJudged(reason="the library was not inspected")
     broken = _file(model, hook, given)
     if broken is not None:
         return (broken,)
@@ -93,7 +93,7 @@ def _file(model: ServedModel, hook: HookLibrary, given: ParameterConfig) -> Rema
         remedy = "mount or copy the library to that path where the server runs, or correct the path"
         return said("missing", given, f"{where} is not there", remedy, seen="no such file", wanted="a shared library")
     if hook.format not in (None, "elf") or hook.problem:
-        problem = hook.problem or f"an object of another system ({hook.format})"
+        problem = hook.problem or f"an object of a different system ({hook.format})"
         remedy = "build it again as a shared library for Linux"
         return said(
             "unreadable", given, f"{hook.path}: {problem}", remedy, seen=problem, wanted="an ELF shared library"
@@ -126,7 +126,7 @@ def _no_init(hook: HookLibrary, given: ParameterConfig) -> Remark:
 
 def _no_release(hook: HookLibrary, given: ParameterConfig) -> Remark:
     how, remedy = _why_absent(hook, RELEASE)
-    unknown = "whether the server then refuses the library is not known, and what init made is never freed"
+    unknown = "whether the server then refuses the library is unknown, and what init allocated is never freed"
     if how == "absent" and OLD_RELEASE in hook.symbols:
         message = (
             f"{hook.path} exports {OLD_RELEASE}, the name from before the feature was merged, and not {RELEASE}: "
@@ -225,7 +225,7 @@ RULES = (
     Rule(
         id="R47",
         family="hook",
-        title="weights beside the package are loaded by somebody",
+        title="weights next to the package are loaded",
         worst=Consequence.REQUESTS_FAIL,
         check=check_sidecars,
         needs=Needs.AOTI,

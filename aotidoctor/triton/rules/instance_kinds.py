@@ -49,7 +49,7 @@ def kind_remark(clash: Clash, kind: str, device: str, version: ServedVersion, at
         observed=f"{kind}, and a package for {device}",
         expected=f"kind: {want}",
         subject=f"version {version.number}",
-        remedy=f"Write kind: {want}, or compile the package for the other device.",
+        remedy=f"Write kind: {want}, or compile the package for that device.",
         at=at,
         facts={"device": device},
     )
@@ -68,7 +68,7 @@ def kind_fits_device(model: ServedModel) -> Sequence[Remark] | NotJudged:
     """
     devices = tuple(devices_of(model))
     if not devices:
-        return NotJudged(reason="the package does not tell its device")
+        return NotJudged(reason="the package does not record its device")
     groups = model.config.instance_groups if model.config is not None else ()
     said = []
     for version, device in devices:
@@ -91,7 +91,7 @@ def kind_is_stated(model: ServedModel) -> Sequence[Remark] | NotJudged:
     """
     devices = tuple(devices_of(model))
     if not devices:
-        return NotJudged(reason="the package does not tell its device")
+        return NotJudged(reason="the package does not record its device")
     return [
         remark
         for at in _unstated(model)

@@ -124,7 +124,7 @@ def _repeated(side: Side, first: TensorConfig, second: TensorConfig, label: str)
         observed=f"{first.label} and {second.label}",
         expected="each tensor once",
         subject=second.label,
-        remedy=f"Write {left[0].ordinal} for one of them." if left else "Take one of them away.",
+        remedy=f"Write {left[0].ordinal} for one of them." if left else "Remove one of them.",
         at=name_at(second),
     )
 
@@ -156,7 +156,7 @@ def _mixed(joined: Joined) -> Said | NotJudged:
             message="loads and works: names by number and names by place in the call may stand side by side.",
             observed=f"{numbered[0]} and {other.label}",
             expected="one convention",
-            remedy="Nothing has to be done; numbers for all are understood by every release.",
+            remedy="No change is needed; numbers for all are understood by every release.",
             at=name_at(other),
         ),
     )

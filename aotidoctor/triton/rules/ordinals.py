@@ -59,7 +59,7 @@ def _misnamed(side: Side, tensor: TensorConfig, row: NameRow, named: Sequence[Na
         consequence=Consequence.WASTE,
         message=f"loads; {tensor.label} is {row.path}, and the comment speaks of {named[0].path}, which is "
         f"{named[0].ordinal}. "
-        + ("Both have one type and one shape: nobody would see the swap. " if swap else "")
+        + ("Both have one type and one shape: the swap would not be noticed. " if swap else "")
         + f"The {side.word}s are: {rows_text(side.rows[:_SHOWN])}.",
         observed=f"{tensor.label} with a comment on {named[0].path}",
         expected=f"{tensor.label} = {row.path}",
@@ -96,7 +96,7 @@ def _unsorted(side: Side, rows: Sequence[NameRow]) -> Remark:
         consequence=Consequence.NOTE,
         message=f"loads and works; the {side.word}s count in the order of the sample, which is not that of the "
         f"alphabet: {rows_text(rows[:_SHOWN])}.",
-        observed="keys in another order than the alphabet's",
+        observed="keys that are not in alphabetical order",
         expected="a comment at each number that names its tensor",
         subject=rows[0].ordinal,
         remedy="Say in a comment which tensor each number is, or name them by their place in the call.",
@@ -140,7 +140,11 @@ def _renumbered(
         consequence=Consequence.SILENTLY_WRONG if unseen else Consequence.WASTE,
         message=f"loads; between versions {numbers} the {side.word}s changed their order: {listed}. Clients of the "
         "version before "
-        + ("get wrong numbers with HTTP status 200." if unseen else "give and take other tensors than they mean."),
+        + (
+            "get wrong numbers with HTTP status 200."
+            if unseen
+            else "send and receive different tensors from the intended ones."
+        ),
         observed=listed,
         expected=f"the order of version {version.number}",
         subject=changed[0][0].label,
@@ -153,7 +157,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         id="R27",
         family="spec",
-        title="numbers that mean another tensor than they seem to",
+        title="numbers that denote a different tensor from what they suggest",
         worst=Consequence.SILENTLY_WRONG,
         check=numbers_count_as_given,
         needs=Needs.CONTRACT,

@@ -34,7 +34,7 @@ def _dims(joined: Joined) -> Said:
         batched = joined.config.batch_size > 0
         said.extend(_misleading(tensor, row, item) for item in compare(tensor, row.dims, batched=batched))
     if silent:
-        said.append(NotJudged(reason=f"the package does not tell the dims of {', '.join(silent)}"))
+        said.append(NotJudged(reason=f"the package does not record the dims of {', '.join(silent)}"))
     return said
 
 
@@ -73,7 +73,7 @@ def _scalars(joined: Joined) -> Said:
     silent = [row.label for _, row in joined.outputs.pairs if row.kind in ("tensor", "unknown") and row.dims is None]
     said.extend(_scalar(joined, tensor, row) for tensor, row in joined.outputs.pairs if row.dims == ())
     if silent:
-        said.append(NotJudged(reason=f"the package does not tell whether {', '.join(silent)} has dims"))
+        said.append(NotJudged(reason=f"the package does not record whether {', '.join(silent)} has dims"))
     return said
 
 

@@ -145,7 +145,7 @@ def _temporary(model: ServedModel, version: ServedVersion, unpacked: int) -> Ite
             kind="temporary-folder",
             consequence=Consequence.FAILS_TO_LOAD,
             message=f"in a server on this host the model does not load: {folder.path} {problem}.",
-            remedy="give the server another TMPDIR, one that is writable and may hold code",
+            remedy="give the server a TMPDIR that is writable and allows execution",
             observed=f"{folder.path} {problem}",
             expected=f"a writable folder with {unpacked} bytes free that may hold code",
             subject=f"version {version.number}",

@@ -34,7 +34,7 @@ ELSEWHERE = {
 }
 _NO_EFFECT = {
     "DISABLE_OPTIMIZED_EXECUTION": "it is a setting of TorchScript's executor",
-    "CACHE_CLEANING_ENABLED": "nothing of this path reads it after parsing",
+    "CACHE_CLEANING_ENABLED": "nothing on this path reads it after parsing",
 }
 
 
@@ -102,7 +102,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         id="R43",
         family="parameters",
-        title="a key that is not known",
+        title="an unknown key",
         worst=Consequence.WASTE,
         check=keys_are_known,
     ),

@@ -14,7 +14,7 @@ def warmup_fits(model: ServedModel) -> Sequence[Remark]:
 
     Versions: all.
     Consequence: otherwise the model does not load. One that fits is useful: it shows failures of the first request when
-    the model loads instead of in production. On 26.05 and older an output of another type than the config says kills
+    the model loads instead of in production. On 26.05 and older an output of a different type from the config kills
     the server then, at its start.
     How it was seen: read in the source of the core; the crash run with the 26.05 backend.
     Remedy: the inputs of the config, with their types, and whole numbers for all of their dims.
@@ -31,7 +31,7 @@ def _warmup(warmup: ConfigMessage, config: ModelConfig) -> Iterator[Remark]:
     missing = sorted(wanted.keys() - given.keys())
     unknown = sorted(given.keys() - wanted.keys())
     if missing or unknown:
-        differs = [f"without {name}" for name in missing] + [f"with {name}, which is no input" for name in unknown]
+        differs = [f"without {name}" for name in missing] + [f"with {name}, which is not an input" for name in unknown]
         at = given[unknown[0]].at if unknown else warmup.at
         yield _unfit("names", ", ".join(differs), "every input of the config, and no other", at)
     for name in sorted(given.keys() & wanted.keys()):
@@ -104,7 +104,7 @@ def _reshaped(tensor: TensorConfig, *, batched: bool) -> Remark:
             observed=f"reshape to {shape}",
             expected="",
             subject=tensor.label,
-            remedy="Nothing to do.",
+            remedy="No change is needed.",
             at=at,
         )
     return Remark(
@@ -167,7 +167,7 @@ def _step(model: ServedModel, ensemble: str, step: ConfigMessage) -> Remark:
             consequence=Consequence.NOTE,
             message=f"the ensemble {ensemble} maps its names as they are, which the server allows.",
             subject=ensemble,
-            remedy="Nothing to do.",
+            remedy="No change is needed.",
             at=step.at,
             file=file,
         )

@@ -58,7 +58,7 @@ def no_batch_inputs(model: ServedModel) -> Sequence[Remark]:
             f"model configuration has {count} inputs.",
             observed="batch_input",
             expected="inputs only",
-            remedy="Take batch_input away, and give the tensor as an input.",
+            remedy="Remove batch_input and pass the tensor as an input.",
             at=item.at,
         )
         for item in config.batch_inputs[:1]
@@ -73,7 +73,7 @@ def no_batch_inputs(model: ServedModel) -> Sequence[Remark]:
         Remark(
             kind="untried",
             consequence=Consequence.WASTE,
-            message=f"nobody has tried {what} with torch_aoti; the backend has no code for it.",
+            message=f"{what} is untested with torch_aoti; the backend has no code for it.",
             observed=what,
             expected="tensors whose first dimension is the batch",
             subject=subject,
@@ -103,7 +103,7 @@ def requests_are_not_merged(model: ServedModel) -> Sequence[Remark]:
             Remark(
                 kind="merged",
                 consequence=Consequence.SILENTLY_WRONG,
-                message="loads, then answers with other requests' rows: the first response holds the rows of all "
+                message="loads, then answers with rows of different requests: the first response holds the rows of all "
                 "merged requests, the others read past the end of the buffer.",
                 observed=f"dynamic_batching on Triton {model.release.name}",
                 expected="no scheduler that merges requests before 26.06",
@@ -181,7 +181,7 @@ def _sequence_tensor(name: Given[str] | None, data_type: Given[str] | None, at: 
             Remark(
                 kind="name",
                 consequence=Consequence.FAILS_TO_LOAD,
-                message=f"the model is not loaded: the backend cannot tell which argument {label} is.",
+                message=f"the model is not loaded: the backend cannot determine which argument {label} is.",
                 observed=label,
                 expected="a name that ends in __ and the number of the argument",
                 subject=label,

@@ -97,7 +97,7 @@ def _moved(joined: Joined, tensor: TensorConfig, row: NameRow) -> Remark:
     return Remark(
         kind="shifted",
         consequence=Consequence.REQUESTS_FAIL if past else Consequence.SILENTLY_WRONG,
-        message=f"an empty dict takes a number among the outputs, and the compiled code hands nothing back for it: "
+        message=f"an empty dict takes a number among the outputs, and the compiled code returns nothing for it: "
         f"{tensor.label} {answer}.",
         observed=f"{row.path} as output {row.slot}",
         expected="outputs before the empty dict only",
@@ -119,9 +119,9 @@ RULES: tuple[Rule, ...] = tuple(
     for number, title, check in (
         ("R9", "a container that the backend cannot parse", only_plain_containers),
         ("R10", "an empty list or tuple in the call", no_empty_sequence),
-        ("R11", "a key that is no string", keys_are_strings),
+        ("R11", "a key that is not a string", keys_are_strings),
         ("R13", "a container inside a keyword argument", keywords_are_flat),
-        ("R14", "an argument that is no tensor", arguments_are_tensors),
+        ("R14", "an argument that is not a tensor", arguments_are_tensors),
         ("R15", "an empty dict in the call", no_empty_dict),
     )
 )

@@ -58,12 +58,12 @@ def judge_leaf(ours: Any, theirs: Any, exact: Any, moved: list[Any]) -> dict[str
     ``unknown``.
     """
     if exact.shape != theirs.shape:
-        return {"judged": UNKNOWN, "reason": f"the float64 run gives shape {tuple(exact.shape)}"}
+        return {"judged": UNKNOWN, "reason": f"the float64 run returns shape {tuple(exact.shape)}"}
     ours, theirs, exact, moved = _plain(ours), _plain(theirs), _plain(exact), [_plain(one) for one in moved]
     if not theirs.dtype.is_floating_point:
         return _judge_whole(ours, theirs, exact, moved)
     if exact.dtype != torch.float64:
-        return {"judged": UNKNOWN, "reason": "the float64 run gives no floating values"}
+        return {"judged": UNKNOWN, "reason": "the float64 run returns no floating-point values"}
     usable = [one for one in moved if one.shape == exact.shape]
     fragile = torch.zeros(exact.shape, dtype=torch.bool)
     for one in usable:

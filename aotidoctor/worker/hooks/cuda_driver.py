@@ -82,7 +82,7 @@ def driver_of(slots: list[Slot], directory: Path) -> Driver:
         library = ctypes.CDLL(path, mode=os.RTLD_NOW)
         library.cuCtxSynchronize.restype = ctypes.c_int
     except (OSError, AttributeError) as error:
-        raise HooksUnavailableError(f"the driver that the package calls cannot be asked to wait: {error}") from error
+        raise HooksUnavailableError(f"the driver that the package calls cannot be synchronised: {error}") from error
     return Driver(library, path)
 
 

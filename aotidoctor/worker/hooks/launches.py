@@ -44,7 +44,7 @@ class Launches:
         self.watch: Watch | None = None
 
     def begin(self, run: int) -> None:
-        """A call of the model begins: what went wrong before it is none of its kernels' doing."""
+        """A call of the model begins: what went wrong before it is not one of its kernels' doing."""
         self.run = run
         self._last = None
         self._wait({"symbol": "", "run": run})

@@ -117,7 +117,7 @@ def point(values: dict[int, int]) -> None:
     libc = _libc()
     for page, rights in locked.items():
         if libc.mprotect(page, mmap.PAGESIZE, rights | mmap.PROT_WRITE) != 0:
-            raise HooksUnavailableError(f"a slot cannot be made writable: {os.strerror(ctypes.get_errno())}")
+            raise HooksUnavailableError(f"a slot could not be made writable: {os.strerror(ctypes.get_errno())}")
     for address, value in values.items():
         ctypes.c_uint64.from_address(address).value = value
     for page, rights in locked.items():

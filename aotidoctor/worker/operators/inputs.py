@@ -108,7 +108,7 @@ def _hook(model: LoadedModel, payload: dict[str, Any], keeper: Keeper) -> None:
         OSError: it cannot be read.
     """
     if model.directory is None:
-        raise LookupError("it is not known where the package was unpacked")
+        raise LookupError("where the package was unpacked is unknown")
     nodes = _nodes(model.directory, payload)
     wanted = {index for index, node in enumerate(nodes) if node["target"] in payload["targets"]}
     device, channel = str(payload.get("device") or "cpu"), keeper.channel

@@ -39,7 +39,7 @@ def prepare(payload: dict[str, Any], channel: Channel) -> tuple[dict[str, Any], 
         elif name == "tmpdir":
             directory = channel.run_dir / "tmp"
             os.environ["TMPDIR"] = str(directory)
-            applied.append("tmpdir (a private one that works)")
+            applied.append("tmpdir (a private, working one)")
         elif name == "clear_execstack":
             payload["package"] = _without_execstack(channel.user_cwd / payload["package"], channel)
             applied.append("clear_execstack (a copy of the package)")

@@ -97,7 +97,7 @@ def gather(program: Any, call: Call) -> Candidates:
         found.add(lowered)
     else:
         found.decomposition_differs = True
-        found.notes.append("the decomposed program gives other outputs than the program: a decomposition is wrong")
+        found.notes.append("the decomposed program gives different outputs from the program: a decomposition is wrong")
     return found
 
 

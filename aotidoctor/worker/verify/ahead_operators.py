@@ -173,7 +173,7 @@ def _check_shim(path: str, node: Any, shims: Shims, records: Records) -> None:
     name, device = str(node.target), _device(node) or "cpu"
     if name not in shims.listed:
         observed = f"{name} has no C shim in this torch"
-        expected = "a shim: without one the call goes through the proxy executor, slower and only with libtorch"
+        expected = "a shim: without one the call goes through the proxy executor, which is slower and needs libtorch"
         records.add(
             "A02", "no-shim", node=node, target=name, graph=path, observed=observed, expected=expected, device=device
         )

@@ -135,7 +135,7 @@ def _constants(program: Any, dynamic: dict[int, str], records: Records) -> None:
                     observed = (
                         f"{name_of(node.target)} with the constant {size}, the size of {dynamic[size]} in the sample"
                     )
-                    expected = f"a size computed from {dynamic[size]}, if that is meant"
+                    expected = f"a size computed from {dynamic[size]}, if that is intended"
                     records.add(
                         "A05",
                         "hint",

@@ -79,7 +79,7 @@ def _input(records: Records, node: Any, path: str, by: str) -> None:
 
 
 def _buffer(records: Records, node: Any, name: Any) -> None:
-    expected = "a model without state, if calls should not depend on each other"
+    expected = "a stateless model, if calls should be independent"
     records.add(
         "A08", "buffer-mutation", node=node, target=name, observed=f"each call changes {name}", expected=expected
     )
@@ -118,7 +118,7 @@ def _check_kind(item: UserInput, records: Records) -> None:
             node=item.node,
             target=item.path,
             observed=observed,
-            expected="tensors: the package takes nothing else",
+            expected="tensors: the package takes only tensors",
         )
     elif isinstance(item.spec.arg, ConstantArgument):
         observed = f"{item.path} = {item.spec.arg.value!r} is part of the program"
@@ -128,7 +128,7 @@ def _check_kind(item: UserInput, records: Records) -> None:
             node=item.node,
             target=item.path,
             observed=observed,
-            expected="the same value at each call: any other is ignored",
+            expected="the same value at each call: a different one is ignored",
         )
     elif isinstance(item.val, torch.SymInt | torch.SymFloat | torch.SymBool) and _is_lost(item):
         kind = type(item.val).__name__.removeprefix("Sym").lower()

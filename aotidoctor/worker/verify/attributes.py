@@ -35,7 +35,7 @@ def check_attribute(node: Any, module: Any, path: str, verifiers: Sequence[Any],
             target=node.target,
             graph=path,
             observed=observed,
-            expected="an attribute that is there",
+            expected="an existing attribute",
         )
         return
     kind = type(attribute).__name__
@@ -74,7 +74,7 @@ def _check_lowered(node: Any, module: Any, path: str, records: Records) -> None:
     fields = [(name, getattr(module, name, None), kind) for name, kind in wanted]
     wrong = [f"{name} is a {type(value).__name__}" for name, value, kind in fields if not isinstance(value, kind)]
     if not hasattr(module, "original_module"):
-        wrong.append("there is no original_module")
+        wrong.append("original_module does not exist")
     if wrong:
         records.add(
             "G08",

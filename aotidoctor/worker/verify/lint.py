@@ -28,7 +28,7 @@ def _check_arguments(path: str, graph: Any, records: Records) -> None:
     for node in graph.nodes:
         for argument in node._input_nodes:
             if argument.graph is not graph:
-                observed = f"argument {argument.name} is a node of another graph"
+                observed = f"argument {argument.name} is a node of a different graph"
                 _add(records, "foreign", node, path, observed=observed, expected="nodes of this graph only")
             elif argument not in defined:
                 observed = f"argument {argument.name} is used before it is computed"

@@ -48,8 +48,8 @@ def check_module_calls(program: Any, records: Records) -> None:
                         kind,
                         node=name,
                         target=entry.fqn or "the whole module",
-                        observed=f"{kind} {name} of module {entry.fqn or '(root)'} is no node of the graph",
-                        expected="a node that is there",
+                        observed=f"{kind} {name} of module {entry.fqn or '(root)'} is not a node of the graph",
+                        expected="an existing node",
                     )
 
 
@@ -108,7 +108,7 @@ def _check_mutation(name: Any, node: Any, mutated: Any, records: Records) -> Non
         "S10",
         "stray",
         node=node,
-        observed=f"{name} stands among the new values of inputs and is the value of none",
+        observed=f"{name} is among the new values of inputs but is the value of none",
         expected="new values of buffers, parameters and inputs first, then the results",
     )
 

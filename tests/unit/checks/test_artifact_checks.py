@@ -109,8 +109,8 @@ def test_corrupt(art, expected):
 @pytest.mark.parametrize(
     ("problem", "severity"),
     [
-        ("100 bytes stand before the archive", ERROR),
-        ("the central directory holds 10 readable entries, the end record says 9", WARN),
+        ("100 bytes before the archive", ERROR),
+        ("the central directory holds 10 readable entries, the end record states 9", WARN),
     ],
 )
 def test_damaged_directory(problem, severity):

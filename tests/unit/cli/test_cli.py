@@ -205,10 +205,10 @@ def test_one_document_whatever_fails(pipeline, error, status, field):
 
 
 def test_a_usage_error_of_the_pipeline_is_one(pipeline):
-    pipeline.error = UsageError("no rung is called x")
+    pipeline.error = UsageError("no probe is called x")
     result = call("run", "m.pt2", "--json", "--rungs", "x")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "no rung is called x" in result.stderr
+    assert "no probe is called x" in result.stderr
 
 
 def test_a_failing_format_still_ends_in_one_document(pipeline, monkeypatch):

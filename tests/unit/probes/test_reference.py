@@ -21,7 +21,7 @@ NOBODY = {
     "judged": "unknown",
     "error": None,
     "reference_error": None,
-    "reason": "there is no float64 run: the program has random numbers (aten.rand)",
+    "reason": "there is not a float64 run: the program has random numbers (aten.rand)",
 }
 AGREES = {"agrees": True, "what": None, "verdict": "agrees", "judged": None}
 

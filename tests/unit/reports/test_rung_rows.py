@@ -20,7 +20,7 @@ TABLE = Evidence(
     severity=Severity.ERROR,
     subject=None,
     observed="gone with blocking launches, a race or an order of work: plain_run 3 of 3, cuda_blocking 0 of 3",
-    expected="one outcome on all rungs",
+    expected="the same outcome in all runs",
     source=RunSource(run="R1", stream="result"),
     facts={
         "rungs": ("plain_run", "cuda_blocking", "launch_trace"),

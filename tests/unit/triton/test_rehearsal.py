@@ -246,7 +246,7 @@ def test_merged_requests() -> None:
     made = plan(model, table(static=None))
     found = Reading(model=model, plan=made, outcome=outcome({"answers": answers})).findings()
     assert [(item.code, item.kind) for item in found] == [("TRITON-R34", "rehearsed-merged")] * 2
-    assert "4 rows of it belong to another client's request" in found[0].message
+    assert "4 rows of it belong to a different client's request" in found[0].message
     assert "512 bytes from behind the end" in found[1].message
 
 

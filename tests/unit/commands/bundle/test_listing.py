@@ -12,7 +12,7 @@ def test_every_member_and_every_absence_has_a_line():
     text = listing(bundle, place="b.zip", map_place="b.map", dry=False)
     assert all(member.name in text for member in bundle.members)
     assert all(f"{item.name}: {item.reason}" in text for item in bundle.absent)
-    assert "b.map, which stays here" in text
+    assert "b.map, which is not sent" in text
 
 
 def test_brief_and_dry():

@@ -71,7 +71,7 @@ def test_libraries_are_not_claimed_to_be_there_when_nobody_looked():
     asked = [line for line in found.unknown if line.startswith("fit: missing_library")]
     assert len(asked) == 1
     assert "not looked up" in asked[0]
-    assert "could not be asked" in difference_view.headline(found).text
+    assert "could not be run" in difference_view.headline(found).text
 
 
 def test_a_gpu_of_another_capability():

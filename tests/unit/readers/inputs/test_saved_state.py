@@ -41,7 +41,7 @@ def test_what_is_no_tensor_is_listed(tmp_path):
 
 def test_another_kind_of_tensor_has_no_bytes_to_compare(tmp_path):
     found = read_saved_state(*place(tmp_path, {"s": torch.eye(3).to_sparse()}))
-    assert (found["s"].stored.content, found["s"].stored.problem) == (None, "a tensor of another kind (sparse_coo)")
+    assert (found["s"].stored.content, found["s"].stored.problem) == (None, "a tensor of a different kind (sparse_coo)")
 
 
 @pytest.mark.parametrize("cut", [1, 10, 200, 10_000])

@@ -72,7 +72,7 @@ def test_one_file_each(tmp_path):
         *archive_parts(),
     ]
     found = read(tmp_path, "disk", parts)
-    assert contents(found) == {"a": ONE, "b": "model/data/weights/weight_1 is no file of torch.save with one tensor"}
+    assert contents(found) == {"a": ONE, "b": "model/data/weights/weight_1 is not a torch.save file with one tensor"}
     assert (found["a"].shape, found["a"].stride, found["a"].offset) == ((2, 2), (1, 2), 3)
 
 
@@ -80,9 +80,9 @@ def test_one_file_each(tmp_path):
     ("location", "parts", "text"),
     [
         ("external", model_parts(), "the package ships no weights"),
-        ("unknown", model_parts(), "where they are is not known (unknown)"),
+        ("unknown", model_parts(), "their location is unknown (unknown)"),
         ("so", model_parts(constants=ONE), "64 bytes of constants, 128 expected"),
-        ("so", model_parts(constants=None), "the library does not tell where its constants are"),
+        ("so", model_parts(constants=None), "the library does not record where its constants are"),
         ("so", model_parts(so=b"\x7fELF" + bytes(60)), "the constants were not found"),
         ("so", model_parts(so=build_elf(ElfSpec())[:200]), "the constants were not found"),
         ("mmap", model_parts(constants=struct.pack("<2Q", 1 << 40, 5)), "of appended weights cannot be in"),
@@ -100,7 +100,7 @@ def test_what_is_not_there(location, parts, text, tmp_path):
 
 def test_sizes_that_are_not_told(tmp_path):
     found = read(tmp_path, "so", model_parts(constants=ONE + TWO) + archive_parts(), (spec("a", None),))
-    assert contents(found) == {"a": "the package does not tell the sizes of its constants"}
+    assert contents(found) == {"a": "the package does not record the sizes of its constants"}
 
 
 def test_in_a_directory(tmp_path):
