@@ -17,6 +17,28 @@ HEALTHY = tuple(text for text in STRANGERS if text.half == "healthy")
 # Its cause is that of a program above the package, and the text shows the place below.
 SILENT = {"et-dup-constant-index"}
 
+# Kept from sight until the work on the others was done: what the first try got right stays right. Left open are:
+UNSEEN = texts("unseen.jsonl")
+OPEN = {
+    "mps-float64", "timm-config-key", "schema-parse-ident", "aitemplate-constant-not-set", "ilab-cache-denied",
+    "ci-vllm-alwayshitshapeenv", "et-runner-abort", "trt-save-torchscript", "unknown-pickler-class",
+    "mamba-selective-scan-strides", "centerpoint-buf4-stride", "complex64-signature", "xmake-libomp-dyld",
+    "m2-dcgan-libomp", "index-put-lowering-assert", "triton-cuda-h-prose", "delay-lib-1104", "ci-lintrunner",
+    "cmake-syntax-dev",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [text for text in UNSEEN if text.id not in OPEN], ids=lambda text: text.id)
+def test_what_nobody_had_seen_stays_right(text):
+    _, diagnoses, reading = classify_text(text.symptom.encode(), "log")
+    if text.half == "failing":
+        assert diagnoses[0].cause in (text.cause, *text.shared)
+    elif text.half == "healthy":
+        assert (diagnoses, reading.unknown) == ((), ())
+    else:
+        assert diagnoses == () or diagnoses[0].cause in text.shared
+        assert diagnoses or reading.unknown
+
 
 @pytest.mark.parametrize("text", FAILING, ids=lambda text: text.id)
 def test_a_failing_text_gets_its_cause_first(text):
