@@ -83,7 +83,7 @@ def _as_json(seen: list[Seen]) -> str:
         {"title": patient.title, "story": patient.story, "cause": patient.cause, "report": json_.document(report)}
         for patient, report in seen
     ]
-    return json_.dumps({"schema": "aotidoctor.commands.demo/1", "patients": patients})
+    return json_.dumps({"schema": "aotidoctor.demo/1", "patients": patients})
 
 
 def _by_hand(seen: list[Seen], environ: Mapping[str, str]) -> str:

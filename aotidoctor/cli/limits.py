@@ -31,6 +31,8 @@ _LOOK_S = 0.02
 _WORK, _ALL_WORK, _MORE = 0.6, 0.75, 0.05
 _RENDERED, _REPORT = 0.9, 0.25
 _MOST_FILES = 2000
+# Python and the modules of a command take less; a program that calls it may hold more by itself.
+_START = 64 << 20
 
 
 @dataclass(slots=True)
@@ -77,13 +79,13 @@ def limited(paths: Sequence[str] | None = None) -> Iterator[None]:
         yield
         return
     scale = max(1.0, _size(_words() if paths is None else paths) / ORDINARY)
-    start, memory, room = _cpu_seconds(), MEMORY * scale, CPU_S * scale
+    start, memory, room, held = _cpu_seconds(), MEMORY * scale, CPU_S * scale, _held()
     watchdog = _Watchdog(
         scale=scale,
         seconds=start + _WORK * room,
-        memory=_WORK * memory,
+        memory=held + _WORK * memory,
         last_seconds=start + _ALL_WORK * room,
-        last_memory=_ALL_WORK * memory,
+        last_memory=held + _ALL_WORK * memory,
     )
     with _watching(watchdog):
         yield
@@ -96,7 +98,7 @@ def report_limited(paths: Sequence[str] | None = None) -> Iterator[None]:
         yield
         return
     scale = max(1.0, _size(_words() if paths is None else paths) / ORDINARY)
-    seconds, memory = _cpu_seconds() + _REPORT * CPU_S * scale, _RENDERED * MEMORY * scale
+    seconds, memory = _cpu_seconds() + _REPORT * CPU_S * scale, _held() + _RENDERED * MEMORY * scale
     with _watching(_Watchdog(scale, seconds, memory, 0.0, 0.0)):
         yield
 
@@ -133,6 +135,12 @@ def _resident() -> int:
     except OSError:
         return 0
     return (int(pages[1]) - int(pages[2])) * resource.getpagesize()
+
+
+def _held() -> int:
+    """What a process that does more than this command held before it; next to nothing for one that does not."""
+    held = _resident()
+    return held if held > _START else 0
 
 
 def _words() -> list[str]:

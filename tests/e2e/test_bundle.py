@@ -175,7 +175,7 @@ def test_a_dry_run_lists_and_writes_nothing(scene):
     assert "hidden" in done.stdout
     assert "left out:" in done.stdout
     listed = json.loads(call("bundle", f"{USER}_net.pt2", "--dry-run", "--json", env=env, cwd=work).stdout)
-    assert listed["schema"] == "aotidoctor.commands.bundle/1"
+    assert listed["schema"] == "aotidoctor.bundle/1"
 
 
 def test_words_in_what_cannot_be_redacted_refuse_it(scene, packages):
@@ -309,4 +309,4 @@ def test_an_archive_of_bundles_is_no_bundle(scene):
     (work / "x.zip").write_bytes(stream.getvalue())
     done = call("analyze", "x.zip", cwd=work)
     assert done.returncode == 4
-    assert "aotidoctor.commands.bundle/1" in done.stdout
+    assert "aotidoctor.bundle/1" in done.stdout

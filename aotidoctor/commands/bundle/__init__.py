@@ -8,7 +8,7 @@ Weights and values of tensors are left out unless they are asked for.
 
 from __future__ import annotations
 
-SCHEMA = "aotidoctor.commands.bundle/1"
+SCHEMA = "aotidoctor.bundle/1"
 MANIFEST = "bundle.json"
 REPORT = "report.json"
 CASE = "case.json"

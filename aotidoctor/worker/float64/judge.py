@@ -44,7 +44,7 @@ def judge(reference: Reference, call: Call, results: tuple[Any, Any], leaves: li
 def _no_judge(leaves: list[dict[str, Any]], problem: str) -> dict[str, Any]:
     for leaf in leaves:
         if not leaf["agrees"]:
-            leaf.update(judged="unknown", reason=f"there is not a float64 run: {problem}")
+            leaf.update(judged="unknown", reason=f"there is no float64 run: {problem}")
     return {"problem": problem}
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import aotidoctor
 from aotidoctor.checks import CHECKS
 from aotidoctor.cli import COMMANDS, TRITON_WORDS
 from aotidoctor.cli.lazy import CONTEXT, load
@@ -20,6 +21,16 @@ def test_checks_probes_and_causes():
     assert set(KEPT["checks"]) <= {check.code for check in CHECKS}
     assert set(KEPT["probes"]) <= {probe.name for probe in (*PROBES, *LATER)}
     assert set(KEPT["causes"]) <= {path.stem for path in playbook_files.files()}
+
+
+# Names of JSON documents: programs of others look for them.
+DOCUMENTS = ("bundle", "case", "demo", "diff", "explain", "map", "report")
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_documents(name):
+    package = Path(aotidoctor.__file__).parent
+    assert any(f'"aotidoctor.{name}/1"' in path.read_text(encoding="utf-8") for path in package.rglob("*.py"))
 
 
 @pytest.mark.parametrize("name", KEPT["commands"])

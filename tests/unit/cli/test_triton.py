@@ -87,7 +87,7 @@ def test_a_table_per_model(repository, form):
     result = call("triton", repository(MERGED), "--triton", "26.05", "--format", form)
     assert "mlp on Triton 26.05 (server 2.69)" in result.stdout
     assert "R34" in result.stdout
-    assert "other requests" in " ".join(result.stdout.split())
+    assert "different requests" in " ".join(result.stdout.split())
 
 
 def test_a_release_beyond_the_newest_is_judged_as_that_one(repository):

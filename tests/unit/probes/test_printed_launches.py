@@ -330,7 +330,7 @@ def test_the_triton_kernel_that_writes_nan_is_named_and_its_constants_are_inputs
 
 
 def test_what_a_triton_kernel_writes_in_place_is_not_taken_for_the_operators_before_it():
-    assert "in place" in kernel_values.plan(able(), history(NAN, plain_run=OK)).reason
+    assert "in-place" in kernel_values.plan(able(), history(NAN, plain_run=OK)).reason
     without = able()
     without = replace(without, contract=replace(without.contract, kernels=without.contract.kernels[:1]))
     assert isinstance(kernel_values.plan(without, history(NAN, plain_run=OK)), Request)

@@ -77,7 +77,7 @@ def test_a_harmless_finding_explains_nothing():
 
 def test_without_an_exported_program():
     assert "--reference" in reason(recompiled.plan(case(), history(DIFFERS)))
-    assert "no exported program" in reason(recompiled.plan(case(reference="ref.py:model"), history(DIFFERS)))
+    assert "not an exported program" in reason(recompiled.plan(case(reference="ref.py:model"), history(DIFFERS)))
 
 
 def test_a_package_for_another_device_is_not_compiled():

@@ -21,7 +21,7 @@ NOBODY = {
     "judged": "unknown",
     "error": None,
     "reference_error": None,
-    "reason": "there is not a float64 run: the program has random numbers (aten.rand)",
+    "reason": "there is no float64 run: the program has random numbers (aten.rand)",
 }
 AGREES = {"agrees": True, "what": None, "verdict": "agrees", "judged": None}
 
@@ -98,7 +98,11 @@ def test_what_was_not_compared_is_said():
 
 @pytest.mark.parametrize(
     ("package", "theirs", "observed"),
-    [(True, False, "changed by the package"), (False, True, "unchanged by the package"), (True, True, "other values")],
+    [
+        (True, False, "changed by the package"),
+        (False, True, "unchanged by the package"),
+        (True, True, "different values"),
+    ],
 )
 def test_mutation(package, theirs, observed):
     wrote = {"path": "args[0]", "package": package, "reference": theirs, "agrees": False, "max_abs_diff": 1.5}

@@ -152,8 +152,8 @@ def test_difference(package, exported, expected):
 @pytest.mark.parametrize(
     ("package", "exported", "text"),
     [
-        (contract(args=None), program(), "the package does not tell its own"),
-        (contract(), replace(program(), leaves=()), "the program does not tell its own"),
+        (contract(args=None), program(), "the package does not contain them"),
+        (contract(), replace(program(), leaves=()), "the program does not contain them"),
         (contract(leaf(dtype=None)), program(), "dtype and dims of args[0]"),
         (contract(), program(outputs=()), "outputs: one of the two"),
         (contract(), program(**held()), "l.weight: not in the package"),

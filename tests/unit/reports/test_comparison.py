@@ -42,9 +42,9 @@ def test_run_shows_the_table_only_where_something_differs():
 
 
 def test_a_reason_is_told_once():
-    odd = replace(WRONG, verdict="unknown", reason="there is not a float64 run: random")
+    odd = replace(WRONG, verdict="unknown", reason="there is no float64 run: random")
     shown = report(odd, replace(odd, path="result[2]"))
-    assert reasons(shown) == ["there is not a float64 run: random"]
+    assert reasons(shown) == ["there is no float64 run: random"]
     assert markdown(shown).count("there is no float64 run") == plain_text(shown).count("there is no float64 run") == 1
 
 

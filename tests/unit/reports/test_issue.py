@@ -167,7 +167,7 @@ def test_the_headings_are_those_of_tritons_form():
     assert "What version of Triton are you using?" in text
     assert "Triton 26.05" in text
     assert text.partition("**Expected behavior**")[2].strip().startswith("int64")
-    assert "Not known to this report" in issue.render(builders.misleading(), "triton")
+    assert "Not recorded in this report" in issue.render(builders.misleading(), "triton")
 
 
 @pytest.mark.parametrize("form", ["pytorch", "triton"])

@@ -59,7 +59,7 @@ SEGV = Signalled(signal=11, name="SIGSEGV")
     [
         (SEGV, "0", "core", "ulimit -c"),
         (SEGV, "unlimited", "core", "PR_SET_DUMPABLE"),
-        (SEGV, "unlimited", "", "switched off"),
+        (SEGV, "unlimited", "", "disabled"),
         (Signalled(signal=9, name="SIGKILL"), "unlimited", "core", "SIGKILL leaves none"),
         (Exited(code=3, done=False), "unlimited", "core", "not ended by a signal"),
         (Signalled(signal=11, name="SIGSEGV", core_dumped=True), "unlimited", "|/usr/share/apport/apport", "apport"),

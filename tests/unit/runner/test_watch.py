@@ -342,7 +342,7 @@ def test_a_daemon_is_left_alone(environ, tmp_path):
 def test_a_child_of_a_shell_is_told_of(run):
     done = run(*shell("sh -c 'kill -SEGV $$'; exit $?"))
     assert done.returncode == 139
-    assert b"a child of it died of signal 11" in done.stderr
+    assert b"a child of it was killed by signal 11" in done.stderr
 
 
 def test_a_time_limit_ends_the_program_and_tells_where_it_stood(run, tmp_path):

@@ -206,7 +206,7 @@ def test_with_the_inputs_the_element(tmp_path):
 def test_a_log_of_another_package():
     made = report(ASSERTION + f"RuntimeError: CUDA error in {KERNEL}\n", package=MLP)
     assert made.localization.culprit is None
-    assert "none of its kernels" in made.localization.notes[0]
+    assert "not one of its kernels" in made.localization.notes[0]
     assert made.diagnoses[0].cause == "cuda-device-assert"
 
 

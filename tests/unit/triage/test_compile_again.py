@@ -199,7 +199,7 @@ def test_the_budget_stops_the_search_and_the_next_call_goes_on(tmp_path, cache):
     bisect_compiler.bisect(session, made, cache)
     found = told(session, "AD-RUN-018")
     assert (found.kind, found.severity, found.facts["done"]) == ("unfinished", Severity.INFO, 2)
-    assert "goes on from here" in session.not_checked[-1].reason
+    assert "resumes from here" in session.not_checked[-1].reason
     assert bisect_compiler.proof(session) == {}
     rest = Compiler(wrong=6)
     session, _ = search(tmp_path, cache, rest)

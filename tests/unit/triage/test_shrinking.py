@@ -114,7 +114,7 @@ def test_no_time_left():
         (two(), raised("no", stage="load"), "stage load"),
         (two(rows=2, columns=2), FAILED, "no dynamic size"),
         (case(Spec(8), sizes=[(8,)]), FAILED, "no dynamic size"),
-        (replace(two(), inputs=None), FAILED, "not known"),
+        (replace(two(), inputs=None), FAILED, "unknown"),
     ],
 )
 def test_not_asked(of, plain, reason):

@@ -247,7 +247,7 @@ def test_merged_requests() -> None:
     found = Reading(model=model, plan=made, outcome=outcome({"answers": answers})).findings()
     assert [(item.code, item.kind) for item in found] == [("TRITON-R34", "rehearsed-merged")] * 2
     assert "4 rows of it belong to a different client's request" in found[0].message
-    assert "512 bytes from behind the end" in found[1].message
+    assert "512 bytes from beyond the end" in found[1].message
 
 
 def test_a_static_batch() -> None:

@@ -211,6 +211,8 @@ class Package:
     def __init__(self, held):
         self.loader = self
         self.held = held
+        self.directory = None
+        self.given = held
 
     def extract_constants_map(self, _):
         return self.held
@@ -266,7 +268,7 @@ def test_other_weights_are_explanation_enough(tmp_path):
     held = {"w": torch.ones(4) * 4, "count": torch.zeros(1)}
     result, channel = checked(tmp_path, (torch.exp(X * 4) + 1, torch.ones(1)), held)
     assert channel.stages == []
-    assert "other weights" in result["reference"]["float64"]["problem"]
+    assert "different weights" in result["reference"]["float64"]["problem"]
     assert [item["equal"] for item in result["weights"]] == [False, True]
 
 

@@ -38,7 +38,7 @@ def members(data):
 def packed(contents, *, manifest=None, **changes):
     """A bundle by hand: members, and a manifest that lists them rightly unless it is given."""
     listed = [{"name": name, "sha256": hashlib.sha256(data).hexdigest()} for name, data in contents.items()]
-    first = {"schema": "aotidoctor.commands.bundle/1", "members": listed, **changes} if manifest is None else manifest
+    first = {"schema": "aotidoctor.bundle/1", "members": listed, **changes} if manifest is None else manifest
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("bundle.json", json.dumps(first))

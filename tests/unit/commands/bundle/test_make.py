@@ -49,7 +49,7 @@ def test_what_is_in_it():
     found = members(bundle.data)
     assert {"bundle.json", "report.json", "report.md", "case.json", "host.json", "logs/aotidoctor.log"} <= found.keys()
     manifest = json.loads(found.pop("bundle.json"))
-    assert manifest["schema"] == "aotidoctor.commands.bundle/1"
+    assert manifest["schema"] == "aotidoctor.bundle/1"
     listed = {line["name"]: line for line in manifest["members"]}
     assert listed.keys() == found.keys()
     for name, data in found.items():

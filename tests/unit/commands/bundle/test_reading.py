@@ -36,15 +36,15 @@ def test_a_bare_report(at):
 @pytest.mark.parametrize(
     ("data", "observed"),
     [
-        (b"", "0 bytes that is no archive"),
-        (b"hello", "no archive"),
-        (b"\x7fELF" + b"\0" * 99, "no archive"),
+        (b"", "0 bytes that is not an archive"),
+        (b"hello", "not an archive"),
+        (b"\x7fELF" + b"\0" * 99, "not an archive"),
         (b"{", "no JSON object"),
         (b'{"schema": "other/1"}', "'other/1'"),
         (b'{"a": ' * 5000, "no JSON object"),
         (
-            packed({"report.json": REPORT}, manifest={"schema": "aotidoctor.commands.bundle/2"}),
-            "aotidoctor.commands.bundle/2",
+            packed({"report.json": REPORT}, manifest={"schema": "aotidoctor.bundle/2"}),
+            "aotidoctor.bundle/2",
         ),
         (packed({"report.json": REPORT}, manifest=[1]), "no JSON in bundle.json"),
         (packed({"a.txt": b"x"}), "no report.json"),
@@ -142,7 +142,7 @@ def test_a_link_is_not_followed(at):
         link = zipfile.ZipInfo("report.json")
         link.external_attr = 0o120777 << 16
         listed = [{"name": "report.json", "sha256": hashlib.sha256(REPORT).hexdigest()}]
-        archive.writestr("bundle.json", json.dumps({"schema": "aotidoctor.commands.bundle/1", "members": listed}))
+        archive.writestr("bundle.json", json.dumps({"schema": "aotidoctor.bundle/1", "members": listed}))
         archive.writestr(link, REPORT)
     with pytest.raises(CannotExamineError, match=r"no report\.json"):
         read_sent(at(stream.getvalue()))

@@ -70,7 +70,7 @@ def test_libraries_are_not_claimed_to_be_there_when_nobody_looked():
     found = compare_sources(package(), host(symbols_checked=0))
     asked = [line for line in found.unknown if line.startswith("fit: missing_library")]
     assert len(asked) == 1
-    assert "not looked up" in asked[0]
+    assert "not resolved" in asked[0]
     assert "could not be run" in difference_view.headline(found).text
 
 

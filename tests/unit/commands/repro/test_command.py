@@ -28,7 +28,7 @@ def case(path, kind=ArtifactKind.AOTI_PACKAGE):
 
 def test_a_folder_of_other_things_is_not_touched(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(UsageError, match="nothing there is overwritten"):
+    with pytest.raises(UsageError, match="nothing was overwritten"):
         reproduce(case("model.pt2"), NOTHING, tmp_path, {})
 
 
@@ -37,7 +37,7 @@ def test_a_folder_of_other_things_is_not_touched(tmp_path):
     [
         (NOTHING, ArtifactKind.AOTI_PACKAGE, "there is no failure"),
         (Known(signature="s", diagnoses=(), findings=(object(),)), ArtifactKind.MISSING, "there is no package"),
-        (Known(signature="s", diagnoses=(), findings=(object(),)), ArtifactKind.BARE_SO, "a package in one file"),
+        (Known(signature="s", diagnoses=(), findings=(object(),)), ArtifactKind.BARE_SO, "single-file packages"),
     ],
 )
 def test_where_there_is_nothing_to_do_nothing_is_tried(tmp_path, known, kind, why):

@@ -87,7 +87,7 @@ def test_a_program_that_ended_well_raised_nothing():
     ("text", "ending", "kind", "observed"),
     [
         ("", Exited(code=3, done=False), "exited", "exit status 3"),
-        ("", Exited(code=139, done=False), "exited", "exit status 139 (a child of it died of signal 11)"),
+        ("", Exited(code=139, done=False), "exited", "exit status 139 (a child of it was killed by signal 11)"),
         (PYTHON, Exited(code=1, done=False), "raised", "exit status 1 after RuntimeError"),
         (TERMINATE, Signalled(signal=6, name="SIGABRT"), "raised", "SIGABRT after std::runtime_error"),
         ("", Signalled(signal=11, name="SIGSEGV"), "signalled", "SIGSEGV"),
