@@ -75,7 +75,11 @@ def _unloaded(case: Case, outcome: Outcome) -> tuple[str, ...]:
 
 def _refused(outcome: Outcome) -> bool:
     """With ``check_full_update`` a parameter that is not given is refused; a buffer is not."""
-    return outcome.error is not None and recognise(outcome.error.message).name == "constant-not-given"
+    if outcome.error is None:
+        return False
+    # The exception often says only which call failed, and stderr why.
+    texts = (outcome.error.message, outcome.stderr_tail)
+    return any(recognise(text).name == "constant-not-given" for text in texts)
 
 
 def _missing(case: Case, names: tuple[str, ...], outcome: Outcome) -> Evidence:

@@ -106,11 +106,14 @@ def _zeros(item: dict[str, Any]) -> Any:
 
 
 def fit_weights(payload: dict[str, Any], given: dict[str, Any], channel: Channel) -> dict[str, Any]:
-    """What to load instead of ``given``: without unknown names, cast, contiguous, or from another file."""
+    """What to load instead of ``given``: without unknown names, cast, contiguous, from another file, or complete."""
     for step in payload.get("treatment") or []:
         if step["op"] == "fit_weights":
             given = _fitted(step, given, channel)
             channel.put(weights_fitted=sorted(given))
+        elif step["op"] == "fill_weights":
+            # A set-up that asks for a full update is refused before the rest could be loaded after it.
+            given = {**{item["name"]: _zeros(item) for item in step["constants"]}, **given}
     return given
 
 
