@@ -18,7 +18,6 @@ When it is wrong
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Check, Finder
@@ -30,8 +29,6 @@ from aotidoctor.model.evidence import Evidence, NotChecked
 FIND = Finder("AD-ART-007", "artifact_layout")
 MODELS = "data/aotinductor/"
 VERSION, FORMAT = "0", "pt2"
-_AT_THE_TOP = (2, 7)
-_RELEASE = re.compile(r"(\d{1,4})\.(\d{1,4})")
 
 
 def run(case: Case) -> Sequence[Evidence] | NotChecked:
@@ -40,7 +37,7 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
         return []
     if case.artifact.kind is not ArtifactKind.AOTI_PACKAGE or not case.artifact.members:
         return FIND.unchecked(NO_PACKAGE)
-    return [*_top_folder(case), *_directories(case), *_marks(case), *_newer(case)]
+    return [*_top_folder(case), *_directories(case), *_marks(case)]
 
 
 def loader_prefix(names: Sequence[str]) -> str:
@@ -122,26 +119,6 @@ def _marks(case: Case) -> list[Evidence]:
     elif artifact.archive_format.strip() != FORMAT:
         found.append(_refused(case, "format", "archive_format", artifact.archive_format, FORMAT))
     return found
-
-
-def _newer(case: Case) -> list[Evidence]:
-    """The layout with a top folder, for the one release that looks for members at the top: 2.6 goes by their ends."""
-    torch = case.host.torch
-    found = _RELEASE.match(torch.version) if torch is not None else None
-    # What 2.6 and 2.7 write themselves is called ``version``, and stands at the top.
-    if torch is None or found is None or not any(name.endswith("/archive_version") for name in _names(case.artifact)):
-        return []
-    if (int(found[1]), int(found[2])) != _AT_THE_TOP:
-        return []
-    return [
-        FIND.error(
-            "newer",
-            case.artifact.path,
-            observed="a package of torch 2.8 or later",
-            expected=f"a package of the same or an older release than torch {torch.version}, which loads it",
-            source=at_member(case, None),
-        )
-    ]
 
 
 def _refused(case: Case, kind: str, mark: str, observed: str, expected: str) -> Evidence:

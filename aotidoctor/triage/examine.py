@@ -17,7 +17,9 @@ from aotidoctor.triage.session import Session, name_causes, run_checks
 FIRST = ("plain_run", "blame", "loaded_weights", "mutation", "values")
 """What shows the failure as it is; no further run of a call that failed."""
 
-CONFIRMED = "the cause is named and its treatment confirmed it; ask by name with --rungs, or with aotidoctor localize"
+CONFIRMED = (
+    "the cause is named and its treatment confirmed it; run it by name with --probes, or with aotidoctor localize"
+)
 
 COMPARING = ("plain_run", "loaded_weights", "mutation", "values", "again", "memory_fill", "reference")
 
@@ -48,7 +50,7 @@ def _treated_early(session: Session) -> treat.Verdicts | None:
     probes by name, gets them all the same.
     """
     options = session.case.options
-    if options.localize or options.rungs is not None or not history_of(session).has(blame.CODE):
+    if options.localize or options.shrink or options.rungs is not None or not history_of(session).has(blame.CODE):
         return None
     diagnoses = name_causes(session)
     named = {item.id for item in session.findings if item.code == blame.CODE and item.facts.get("path") is not None}

@@ -126,7 +126,7 @@ def test_no_package_at_all(packages):
     path = str(packages.exported("mlp"))
     found, (reason,) = judge_against(open_program(path), path)
     assert found == []
-    assert "is no package that can be read, but exported-program" in reason.reason
+    assert "is not a readable AOTInductor package (found: exported-program" in reason.reason
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,9 @@ WANTED = {
 
 def test_the_table_is_complete():
     causes = {"index-out-of-range", "integer-division", "runtime-assert"}
-    assert {name for name, case in CASES.items() if case.causes[0] in causes} == WANTED.keys()
+    named = {name for name, case in CASES.items() if case.causes[0] in causes}
+    # The operator itself refuses those of an embedding bag: there is no check in a kernel to follow.
+    assert {name for name in named if not name.startswith("bag_")} == WANTED.keys()
 
 
 @pytest.mark.parametrize("name", WANTED)

@@ -221,7 +221,7 @@ def test_a_saved_report_and_a_kept_map(scene):
         (("bundle", "none.pt2"), 4, "no such file"),
         (("bundle", "sample.pt", "-o", "sample.pt"), 4, "not overwritten"),
         (("bundle", "sample.pt", "--redact-word", "ab"), 2, "too short"),
-        (("bundle", "sample.pt", "--run", "--from", "x.json"), 2, "contradict"),
+        (("bundle", "sample.pt", "--run", "--from", "x.json"), 2, "cannot be combined"),
         (("bundle", "sample.pt", "-o", "/proc/none/x.zip"), 4, "could not write"),
         (("analyze", "sample.pt"), 4, "expected a bundle"),
         (("analyze", "none.zip"), 4, "No such file"),

@@ -32,21 +32,21 @@ MOST_LINES = 40
 ALONE = "import runpy, sys; sys.modules['aotidoctor'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
 # Case, exit status, words on stderr, what of the inputs is in the folder.
 CERTIFIED = (
-    ("dtype_float64", 1, "AssertionError: Tensor-likes are not close", "no values"),
-    ("stride_transposed", 1, "AssertionError: Tensor-likes are not close", "no values"),
-    ("tree_dict_order", 1, "AssertionError: Tensor-likes are not close", "no values"),
-    ("shape_wider", 1, "input_handles[0]: unmatched dim value at 1", "no values"),
-    ("kwarg_missing", 1, "kwarg keyword mismatch", "no values"),
-    ("count_one_missing", 1, "expected inputs vector size to be 2, but got 1", "no values"),
+    ("dtype_float64", 1, "AssertionError: Tensor-likes are not close", "none of your values"),
+    ("stride_transposed", 1, "AssertionError: Tensor-likes are not close", "none of your values"),
+    ("tree_dict_order", 1, "AssertionError: Tensor-likes are not close", "none of your values"),
+    ("shape_wider", 1, "input_handles[0]: unmatched dim value at 1", "none of your values"),
+    ("kwarg_missing", 1, "kwarg keyword mismatch", "none of your values"),
+    ("count_one_missing", 1, "expected inputs vector size to be 2, but got 1", "none of your values"),
     ("index_embedding_100", 1, "index out of bounds: 0 <= tmp2 < 100", "args[0][3]"),
     ("divide_by_zero", 1, "ZeroDivisionError", "args[3][4]"),
     ("assert_above", 1, "Expected u0 <= 16 but received 40", "args[1]"),
     ("nan_from_log", 1, "AssertionError: NaN or Inf in the result", "1 value of args[0]"),
-    ("weights_on_disk", -11, "", "no values"),
+    ("weights_on_disk", -11, "", "none of your values"),
     ("op_missing_cpp", 1, "Could not find schema for zoo::misbehave", "none"),
-    ("op_throw_std", 1, "the index is beyond the vocabulary", "no values"),
-    ("op_segv", -11, "", "no values"),
-    ("op_exit3", 3, "", "no values"),
+    ("op_throw_std", 1, "the index is beyond the vocabulary", "none of your values"),
+    ("op_segv", -11, "", "none of your values"),
+    ("op_exit3", 3, "", "none of your values"),
     ("artifact_no_so", 1, "File not found", "none"),
 )
 
@@ -122,7 +122,7 @@ def test_what_fails_in_no_script_is_not_offered(packages: Kit, case_dir: Path, r
     report = diagnosed(BY_NAME["artifact_crc_source"].make(packages, case_dir), runner)
     made = reproduced(report, case_dir / "repro", runner)
     assert not made.certified
-    assert "does not end so" in made.problem
+    assert "does not fail in this way" in made.problem
     assert any("no failure" in one for one in made.tried)
     assert not (case_dir / "repro").exists()
 

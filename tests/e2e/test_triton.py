@@ -42,4 +42,4 @@ def test_merged_requests(ask):
     assert (status, report["verdict"]) == (1, "problem")
     (finding,) = [item for item in report["findings"] if item["severity"] == "error"]
     assert (finding["code"], finding["source"]["line"]) == ("TRITON-R34", 9)
-    assert "other requests' rows" in finding["message"]
+    assert "rows of different requests" in finding["message"]

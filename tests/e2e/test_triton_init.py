@@ -23,6 +23,7 @@ UNSERVABLE = {
     "constants": {"R14"},
     "cpponly": {"R8"},
     "external": {"R47"},
+    "positions": {"R47"},
     "fineops": {"R48"},
     "misbehave": {"R48"},
     "pickled": {"R47"},

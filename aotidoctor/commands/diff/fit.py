@@ -29,8 +29,10 @@ def compare_fit(tally: Tally, case: Case, host: Node, *, package_is_a: bool) -> 
         if isinstance(asked.found, NotChecked):
             tally.unknown.append(f"fit: {asked.check.name}: {asked.found.reason}")
             continue
-        tally.equal["fit"] += 0 if asked.found else 1
-        tally.differences += [_difference(item, asked.check.cause, package_is_a=package_is_a) for item in asked.found]
+        # What a package asks for and this host permits fits.
+        unfit = [item for item in asked.found if item.facts.get("permitted") is not True]
+        tally.equal["fit"] += 0 if unfit else 1
+        tally.differences += [_difference(item, asked.check.cause, package_is_a=package_is_a) for item in unfit]
 
 
 def _difference(finding: Evidence, cause: str, *, package_is_a: bool) -> Difference:

@@ -138,21 +138,6 @@ def gelu() -> Built:
     return Gelu(), (torch.randn(4, 16),), {}, None
 
 
-def slice_table() -> Built:
-    """x: float32 [2, S, 8], 2 <= S <= 16, to which the first S rows of a table of 16 are added, unchecked."""
-    import torch
-
-    class SliceTable(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.pos = torch.nn.Parameter(torch.randn(1, 16, 8))
-
-        def forward(self, x):
-            return x + self.pos[:, : x.shape[1]]
-
-    return SliceTable(), (torch.randn(2, 8, 8),), {}, ({1: torch.export.Dim("length", min=2, max=16)},)
-
-
 def crowd() -> Built:
     """x: float32 [B, 16], 2 <= B <= 64; the rows of the first output influence each other, those of the second do not."""
     import torch
@@ -597,7 +582,6 @@ MODELS: tuple[BaseModel, ...] = (
     BaseModel(name="positions", build=positions, config={"aot_inductor.package_constants_in_so": False}),
     BaseModel(name="bag", build=bag),
     BaseModel(name="gelu", build=gelu),
-    BaseModel(name="slicetable", build=slice_table),
     BaseModel(name="kwargs", build=kwargs),
     BaseModel(name="nested", build=nested),
     BaseModel(name="linear", build=linear),
