@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -34,7 +35,8 @@ def test_different_faults_do_not_collide():
     assert all(len(causes) == 1 for causes in families.values())
     for exact, cases in classes.items():
         assert len({KNOWN[case.name]["cause"] for case in cases}) == 1, exact
-        subjects = {case.subject for case in cases if case.subject is not None} - PLACES
+        # Of a bad value the signature keeps the input, not the element.
+        subjects = {re.sub(r"\[\d+\] = \S+$", "", case.subject) for case in cases if case.subject is not None} - PLACES
         # The lists name what must be in the subject; an index names the input that its size is of.
         assert len(subjects) <= 1, (exact, [case.name for case in cases])
 
