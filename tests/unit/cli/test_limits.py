@@ -62,7 +62,8 @@ def examined(*words, inputs=None):
     assert "Traceback" not in err
     jsonschema.Draft202012Validator(schema()).validate(report)
     assert report["internal_error"] is None
-    assert seconds < CPU_S
+    # On a busy machine the start and the end of the process take longer, too.
+    assert seconds < 1.5 * CPU_S
     assert memory < MEMORY
     return status, report
 
