@@ -28,7 +28,7 @@ ORDINARY = 10 << 20
 _LOOK_S = 0.02
 # Shares of the limits: reading and judging may take the first, with what is added at each interruption up to the
 # second; the rest is for the report.
-_WORK, _ALL_WORK, _MORE = 0.6, 0.75, 0.05
+_WORK, _ALL_WORK, _MORE = 0.6, 0.7, 0.05
 _RENDERED, _REPORT = 0.9, 0.25
 _MOST_FILES = 2000
 # Python and the modules of a command take less; a program that calls it may hold more by itself.
@@ -70,6 +70,8 @@ class _Watchdog:
 
 
 _ACTIVE: list[_Watchdog] = []
+# What the process held before the command: the report is made within the same bounds as the rest.
+_BEFORE: list[int] = []
 
 
 @contextmanager
@@ -80,6 +82,7 @@ def limited(paths: Sequence[str] | None = None) -> Iterator[None]:
         return
     scale = max(1.0, _size(_words() if paths is None else paths) / ORDINARY)
     start, memory, room, held = _cpu_seconds(), MEMORY * scale, CPU_S * scale, _held()
+    _BEFORE[:] = [held]
     watchdog = _Watchdog(
         scale=scale,
         seconds=start + _WORK * room,
@@ -98,7 +101,7 @@ def report_limited(paths: Sequence[str] | None = None) -> Iterator[None]:
         yield
         return
     scale = max(1.0, _size(_words() if paths is None else paths) / ORDINARY)
-    seconds, memory = _cpu_seconds() + _REPORT * CPU_S * scale, _held() + _RENDERED * MEMORY * scale
+    seconds, memory = _cpu_seconds() + _REPORT * CPU_S * scale, sum(_BEFORE) + _RENDERED * MEMORY * scale
     with _watching(_Watchdog(scale, seconds, memory, 0.0, 0.0)):
         yield
 

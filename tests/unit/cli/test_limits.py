@@ -62,8 +62,7 @@ def examined(*words, inputs=None):
     assert "Traceback" not in err
     jsonschema.Draft202012Validator(schema()).validate(report)
     assert report["internal_error"] is None
-    # On a busy machine the start and the end of the process take longer, too.
-    assert seconds < 1.5 * CPU_S
+    assert seconds < CPU_S
     assert memory < MEMORY
     return status, report
 
