@@ -17,11 +17,12 @@ CUDA_VENV ?= $(CUDA_CACHE)/venv/$(CUDA_TORCH)
 
 FUZZ_CASES ?= 2000
 FUZZ_SEED ?= 1
+FUZZ_RUNS ?= 200
 
 GPU_PYTHON ?= python3
 GPU_OUT ?= gpu-outcomes
 
-.PHONY: demo test test-fast docs fuzz test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels trial-releases lint picture trial bench install clean
+.PHONY: demo test test-fast docs fuzz fuzz-runs test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels trial-releases lint picture trial bench install clean
 
 # What it takes to run it; what it takes to test it comes on top.
 $(BIN)/.runnable: pyproject.toml
@@ -54,6 +55,10 @@ docs: install
 # Damaged files through every command that runs nothing: FUZZ_CASES=20000 make fuzz. A bad case is repeated by its number.
 fuzz: install
 	$(BIN)/python -m tests.fuzz.run --cases $(FUZZ_CASES) --seed $(FUZZ_SEED)
+
+# Likewise through the commands that execute what they get, with the models that the tests have compiled.
+fuzz-runs: install
+	$(BIN)/python -m tests.fuzz.runs --cases $(FUZZ_RUNS) --seed $(FUZZ_SEED)
 
 $(ORACLE)/.installed: $(BIN)/.installed
 	$(BIN)/python -m pip install --quiet --no-deps --target $(ORACLE) "$(ORACLE_WHEEL)"

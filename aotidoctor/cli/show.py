@@ -17,6 +17,7 @@ import typer
 from aotidoctor.cli import ci_formats
 from aotidoctor.cli.extras import EXTRAS
 from aotidoctor.model.report import Report
+from aotidoctor.reports.bounded import bounded
 from aotidoctor.reports.text import neutral
 
 
@@ -139,7 +140,12 @@ def _spec(text: str) -> tuple[str, Path]:
 
 
 def rendered(report: Report, kind: Format, show: Show, environ: Mapping[str, str]) -> str:
-    """``report`` in a format. Only the chosen one is imported: rich alone would double the start-up time."""
+    """``report`` in a format, of a bounded size."""
+    return bounded(report, lambda short: _rendered(short, kind, show, environ))
+
+
+def _rendered(report: Report, kind: Format, show: Show, environ: Mapping[str, str]) -> str:
+    """Only the chosen format is imported: rich alone would double the start-up time."""
     match kind:
         case Format.JSON:
             from aotidoctor.reports.json.render import render as render_json  # noqa: PLC0415

@@ -31,7 +31,7 @@ def _put(folder: Path, seed: seeds.Seed, rng: random.Random, *, damaged: bool = 
 
 
 def _package(folder: Path, rng: random.Random) -> tuple[str, ...]:
-    words = (rng.choice(("check", "inspect")), _put(folder, rng.choice(seeds.packages()), rng))
+    words = (rng.choice(("check", "inspect", "compat")), _put(folder, rng.choice(seeds.packages()), rng))
     if words[0] == "check" and rng.random() < 0.6:
         words += ("--inputs", _put(folder, rng.choice(seeds.inputs()), rng, damaged=rng.random() < 0.3))
     return words
@@ -63,9 +63,11 @@ def _program(folder: Path, rng: random.Random) -> tuple[str, ...]:
 
 def _saved(folder: Path, rng: random.Random) -> tuple[str, ...]:
     report = seeds.Seed("json", "report.json", rng.choice(_reports()))
-    match rng.randrange(3):
+    match rng.randrange(4):
         case 0:
             return ("analyze", _put(folder, report, rng))
+        case 3:
+            return ("compare", "--from", _put(folder, report, rng), "--rtol", "1e-3")
         case 1:
             other = _put(folder, report, rng, damaged=False, name="other.json")
             return ("diff", _put(folder, report, rng), other)

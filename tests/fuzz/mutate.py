@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import random
@@ -157,4 +158,5 @@ def _changed(value: object, rng: random.Random, depth: int) -> object:
             return value[:key] + value[key + 1 :]
         value[key] = _changed(value[key], rng, depth + 1)
         return value
-    return rng.choice(_VALUES)
+    # A copy: a value that is changed in its turn would else come to hold itself.
+    return copy.deepcopy(rng.choice(_VALUES))
