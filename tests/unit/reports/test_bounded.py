@@ -38,7 +38,7 @@ def many_findings(report):
 
 
 def long_text(report):
-    return replace(report, findings=(finding(1, "é" * 200_000),))
+    return replace(report, findings=(finding(1, "é" * 300_000),))
 
 
 def wide_contract(report):
