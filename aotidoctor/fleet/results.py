@@ -1,0 +1,268 @@
+"""The results folder: written line by line, so that the file is valid whenever the process is killed.
+
+A line is appended by one ``write`` of the kernel, after the report that it names was put into place whole. So a line
+that can be read stands for a report that is there, and at most the last line can be torn: whoever writes next cuts it
+off, whoever reads passes over it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from aotidoctor.model.errors import CannotExamineError, UsageError
+from aotidoctor.model.fleet import (
+    REPORTS_FOLDER,
+    RESULTS_FILE,
+    RUN_FILE,
+    SCHEMA,
+    FleetFormatError,
+    FleetResult,
+    FleetRun,
+    read_line,
+    read_run,
+    result_line,
+    run_text,
+)
+
+# A line holds no report; what is longer was not written by us.
+LONGEST_LINE = 1 << 20
+# How `result_line` begins.
+_BEGINNING = f'{{"schema":"{SCHEMA}","item":"'.encode()
+_ITEM_DIGITS = frozenset("0123456789abcdef")
+
+
+@dataclass(slots=True)
+class Damage:
+    """What could not be read of a results file: lines by number, from 1, with the reason of the first few."""
+
+    lines: int = 0
+    reasons: list[str] = field(default_factory=list)
+
+    def add(self, number: int, reason: str) -> None:
+        """One more line."""
+        self.lines += 1
+        if len(self.reasons) < 5:
+            self.reasons.append(f"line {number}: {reason}")
+
+
+def read_fleet(folder: str) -> FleetRun:
+    """What was asked of the results in ``folder``. Raises CannotExamineError."""
+    path = Path(folder) / RUN_FILE
+    try:
+        return read_run(path.read_bytes())
+    except OSError as error:
+        raise CannotExamineError(
+            f"{path}: {error.strerror or error}; expected a folder of `aotidoctor batch`"
+        ) from error
+    except FleetFormatError as error:
+        raise CannotExamineError(f"{path}: {error}") from error
+
+
+def read_results(folder: str, damage: Damage | None = None) -> Iterator[FleetResult]:
+    """The results in ``folder``, in the order of the file: the last line of each item is the one that counts.
+
+    A line that cannot be read is passed over and noted in ``damage``. Raises CannotExamineError where the file cannot
+    be read, or is that of another version.
+    """
+    path = Path(folder) / RESULTS_FILE
+    latest = {result.item: at for at, result, _ in _scan(path, None)} if _may_repeat(path) else {}
+    for at, result, _ in _scan(path, damage):
+        if latest.get(result.item, at) == at:
+            yield result
+
+
+def report_path(folder: str, result: FleetResult) -> str | None:
+    """Where the full report of ``result`` lies; None without one. Never outside ``folder``, whatever the line says."""
+    if result.report is None or not is_item(result.item):
+        return None
+    return str(Path(folder) / REPORTS_FOLDER / f"{result.item}.json")
+
+
+def is_item(text: str) -> bool:
+    """Whether ``text`` is the name of an item: 16 hex digits."""
+    return len(text) == 16 and _ITEM_DIGITS.issuperset(text)
+
+
+def _may_repeat(path: Path) -> bool:
+    """Whether two lines may be of one item; told by their beginnings, since reading all takes long."""
+    seen: set[bytes] = set()
+    try:
+        with path.open("rb") as stream:
+            while line := stream.readline(LONGEST_LINE):
+                if line.startswith(_BEGINNING):
+                    item = line[len(_BEGINNING) : len(_BEGINNING) + 16]
+                    if item in seen:
+                        return True
+                    seen.add(item)
+                elif line.strip():
+                    return True
+    except OSError as error:
+        raise CannotExamineError(f"{path}: {error.strerror or error}") from error
+    return False
+
+
+def _scan(path: Path, damage: Damage | None) -> Iterator[tuple[int, FleetResult, bytes]]:
+    """Offset, result and bytes of every line that can be read."""
+    at = 0
+    try:
+        with path.open("rb") as stream:
+            number = 0
+            while line := stream.readline(LONGEST_LINE):
+                number += 1
+                result = _read(line, number, path, damage)
+                if result is not None:
+                    yield at, result, line
+                at += len(line)
+    except OSError as error:
+        raise CannotExamineError(f"{path}: {error.strerror or error}") from error
+
+
+def _read(line: bytes, number: int, path: Path, damage: Damage | None) -> FleetResult | None:
+    try:
+        result = read_line(line)
+    except FleetFormatError as error:
+        if number == 1 and "the schema is" in str(error):
+            raise CannotExamineError(f"{path}: {error}") from error
+        if damage is not None:
+            damage.add(number, str(error))
+        return None
+    if not is_item(result.item):
+        if damage is not None:
+            damage.add(number, "its item is not 16 hex digits")
+        return None
+    return result
+
+
+class ResultsFolder:
+    """The folder while it is written; a context manager that holds its lock.
+
+    ``kept`` maps each item that has a line to the key of that line.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = Path(folder)
+        self._places: dict[str, tuple[int, int]] = {}
+        self.kept: dict[str, str] = {}
+        self._descriptor = self._lock = -1
+        self._end = 0
+
+    def __enter__(self) -> ResultsFolder:  # noqa: PYI034 - typing.Self is of Python 3.11
+        """Make or open it. Raises UsageError where it is in use or of another version, OSError where it cannot be."""
+        (self._folder / REPORTS_FOLDER).mkdir(parents=True, exist_ok=True)
+        self._lock = os.open(self._folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._lock)
+            raise UsageError(f"{self._folder}: another `aotidoctor batch` is writing there") from error
+        try:
+            self._look()
+            self._open_lines()
+        except BaseException:
+            os.close(self._lock)
+            raise
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Close the files; the lock goes with them."""
+        os.close(self._descriptor)
+        os.close(self._lock)
+
+    def _look(self) -> None:
+        """Refuse a folder that holds something else, or results of another version."""
+        if (self._folder / RUN_FILE).exists():
+            try:
+                read_fleet(str(self._folder))
+            except CannotExamineError as error:
+                raise UsageError(f"{error}; give another folder with -o") from error
+        elif (self._folder / RESULTS_FILE).exists():
+            raise UsageError(f"{self._folder} has a {RESULTS_FILE} without a {RUN_FILE}; give another folder with -o")
+
+    def _open_lines(self) -> None:
+        path = self._folder / RESULTS_FILE
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._descriptor = os.open(path, flags, 0o644)
+        for at, result, line in _scan(path, None):
+            if line.endswith(b"\n"):
+                self._places[result.item] = (at, len(line))
+                self.kept[result.item] = result.key
+        # A torn line at the end is cut off; whatever else cannot be read goes when the file is put into order.
+        self._end = _whole_lines(self._descriptor)
+        os.ftruncate(self._descriptor, self._end)
+
+    def write_run(self, run: FleetRun) -> None:
+        """Replace ``fleet.json``. Raises OSError."""
+        replace_file(self._folder / RUN_FILE, run_text(run).encode())
+
+    def add(self, result: FleetResult, report: bytes | None) -> None:
+        """One more line, with its report. Raises OSError, after which the file is as it was before."""
+        path = self._folder / REPORTS_FOLDER / f"{result.item}.json"
+        if report is not None:
+            replace_file(path, report)
+        line = result_line(result).encode() + b"\n"
+        try:
+            written = os.write(self._descriptor, line)
+            while written < len(line):
+                written += os.write(self._descriptor, line[written:])
+        except BaseException:
+            os.ftruncate(self._descriptor, self._end)
+            raise
+        self._places[result.item] = (self._end, len(line))
+        self._end += len(line)
+        if report is None:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+
+    def line(self, item: str) -> FleetResult:
+        """The line of ``item`` that counts. Raises KeyError where there is none."""
+        at, size = self._places[item]
+        return read_line(os.pread(self._descriptor, size, at))
+
+    def has_report(self, item: str) -> bool:
+        """Whether the report of ``item`` is there."""
+        return (self._folder / REPORTS_FOLDER / f"{item}.json").exists()
+
+    def put_in_order(self, order: Sequence[str]) -> None:
+        """One line per item of ``order``; lines and reports of other items go. Raises OSError."""
+        draft = self._folder / f".{RESULTS_FILE}"
+        with draft.open("wb") as stream:
+            for item in order:
+                at, size = self._places[item]
+                stream.write(os.pread(self._descriptor, size, at))
+            stream.flush()
+            os.fsync(stream.fileno())
+        draft.replace(self._folder / RESULTS_FILE)
+        wanted = set(order)
+        with os.scandir(self._folder / REPORTS_FOLDER) as entries:
+            for entry in entries:
+                stem, _, ending = entry.name.partition(".")
+                if is_item(stem) and ending == "json" and stem not in wanted:
+                    Path(entry.path).unlink(missing_ok=True)
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a whole file or none. Raises OSError."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_bytes(data)
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _whole_lines(descriptor: int) -> int:
+    """The size of the file up to its last newline."""
+    end = os.fstat(descriptor).st_size
+    while end > 0:
+        start = max(0, end - (1 << 16))
+        found = os.pread(descriptor, end - start, start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0

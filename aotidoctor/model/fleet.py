@@ -1,0 +1,273 @@
+"""One line of a fleet's results: what was asked of one item, and the essence of the answer.
+
+A results folder holds
+
+    fleet.json         what was asked and by which version: ``FleetRun``
+    results.jsonl      one line per item, a ``FleetResult`` as JSON, written as the item ends
+    reports/ID.json    the full report (``aotidoctor.report/1``) of each item that is not healthy; ID is ``item``
+
+``results.jsonl`` is the truth and everything else a view of it. While a run goes on, its lines stand in the order in
+which items ended, and of two lines with the same ``item`` the later one counts. When all items have ended, the file
+is put into the order of the items, one line each.
+
+Minor versions only add: keys that are not known are ignored, and what is missing takes its default.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import cast
+
+from aotidoctor.model.json_types import JsonObject, JsonValue
+
+SCHEMA = "aotidoctor.fleet/1"
+RUN_FILE, RESULTS_FILE, REPORTS_FOLDER = "fleet.json", "results.jsonl", "reports"
+
+Fact = str | int | float | bool
+
+# How judging an item ended. What is not ``JUDGED`` is a failure of the examination, and never the package's.
+JUDGED = "judged"
+UNREADABLE, TIMED_OUT, KILLED, OUT_OF_MEMORY, FAILED = "unreadable", "timed-out", "killed", "out-of-memory", "failed"
+ENDINGS = (JUDGED, UNREADABLE, TIMED_OUT, KILLED, OUT_OF_MEMORY, FAILED)
+
+
+class FleetFormatError(ValueError):
+    """A text is not what a results folder of this version holds; the message says what it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetResult:
+    """The result of one item.
+
+    Identity: ``item`` are 16 hex digits of what was asked (command, paths, host), the same in every run that asks the
+    same. ``name`` is the package, log, bundle or folder as given, redacted and without credentials. ``sha256`` and
+    ``size`` (bytes) are those of its content, None where it was not read whole. ``key`` are 64 hex digits over
+    everything that decides the answer (contents, options, host, tool, playbooks), empty where that is not known.
+
+    Question: ``command`` is ``check``, ``run``, ``compat``, ``classify``, ``triton``, ``verify`` or ``analyze``.
+    ``inputs``, ``reference`` and ``log`` are paths or None. ``host`` is the host profile that was judged for, None for
+    the machine that judged. ``labels`` and ``expected`` (a cause, or ``healthy``) are the manifest's.
+
+    Answer: ``ending`` is one of ``ENDINGS``, and ``problem`` says why it is not ``judged``, or why nothing could be
+    examined. ``verdict`` is ``healthy``, ``problem`` or ``unknown``; ``status`` is the exit status of the command.
+    ``cause``, ``cause_status`` (``confirmed`` or ``suspected``), ``confidence`` (0..1), ``title`` and ``subject`` are
+    of the first diagnosis; ``causes`` are the slugs of all of them, best first. ``signature`` and ``family`` are the
+    two fingerprints. ``as_expected`` is None without ``expected``.
+
+    ``facts`` are features of package and host for comparing groups of items, such as ``kind``, ``device``,
+    ``built_torch``, ``isa``, ``modified`` (RFC 3339 date of the file), ``host_torch``, ``host_isa``.
+
+    ``started`` is RFC 3339 UTC and ``seconds`` the time of judging; both are of the original judging where the answer
+    came from the cache. ``bytes_read`` is set where only parts of a remote package were read. ``attempts`` counts the
+    processes that the item was given to. ``tool`` is the version that judged. ``report`` is the path of the full
+    report within the folder, None for a healthy item.
+    """
+
+    item: str
+    name: str
+    command: str
+    ending: str = JUDGED
+    verdict: str = "unknown"
+    status: int = 0
+    stage: str | None = None
+    cause: str | None = None
+    cause_status: str | None = None
+    confidence: float | None = None
+    title: str | None = None
+    subject: str | None = None
+    causes: tuple[str, ...] = ()
+    signature: str | None = None
+    family: str | None = None
+    problem: str | None = None
+    sha256: str | None = None
+    size: int | None = None
+    key: str = ""
+    inputs: str | None = None
+    reference: str | None = None
+    log: str | None = None
+    host: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    expected: str | None = None
+    as_expected: bool | None = None
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+    started: str = ""
+    seconds: float = 0.0
+    bytes_read: int | None = None
+    attempts: int = 1
+    tool: str = ""
+    report: str | None = None
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether it was examined to the end and nothing was found."""
+        return self.ending == JUDGED and self.verdict == "healthy" and self.status == 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetRun:
+    """What was asked of a results folder. ``finished`` is empty while items are left; times are RFC 3339 UTC.
+
+    ``items`` is the number of items, ``hosts`` are the profiles, ``tool`` is the version and ``digest`` that of the
+    code and playbooks which judged.
+    """
+
+    command: str
+    items: int
+    started: str
+    finished: str = ""
+    hosts: tuple[str, ...] = ()
+    tool: str = ""
+    digest: str = ""
+    argv: tuple[str, ...] = ()
+
+
+def result_line(result: FleetResult) -> str:
+    """``result`` as one line of JSON without a newline. What has its default is left out."""
+    document: dict[str, object] = {"schema": SCHEMA}
+    for name, default in _DEFAULTS.items():
+        value = getattr(result, name)
+        if value != default:
+            document[name] = value
+    return json.dumps(document, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+def read_line(line: str | bytes) -> FleetResult:
+    """The result in one line of ``results.jsonl``. Raises ``FleetFormatError``."""
+    given: dict[str, object] = {}
+    for name, value in _document(line).items():
+        read = _READERS.get(name)
+        if read is not None:
+            given[name] = read(name, value)
+    missing = [name for name in ("item", "name", "command") if name not in given]
+    if missing:
+        raise FleetFormatError(f"no {missing[0]!r} in the line")
+    maker = cast("Callable[..., FleetResult]", FleetResult)  # type: ignore[explicit-any]  # every value was looked at
+    return maker(**given)
+
+
+def run_text(run: FleetRun) -> str:
+    """``fleet.json`` of ``run``."""
+    document = {"schema": SCHEMA, **{item.name: getattr(run, item.name) for item in fields(run)}}
+    return json.dumps(document, indent=2, ensure_ascii=True) + "\n"
+
+
+def read_run(text: str | bytes) -> FleetRun:
+    """What ``fleet.json`` says. Raises ``FleetFormatError``."""
+    document = _document(text)
+    items = document.get("items")
+    return FleetRun(
+        command=_text("command", document.get("command", "")),
+        items=items if isinstance(items, int) else 0,
+        started=_text("started", document.get("started", "")),
+        finished=_text("finished", document.get("finished", "")),
+        hosts=_texts("hosts", document.get("hosts", [])),
+        tool=_text("tool", document.get("tool", "")),
+        digest=_text("digest", document.get("digest", "")),
+        argv=_texts("argv", document.get("argv", [])),
+    )
+
+
+def _document(text: str | bytes) -> JsonObject:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FleetFormatError(f"no JSON: {error}") from error
+    if not isinstance(document, dict) or not isinstance(document.get("schema"), str):
+        raise FleetFormatError("other JSON, without a schema")
+    if document["schema"] != SCHEMA:
+        raise FleetFormatError(f"the schema is {document['schema'][:80]!r}, this version reads {SCHEMA!r}")
+    return document
+
+
+def _wrong(name: str, value: JsonValue, expected: str) -> FleetFormatError:
+    return FleetFormatError(f"{name}: observed {type(value).__name__}, expected {expected}")
+
+
+def _text(name: str, value: JsonValue) -> str:
+    if not isinstance(value, str):
+        raise _wrong(name, value, "a text")
+    return value
+
+
+def _text_or_none(name: str, value: JsonValue) -> str | None:
+    return None if value is None else _text(name, value)
+
+
+def _number(name: str, value: JsonValue) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _wrong(name, value, "a number")
+    return float(value)
+
+
+def _number_or_none(name: str, value: JsonValue) -> float | None:
+    return None if value is None else _number(name, value)
+
+
+def _whole(name: str, value: JsonValue) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _wrong(name, value, "a whole number")
+    return value
+
+
+def _whole_or_none(name: str, value: JsonValue) -> int | None:
+    return None if value is None else _whole(name, value)
+
+
+def _flag_or_none(name: str, value: JsonValue) -> bool | None:
+    if value is not None and not isinstance(value, bool):
+        raise _wrong(name, value, "true or false")
+    return value
+
+
+def _texts(name: str, value: JsonValue) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise _wrong(name, value, "a list of texts")
+    return tuple(_text(name, one) for one in value)
+
+
+def _labels(name: str, value: JsonValue) -> Mapping[str, str]:
+    if not isinstance(value, dict):
+        raise _wrong(name, value, "an object")
+    return {key: _text(name, one) for key, one in value.items()}
+
+
+def _facts(name: str, value: JsonValue) -> Mapping[str, Fact]:
+    if not isinstance(value, dict):
+        raise _wrong(name, value, "an object")
+    return {key: one for key, one in value.items() if isinstance(one, (str, int, float, bool))}
+
+
+def _verdict(name: str, value: JsonValue) -> str:
+    if value not in ("healthy", "problem", "unknown"):
+        raise FleetFormatError(f"{name}: observed {str(value)[:40]!r}, expected healthy, problem or unknown")
+    return str(value)
+
+
+_Reader = Callable[[str, JsonValue], object]
+_SPECIAL: Mapping[str, _Reader] = {
+    "verdict": _verdict,
+    "status": _whole,
+    "attempts": _whole,
+    "size": _whole_or_none,
+    "bytes_read": _whole_or_none,
+    "seconds": _number,
+    "confidence": _number_or_none,
+    "as_expected": _flag_or_none,
+    "causes": _texts,
+    "labels": _labels,
+    "facts": _facts,
+}
+
+
+def _readers(names: Sequence[str]) -> dict[str, _Reader]:
+    """Of each field the function that looks at its value: a text where nothing else is said."""
+    always = ("item", "name", "command", "ending", "key", "started", "tool")
+    return {name: _SPECIAL.get(name, _text if name in always else _text_or_none) for name in names}
+
+
+_DEFAULTS: Mapping[str, object] = {
+    item.name: {} if item.name in ("labels", "facts") else item.default for item in fields(FleetResult)
+}
+_READERS: Mapping[str, _Reader] = _readers(tuple(_DEFAULTS))
