@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from aotidoctor.logs.forms import FORMS
 from aotidoctor.logs.forms.other import complains
+from aotidoctor.logs.forms.python import unfinished
 from aotidoctor.logs.found import Found, message, numbered
 from aotidoctor.logs.known import recognised
 from aotidoctor.logs.line import Line
@@ -22,8 +23,8 @@ from aotidoctor.model.log import LogMatch
 # Kept with all they say; what comes after them is counted.
 MOST_EVENTS, _REMEMBERED = 300, 50_000
 _AROUND = 40
-# Of so few lines somebody chose each one.
-_SHORT = 10
+# Of so few lines somebody chose each one; of so few a part may be a whole paste.
+_SHORT, _PASTE = 10, 400
 # What autotuning says of a candidate that it leaves out.
 _ROUTINE = re.compile(r"(?:for|of) benchmark choice|ignoring this choice")
 _RECOVERED = re.compile(r"(?i:(?:failure|error) (?:was )?recovered|recovered (?:by|after|from) )")
@@ -67,7 +68,7 @@ class Assembly:
         for at, line in enumerate(lines):
             streams.setdefault(line.stream, []).append(at)
         lines = _freed(lines, streams.values())
-        self._short = list(lines) if len(lines) <= _SHORT else []
+        self._short = list(lines) if len(lines) <= _PASTE else []
         known = self.matcher.candidates(lines)
         found: list[tuple[int, int, Found, Line]] = []
         for places in streams.values():
@@ -91,8 +92,10 @@ class Assembly:
                 draft.level = "mention"
 
     def listen(self) -> None:
-        """Where a log of a few lines has no failure so far: what else it complains of."""
-        found = complains(self._short) if not self.drafts else None
+        """Where a short log has no failure so far: half a traceback, or in a few lines what else it complains of."""
+        if self.drafts:
+            return
+        found = unfinished(self._short) or (complains(self._short) if len(self._short) <= _SHORT else None)
         if found is not None:
             self._keep(self._short, found.first, found.end - 1, found, self._short[found.first])
 

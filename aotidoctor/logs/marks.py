@@ -15,6 +15,7 @@ from aotidoctor.model.log import LogMatch
 _MARK = re.compile(
     r"(?i:\bc?torch|pytorch|inductor|\baoti|triton(?!server)|\.pt2\b|executorch|xformers|flash_?attn|fbgemm|vllm|torchrec)"
     r"|\bat::|\bc10\b|\bTORCH_|Error in dlopen|CUDA error|FakeTensor|\baten\b"
+    r"|\b(?:MPS|XPU|HPU|NPU|CUDA) (?:[Tt]ensors?|backend|framework)|AITemplate"
 )
 _OTHER = re.compile(
     r"(?i:tensorflow|\bjax|\bxla\b|paddle|mxnet|\bcargo\b|rustc|\bnpm\b|node_modules|gradle|\bmaven|gstreamer|"
@@ -23,6 +24,12 @@ _OTHER = re.compile(
 # Forms and causes that are not torch's alone.
 _FORMS, _CAUSES = ("linker", "loader", "compiler"), ("out-of-memory", "missing-library", "toolchain-missing")
 _OF_OTHERS = 0.3
+# Libraries that torch, its compilers and its kernels are linked with; of others a linker's complaint says nothing.
+_LINKED = re.compile(
+    r"(?i:torch|c10|aten|aoti|python|cud|cublas|cufft|curand|cusp|nvrtc|nvtx|nccl|cupti|hip|roc|rccl|miopen|sycl|ze_|omp|mkl|dnnl|sleef|stdc\+\+"
+    r"|atomic|blas|lapack|kineto|protobuf|triton|fbgemm|magma|shim|msvcrt|kernel32|ucrt|\bm$|\bdl$|pthread|\brt$)"
+)
+_NAMED = re.compile(r"LNK1(?:104|181)|cannot find -l|library not found for -l|library '[\w+.-]+' not found")
 
 
 def has_mark(text: str) -> bool:
@@ -35,5 +42,6 @@ def of_torch(match: LogMatch, around: str) -> LogMatch:
     is_anybodys = match.event.form in _FORMS or match.pattern.cause in _CAUSES
     if not is_anybodys or has_mark(around) or has_mark(match.event.text):
         return match
-    most = _OF_OTHERS if _OTHER.search(around) is not None else LEAST_CONFIDENCE
+    is_foreign = _NAMED.search(match.text) is not None and _LINKED.search(match.text) is None
+    most = _OF_OTHERS if is_foreign or _OTHER.search(around) is not None else LEAST_CONFIDENCE
     return replace(match, confidence=min(match.confidence, most), facts={**match.facts, "unmarked": True})

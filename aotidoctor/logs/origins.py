@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
+from aotidoctor.logs.bounded import bounded
 from aotidoctor.logs.found import Found
 from aotidoctor.logs.marks import has_mark
 from aotidoctor.model.evidence import FactValue
@@ -34,7 +35,12 @@ _OWN = re.compile(
     r"|zipfile|AOTI|update_constant|UpdateConstant|swap_constant|run_const_fold|load_constants|DynamicLibrary"
     r"|aoti_package|fused_"
 )
-_DEEPEST = 60
+# Python's own library raises what its callers made it raise.
+_STANDARD = re.compile(
+    r"/lib(?:64)?/(?:python3[\w.]*/)?(?:ctypes|importlib|multiprocessing|concurrent|asyncio|json)?/?\w+\.py:"
+    r"|^\S* ?\(<frozen"
+)
+_DEEPEST, _TOLD = 60, 6
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,7 @@ class Origin:
     stage: str
     why: str
     frame: str = ""
+    innermost: str = ""
     said: str = ""
     near: str = ""
     not_near: str = ""
@@ -59,10 +66,11 @@ class Origin:
             stage=self.stage, is_suspect=True,
         )  # fmt: skip
 
-    def fits(self, frame: str, text: str, around: str) -> bool:
-        """Whether it speaks of a failure with this innermost frame, this message and these lines around it."""
+    def fits(self, frame: str, innermost: str, text: str, around: str) -> bool:
+        """Whether it speaks of a failure with these frames, this message and these lines around it."""
         return (
             (not self.frame or _search(self.frame, frame))
+            and (not self.innermost or _search(self.innermost, innermost))
             and (not self.said or _search(self.said, text))
             and (not self.near or (has_mark(around) if self.near == _TORCH else _search(self.near, around)))
             and not (self.not_near and _search(self.not_near, around))
@@ -74,9 +82,16 @@ def arisen(found: Found, number: int, around: str) -> LogMatch | None:
     if found.form == "signal":
         # The Python frames of a crash say what was running, not what broke.
         return None
-    frame = next((one.replace("\\", "/") for one in found.frames[:_DEEPEST] if _OWN.search(one.replace("\\", "/"))), "")
+    frames = [one.replace("\\", "/") for one in found.frames[:_DEEPEST]]
+    frame = next((one for one in frames if _OWN.search(one)), "")
+    innermost = next((one for one in frames if not _STANDARD.search(one)), "")
     text = f"{found.kind}: {found.text}"
-    origin = next((one for one in origins() if (frame or not one.frame) and one.fits(frame, text, around)), None)
+    # A long message shows tables and source lines below its words.
+    text = text if frame else "\n".join(text.split("\n", _TOLD)[:_TOLD])
+    # Of a program around torch the frames tell whose it is, not what is printed next to them.
+    own = "\n".join((*frames, text))
+    fitting = (one for one in origins() if frame or not one.frame)
+    origin = next((one for one in fitting if one.fits(frame, innermost, text, own if one.innermost else around)), None)
     if origin is None:
         return None
     facts: dict[str, FactValue] = {"frame": frame} if frame else {}
@@ -112,4 +127,4 @@ def _search(regex: str, text: str) -> bool:
 
 @lru_cache(maxsize=512)
 def _compiled(regex: str) -> re.Pattern[str]:
-    return re.compile(regex, re.MULTILINE)
+    return re.compile(bounded(regex), re.MULTILINE)

@@ -43,6 +43,8 @@ _PREFIXES = tuple(
             r" (?:[\w./\\<>+-]+:\d+\] ?)(?:\[(?:__)?[\w/-]+\] )*"
         ),
         r"\[(?P<letter>[IWEFDVC])(?:\d{4} \d\d:\d\d:\d\d\.\d+)? [\w./-]+:\d+\] ?",
+        # ExecuTorch's. It says E of much that is no failure.
+        r"(?:(?P<letter>[IWFD])|(?P<doubtful>E)) (?:\d\d:\d\d:\d\d\.\d+ )?[\w./-]{1,80}(?::[\w./-]{1,80}){0,3}:\d+\] ?",
         # Python's logging in its usual clothes.
         rf"\[?{_DATE}\]?(?:\[[\w.-]+\]\s*|:)?\s?(?:- |: )?",
         rf"\[{_LEVEL}\]:? ?",
@@ -58,7 +60,9 @@ _PREFIXES = tuple(
     )
 )
 # What may stand at the start of a prefix; most lines of a stack have none of these.
-_MAY = re.compile(r"[\[(#:<{\d]|[IWEFDVC]\d|E(?: {3}|$)|> |[A-Z][a-z]{2} [ \d]\d |[A-Z]{3,8}\b|[\w.-]+ (?:- | *\| ?)")
+_MAY = re.compile(
+    r"[\[(#:<{\d]|[IWEFDVC] ?\d|[IWEFD] [a-z]|E(?: {3}|$)|> |[A-Z][a-z]{2} [ \d]\d |[A-Z]{3,8}\b|[\w.-]+ (?:- | *\| ?)"
+)
 _COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_=>()][0-9A-B]?)")
 _MOST = 12
 
@@ -101,7 +105,8 @@ def _one(line: Bare) -> Bare | None:
 def _without(line: Bare, found: re.Match[str]) -> Bare:
     parts = found.groupdict()
     rank, thread = parts.get("rank"), parts.get("thread")
-    level = _LEVELS.get((parts.get("level") or parts.get("letter") or "").upper(), "")
+    named = (parts.get("level") or parts.get("letter") or "").upper()
+    level = "doubtful" if parts.get("doubtful") else _LEVELS.get(named, "")
     return replace(
         line,
         text=line.text[found.end() :],

@@ -14,40 +14,28 @@ STRANGERS = texts("strangers.jsonl")
 FAILING = tuple(text for text in STRANGERS if text.half == "failing")
 OTHERS = tuple(text for text in STRANGERS if text.half in ("other", "unknown"))
 HEALTHY = tuple(text for text in STRANGERS if text.half == "healthy")
-# Its cause is that of a program above the package, and the text shows the place below.
-SILENT = {"et-dup-constant-index"}
 
-# Kept from sight until the work on the others was done: what the first try got right stays right. Left open are:
-UNSEEN = texts("unseen.jsonl")
-OPEN = {
-    "mps-float64", "timm-config-key", "schema-parse-ident", "aitemplate-constant-not-set", "ilab-cache-denied",
-    "ci-vllm-alwayshitshapeenv", "et-runner-abort", "trt-save-torchscript", "unknown-pickler-class",
-    "mamba-selective-scan-strides", "centerpoint-buf4-stride", "complex64-signature", "xmake-libomp-dyld",
-    "m2-dcgan-libomp", "index-put-lowering-assert", "triton-cuda-h-prose", "delay-lib-1104", "ci-lintrunner",
-    "cmake-syntax-dev",
-}  # fmt: skip
+# Kept from sight until the work on those was done; then worked on, too. What came after: more of trackers, and kin of
+# all these, made up: the same failure with other names, paths and tools.
+UNSEEN, LATER = texts("unseen.jsonl"), texts("later.jsonl")
 
 
-@pytest.mark.parametrize("text", [text for text in UNSEEN if text.id not in OPEN], ids=lambda text: text.id)
-def test_what_nobody_had_seen_stays_right(text):
+@pytest.mark.parametrize("text", [*UNSEEN, *LATER], ids=lambda text: text.id)
+def test_what_came_later_is_right(text):
     _, diagnoses, reading = classify_text(text.symptom.encode(), "log")
+    found = diagnoses[0].cause if diagnoses else "unknown" if reading.unknown else None
     if text.half == "failing":
-        assert diagnoses[0].cause in (text.cause, *text.shared)
+        assert found in (text.cause, *text.shared)
     elif text.half == "healthy":
-        assert (diagnoses, reading.unknown) == ((), ())
+        assert found is None or found in text.shared
     else:
-        assert diagnoses == () or diagnoses[0].cause in text.shared
-        assert diagnoses or reading.unknown
+        assert found in ("unknown", *text.shared)
 
 
 @pytest.mark.parametrize("text", FAILING, ids=lambda text: text.id)
 def test_a_failing_text_gets_its_cause_first(text):
-    _, diagnoses, reading = classify_text(text.symptom.encode(), "log")
-    if text.id in SILENT:
-        assert diagnoses == ()
-        assert reading.unknown
-    else:
-        assert diagnoses[0].cause in (text.cause, *text.shared)
+    _, diagnoses, _ = classify_text(text.symptom.encode(), "log")
+    assert diagnoses[0].cause in (text.cause, *text.shared)
 
 
 @pytest.mark.parametrize("text", OTHERS, ids=lambda text: text.id)

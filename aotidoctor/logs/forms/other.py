@@ -32,6 +32,9 @@ _SAID = re.compile(
             r"(?i:exit(?:ed)?(?: with)?(?: exit)?[ _-]?(?:code|status)[:= ]{1,3})-?[1-9]",
             r"_(?:ERROR|STATUS|RESULT)_(?!SUCCESS|NONE|CODE)[A-Z]{4}|\b(?:cuda|hip)Error[A-Z]",
             r"(?i:\b(?:build|compil(?:ation|e)|link(?:ing)?|linker command|import|install(?:ation)?) failed\b)",
+            r"\bError(?: \(\w{1,20}\))? (?:at|in|while|when|during|on|from|occurred)\b",
+            r">>> Lint for |\bwould reformat\b|files were modified by this hook|\b[1-9]\d{0,5} problems? \(",
+            r"\bFound [1-9]\d{0,5} errors?\b",
             r"(?i:\b(?:test|command|job|step|export|load(?:ing)?) failed\b)",
         )
     )
@@ -51,6 +54,8 @@ START = re.compile(rf"(?:{_EXCEPTION.pattern})|(?:{_SAID.pattern})")
 def read(lines: Sequence[Line], at: int) -> Found | None:
     """The line, with what continues it. An exception begins at its name."""
     text = lines[at].text
+    if lines[at].level == "doubtful":
+        return None
     if lines[at].level in ("info", "warning") and not text.lstrip().startswith(("Error", "ERROR", "error")):
         return None
     told = telling_part(text)

@@ -33,6 +33,8 @@ _BARS = re.compile(r"^\s*[|+][\s|+-]*?(?=\S|$) ?")
 _LINK = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)")
 _NO_MESSAGE = "Traceback (most recent call last)"
 _FOREIGN, _LONGEST, _BACK = 20, 400, 60
+# So many frames, and such a share of the lines, are the middle of a traceback.
+_HALF, _MOSTLY = 2, 0.7
 _SIGNALS = {
     "Segmentation fault": "SIGSEGV",
     "Aborted": "SIGABRT",
@@ -109,6 +111,31 @@ def _exception(lines: Sequence[Line], at: int, kind: str, *, first: int, frames:
         end=end,
         frames=(*native, *frames),
         chained=_is_chained(lines, first),
+    )
+
+
+def unfinished(lines: Sequence[Line]) -> Found | None:
+    """The middle of a traceback, without its head and its exception; None where the lines are not mostly of one."""
+    frames: list[str] = []
+    own, said, last = 0, 0, None
+    for at, line in enumerate(lines):
+        if line.level in ("info", "warning"):
+            return None
+        file = _FILE.match(line.text)
+        if file is not None and file["name"]:
+            frames.append(f"{file['name']} ({file['file']}:{file['line']})")
+            last = at
+        said += bool(line.text)
+        own += file is not None or (bool(frames) and line.text[:2].isspace())
+    if last is None or len(frames) < _HALF or own < _MOSTLY * said:
+        return None
+    return Found(
+        form="python",
+        kind="truncated",
+        said=numbered(lines[last : last + 2]),
+        first=0,
+        end=len(lines),
+        frames=tuple(frames[::-1]),
     )
 
 
