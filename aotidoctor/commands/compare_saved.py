@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from aotidoctor.localize.comparison import FINE, judge_anew, saved_comparison
-from aotidoctor.model.artifact import Artifact, ArtifactKind
-from aotidoctor.model.case import Case, Options
+from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError, UsageError
 from aotidoctor.model.evidence import Evidence, FactValue, FileSource, Severity
-from aotidoctor.model.host import Host
 from aotidoctor.model.json_types import JsonObject, JsonValue, objects
 from aotidoctor.model.localization import Localization, OutputComparison
 from aotidoctor.model.report import Report
 from aotidoctor.probes.reference_findings import CODE, OUTPUT_KINDS, output_finding
-from aotidoctor.reports.saved import read_saved
+from aotidoctor.reports.saved import read_saved, saved_case
 from aotidoctor.triage.finish import Stopwatch, finish
 from aotidoctor.triage.session import Session, name_causes
 
@@ -36,7 +34,7 @@ def judge_report(path: str, options: Options, *, argv: tuple[str, ...] = ()) -> 
     if unused:
         raise UsageError(f"no output is called {unused[0]!r}; there are {', '.join(item.path for item in saved)}")
     outputs = judge_anew(saved, options.tolerances)
-    session = Session(case=_case(document, options), runner=None)
+    session = Session(case=replace(saved_case(document), options=options), runner=None)
     session.add(_findings(document, outputs, FileSource(file=path)))
     diagnoses = name_causes(session)
     return finish(session, diagnoses, watch, localization=Localization(comparison=outputs), extra={"from": path})
@@ -53,27 +51,6 @@ def _findings(document: JsonObject, outputs: Sequence[OutputComparison], source:
         replace(item, severity=severity) if item.code == CODE and item.kind == "weights" else item for item in others
     ]
     return others if weights and wrong else [*others, output_finding(outputs, source)]
-
-
-def _case(document: JsonObject, options: Options) -> Case:
-    artifact, host = document.get("artifact"), document.get("host")
-    about = artifact if isinstance(artifact, dict) else {}
-    machine = host if isinstance(host, dict) else {}
-    kinds = {kind.value: kind for kind in ArtifactKind}
-    size = about.get("size")
-    return Case(
-        artifact=Artifact(
-            path=str(about.get("path") or ""),
-            kind=kinds.get(str(about.get("kind")), ArtifactKind.OTHER),
-            size=size if isinstance(size, int) else 0,
-        ),
-        host=Host(
-            system=str(machine.get("system") or ""),
-            machine=str(machine.get("machine") or ""),
-            python=str(machine.get("python") or ""),
-        ),
-        options=options,
-    )
 
 
 def _evidence(item: JsonObject, source: FileSource) -> Evidence:

@@ -1,4 +1,4 @@
-"""A JSON report that was written before, read back as it stands."""
+"""A JSON report that was written before, read back as it stands, and the case that it was about."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import json
 import os
 import stat
 
+from aotidoctor.model import records
+from aotidoctor.model.artifact import Artifact, ArtifactKind
+from aotidoctor.model.case import Case
 from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.model.host import Host
 from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.report import SCHEMA
 
@@ -33,3 +37,28 @@ def read_saved(path: str) -> JsonObject:
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise CannotExamineError(f"{path}: observed other JSON, expected a report of aotidoctor ({SCHEMA})")
     return document
+
+
+def saved_case(report: JsonObject) -> Case:
+    """What a report says of its case: what it was about, and the host."""
+    about, machine = report.get("artifact"), report.get("host")
+    artifact = about if isinstance(about, dict) else {}
+    kinds = {kind.value: kind for kind in ArtifactKind}
+    size = artifact.get("size")
+    return Case(
+        artifact=Artifact(
+            path=str(artifact.get("path") or ""),
+            kind=kinds.get(str(artifact.get("kind")), ArtifactKind.OTHER),
+            size=size if isinstance(size, int) else 0,
+        ),
+        host=_host(machine if isinstance(machine, dict) else {}),
+    )
+
+
+def _host(machine: JsonObject) -> Host:
+    try:
+        return records.from_json(Host, machine)
+    except records.RecordError:
+        names = ("system", "machine", "python")
+        system, kind, python = (str(machine.get(name) or "") for name in names)
+        return Host(system=system, machine=kind, python=python)

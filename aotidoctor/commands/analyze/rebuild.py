@@ -9,13 +9,13 @@ from aotidoctor.commands.analyze.reading import Sent
 from aotidoctor.commands.bundle import CASE, CASE_SCHEMA
 from aotidoctor.commands.bundle.member_names import safe_name
 from aotidoctor.model import records
-from aotidoctor.model.artifact import Artifact, ArtifactKind, ModelEntry
+from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.errors import InputsError
-from aotidoctor.model.host import Host
 from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.readers.contract import read_contract, settle_leaves
+from aotidoctor.reports.saved import saved_case
 
 _ERROR_FIELDS = ("cause", "kind", "subject", "observed", "expected")
 
@@ -26,12 +26,12 @@ def rebuild(sent: Sent) -> tuple[Case, bool]:
     if document is None or document.get("schema") != CASE_SCHEMA:
         if sent.is_bundle:
             sent.problems.append(f"{CASE} is missing or not of the schema {CASE_SCHEMA}")
-        return _bare(sent.report), False
+        return saved_case(sent.report), False
     try:
         case = records.from_json(Case, document.get("case"))
     except records.RecordError as error:
         sent.problems.append(f"{CASE}: {str(error)[:200]}")
-        return _bare(sent.report), False
+        return saved_case(sent.report), False
     return _with_contract(_with_sources(case, document, sent), sent), True
 
 
@@ -90,28 +90,3 @@ def _with_contract(case: Case, sent: Sent) -> Case:
 
 def _settled(found: Contract | None, case: Case) -> Contract | None:
     return found if found is None or case.inputs is None else settle_leaves(found, case.inputs)
-
-
-def _bare(report: JsonObject) -> Case:
-    """What a report says of its case: what it was about, and the host."""
-    about, machine = report.get("artifact"), report.get("host")
-    artifact = about if isinstance(about, dict) else {}
-    kinds = {kind.value: kind for kind in ArtifactKind}
-    size = artifact.get("size")
-    return Case(
-        artifact=Artifact(
-            path=str(artifact.get("path") or ""),
-            kind=kinds.get(str(artifact.get("kind")), ArtifactKind.OTHER),
-            size=size if isinstance(size, int) else 0,
-        ),
-        host=_host(machine if isinstance(machine, dict) else {}),
-    )
-
-
-def _host(machine: JsonObject) -> Host:
-    try:
-        return records.from_json(Host, machine)
-    except records.RecordError:
-        names = ("system", "machine", "python")
-        system, kind, python = (str(machine.get(name) or "") for name in names)
-        return Host(system=system, machine=kind, python=python)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -91,3 +92,10 @@ def test_paths_of_the_user_are_redacted(tmp_path, monkeypatch):
     log.write_text('Traceback (most recent call last):\n  File "/home/zaphod/secret/run.py", line 3, in f\n' + SCHEMA)
     assert "zaphod" not in call(log, "--json").stdout
     assert "zaphod" in call(log, "--json", "--no-redact").stdout
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the file whose reading fails is one of Linux")
+def test_a_file_that_opens_and_cannot_be_read_is_not_examined():
+    result = call("/proc/self/mem", "--json")
+    assert result.exit_code == 4
+    assert "Input/output error" in json.loads(result.stdout)["cannot_examine"]

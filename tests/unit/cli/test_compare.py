@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import jsonschema
 import pytest
@@ -126,3 +127,10 @@ def test_a_tolerance_for_no_output(saved):
     done = call("--from", str(saved), "--rtol", "result[9]:1")
     assert done.exit_code == 2
     assert "result[0]" in done.stderr
+
+
+def test_a_pipe_is_no_saved_report_and_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "report.json")
+    result = CliRunner().invoke(build_app(), ["compare", "--from", str(tmp_path / "report.json"), "--json"])
+    assert result.exit_code == 4
+    assert "no regular file" in json.loads(result.stdout)["cannot_examine"]
