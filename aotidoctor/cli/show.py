@@ -9,13 +9,13 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from io import StringIO, TextIOWrapper
+from io import TextIOWrapper
 from pathlib import Path
 
 import typer
 
-from aotidoctor.cli import ci_formats
 from aotidoctor.cli.extras import EXTRAS
+from aotidoctor.cli.formats import FORMATS, Wanted
 from aotidoctor.model.report import Report
 from aotidoctor.reports.bounded import bounded
 from aotidoctor.reports.text import neutral
@@ -141,41 +141,9 @@ def _spec(text: str) -> tuple[str, Path]:
 
 def rendered(report: Report, kind: Format, show: Show, environ: Mapping[str, str]) -> str:
     """``report`` in a format, of a bounded size."""
-    return bounded(report, lambda short: _rendered(short, kind, show, environ))
-
-
-def _rendered(report: Report, kind: Format, show: Show, environ: Mapping[str, str]) -> str:
-    """Only the chosen format is imported: rich alone would double the start-up time."""
-    match kind:
-        case Format.JSON:
-            from aotidoctor.reports.json.render import render as render_json  # noqa: PLC0415
-
-            return render_json(report)
-        case Format.MD:
-            from aotidoctor.reports.markdown.render import render as render_markdown  # noqa: PLC0415
-
-            return render_markdown(report) if show.form is IssueForm.GENERIC else _filled_form(report, show)
-        case Format.HTML:
-            from aotidoctor.reports.html.render import render as render_html  # noqa: PLC0415
-
-            return render_html(report)
-        case Format.SARIF:
-            return ci_formats.sarif(report, show.fail_on.value)
-        case Format.JUNIT:
-            return ci_formats.junit(report, show.fail_on.value)
-        case Format.GITHUB:
-            return ci_formats.github(report)
-        case Format.RICH:
-            from aotidoctor.reports.terminal.render import text  # noqa: PLC0415
-
-            return text(report, stream=sys.stdout or StringIO(), environ=environ, detail=show.detail)
-
-
-def _filled_form(report: Report, show: Show) -> str:
-    from aotidoctor.reports.issue import render as render_issue  # noqa: PLC0415
-
-    repro = next((str(path) for kind, path in show.extras if kind == "repro"), None)
-    return render_issue(report, show.form.value, repro)
+    repro = next((str(path) for name, path in show.extras if name == "repro"), None)
+    wanted = Wanted(fail_on=show.fail_on.value, form=show.form.value, repro=repro, detail=show.detail, environ=environ)
+    return bounded(report, lambda short: FORMATS[kind.value](short, wanted))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

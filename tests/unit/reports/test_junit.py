@@ -9,7 +9,7 @@ import xmlschema
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aotidoctor.cli import ci_formats
+from aotidoctor.cli.formats import FORMATS, Wanted
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.reports import junit
 from tests.unit.reports import builders
@@ -91,13 +91,13 @@ def test_an_examination_that_did_not_take_place_is_one_error():
 
 
 def test_checks_that_passed_are_named():
-    found = outcomes(ET.fromstring(ci_formats.junit(builders.healthy(), "error").encode()).find("testsuite"))
+    found = outcomes(ET.fromstring(FORMATS["junit"](builders.healthy(), Wanted()).encode()).find("testsuite"))
     assert found["AD-IN-014 input_stride"] == "passed"
     assert len(found) > 40
-    few = ci_formats.junit(builders.inspected(), "error")
+    few = FORMATS["junit"](builders.inspected(), Wanted())
     assert "AD-ART-001" in few
     assert "AD-IN-014" not in few
-    assert "AD-ART-001" not in ci_formats.junit(builders.environment(), "error")
+    assert "AD-ART-001" not in FORMATS["junit"](builders.environment(), Wanted())
 
 
 @settings(max_examples=40, deadline=None)
