@@ -2,51 +2,72 @@
 
 The public names are here; they are imported when they are first used, so that ``import aotidoctor`` costs nothing.
 
-    import os
-    from aotidoctor import Options, diagnose
+    import aotidoctor
 
-    report = diagnose("model.pt2", "sample.pt", Options(), environ=os.environ)
-    print(report.verdict, [diagnosis.cause for diagnosis in report.diagnoses])
+    report = aotidoctor.diagnose("model.pt2", args=(x,), kwargs={"ids": ids})
+    print(report.verdict, report.cause)
+    report.show()
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from aotidoctor.version import __version__
 
+# What typing has under this name; importing it would be most of the cost.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aotidoctor.commands.diagnose import check, diagnose, inspect
+    from aotidoctor.api import Contract, Report, check, classify, compare, compat, contract, diagnose, inspect
     from aotidoctor.commands.guard import guard
     from aotidoctor.model.case import Options
-    from aotidoctor.model.errors import AotidoctorError, CannotExamineError, InputsError, UsageError
-    from aotidoctor.model.report import Report
+    from aotidoctor.model.errors import (
+        AotidoctorError,
+        ArgumentError,
+        CannotExamineError,
+        InputsError,
+        ProblemFoundError,
+        UsageError,
+    )
 
 __all__ = [
     "AotidoctorError",
+    "ArgumentError",
     "CannotExamineError",
+    "Contract",
     "InputsError",
     "Options",
+    "ProblemFoundError",
     "Report",
     "UsageError",
     "__version__",
     "check",
+    "classify",
+    "compare",
+    "compat",
+    "contract",
     "diagnose",
     "guard",
     "inspect",
 ]
 
+_ERRORS = "aotidoctor.model.errors"
 _PLACES = {
-    "AotidoctorError": "aotidoctor.model.errors",
-    "CannotExamineError": "aotidoctor.model.errors",
-    "InputsError": "aotidoctor.model.errors",
+    "AotidoctorError": _ERRORS,
+    "ArgumentError": _ERRORS,
+    "CannotExamineError": _ERRORS,
+    "Contract": "aotidoctor.api",
+    "InputsError": _ERRORS,
     "Options": "aotidoctor.model.case",
-    "Report": "aotidoctor.model.report",
-    "UsageError": "aotidoctor.model.errors",
-    "check": "aotidoctor.commands.diagnose",
-    "diagnose": "aotidoctor.commands.diagnose",
+    "ProblemFoundError": _ERRORS,
+    "Report": "aotidoctor.api",
+    "UsageError": _ERRORS,
+    "check": "aotidoctor.api",
+    "classify": "aotidoctor.api",
+    "compare": "aotidoctor.api",
+    "compat": "aotidoctor.api",
+    "contract": "aotidoctor.api",
+    "diagnose": "aotidoctor.api",
     "guard": "aotidoctor.commands.guard",
-    "inspect": "aotidoctor.commands.diagnose",
+    "inspect": "aotidoctor.api",
 }
 
 
@@ -57,3 +78,8 @@ def __getattr__(name: str) -> object:
     from importlib import import_module  # noqa: PLC0415 - only for those who use the library
 
     return getattr(import_module(_PLACES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """The public names, also for completion in a notebook."""
+    return sorted({*globals(), *__all__})

@@ -68,16 +68,10 @@ def _opened(path: str) -> AbstractContextManager[BinaryIO]:
         if sys.stdin is None:
             raise CannotExamineError("standard input is closed")
         return nullcontext(BufferedReader(_Counted(sys.stdin.buffer)))
-    try:
-        mode = os.stat(path).st_mode  # noqa: PTH116 - no ValueError of pathlib's
-        # A device never ends.
-        if stat.S_ISCHR(mode):
-            raise CannotExamineError(f"{path} is a device, not a log")
-        stream = open(path, "rb")  # noqa: PTH123, SIM115 - likewise; the caller closes it
-        return stream if stat.S_ISREG(mode) else BufferedReader(_Counted(stream))
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise CannotExamineError(f"{path}: {reason}") from error
+    from aotidoctor.commands.classify import open_log  # noqa: PLC0415 - as above
+
+    stream = open_log(path)
+    return stream if stat.S_ISREG(os.fstat(stream.fileno()).st_mode) else BufferedReader(_Counted(stream))
 
 
 class _Counted(RawIOBase):

@@ -12,8 +12,9 @@ import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, execute
-from aotidoctor.cli.show import Show, warn, write_file
+from aotidoctor.cli.show import Show, warn
 from aotidoctor.cli.shown import shown
+from aotidoctor.reports.write import write_file
 
 if TYPE_CHECKING:
     from aotidoctor.model.report import Report

@@ -19,6 +19,7 @@ from aotidoctor.cli.formats import FORMATS, Wanted
 from aotidoctor.model.report import Report
 from aotidoctor.reports.bounded import bounded
 from aotidoctor.reports.text import neutral
+from aotidoctor.reports.write import write_file
 
 
 class Format(str, enum.Enum):
@@ -195,31 +196,6 @@ def _stdout() -> TextIOWrapper:
     if isinstance(sys.stdout, TextIOWrapper):
         return sys.stdout
     raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-
-
-def write_file(path: Path, text: str) -> None:
-    """Write a whole file or none; missing folders are made. Devices and pipes are written in place. Raises OSError."""
-    data = text.encode("utf-8", "replace")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists() and not path.is_file():
-        _write_in_place(path, data)
-        return
-    target = Path(os.path.realpath(path))
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        draft.write_bytes(data)
-        draft.replace(target)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
-
-
-def _write_in_place(path: Path, data: bytes) -> None:
-    # Without waiting: a named pipe that nobody reads would hold the process for ever.
-    descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
-    os.set_blocking(descriptor, True)
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(data)
 
 
 def warn(message: str) -> None:

@@ -13,7 +13,8 @@ import typer
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, examined, present
 from aotidoctor.cli.progress import make_progress
-from aotidoctor.cli.show import FailOn, Format, make_show, write_file, write_stdout
+from aotidoctor.cli.show import FailOn, Format, make_show, write_stdout
+from aotidoctor.reports.write import write_file
 
 if TYPE_CHECKING:
     from aotidoctor.commands.triton_init import Drawn

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from aotidoctor.cli import options as opt
-from aotidoctor.cli.show import IssueForm, Show, make_show, rendered, warn, write_file
+from aotidoctor.cli.show import IssueForm, Show, make_show, rendered, warn
 from aotidoctor.model.watched import Program, Watched
+from aotidoctor.reports.write import write_file
 from aotidoctor.runner.watch import die_as, is_good
 from aotidoctor.runner.watch import watch as run_watched
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import stat
 from collections.abc import Mapping
 from dataclasses import replace
 from io import BufferedReader, BytesIO
@@ -88,6 +90,18 @@ def classify(
 
         report = signed(replace(resolved(report, package, inputs, environ), seconds=watch.seconds()))
     return report
+
+
+def open_log(path: str) -> BinaryIO:
+    """The log as bytes; the caller closes it. Raises CannotExamineError."""
+    try:
+        # A device never ends.
+        if stat.S_ISCHR(os.stat(path).st_mode):  # noqa: PTH116 - no ValueError of pathlib's
+            raise CannotExamineError(f"{path} is a device, not a log")
+        return open(path, "rb")  # noqa: PTH123 - likewise
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise CannotExamineError(f"{path}: {reason}") from error
 
 
 def _refuse_what_is_no_log(stream: BinaryIO, name: str) -> None:

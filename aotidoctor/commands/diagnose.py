@@ -25,6 +25,7 @@ from aotidoctor.triage.session import Session, name_causes, overlooked, run_chec
 
 if TYPE_CHECKING:
     from aotidoctor.model.diagnosis import Diagnosis
+    from aotidoctor.model.inputs import InputSet
     from aotidoctor.model.localization import Localization
     from aotidoctor.runner import Runner
 
@@ -49,19 +50,21 @@ def diagnose(
     command: str = "run",
     on_event: OnEvent | None = None,
     runner: Runner | None = None,
+    live: InputSet | None = None,
 ) -> Report:
     """Examine a package with its inputs.
 
     ``static_only``: no child process, no torch, nothing executed. ``command`` is the name that the report gets;
     ``compare`` runs only what the comparison with the reference needs.
-    ``runner`` may be given to examine several packages with one warm worker; the caller then closes it.
+    ``runner`` may be given to examine several packages with one warm worker; the caller then closes it. ``live`` are
+    inputs that are described already; to run them they need a file.
     """
     watch = Stopwatch("check" if static_only else command, argv)
     tell = on_event or (lambda _event: None)
     with _runner(options, environ, runner, static_only=static_only) as runs:
         tell(Event(kind=EventKind.STAGE, name="read"))
         start = None if runs is None else _prewarm(runs)
-        case, unread = open_case.open_case(path, inputs_path, options, environ, on_artifact=start)
+        case, unread = open_case.open_case(path, inputs_path, options, environ, on_artifact=start, live=live)
         deadline = None if options.budget is None else time.monotonic() + options.budget
         session = Session(case=case, runner=runs, on_event=tell, deadline=deadline, not_checked=unread)
         try:
@@ -236,12 +239,13 @@ def plan(
     *,
     argv: tuple[str, ...] = (),
     environ: Mapping[str, str],
+    live: InputSet | None = None,
 ) -> Report:
     """What ``run`` would ask, and why; executes nothing."""
     from aotidoctor.triage.run_probes import check_rung_names, plan_lines  # noqa: PLC0415 - for this and run only
 
     watch = Stopwatch("run", argv)
-    case, unread = open_case.open_case(path, inputs_path, options, environ)
+    case, unread = open_case.open_case(path, inputs_path, options, environ, live=live)
     check_rung_names(case)
     session = Session(case=case, runner=None, not_checked=unread)
     run_checks(session)

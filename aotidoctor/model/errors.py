@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from aotidoctor.model.report import Report
+
 
 class AotidoctorError(Exception):
     """Base of everything that aotidoctor raises on purpose."""
@@ -13,6 +19,41 @@ class UsageError(AotidoctorError):
     """The caller asked for something that cannot be meant: unknown rung, unknown treatment, contradicting options."""
 
     exit_status = 2
+
+
+class ArgumentError(UsageError):
+    """A value given to a function of the library has the wrong type or is out of range.
+
+    ``where`` is the argument (``args[0]``, ``timeout``), ``observed`` what was given, ``expected`` what can be meant.
+    """
+
+    def __init__(self, where: str, observed: str, expected: str) -> None:
+        super().__init__(f"{where}: observed {observed}, expected {expected}")
+        self.where = where
+        self.observed = observed
+        self.expected = expected
+
+    def __reduce__(self) -> tuple[type[ArgumentError], tuple[str, str, str]]:
+        """How it travels to another process of the caller's."""
+        return type(self), (self.where, self.observed, self.expected)
+
+
+class ProblemFoundError(AotidoctorError):
+    """``Report.raise_for_problem()``: a problem was found, or a failure whose cause is unknown.
+
+    ``cause`` is its slug, None where it is unknown; ``report`` is the whole ``aotidoctor.Report``.
+    """
+
+    exit_status = 1
+
+    def __init__(self, message: str, cause: str | None, report: Report) -> None:
+        super().__init__(message)
+        self.cause = cause
+        self.report = report
+
+    def __reduce__(self) -> tuple[type[ProblemFoundError], tuple[str, str | None, Report]]:
+        """How it travels to another process of the caller's."""
+        return type(self), (str(self), self.cause, self.report)
 
 
 class CannotExamineError(AotidoctorError):
@@ -38,6 +79,23 @@ class InputsError(AotidoctorError):
         self.subject = subject
         self.observed = observed
         self.expected = expected
+
+    def __reduce__(self) -> tuple[partial[InputsError], tuple[str]]:
+        """How it travels to another process of the caller's."""
+        made = partial(
+            InputsError,
+            cause=self.cause,
+            subject=self.subject,
+            observed=self.observed,
+            expected=self.expected,
+            kind=self.kind,
+        )
+        return made, (str(self),)
+
+    @property
+    def where(self) -> str:
+        """The file or leaf: what other errors call the place."""
+        return self.subject
 
 
 class LimitReachedError(BaseException):

@@ -39,8 +39,11 @@ def open_case(
     environ: Mapping[str, str],
     *,
     on_artifact: Callable[[Artifact], None] | None = None,
+    live: InputSet | None = None,
 ) -> tuple[Case, list[NotChecked]]:
     """Read everything that can be read. ``on_artifact`` is told of the artifact as soon as it is known.
+
+    ``live`` are inputs that are described already, in place of a file's.
 
     A reader that fails by a fault of its own costs only what it would have told: ``NotChecked`` says so.
     """
@@ -60,7 +63,7 @@ def open_case(
         weights=_guarded("weights", partial(_weights, options.weights), None, failed),
         reference=reference,
     )
-    return _guarded("inputs", partial(with_inputs, case), case, failed), failed
+    return _guarded("inputs", partial(with_inputs, case, live), case, failed), failed
 
 
 def completed(contract: Contract | None, reference: ExportedFacts | None) -> Contract | None:
@@ -179,15 +182,15 @@ def is_reference_missing(reference: str | None) -> bool:
     return not os.path.exists(path if path.endswith(".py") and function else reference)  # noqa: PTH110 - no ValueError
 
 
-def with_inputs(case: Case) -> Case:
-    """The case with its inputs: read from the file, generated, or none."""
-    inputs: InputSet | None = None
+def with_inputs(case: Case, live: InputSet | None = None) -> Case:
+    """The case with its inputs: ``live`` ones, read from the file, generated, or none."""
+    inputs = live
     error: InputsError | None = None
     generated: JsonObject | None = None
     contract = case.contract
     try:
-        if case.inputs_path is not None:
-            inputs = _read(case.inputs_path, case)
+        if case.inputs_path is not None or inputs is not None:
+            inputs = inputs or _read(case.inputs_path or "", case)
             contract = None if contract is None else contracts.settle_leaves(contract, inputs)
         elif case.options.generate and case.contract is not None:
             inputs, generated = input_files.generate_inputs(case.contract, seed=case.options.seed)

@@ -23,6 +23,10 @@ def test_checks_probes_and_causes():
     assert set(KEPT["causes"]) <= {path.stem for path in playbook_files.files()}
 
 
+def test_library():
+    assert set(KEPT["library"]) <= set(aotidoctor.__all__)
+
+
 # Names of JSON documents: programs of others look for them.
 DOCUMENTS = ("bundle", "case", "demo", "diff", "explain", "map", "report")
 

@@ -1,0 +1,335 @@
+"""``diagnose``, ``check`` and ``compare``: a package with the inputs of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from aotidoctor.api.arguments import PathLike, ToleranceLike, environment, options_of, path, words
+from aotidoctor.api.live import Source, given, source_of
+from aotidoctor.api.report import Report, public
+from aotidoctor.commands import diagnose as command
+from aotidoctor.model.case import Options
+from aotidoctor.model.errors import CannotExamineError, LimitReachedError, UsageError
+
+if TYPE_CHECKING:
+    from aotidoctor.model.event import Event
+    from aotidoctor.runner import Runner
+
+OnEvent = Callable[["Event"], None]
+# What a report shows in place of a file that there is none of.
+_LIVE = "(args and kwargs of the calling program)"
+
+
+def diagnose(
+    package: PathLike,
+    inputs: object = None,
+    options: Options | None = None,
+    *,
+    args: object = None,
+    kwargs: object = None,
+    generate: bool = False,
+    model_name: str | None = None,
+    device: str | None = None,
+    setup: PathLike | None = None,
+    custom_op_library: PathLike | tuple[PathLike, ...] | list[PathLike] | None = None,
+    reference: PathLike | None = None,
+    host: PathLike | None = None,
+    weights: PathLike | None = None,
+    rtol: ToleranceLike | None = None,
+    atol: ToleranceLike | None = None,
+    trust_pickle: bool = False,
+    seed: int = 0,
+    timeout: float = 60.0,
+    budget: float | None = None,
+    repeat: int = 2,
+    jobs: int = 1,
+    threads: int | None = None,
+    memory_limit: int | None = None,
+    probes: str | tuple[str, ...] | list[str] | None = None,
+    skip_probes: str | tuple[str, ...] | list[str] | None = None,
+    shrink: bool = False,
+    plan: bool = False,
+    environ: Mapping[str, str] | None = None,
+    argv: tuple[str, ...] = (),
+    on_event: OnEvent | None = None,
+    runner: Runner | None = None,
+    static_only: bool = False,
+    command: str = "run",
+) -> Report:
+    """Find the cause of a failure and prove it by removing it, as ``aotidoctor run`` does.
+
+    Executes native code from the package, in child processes with limits of time and memory; this process imports
+    nothing of it.
+
+    Args:
+        package: the .pt2 file.
+        inputs: a file (.pt, .npz, .npy, .safetensors, .json), or the objects themselves: a tensor, a tuple or list of
+            args, a dict of kwargs, ``{"args": ..., "kwargs": ...}``.
+        options: an ``Options`` to begin with; keywords that have not their default value replace its fields.
+        args: the positional arguments of the call: tensors, NumPy arrays (as ``torch.from_numpy`` makes tensors of
+            them), numbers, texts and None, in nested tuples, lists, dicts and registered classes; any shapes.
+        kwargs: the keyword arguments, likewise.
+        generate: make inputs from the contract instead, with ``seed``.
+        model_name: the model inside the package.
+        device: ``cpu``, ``cuda`` or ``cuda:1``.
+        setup: a Python file that the child imports first.
+        custom_op_library: libraries of custom operators, loaded first.
+        reference: ``exported.pt2`` or ``module.py:function`` to compare with.
+        host: a profile; only with ``plan``.
+        weights: .safetensors or a state dict to load.
+        rtol: a number for all outputs, ``{"result[0]": 1e-3}``, or texts as on the command line.
+        atol: likewise, absolute.
+        trust_pickle: unpickle an inputs file even if that runs code from it.
+        seed: of ``generate``.
+        timeout: limit of one child run in seconds.
+        budget: limit of everything together in seconds.
+        repeat: plain runs in fresh processes.
+        jobs: child runs at a time.
+        threads: threads to run with.
+        memory_limit: address space of a child in bytes.
+        probes: run only these probes.
+        skip_probes: skip these probes.
+        shrink: find the smallest inputs that still fail.
+        plan: say what would run and why, and run nothing.
+        environ: the environment of the children; by default that of this process.
+        argv: what the report states as the command; by default the same question on the command line.
+        on_event: is called with each ``Event`` of the progress, in the calling thread.
+        runner: a ``Runner`` to use and not to close.
+        static_only: run nothing; ``check`` says the same.
+        command: the name that the report gets; ``compare`` runs only what the comparison needs.
+
+    Raises:
+        ArgumentError: a value of the wrong type or out of range, with ``where``, ``observed`` and ``expected``.
+        UsageError: options that contradict each other, an unknown probe.
+        InputsError: arguments that cannot be handed to a child process. (What is wrong with an inputs *file* is a
+            finding of the report.)
+        KeyboardInterrupt: the user interrupted it.
+
+    >>> report = aotidoctor.diagnose("model.pt2", args=args, kwargs={"ids": ids.int()})
+    >>> report.cause, report.diagnoses[0].status.value, report.diagnoses[0].subject
+    ('input-dtype', 'confirmed', "kwargs['ids']")
+    >>> report.diagnoses[0].remedy.command
+    "kwargs['ids'] = kwargs['ids'].to(torch.int64)"
+    """
+    asked: dict[str, object] = {
+        "generate": generate,
+        "model_name": model_name,
+        "device": device,
+        "setup": setup,
+        "custom_op_library": custom_op_library,
+        "reference": reference,
+        "host": host,
+        "weights": weights,
+        "rtol": rtol,
+        "atol": atol,
+        "trust_pickle": trust_pickle,
+        "seed": seed,
+        "timeout": timeout,
+        "budget": budget,
+        "repeat": repeat,
+        "jobs": jobs,
+        "threads": threads,
+        "memory_limit": memory_limit,
+        "probes": probes,
+        "skip_probes": skip_probes,
+        "shrink": shrink,
+    }
+    if host is not None and not (plan or static_only):
+        raise UsageError("host: only a plan can be made for another machine: plan=True, or check()")
+    return _examined(
+        package,
+        source_of(inputs, args, kwargs),
+        options_of(options, asked),
+        asked,
+        _Wish(environ, argv, on_event, runner, command, plan=plan, static=static_only or plan),
+    )
+
+
+def check(
+    package: PathLike,
+    inputs: object = None,
+    options: Options | None = None,
+    *,
+    args: object = None,
+    kwargs: object = None,
+    generate: bool = False,
+    model_name: str | None = None,
+    device: str | None = None,
+    setup: PathLike | None = None,
+    custom_op_library: PathLike | tuple[PathLike, ...] | list[PathLike] | None = None,
+    reference: PathLike | None = None,
+    host: PathLike | None = None,
+    weights: PathLike | None = None,
+    trust_pickle: bool = False,
+    seed: int = 0,
+    threads: int | None = None,
+    environ: Mapping[str, str] | None = None,
+    argv: tuple[str, ...] = (),
+    on_event: OnEvent | None = None,
+) -> Report:
+    """Compare package, inputs and host without running anything, as ``aotidoctor check`` does.
+
+    No child process, no torch, nothing executed. Arguments that are objects are described where they are: nothing is
+    copied but the values of small tensors, which are looked at. Arguments and errors are those of ``diagnose``;
+    ``host`` is the profile of another machine.
+
+    >>> report = aotidoctor.check("model.pt2", args=(x.t().contiguous().t(), *args[1:]), kwargs={"ids": ids})
+    >>> report.cause, report.diagnoses[0].subject
+    ('input-stride', 'args[0].stride')
+    """
+    asked: dict[str, object] = {
+        "generate": generate,
+        "model_name": model_name,
+        "device": device,
+        "setup": setup,
+        "custom_op_library": custom_op_library,
+        "reference": reference,
+        "host": host,
+        "weights": weights,
+        "trust_pickle": trust_pickle,
+        "seed": seed,
+        "threads": threads,
+    }
+    return _examined(
+        package,
+        source_of(inputs, args, kwargs),
+        options_of(options, asked),
+        asked,
+        _Wish(environ, argv, on_event, None, "check", static=True),
+    )
+
+
+def compare(
+    package: PathLike | None = None,
+    inputs: object = None,
+    options: Options | None = None,
+    *,
+    args: object = None,
+    kwargs: object = None,
+    from_: PathLike | None = None,
+    reference: PathLike | None = None,
+    rtol: ToleranceLike | None = None,
+    atol: ToleranceLike | None = None,
+    generate: bool = False,
+    model_name: str | None = None,
+    device: str | None = None,
+    setup: PathLike | None = None,
+    custom_op_library: PathLike | tuple[PathLike, ...] | list[PathLike] | None = None,
+    trust_pickle: bool = False,
+    seed: int = 0,
+    timeout: float = 60.0,
+    budget: float | None = None,
+    threads: int | None = None,
+    memory_limit: int | None = None,
+    environ: Mapping[str, str] | None = None,
+    argv: tuple[str, ...] = (),
+    on_event: OnEvent | None = None,
+    runner: Runner | None = None,
+) -> Report:
+    """Compare outputs, weights and side effects with the reference, as ``aotidoctor compare`` does.
+
+    Either ``package`` with inputs and a ``reference``, or ``from_``: a saved JSON report to judge again with other
+    tolerances. Arguments and errors are those of ``diagnose``; ``CannotExamineError`` where ``from_`` holds no
+    comparison.
+
+    >>> report = aotidoctor.compare("model.pt2", args=args, kwargs={"ids": ids}, reference="exported.pt2")
+    >>> report.verdict, [output.verdict for output in report.localization.comparison]
+    ('healthy', ['agrees'])
+    """
+    asked: dict[str, object] = {
+        "reference": reference,
+        "rtol": rtol,
+        "atol": atol,
+        "generate": generate,
+        "model_name": model_name,
+        "device": device,
+        "setup": setup,
+        "custom_op_library": custom_op_library,
+        "trust_pickle": trust_pickle,
+        "seed": seed,
+        "timeout": timeout,
+        "budget": budget,
+        "threads": threads,
+        "memory_limit": memory_limit,
+    }
+    wanted = replace(options_of(options, asked), measure=True)
+    source = source_of(inputs, args, kwargs)
+    if from_ is not None:
+        return _judged(from_, package, source, wanted, argv or ("aotidoctor", "compare", "--from", str(from_)))
+    if package is None or wanted.reference is None or not (source.path or source.is_live or wanted.generate):
+        raise UsageError("compare needs a package, a reference and inputs (or generate=True); or from_ a report")
+    return _examined(package, source, wanted, asked, _Wish(environ, argv, on_event, runner, "compare"))
+
+
+def _judged(
+    saved: PathLike, package: PathLike | None, source: Source, options: Options, argv: tuple[str, ...]
+) -> Report:
+    from aotidoctor.commands.compare_saved import judge_report  # noqa: PLC0415 - for a saved report only
+
+    if package is not None or options.reference is not None or source.path or source.is_live:
+        raise UsageError("from_ takes only a report and runs nothing")
+    return public(judge_report(path("from_", saved), options, argv=argv))
+
+
+class _Wish:
+    """What all three hand on: environment, command as stated, progress, runner."""
+
+    def __init__(
+        self,
+        environ: Mapping[str, str] | None,
+        argv: tuple[str, ...],
+        on_event: OnEvent | None,
+        runner: Runner | None,
+        command: str,
+        *,
+        plan: bool = False,
+        static: bool = False,
+    ) -> None:
+        self.environ = environment(environ)
+        self.argv = argv
+        self.on_event = on_event
+        self.runner = runner
+        self.command = command
+        self.plan = plan
+        self.static = static
+
+
+def _examined(package: PathLike, source: Source, options: Options, asked: Mapping[str, object], wish: _Wish) -> Report:
+    if options.generate and (source.path or source.is_live):
+        raise UsageError("inputs and generate cannot be combined")
+    place = path("package", package)
+    argv = wish.argv or _argv(place, source, asked, wish)
+    try:
+        with given(source, to_run=not wish.static) as live:
+            if wish.plan:
+                return public(command.plan(place, source.path, options, argv=argv, environ=wish.environ, live=live))
+            found = command.diagnose(
+                place,
+                source.path,
+                options,
+                argv=argv,
+                environ=wish.environ,
+                static_only=wish.static,
+                command=wish.command,
+                on_event=wish.on_event,
+                runner=wish.runner,
+                live=live,
+            )
+            return public(found)
+    except LimitReachedError as reached:
+        raise CannotExamineError(f"{place}: {reached}") from reached
+
+
+def _argv(package: str, source: Source, asked: Mapping[str, object], wish: _Wish) -> tuple[str, ...]:
+    inputs = source.path or (_LIVE if source.is_live else None)
+    name = "check" if wish.static and not wish.plan else wish.command
+    return (
+        "aotidoctor",
+        name,
+        package,
+        *(("--inputs", inputs) if inputs is not None else ()),
+        *words(asked),
+        *(("--plan",) if wish.plan else ()),
+    )
