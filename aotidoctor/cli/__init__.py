@@ -135,6 +135,13 @@ COMMANDS = {
             "aotidoctor compat *.pt2 --host production.json --host here --format md",
         ),
     ),
+    "batch": Entry(
+        "batch:batch",
+        (
+            "aotidoctor batch models/ -o results",
+            "aotidoctor batch fleet.csv --host avx2.json --host avx512.json --command compat",
+        ),
+    ),
     "fix": Entry("fix:fix", ("aotidoctor fix execstack model.pt2 -o fixed.pt2",)),
     "env": Entry("env:env", ("aotidoctor env", "aotidoctor env --save host.json", "aotidoctor env --host debian-13")),
     "explain": Entry("explain:explain", ("aotidoctor explain input-stride", "aotidoctor explain AD-IN-014")),

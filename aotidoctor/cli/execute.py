@@ -63,15 +63,15 @@ def examined(command: str, path: str, work: Work, progress: Progress) -> Report:
     except UsageError as error:
         raise typer.BadParameter(neutral(str(error))) from error
     except KeyboardInterrupt:
-        return replace(_stand_in(command, path), interrupted=True)
+        return replace(stand_in(command, path), interrupted=True)
     except LimitReachedError as reached:
-        return _left_out(_stand_in(command, path), command, str(reached))
+        return left_out(stand_in(command, path), command, str(reached))
     except AotidoctorError as error:
         if error.exit_status == 4:
-            return replace(_stand_in(command, path), cannot_examine=str(error))
-        return replace(_stand_in(command, path), internal_error=traceback.format_exc())
+            return replace(stand_in(command, path), cannot_examine=str(error))
+        return replace(stand_in(command, path), internal_error=traceback.format_exc())
     except Exception:  # noqa: BLE001 - the guard of the whole program: its own failure is a report, too
-        return replace(_stand_in(command, path), internal_error=traceback.format_exc())
+        return replace(stand_in(command, path), internal_error=traceback.format_exc())
 
 
 def present(report: Report, show: Show, environ: Mapping[str, str], *, static: bool = False) -> int:
@@ -82,13 +82,13 @@ def present(report: Report, show: Show, environ: Mapping[str, str], *, static: b
             made = documents(shown, show, environ)
         emit(made)
     except LimitReachedError as reached:
-        report = _left_out(_stand_in(report.command, ""), "report", str(reached))
+        report = left_out(stand_in(report.command, ""), "report", str(reached))
         emit(documents(report, show, environ))
     except Exception as error:  # noqa: BLE001 - a report that cannot be shown must still end in one document
         where = traceback.extract_tb(error.__traceback__)[-1]
         # Only the type and the place: the message may hold what redaction was about to remove.
         note = f"{type(error).__name__} at {os.path.basename(where.filename)}:{where.lineno} while showing the report"  # noqa: PTH119
-        report = replace(_stand_in(report.command, ""), internal_error=note)
+        report = replace(stand_in(report.command, ""), internal_error=note)
         emit(documents(report, show, environ))
     else:
         write_extras(report, show.extras, environ, redact=show.redact)
@@ -100,11 +100,12 @@ def redacted(report: Report, environ: Mapping[str, str]) -> Report:
     return Redactor.of(environ=environ, host_name=platform.node()).report(report)
 
 
-def _left_out(report: Report, name: str, reason: str) -> Report:
+def left_out(report: Report, name: str, reason: str) -> Report:
+    """``report`` with what a limit left out."""
     return replace(report, out_of_time=True, not_checked=(NotChecked(code=limit.CODE, name=name, reason=reason),))
 
 
-def _stand_in(command: str, path: str) -> Report:
+def stand_in(command: str, path: str) -> Report:
     """What can be said when there is no result: nothing about the package, the bare minimum about the host."""
     host = Host(system=platform.system(), machine=platform.machine(), python=platform.python_version())
     artifact = Artifact(path=path, kind=ArtifactKind.UNREADABLE, size=0, problem="not examined")

@@ -153,6 +153,7 @@ class ResultsFolder:
 
     def __enter__(self) -> ResultsFolder:  # noqa: PYI034 - typing.Self is of Python 3.11
         """Make or open it. Raises UsageError where it is in use or of another version, OSError where it cannot be."""
+        self._look()
         (self._folder / REPORTS_FOLDER).mkdir(parents=True, exist_ok=True)
         self._lock = os.open(self._folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
@@ -204,6 +205,12 @@ class ResultsFolder:
         path = self._folder / REPORTS_FOLDER / f"{result.item}.json"
         if report is not None:
             replace_file(path, report)
+        self._append(result)
+        if report is None:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+
+    def _append(self, result: FleetResult) -> None:
         line = result_line(result).encode() + b"\n"
         try:
             written = os.write(self._descriptor, line)
@@ -214,9 +221,10 @@ class ResultsFolder:
             raise
         self._places[result.item] = (self._end, len(line))
         self._end += len(line)
-        if report is None:
-            with suppress(OSError):
-                path.unlink(missing_ok=True)
+
+    def relabel(self, result: FleetResult) -> None:
+        """Another line for an item whose report stays as it is. Raises OSError."""
+        self._append(result)
 
     def line(self, item: str) -> FleetResult:
         """The line of ``item`` that counts. Raises KeyError where there is none."""

@@ -123,6 +123,32 @@ class FleetRun:
     argv: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetSummary:
+    """How a fleet ended, for who asked for it.
+
+    ``folder`` holds the results. ``kept`` items had a line there already, ``cached`` ones an answer in the cache, and
+    ``judged`` ones were judged now; ``items`` is how many there are. ``verdicts`` counts verdicts, with the ending in
+    their place where an item was not judged; ``causes`` those of the first rank, most frequent first. ``statuses``
+    counts the exit statuses of the items that are not as expected. ``problem`` is why it is not whole.
+    """
+
+    folder: str
+    command: str
+    items: int
+    kept: int
+    cached: int
+    judged: int
+    as_expected: int
+    seconds: float
+    verdicts: Mapping[str, int] = field(default_factory=dict)
+    causes: Mapping[str, int] = field(default_factory=dict)
+    statuses: Mapping[int, int] = field(default_factory=dict)
+    interrupted: bool = False
+    problem: str | None = None
+    notes: tuple[str, ...] = ()
+
+
 def result_line(result: FleetResult) -> str:
     """``result`` as one line of JSON without a newline. What has its default is left out."""
     document: dict[str, object] = {"schema": SCHEMA}

@@ -1,0 +1,154 @@
+"""The process that judges items for ``aotidoctor batch``: it keeps the tool warm, and one runner with it.
+
+It is told what to do over its link, and ends when that does. Whatever kills it costs one item.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import platform
+import resource
+import select
+import socket
+import sys
+import threading
+import time
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+
+from aotidoctor.cli.execute import examined, left_out, redacted, stand_in
+from aotidoctor.cli.limits import limited, report_limited
+from aotidoctor.cli.progress import make_progress
+from aotidoctor.commands import batch_item
+from aotidoctor.fleet import link
+from aotidoctor.fleet.digest import content_digest
+from aotidoctor.fleet.essence import essence
+from aotidoctor.fleet.item import EXECUTING, Item, read_item
+from aotidoctor.fleet.settings import Settings, read_settings
+from aotidoctor.model.errors import LimitReachedError
+from aotidoctor.model.fleet import FAILED, UNREADABLE, FleetResult, result_line
+from aotidoctor.model.json_types import JsonObject, JsonValue, items
+from aotidoctor.reports.json.render import render
+from aotidoctor.reports.redact import Redactor
+from aotidoctor.reports.status import CANNOT_EXAMINE, INTERNAL_ERROR, exit_status
+
+if TYPE_CHECKING:
+    from aotidoctor.model.report import Report
+    from aotidoctor.runner import Runner
+
+# As in the process of a single command.
+_COLLECT_EVERY = 200_000
+_PRELOAD = ("torch.export.pt2_archive._package", "torch._export.serde.serialize")
+
+
+def main(number: int) -> NoReturn:
+    """Serve the link ``number`` to its end."""
+    # A crash of this process is told by its end; its core would be that of an interpreter.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    gc.set_threshold(_COLLECT_EVERY)
+    with socket.socket(fileno=number) as ours:
+        first = link.receive(ours)
+        if first is None:
+            sys.exit(0)
+        threading.Thread(target=_end_with, args=(number,), daemon=True).start()
+        judge = Judge(read_settings(first[0]))
+        gc.freeze()
+        link.send(ours, {"ready": True})
+        while (got := link.receive(ours)) is not None:
+            link.send(ours, *judge.answer(got[0]))
+    os._exit(0)
+
+
+def _end_with(number: int) -> NoReturn:
+    """End this process when the other side of the link is gone, also while it judges."""
+    poll = select.poll()
+    poll.register(number, select.POLLRDHUP)
+    poll.poll()
+    os._exit(0)
+
+
+@dataclass(slots=True)
+class Judge:
+    """Answers what is asked, and never raises for it."""
+
+    settings: Settings
+    _runners: dict[bool, Runner] = field(default_factory=dict)
+
+    def answer(self, message: JsonObject) -> tuple[JsonObject, bytes]:
+        """The message and the body of the answer."""
+        if message.get("op") == "digest":
+            return {"digests": [_digest(path) for path in items(message.get("paths"))]}, b""
+        result, report = self.judge(read_item(message))
+        return {"line": result_line(result)}, report
+
+    def judge(self, item: Item) -> tuple[FleetResult, bytes]:
+        """The line of ``item``, and its report where it is not healthy."""
+        started = time.monotonic()
+        sys.argv = list(batch_item.argv_of(item))
+        static = item.command not in EXECUTING
+        try:
+            with limited() if static else nullcontext():
+                report = self._report(item)
+        except typer.BadParameter as error:
+            return self._unjudged(item, UNREADABLE, str(error.message), CANNOT_EXAMINE), b""
+        report = replace(report, seconds=time.monotonic() - started)
+        try:
+            with report_limited() if static else nullcontext():
+                return self._made(item, report)
+        except LimitReachedError as reached:
+            return self._made(item, left_out(stand_in(item.command, item.path), "report", str(reached)))
+        except Exception as error:  # noqa: BLE001 - a report that cannot be shown must still end in a line
+            why = f"aotidoctor failed here: {type(error).__name__} while showing the report"
+            return self._unjudged(item, FAILED, why, INTERNAL_ERROR), b""
+
+    def _report(self, item: Item) -> Report:
+        def work(_on_event: object) -> Report:
+            return batch_item.judge(item, self.settings, os.environ, self._runner)
+
+        return examined(item.command, item.path, work, make_progress(None, {}, quiet=True))
+
+    def _made(self, item: Item, report: Report) -> tuple[FleetResult, bytes]:
+        status = exit_status(report, self.settings.fail_on)
+        healthy = report.verdict == "healthy" and status == 0
+        shown = report if healthy or not self.settings.redact else redacted(report, os.environ)
+        result = essence(item, shown, status)
+        if report.cannot_examine is not None:
+            result = replace(result, ending=UNREADABLE)
+        elif report.internal_error is not None:
+            result = replace(result, ending=FAILED)
+        result = self._redacted(result)
+        return result, b"" if result.is_healthy else render(shown).encode("utf-8", "replace")
+
+    def _redacted(self, result: FleetResult) -> FleetResult:
+        """With the paths as they may be shown."""
+        if not self.settings.redact:
+            return result
+        hide = Redactor.of(environ=os.environ, host_name=platform.node())
+        shown = (result.name, result.inputs, result.reference, result.log, result.host, result.problem)
+        name, inputs, reference, log, host, problem = hide.value(shown)
+        return replace(result, name=name or "", inputs=inputs, reference=reference, log=log, host=host, problem=problem)
+
+    def _unjudged(self, item: Item, ending: str, why: str, status: int) -> FleetResult:
+        result = essence(item, stand_in(item.command, item.path), status)
+        return self._redacted(replace(result, ending=ending, problem=why))
+
+    def _runner(self, compares: bool) -> Runner:
+        """The one whose warm process has imported what is needed; torch is imported once for all items."""
+        runner = self._runners.get(compares)
+        if runner is None:
+            from aotidoctor.runner import Runner  # noqa: PLC0415 - a static command starts no process
+
+            runner = self._runners[compares] = Runner(environ=os.environ, preload=_PRELOAD if compares else ())
+        return runner
+
+
+def _digest(path: JsonValue) -> JsonValue:
+    """``[sha256, size]`` of a path; None where it cannot be read."""
+    try:
+        return list(content_digest(str(path)))
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,68 @@
+"""The progress of a batch on stderr: how many, how fast, how long still, and the causes so far.
+
+On a terminal one line that is written over, elsewhere a line every ten seconds. ``--quiet`` writes nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping
+from typing import TextIO, final
+
+from aotidoctor.cli.progress import is_terminal
+from aotidoctor.fleet.tally import Tally
+from aotidoctor.reports.text import neutral
+
+_CLEAR = "\r\x1b[2K"
+_LIVE_S, _LINE_S = 0.2, 10.0
+_CAUSES, _WIDTH = 3, 160
+
+
+@final
+class BatchProgress:
+    """Shows a tally from time to time."""
+
+    def __init__(self, stream: TextIO | None, environ: Mapping[str, str], *, quiet: bool) -> None:
+        ci = environ.get("CI", "").lower() not in ("", "0", "false")
+        self._stream = None if quiet else stream
+        self._live = not ci and environ.get("TERM") != "dumb" and is_terminal(stream)
+        self._next = time.monotonic() + (0.0 if self._live else _LINE_S)
+
+    def show(self, tally: Tally) -> None:
+        """Show it, where it is time to; never raises for a terminal that has gone away."""
+        now = time.monotonic()
+        if self._stream is None or now < self._next:
+            return
+        self._next = now + (_LIVE_S if self._live else _LINE_S)
+        line = line_of(tally)
+        self._write(f"{_CLEAR}{line}" if self._live else f"{line}\n")
+
+    def close(self) -> None:
+        """Leave no unfinished line behind."""
+        if self._live:
+            self._write(_CLEAR)
+
+    def _write(self, text: str) -> None:
+        if self._stream is not None:
+            with contextlib.suppress(OSError, ValueError):
+                self._stream.write(text)
+                self._stream.flush()
+
+
+def line_of(tally: Tally) -> str:
+    """One line: ``1,200/10,000 · 45.1/s · 3m 15s left · 37 input-dtype, 4 isa-mismatch``."""
+    parts = [f"{tally.done:,}/{tally.total:,}", f"{tally.rate:.1f}/s"]
+    if tally.remaining is not None and tally.done < tally.total:
+        parts.append(f"{_time(tally.remaining)} left")
+    causes = tally.causes.most_common(_CAUSES)
+    named = ", ".join(f"{count:,} {cause}" for cause, count in causes)
+    more = sum(tally.causes.values()) - sum(count for _, count in causes)
+    parts += [named + (f", {more:,} others" if more else "")] if named else []
+    return neutral("  " + " - ".join(parts))[:_WIDTH]
+
+
+def _time(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h {minutes:02}m" if hours else f"{minutes}m {rest:02}s" if minutes else f"{rest}s"

@@ -1,0 +1,98 @@
+"""What decides an answer, as one number: the contents of files, the host, the options, and the tool itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+from functools import lru_cache
+from pathlib import Path
+
+from aotidoctor.fleet.item import EXECUTING, Item
+from aotidoctor.fleet.settings import Settings, settings_json
+from aotidoctor.model.host import Host, TmpdirState
+from aotidoctor.model.playbook_files import folder as playbook_folder
+from aotidoctor.model.records import to_json
+from aotidoctor.version import __version__
+
+_CHUNK = 1 << 20
+# Of a folder: a model repository has fewer files than that.
+MOST_FILES = 20_000
+# What changes from one moment to the next, and is no part of what a machine is.
+_OF_THE_MOMENT = frozenset({"memory_available"})
+
+
+class NotReadableError(OSError):
+    """A path is no file and no folder that can be read to its end."""
+
+
+def content_digest(path: str) -> tuple[str, int]:
+    """The sha256 of a file, and its size; of a folder, that of the names and contents below it.
+
+    Raises OSError.
+    """
+    mode = os.stat(path).st_mode  # noqa: PTH116 - no ValueError of pathlib's
+    if stat.S_ISDIR(mode):
+        return _folder_digest(path)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb", buffering=0) as stream:  # noqa: PTH123 - of a descriptor
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise NotReadableError(f"{path} is not a regular file")
+        digest, size = hashlib.sha256(), 0
+        while data := stream.read(_CHUNK):
+            digest.update(data)
+            size += len(data)
+        return digest.hexdigest(), size
+
+
+def _folder_digest(path: str) -> tuple[str, int]:
+    digest, total = hashlib.sha256(), 0
+    for number, file in enumerate(_below(path)):
+        if number >= MOST_FILES:
+            raise NotReadableError(f"{path} has more than {MOST_FILES:,} files")
+        one, size = content_digest(file)
+        digest.update(f"{os.path.relpath(file, path)}\0{one}\0".encode("utf-8", "surrogateescape"))
+        total += size
+    return digest.hexdigest(), total
+
+
+def _below(path: str) -> Iterator[str]:
+    for here, folders, names in os.walk(path):
+        folders.sort()
+        for name in sorted(names):
+            file = os.path.join(here, name)  # noqa: PTH118 - as it was given
+            if os.path.isfile(file):  # noqa: PTH113 - likewise
+                yield file
+
+
+@lru_cache(maxsize=1)
+def tool_digest() -> str:
+    """The version with the contents of the code and the playbooks: what judges."""
+    digest = hashlib.sha256(__version__.encode())
+    code = Path(__file__).parent.parent
+    for root, ending in ((code, ".py"), (code, ".txt"), (playbook_folder() or code, ".md")):
+        for file in sorted(root.rglob(f"*{ending}")):
+            digest.update(f"{file.relative_to(root)}\0".encode())
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def host_digest(host: Host) -> str:
+    """What a machine is, without what it is doing just now."""
+    steady = {item.name: getattr(host, item.name) for item in fields(host) if item.name not in _OF_THE_MOMENT}
+    if isinstance(host.tmpdir, TmpdirState):
+        steady["tmpdir"] = replace(host.tmpdir, free_bytes=None)
+    return hashlib.sha256(json.dumps(to_json(steady), sort_keys=True).encode()).hexdigest()
+
+
+def key_of(item: Item, contents: Sequence[str], settings: Settings, host: str) -> str:
+    """The digest of everything that decides the answer. ``contents`` are the digests of ``item.files``, in order."""
+    # The time that an item may take decides nothing but whether there is an answer.
+    options = {name: value for name, value in settings_json(settings).items() if name != "item_timeout"}
+    used = options if item.command in EXECUTING else {**options, "timeout": None, "repeat": None}
+    given = [name is not None for name in (item.package, item.inputs, item.reference, item.setup)]
+    asked = [item.command, list(contents), given, used, host, tool_digest()]
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()

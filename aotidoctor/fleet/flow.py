@@ -1,0 +1,294 @@
+"""The flow of a fleet: items in, lines out. Each item is kept, taken from the cache, or judged, in that order.
+
+What decides is the key of an item: where the line in the folder has the same, it stands; where the cache has an answer
+for it, that is taken. Memory does not grow with the number of items but for their names: reports go from the process
+that made them to the disk.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from aotidoctor.fleet.cache import Cache
+from aotidoctor.fleet.digest import key_of
+from aotidoctor.fleet.item import Item, item_json
+from aotidoctor.fleet.pool import Answer, Job
+from aotidoctor.fleet.results import ResultsFolder
+from aotidoctor.fleet.settings import Settings
+from aotidoctor.fleet.tally import Tally
+from aotidoctor.model.errors import AotidoctorError
+from aotidoctor.model.fleet import (
+    FAILED,
+    JUDGED,
+    REPORTS_FOLDER,
+    TIMED_OUT,
+    UNREADABLE,
+    FleetFormatError,
+    FleetResult,
+    read_line,
+    result_line,
+)
+from aotidoctor.model.json_types import JsonObject, JsonValue, items
+from aotidoctor.version import __version__
+
+# Exit statuses of answers that would be the same the next time.
+_STEADY = frozenset({0, 1, 3})
+_LOST, _CANNOT_EXAMINE, _INTERNAL_ERROR, _OUT_OF_TIME = 3, 4, 5, 6
+# Files whose digests one job takes, and their bytes.
+_DIGESTS, _DIGEST_BYTES = 32, 256 << 20
+
+
+class Engine(Protocol):
+    """Who judges: a pool of this machine, or a cluster."""
+
+    @property
+    def pending(self) -> int:
+        """Jobs without an answer."""
+
+    @property
+    def room(self) -> int:
+        """Jobs that may be submitted now."""
+
+    def submit(self, job: Job) -> None:
+        """Add a job."""
+
+    def wait(self) -> Iterator[Answer]:
+        """The answers that have come, after at most a moment. Raises OSError where nobody is left to judge."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What a flow works with.
+
+    ``host_key`` gives the digest of a host profile, or of the machines that judge for None; raises AotidoctorError.
+    ``redact`` hides what is private in a text. ``keep_lost``: an item that was not judged to its end keeps its line,
+    as where an interrupted run goes on.
+    """
+
+    settings: Settings
+    folder: ResultsFolder
+    cache: Cache
+    engine: Engine
+    host_key: Callable[[str | None], str]
+    redact: Callable[[str], str]
+    on_progress: Callable[[Tally], None]
+    keep_lost: bool = False
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known of an item's files: their stamps, and digests where they are known."""
+
+    item: Item
+    status: Mapping[str, os.stat_result] = field(default_factory=dict)
+    digests: dict[str, tuple[str, int]] = field(default_factory=dict)
+    key: str = ""
+
+    @property
+    def unknown(self) -> list[str]:
+        """Files that have to be read."""
+        return [path for path in self.status if path not in self.digests]
+
+
+@dataclass(slots=True)
+class Flow:
+    """Judges the items and writes their lines."""
+
+    means: Means
+    tally: Tally
+    _under_way: dict[str, list[_Known]] = field(default_factory=dict)
+    _to_judge: deque[_Known] = field(default_factory=deque)
+    _hosts: dict[str | None, str] = field(default_factory=dict)
+    _jobs: int = 0
+
+    def run(self, fleet: Sequence[Item]) -> None:
+        """Every item, to its end. Raises OSError where the results cannot be written or nobody can judge."""
+        left = iter(fleet)
+        while self._feed(left) or self.means.engine.pending:
+            for answer in self.means.engine.wait():
+                self._take(answer)
+            self.means.on_progress(self.tally)
+
+    def _feed(self, left: Iterator[Item]) -> bool:
+        """Give the engine work while it has room; whether there is more to come."""
+        engine = self.means.engine
+        while engine.room > 0:
+            if self._to_judge:
+                known = self._to_judge.popleft()
+                self._submit(item_json(known.item), [known])
+            elif chunk := self._gather(left):
+                paths: list[JsonValue] = [path for known in chunk for path in known.unknown]
+                self._submit({"op": "digest", "paths": paths}, chunk)
+            elif not self._to_judge:
+                return False
+        return True
+
+    def _submit(self, message: JsonObject, whose: list[_Known]) -> None:
+        self._jobs += 1
+        self._under_way[str(self._jobs)] = whose
+        self.means.engine.submit(Job(tag=str(self._jobs), message=message))
+
+    def _gather(self, left: Iterator[Item]) -> list[_Known]:
+        """The next items whose files have to be read for their digests; what needs no reading is decided here."""
+        chunk: list[_Known] = []
+        size = 0
+        for item in left:
+            known = self._looked_at(item)
+            if known is not None and known.unknown:
+                chunk.append(known)
+                size += sum(known.status[path].st_size for path in known.unknown)
+            elif known is not None:
+                self._decide(known)
+            self.means.on_progress(self.tally)
+            if self._to_judge or len(chunk) >= _DIGESTS or size >= _DIGEST_BYTES:
+                break
+        return chunk
+
+    def _looked_at(self, item: Item) -> _Known | None:
+        """What is known of the files of ``item``; None where it has its line at once."""
+        problem = item.problem or self._host_problem(item)
+        if problem is not None:
+            self._write(_Known(item), self._unjudged(item, UNREADABLE, problem, _CANNOT_EXAMINE), None)
+            return None
+        try:
+            status = {path: os.stat(path) for path in map(_file_of, item.files)}  # noqa: PTH116 - of any name
+        except (OSError, ValueError):
+            # The command says best what is wrong with it.
+            return _Known(item)
+        digests = {path: found for path, each in status.items() if (found := self.means.cache.digest(path, each))}
+        return _Known(item, status, digests)
+
+    def _host_problem(self, item: Item) -> str | None:
+        if item.host not in self._hosts:
+            try:
+                self._hosts[item.host] = self.means.host_key(item.host)
+            except AotidoctorError as error:
+                return str(error)
+        return None
+
+    def _decide(self, known: _Known) -> None:
+        """Keep the line that there is, take an answer from the cache, or have it judged."""
+        item = known.item
+        if known.status and not known.unknown:
+            contents = [known.digests[_file_of(path)][0] for path in item.files]
+            known.key = key_of(item, contents, self.means.settings, self._hosts[item.host])
+        if not self._keeps(known) and not self._finds(known):
+            self._to_judge.append(known)
+
+    def _keeps(self, known: _Known) -> bool:
+        """Whether the folder's line of the item stands."""
+        item, folder = known.item, self.means.folder
+        if not known.key or folder.kept.get(item.id) != known.key:
+            return False
+        result = folder.line(item.id)
+        steady = result.ending == JUDGED and result.status in _STEADY
+        if not (steady or self.means.keep_lost) or (result.report is not None and not folder.has_report(item.id)):
+            return False
+        asked = _with_labels(result, item)
+        if asked != result:
+            folder.relabel(asked)
+        self.tally.kept += 1
+        self.tally.add(asked)
+        return True
+
+    def _finds(self, known: _Known) -> bool:
+        """Whether the cache has the answer."""
+        item = known.item
+        found = self.means.cache.answer(known.key, item.id) if known.key else None
+        if found is None:
+            return False
+        line, report, own = found
+        try:
+            result = read_line(line)
+        except FleetFormatError:
+            return False
+        if not own:
+            result = self._named(result, item)
+        self._write(known, result, report, cached=True)
+        return True
+
+    def _take(self, answer: Answer) -> None:
+        whose = self._under_way.pop(answer.job.tag)
+        if answer.job.message.get("op") == "digest":
+            self._digested(whose, answer)
+            return
+        known = whose[0]
+        try:
+            result = read_line(str(answer.message.get("line"))) if answer.lost is None else None
+        except FleetFormatError as error:
+            result = self._unjudged(known.item, FAILED, f"aotidoctor failed here: {error}", _INTERNAL_ERROR)
+        if result is None:
+            lost = answer.lost or FAILED
+            result = self._unjudged(known.item, lost, answer.problem, _OUT_OF_TIME if lost == TIMED_OUT else _LOST)
+            result = replace(result, seconds=round(answer.seconds, 4))
+        result = replace(result, attempts=answer.attempts)
+        self._write(known, result, answer.body or None)
+
+    def _digested(self, whose: list[_Known], answer: Answer) -> None:
+        """The digests of some items; one that could not be read is judged all the same, and not remembered."""
+        found = iter(items(answer.message.get("digests")))
+        for known in whose:
+            for path in known.unknown:
+                match next(found, None):
+                    case [str(sha256), int(size)]:
+                        known.digests[path] = (sha256, size)
+                        self.means.cache.keep_digest(path, known.status[path], sha256, size)
+        for known in whose:
+            self._decide(known)
+
+    def _write(self, known: _Known, result: FleetResult, report: bytes | None, *, cached: bool = False) -> None:
+        """Count the result, and write its line and report."""
+        sha256, size = known.digests.get(_file_of(known.item.path), (None, None))
+        result = _with_labels(result, known.item)
+        result = replace(result, sha256=sha256 or result.sha256, size=size if sha256 else result.size, key=known.key)
+        result = replace(result, report=f"{REPORTS_FOLDER}/{result.item}.json" if report is not None else None)
+        self.means.folder.add(result, report)
+        if cached:
+            self.tally.cached += 1
+        else:
+            self.tally.judged += 1
+            if known.key and result.ending == JUDGED and result.status in _STEADY:
+                line = result_line(replace(result, labels={}, expected=None, as_expected=None))
+                self.means.cache.keep_answer(known.key, result.item, line, report, healthy=result.is_healthy)
+        self.tally.add(result)
+
+    def _unjudged(self, item: Item, ending: str, why: str, status: int) -> FleetResult:
+        result = FleetResult(
+            item=item.id, name="", command=item.command, ending=ending, status=status, tool=__version__
+        )
+        return self._named(replace(result, problem=self.means.redact(why)), item)
+
+    def _named(self, result: FleetResult, item: Item) -> FleetResult:
+        """With the paths of ``item`` as they may be shown."""
+
+        def shown(path: str | None) -> str | None:
+            return None if path is None else self.means.redact(path)
+
+        return replace(
+            result,
+            item=item.id,
+            name=self.means.redact(item.path),
+            inputs=shown(item.inputs),
+            reference=shown(item.reference),
+            log=shown(item.path if item.command == "classify" else None),
+            host=shown(item.host),
+        )
+
+
+def _with_labels(result: FleetResult, item: Item) -> FleetResult:
+    """With what the manifest says of the item."""
+    met = None
+    if item.expected is not None:
+        got = "healthy" if result.is_healthy else result.cause or result.verdict
+        met = result.ending == JUDGED and item.expected == got
+    return replace(result, labels=dict(item.labels), expected=item.expected, as_expected=met)
+
+
+def _file_of(path: str) -> str:
+    """The file of ``module.py:function``, and any other path as it is."""
+    file, colon, function = path.rpartition(":")
+    return file if colon and function.isidentifier() and file.endswith(".py") else path

@@ -1,0 +1,78 @@
+"""One item of a fleet: what is asked of which file, and what its result will be called."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from aotidoctor.model.json_types import JsonObject, JsonValue
+
+# Commands that take a package, those that take something else, and those that execute what the item names.
+PACKAGE_COMMANDS = ("check", "run", "compat", "verify")
+COMMANDS = (*PACKAGE_COMMANDS, "classify", "triton", "analyze")
+EXECUTING = frozenset({"run", "verify"})
+# Commands that judge for another machine.
+FOR_HOSTS = frozenset({"check", "compat"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """``path`` is the package, program, log, bundle, report or folder that ``command`` is about.
+
+    ``package`` is the package that a log is about. ``problem`` is set where the item cannot be judged at all, and says
+    why; it has a line in the results all the same.
+    """
+
+    command: str
+    path: str
+    package: str | None = None
+    inputs: str | None = None
+    reference: str | None = None
+    setup: str | None = None
+    host: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    expected: str | None = None
+    problem: str | None = None
+
+    @property
+    def id(self) -> str:
+        """16 hex digits of what is asked; labels and expectations are no part of it."""
+        asked = [self.command, self.path, self.package, self.inputs, self.reference, self.setup, self.host]
+        return hashlib.sha256(json.dumps(asked).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files whose contents decide the answer, the one that it is about first."""
+        return tuple(
+            path for path in (self.path, self.package, self.inputs, self.reference, self.setup) if path is not None
+        )
+
+
+def item_json(item: Item) -> JsonObject:
+    """``item`` for another process, without what only the results need."""
+    given: JsonObject = {"command": item.command, "path": item.path}
+    for name in ("package", "inputs", "reference", "setup", "host"):
+        value: JsonValue = getattr(item, name)
+        if value is not None:
+            given[name] = value
+    return given
+
+
+def read_item(document: JsonObject) -> Item:
+    """The item that ``item_json`` wrote."""
+
+    def text(name: str) -> str | None:
+        value = document.get(name)
+        return value if isinstance(value, str) else None
+
+    return Item(
+        command=text("command") or "",
+        path=text("path") or "",
+        package=text("package"),
+        inputs=text("inputs"),
+        reference=text("reference"),
+        setup=text("setup"),
+        host=text("host"),
+    )

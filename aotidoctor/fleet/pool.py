@@ -1,0 +1,218 @@
+"""Processes of this machine that each keep the tool warm and judge one item after the other.
+
+An item has a limit of time and one of memory; whoever reaches one is killed with what it started. A process that dies
+costs its own item only: that is given to a new process once more, since what killed it may have been somebody else
+(the kernel that ran out of memory), and then reported.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from aotidoctor.fleet import link
+from aotidoctor.model.fleet import KILLED, OUT_OF_MEMORY, TIMED_OUT
+from aotidoctor.model.json_types import JsonObject
+from aotidoctor.runner.companion import Companion, ended_by_itself, start_companion
+
+CHILD = "aotidoctor.cli.batch_child"
+# Times that an item is given to a process which dies.
+MOST_ATTEMPTS = 2
+# A process that has judged so many is replaced by a new one: memory that fragments does not add up.
+MOST_ITEMS = 2000
+# Importing the tool takes half a second, more on a busy machine.
+START_S = 120.0
+_LOOK_S = 0.2
+_ENDING_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Of one item: ``seconds`` of time and ``memory`` in bytes of the process that judges it (None: no limit)."""
+
+    seconds: float
+    memory: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What is asked of a process: ``message`` says it, ``tag`` says whose it is."""
+
+    tag: str
+    message: JsonObject
+    attempts: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came of a job. ``lost`` is an ending of ``model.fleet`` where there is no answer, ``problem`` says more."""
+
+    job: Job
+    message: JsonObject = field(default_factory=dict)
+    body: bytes = b""
+    lost: str | None = None
+    problem: str = ""
+    seconds: float = 0.0
+    attempts: int = 1
+
+
+@dataclass(slots=True)
+class _Worker:
+    companion: Companion
+    ready: bool = False
+    job: Job | None = None
+    since: float = field(default_factory=time.monotonic)
+    judged: int = 0
+
+
+class Pool:
+    """A context manager. ``submit`` while there is ``room``, then ``wait`` for answers."""
+
+    def __init__(
+        self, jobs: int, limits: Limits, environ: Mapping[str, str], settings: JsonObject, *, child: str = CHILD
+    ) -> None:
+        self._child = child
+        self._jobs = max(1, jobs)
+        self._limits = limits
+        self._environ = environ
+        self._settings = settings
+        self._workers: list[_Worker] = []
+        self._waiting: deque[Job] = deque()
+
+    def __enter__(self) -> Pool:  # noqa: PYI034 - typing.Self is of Python 3.11
+        """Nothing is started before there is work."""
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """End them all."""
+        for worker in self._workers:
+            worker.companion.end()
+        self._workers.clear()
+
+    @property
+    def pending(self) -> int:
+        """Jobs without an answer."""
+        return len(self._waiting) + sum(worker.job is not None for worker in self._workers)
+
+    @property
+    def room(self) -> int:
+        """Jobs that may be submitted now: one more for each process than it is busy with."""
+        return 2 * self._jobs - self.pending
+
+    def submit(self, job: Job) -> None:
+        """Add a job."""
+        self._waiting.append(job)
+
+    def wait(self) -> Iterator[Answer]:
+        """The answers that have come, after at most a moment. Raises OSError where no process can be started."""
+        self._hand_out()
+        for worker in self._readable():
+            yield from self._read(worker)
+        now = time.monotonic()
+        for worker in list(self._workers):
+            yield from self._look(worker, now)
+
+    def _start(self) -> None:
+        companion = start_companion(self._child, self._environ)
+        companion.link.settimeout(START_S)
+        worker = _Worker(companion)
+        self._workers.append(worker)
+        with suppress(OSError):
+            link.send(companion.link, self._settings)
+
+    def _hand_out(self) -> None:
+        while len(self._workers) < min(self._jobs, self.pending):
+            self._start()
+        for worker in self._workers:
+            if worker.ready and worker.job is None and self._waiting:
+                worker.job, worker.since = self._waiting.popleft(), time.monotonic()
+                # One that is gone is found out by its link.
+                with suppress(OSError):
+                    link.send(worker.companion.link, worker.job.message)
+
+    def _readable(self) -> list[_Worker]:
+        places = {worker.companion.link.fileno(): worker for worker in self._workers}
+        poll = select.poll()
+        for place in places:
+            poll.register(place, select.POLLIN)
+        return [places[place] for place, _ in poll.poll(_LOOK_S * 1000)]
+
+    def _read(self, worker: _Worker) -> Iterator[Answer]:
+        try:
+            got = link.receive(worker.companion.link)
+        except OSError:
+            got = None
+        if got is None:
+            yield from self._died(worker)
+            return
+        if not worker.ready:
+            worker.ready = True
+            return
+        job, worker.job = worker.job, None
+        worker.judged += 1
+        if job is not None:
+            seconds = time.monotonic() - worker.since
+            yield Answer(job=job, message=got[0], body=got[1], seconds=seconds, attempts=job.attempts + 1)
+        if worker.judged >= MOST_ITEMS:
+            self._workers.remove(worker)
+            worker.companion.end(wait=_ENDING_S)
+
+    def _look(self, worker: _Worker, now: float) -> Iterator[Answer]:
+        """Kill what has reached a limit."""
+        if not worker.ready:
+            if now - worker.since > START_S:
+                self._workers.remove(worker)
+                _, said = worker.companion.end()
+                raise OSError(f"a process that judges did not start within {START_S:.0f} s: {said[-300:]}")
+            return
+        if worker.job is None:
+            return
+        most = self._limits.memory
+        if now - worker.since > self._limits.seconds:
+            yield self._killed(worker, TIMED_OUT, f"killed after {self._limits.seconds:g} s, its limit of time")
+        elif most is not None and worker.companion.resident() > most:
+            yield self._killed(worker, OUT_OF_MEMORY, f"killed at {most >> 20} MiB, its limit of memory")
+
+    def _killed(self, worker: _Worker, lost: str, why: str) -> Answer:
+        job, seconds = worker.job, time.monotonic() - worker.since
+        self._workers.remove(worker)
+        worker.companion.end()
+        assert job is not None  # noqa: S101 - who has no job is not killed
+        return Answer(job=job, lost=lost, problem=why, seconds=seconds, attempts=job.attempts + 1)
+
+    def _died(self, worker: _Worker) -> Iterator[Answer]:
+        job, seconds = worker.job, time.monotonic() - worker.since
+        self._workers.remove(worker)
+        ended_by_itself(worker.companion, _ENDING_S)
+        status, said = worker.companion.end()
+        if job is None:
+            if not worker.ready:
+                raise OSError(f"a process that judges could not start: {said.strip()[-300:] or status}")
+            return
+        attempts = job.attempts + 1
+        if attempts < MOST_ATTEMPTS:
+            self._waiting.appendleft(Job(tag=job.tag, message=job.message, attempts=attempts))
+            return
+        why = f"the process that judged it {_how(status)}, {attempts} times"
+        yield Answer(job=job, lost=KILLED, problem=why, seconds=seconds, attempts=attempts)
+
+
+def _how(status: int | None) -> str:
+    if status is not None and status < 0:
+        with suppress(ValueError):
+            return f"was killed by {signal.Signals(-status).name}"
+    return f"ended with status {status}"
+
+
+def processors() -> int:
+    """Processors that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except (AttributeError, OSError):
+        return os.cpu_count() or 1
