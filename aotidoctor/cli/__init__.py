@@ -142,6 +142,13 @@ COMMANDS = {
             "aotidoctor batch fleet.csv --host avx2.json --host avx512.json --command compat",
         ),
     ),
+    "contract": Entry(
+        "contract:contract",
+        (
+            "aotidoctor contract model.pt2 --emit python -o model_inputs.py",
+            "aotidoctor contract model.pt2 --emit cpp --reference exported.pt2 -o model_inputs.h",
+        ),
+    ),
     "fix": Entry("fix:fix", ("aotidoctor fix execstack model.pt2 -o fixed.pt2",)),
     "env": Entry("env:env", ("aotidoctor env", "aotidoctor env --save host.json", "aotidoctor env --host debian-13")),
     "explain": Entry("explain:explain", ("aotidoctor explain input-stride", "aotidoctor explain AD-IN-014")),

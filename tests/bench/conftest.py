@@ -44,6 +44,7 @@ RATIOS = (
     ("inspect 2 GB", "inspect", 1.3),
     ("classify, 100 MB of noise", "grep, 100 MB of noise", 3.3),
     ("classify, 100 MB of errors", "grep, 100 MB of errors", 3.3),
+    ("validator, demo", "call, demo", None),
     ("calls, traced", "calls, untraced", 1.1),
     ("load and call, traced", "load and call", 1.1),
     ("compute, watched", "compute, alone", 1.1),

@@ -1,0 +1,66 @@
+"""``aotidoctor contract``: the contract of a package as something to ship."""
+
+from __future__ import annotations
+
+import enum
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aotidoctor.cli import options as opt
+from aotidoctor.cli.show import warn, write_file, write_stdout
+
+
+class Form(str, enum.Enum):
+    """What is written."""
+
+    PYTHON = "python"
+    JSON = "json"
+    CPP = "cpp"
+    PBTXT = "pbtxt"
+
+
+Emit = Annotated[
+    Form,
+    typer.Option("--emit", help="A Python module, a JSON Schema, a C++ header, or Triton's config.pbtxt."),
+]
+Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to. [default: stdout]")]
+
+
+def contract(
+    package: opt.Package,
+    *,
+    emit: Emit = Form.PYTHON,
+    inputs: opt.Inputs = None,
+    reference: opt.Reference = None,
+    model_name: opt.ModelName = None,
+    output: Output = None,
+) -> None:
+    """Write a validator of inputs, to be shipped with a package.
+
+    Executes nothing from PACKAGE, and needs no torch. The validator refuses what the compiled code would compute
+    wrongly, and accepts what is harmless. With --reference it also knows the values that were fixed at export.
+    """
+    from aotidoctor.commands.contract.emit import emit as written  # noqa: PLC0415 - `--help` does not need it
+    from aotidoctor.model.errors import AotidoctorError  # noqa: PLC0415 - likewise
+
+    if output is not None and os.path.realpath(output) in map(
+        os.path.realpath, filter(None, (package, inputs, reference))
+    ):
+        raise typer.BadParameter(f"{output} is what is examined; it is not overwritten", param_hint="--output")
+    try:
+        text = written(
+            emit.value, package, inputs=inputs, reference=reference, model_name=model_name, environ=os.environ
+        )
+    except AotidoctorError as error:
+        warn(str(error))
+        raise typer.Exit(error.exit_status) from error
+    if output is None:
+        write_stdout(text)
+        return
+    try:
+        write_file(Path(output), text)
+    except OSError as error:
+        raise typer.BadParameter(f"{output}: {error.strerror or error}", param_hint="--output") from error

@@ -1,0 +1,274 @@
+"""Written contracts against `check`: every case of the end-to-end tests, judged by both, and nothing told apart."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from foundry.cases import Kit
+from foundry.models import BY_NAME
+from foundry.place import cache_dir
+from foundry.registry import CASES
+
+from aotidoctor.commands.contract.cpp import cpp_header
+from aotidoctor.commands.contract.json_schema import json_schema
+from aotidoctor.commands.contract.python import python_module
+from aotidoctor.commands.contract.read import read_contract
+from aotidoctor.model.case import Case, Options
+from aotidoctor.model.errors import AotidoctorError
+from aotidoctor.model.evidence import Severity
+from aotidoctor.model.inputs import PlainValue, TensorDesc
+from aotidoctor.model.tree import Container, Leaf
+from aotidoctor.triage.open_case import open_case
+from aotidoctor.triage.session import Session, run_checks
+from aotidoctor.worker.materialize import load_inputs
+
+pytestmark = pytest.mark.torch
+
+# Of what the C++ function sees, the tensors, nothing can be wrong.
+TREES = {"AD-IN-002", "AD-IN-003", "AD-IN-004", "AD-IN-005", "AD-IN-006", "AD-IN-009"}
+# What no schema can say: how sizes agree, symbolic strides, the order of keys, whether a mask holds zeros and ones.
+UNSAID = {"AD-IN-006", "AD-IN-014", "AD-IN-016"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A call, and the codes that `check` refuses it for."""
+
+    name: str
+    base: str
+    case: Case
+    reference: str | None
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    refused: frozenset[str]
+
+
+def judged(kit: Kit, where: Path) -> Iterator[Judged]:
+    """Every case whose package and inputs can be read."""
+    for case in CASES:
+        folder = where / case.name
+        folder.mkdir()
+        call = case.make(kit, folder)
+        given = list(call.options)
+        reference = given[given.index("--reference") + 1] if "--reference" in given else None
+        if call.inputs is None or "--model-name" in given or "--trust-pickle" in given:
+            continue
+        seen, _ = open_case(str(call.model), str(call.inputs), Options(reference=reference), os.environ)
+        if seen.contract is None or seen.contract.args is None or seen.inputs is None:
+            continue
+        try:
+            args, kwargs, _ = load_inputs({"path": str(call.inputs), "plan": seen.inputs.plan})
+        except Exception:  # the setup of the case would make it readable
+            continue
+        session = Session(case=seen, runner=None)
+        run_checks(session)
+        errors = {item.code for item in session.findings if item.severity is Severity.ERROR}
+        yield Judged(
+            name=case.name,
+            base=case.base,
+            case=seen,
+            reference=reference,
+            args=args,
+            kwargs=kwargs,
+            refused=frozenset(code for code in errors if code.startswith("AD-IN-")),
+        )
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def calls(packages: Kit, tmp_path_factory: pytest.TempPathFactory) -> list[Judged]:
+    found = list(judged(packages, tmp_path_factory.mktemp("cases")))
+    assert len(found) > 200
+    assert len([one for one in found if one.refused]) > 90
+    return found
+
+
+def module(text: str) -> ModuleType:
+    made = ModuleType("written")
+    exec(compile(text, "written.py", "exec"), made.__dict__)
+    return made
+
+
+@cache
+def written(kit: Kit, base: str, reference: str | None) -> ModuleType:
+    wanted = read_contract(
+        str(kit.package(base)),
+        inputs=str(kit.sample_path(base)),
+        reference=reference,
+        model_name=None,
+        environ=os.environ,
+    )
+    return module(python_module(wanted))
+
+
+def test_python_refuses_what_check_refuses(calls: list[Judged], packages: Kit) -> None:
+    wrong = []
+    for one in calls:
+        validator = written(packages, one.base, one.reference)
+        found = validator.find_problems(one.args, one.kwargs)
+        try:
+            validator.validate_inputs(one.args, one.kwargs)
+            raised = False
+        except validator.ContractError:
+            raised = True
+        if not raised == bool(found) == bool(one.refused):
+            wrong.append((one.name, sorted(one.refused), found))
+    assert wrong == []
+
+
+def test_python_sees_good_calls_as_right_at_once(packages: Kit) -> None:
+    slow = []
+    for base in BY_NAME:
+        try:
+            validator = written(packages, base, None)
+        except AotidoctorError:
+            continue
+        args, kwargs = packages.call(base)
+        validator.find_problems(args, kwargs)  # the names of dtypes are known from then on
+        if not validator._fast_torch(args, kwargs):
+            slow.append(base)
+    assert slow == []
+
+
+def test_arrays_are_judged_as_tensors(packages: Kit) -> None:
+    validator = written(packages, "mlp", None)
+    x, y = (tensor.numpy() for tensor in packages.call("mlp")[0])
+    validator.validate_inputs((x, y))
+    assert validator._fast_numpy((x, y), {})
+    for args, cause in (
+        ((x.astype("float64"), y), "input-dtype"),
+        ((x, y[:4]), "input-shape-disagree"),
+        ((x[:, ::2], y), "input-shape"),
+        ((x.T.copy().T, y), "input-stride"),
+        ((x, packages.call("mlp")[0][1]), "input-nontensor"),
+    ):
+        with pytest.raises(validator.ContractError) as raised:
+            validator.validate_inputs(args)
+        assert raised.value.cause == cause
+
+
+def test_strict_refuses_what_is_out_of_range(packages: Kit) -> None:
+    validator = written(packages, "mlp", None)
+    x, y = packages.call("mlp")[0]
+    validator.validate_inputs((x, y), strict=True)
+    validator.validate_inputs((x[:0], y[:0]))
+    with pytest.raises(validator.ContractError) as raised:
+        validator.validate_inputs((x[:0], y[:0]), strict=True)
+    assert raised.value.cause == "input-range"
+
+
+def _library(kit: Kit, bases: list[str], where: Path) -> Path:
+    """A library of operators, one per package: the causes of a list of tensors, joined."""
+    includes, functions = [], []
+    for base in bases:
+        link = where / f"{base}.pt2"
+        link.symlink_to(kit.package(base))
+        wanted = read_contract(
+            str(link), inputs=str(kit.sample_path(base)), reference=None, model_name=None, environ=os.environ
+        )
+        includes.append(cpp_header(wanted))
+        functions.append(
+            f'  m.def("{base}", [](std::vector<at::Tensor> x) {{ std::string all; '
+            f"for (auto& one : aotidoctor_contract::{base}::find_problems(x)) all += one.cause + ' '; return all; }});"
+        )
+    source = "\n".join(
+        [*includes, "#include <torch/library.h>", "TORCH_LIBRARY(aotidoctor_contracts, m) {", *functions, "}"]
+    )
+    key = hashlib.sha256((source + __import__("torch").__version__).encode()).hexdigest()[:12]
+    made = cache_dir() / f"contracts-{key}.so"
+    if not made.exists():
+        from torch.utils.cpp_extension import include_paths, library_paths
+
+        (where / "all.cpp").write_text(source)
+        command = ["g++", "-std=c++20", "-O0", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror=return-type"]
+        command += [word for path in include_paths() for word in ("-isystem", path)]
+        command += [str(where / "all.cpp"), "-o", str(where / "all.so")]
+        command += [f"-L{path}" for path in library_paths()] + ["-lc10", "-ltorch_cpu"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-4000:]
+        assert "warning" not in done.stderr, done.stderr[-4000:]
+        shutil.move(where / "all.so", made)
+    return made
+
+
+def test_cpp_refuses_what_check_refuses(calls: list[Judged], packages: Kit, tmp_path: Path) -> None:
+    import torch
+
+    bases = sorted({one.base for one in calls if not one.case.contract.readings} - {"bag"})
+    torch.ops.load_library(str(_library(packages, bases, tmp_path)))
+    wrong, seen = [], 0
+    for one in calls:
+        tensors = [leaf for leaf in torch.utils._pytree.tree_leaves((one.args, one.kwargs)) if torch.is_tensor(leaf)]
+        if one.refused & TREES or one.base not in bases:
+            continue
+        order = [leaf for _, leaf in sorted(one.kwargs.items())]
+        assert tensors or not order
+        causes = getattr(torch.ops.aotidoctor_contracts, one.base)(tensors).split()
+        seen += 1
+        if bool(causes) != bool(one.refused):
+            wrong.append((one.name, sorted(one.refused), causes))
+    assert seen > 150
+    assert wrong == []
+
+
+def document(value: Any) -> Any:
+    """An inputs document of a description."""
+    match value:
+        case Container(type="dict" | "ordereddict" | "defaultdict", children=children, keys=keys):
+            return {str(key): document(child) for key, child in zip(keys, children, strict=True)}
+        case Container(children=children):
+            return [document(child) for child in children]
+        case Leaf(value=TensorDesc() as tensor):
+            return {
+                "tensor": {
+                    "dtype": tensor.dtype,
+                    "shape": list(tensor.shape),
+                    **({"stride": list(tensor.stride)} if tensor.stride is not None else {}),
+                    "device": tensor.device,
+                    "layout": tensor.layout,
+                    "conj": tensor.conj,
+                    "neg": tensor.neg,
+                }
+            }
+        case Leaf(value=PlainValue() as plain):
+            return plain.text
+    return None
+
+
+@cache
+def schema_of(kit: Kit, base: str) -> dict[str, Any]:
+    import jsonschema
+
+    wanted = read_contract(
+        str(kit.package(base)), inputs=str(kit.sample_path(base)), reference=None, model_name=None, environ=os.environ
+    )
+    schema = json.loads(json_schema(wanted))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return schema
+
+
+def test_the_schema_refuses_nothing_that_check_accepts(calls: list[Judged], packages: Kit) -> None:
+    import jsonschema
+
+    wrong = []
+    for one in calls:
+        schema = schema_of(packages, one.base)
+        assert one.case.inputs is not None
+        call = {"args": document(one.case.inputs.args), "kwargs": document(one.case.inputs.kwargs)}
+        refused = not jsonschema.Draft202012Validator(schema).is_valid(call)
+        keys = {item for item in one.refused if item == "AD-IN-002"} and one.name.endswith("order")
+        unsaid = one.refused <= UNSAID or keys or one.name == "dtype_uint8_mask_255"
+        if refused != bool(one.refused) and not (unsaid and not refused):
+            wrong.append((one.name, sorted(one.refused), refused))
+    assert wrong == []

@@ -1,0 +1,81 @@
+"""The command that writes a validator: a package of another release, and no torch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from aotidoctor.cli import build_app
+from aotidoctor.commands.contract.expressions import root_of, size_text, step_of
+from aotidoctor.model.expr import evaluate, parse_expr
+
+PACKAGE = Path(__file__).parents[2] / "data" / "releases" / "2.12.1" / "custop" / "model.pt2"
+TEXTS = (
+    "8L*s0 + 3L",
+    "(1.0/2.0)*s0",
+    "c10::div_floor_integer(static_cast<int64_t>(s0 + 1L), static_cast<int64_t>(3L))",
+    "(s0 % 4L) + s1",
+    "std::max({static_cast<int64_t>(s0), static_cast<int64_t>(s1)})",
+    "s0*s1 - 2L*s0",
+)
+
+
+def call(*words):
+    return CliRunner().invoke(build_app(), ["contract", *map(str, words)])
+
+
+@pytest.mark.parametrize("form", ["python", "json", "cpp"])
+def test_each_form_is_written_twice_alike(form, tmp_path):
+    target = tmp_path / "written"
+    assert call(PACKAGE, "--emit", form, "-o", target).exit_code == 0
+    assert call(PACKAGE, "--emit", form).stdout == target.read_text()
+    if form == "python":
+        compile(target.read_text(), "written", "exec")
+    if form == "json":
+        assert json.loads(target.read_text())["required"] == ["args"]
+
+
+def test_what_cannot_be_read_or_meant(tmp_path):
+    assert call(tmp_path / "absent").exit_code == 4
+    empty = tmp_path / "empty.pt2"
+    empty.write_bytes(b"")
+    assert call(empty, "--emit", "cpp").exit_code == 4
+    copy = tmp_path / "m.pt2"
+    copy.write_bytes(PACKAGE.read_bytes())
+    assert call(copy, "-o", copy).exit_code == 2
+    assert call(PACKAGE, "-o", empty / "in-a-file").exit_code == 2
+    # Triton serves no package with operators of its own, unless they are loaded there.
+    assert call(PACKAGE, "--emit", "pbtxt").exit_code == 4
+    assert call(PACKAGE, "--emit", "rust").exit_code == 2
+
+
+def test_a_name_that_is_no_python_and_no_cpp(tmp_path):
+    strange = tmp_path / 'a"""\\x b\n?.pt2'
+    strange.write_bytes(PACKAGE.read_bytes())
+    compile(call(strange).stdout, "written", "exec")
+    header = call(strange, "--emit", "cpp").stdout
+    assert "namespace aotidoctor_contract::a_x_b {" in header
+    assert all(line.isascii() for line in header.splitlines())
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_sizes_are_computed_as_the_compiled_code_does(text):
+    from aotidoctor.commands.contract import validator
+
+    expr = parse_expr(text)
+    written = size_text(expr, {"s0": "v[0]", "s1": "v[1]"})
+    assert written is not None
+    for first in range(12):
+        for second in range(5):
+            found = eval(written, {**vars(validator), "v": {0: first, 1: second}})
+            assert found == evaluate(expr, {"s0": first, "s1": second})
+
+
+def test_a_line_is_turned_round():
+    assert root_of(parse_expr("8L*s0 + 3L")) == (8, 1, 3, 1)
+    assert step_of(parse_expr("8L*s0 + 3L")) == (8, 3)
+    assert root_of(parse_expr("s0*s1")) is None
+    assert step_of(parse_expr("s0*s0")) is None
