@@ -170,6 +170,8 @@ def test_strict_refuses_what_is_out_of_range(packages: Kit) -> None:
 
 def _library(kit: Kit, bases: list[str], where: Path) -> Path:
     """A library of operators, one per package: the causes of a list of tensors, joined."""
+    import torch
+
     includes, functions = [], []
     for base in bases:
         link = where / f"{base}.pt2"
@@ -177,7 +179,8 @@ def _library(kit: Kit, bases: list[str], where: Path) -> Path:
         wanted = read_contract(
             str(link), inputs=str(kit.sample_path(base)), reference=None, model_name=None, environ=os.environ
         )
-        includes.append(cpp_header(wanted))
+        (where / f"{base}.h").write_text(cpp_header(wanted))
+        includes.append(f'#include "{base}.h"')
         functions.append(
             f'  m.def("{base}", [](std::vector<at::Tensor> x) {{ std::string all; '
             f"for (auto& one : aotidoctor_contract::{base}::find_problems(x)) all += one.cause + ' '; return all; }});"
@@ -185,7 +188,8 @@ def _library(kit: Kit, bases: list[str], where: Path) -> Path:
     source = "\n".join(
         [*includes, "#include <torch/library.h>", "TORCH_LIBRARY(aotidoctor_contracts, m) {", *functions, "}"]
     )
-    key = hashlib.sha256((source + __import__("torch").__version__).encode()).hexdigest()[:12]
+    written_headers = [(where / f"{base}.h").read_text() for base in bases]
+    key = hashlib.sha256("".join([torch.__version__, source, *written_headers]).encode()).hexdigest()[:12]
     made = cache_dir() / f"contracts-{key}.so"
     if not made.exists():
         from torch.utils.cpp_extension import include_paths, library_paths
@@ -209,11 +213,11 @@ def test_cpp_refuses_what_check_refuses(calls: list[Judged], packages: Kit, tmp_
     torch.ops.load_library(str(_library(packages, bases, tmp_path)))
     wrong, seen = [], 0
     for one in calls:
-        tensors = [leaf for leaf in torch.utils._pytree.tree_leaves((one.args, one.kwargs)) if torch.is_tensor(leaf)]
         if one.refused & TREES or one.base not in bases:
             continue
-        order = [leaf for _, leaf in sorted(one.kwargs.items())]
-        assert tensors or not order
+        assert one.case.contract is not None
+        named = {str(key): one.kwargs[str(key)] for key in one.case.contract.kwargs.keys}
+        tensors = [leaf for leaf in torch.utils._pytree.tree_leaves((one.args, named)) if torch.is_tensor(leaf)]
         causes = getattr(torch.ops.aotidoctor_contracts, one.base)(tensors).split()
         seen += 1
         if bool(causes) != bool(one.refused):
