@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aotidoctor.api import Contract, Report, check, classify, compare, compat, contract, diagnose, inspect
     from aotidoctor.commands.guard import guard
+    from aotidoctor.commands.stamp.stamp import stamp
     from aotidoctor.model.case import Options
     from aotidoctor.model.errors import (
         AotidoctorError,
@@ -47,6 +48,7 @@ __all__ = [
     "diagnose",
     "guard",
     "inspect",
+    "stamp",
 ]
 
 _ERRORS = "aotidoctor.model.errors"
@@ -68,6 +70,7 @@ _PLACES = {
     "diagnose": "aotidoctor.api",
     "guard": "aotidoctor.commands.guard",
     "inspect": "aotidoctor.api",
+    "stamp": "aotidoctor.commands.stamp.stamp",
 }
 
 

@@ -1,8 +1,8 @@
 """A plain value was fixed at export and is given another value, which the package ignores.
 
 What it does
-    With an exported program as --reference it compares each plain value of the call with the one recorded at export.
-    Without one it can only note that the value has no effect.
+    With an exported program as --reference, or a stamp in the package (`aotidoctor stamp`), it compares each plain
+    value of the call with the one recorded at export. Without either it can only note that the value has no effect.
 
 Why it matters
     k=5 gives the answer for k=3, and nothing says so: the value is part of the compiled code.
@@ -11,7 +11,7 @@ Example:
     args[1]: observed 5, expected 3 (fixed at export)
 
 When it is wrong
-    The package itself does not record the values; only the exported program does.
+    The package itself does not record the values; only the exported program and a stamp do.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
 
 
 def _finding(case: Case, pair: Pair, value: PlainValue) -> Evidence | None:
-    baked = case.reference.constant_inputs.get(pair.spec.path) if case.reference is not None else None
+    known = case.reference
+    if known is None and case.stamp is not None and case.stamp.stamp is not None:
+        known = case.stamp.stamp.facts
+    baked = known.constant_inputs.get(pair.spec.path) if known is not None else None
     if baked is None:
         return FIND.info(
             "ignored",
@@ -59,9 +62,15 @@ def _finding(case: Case, pair: Pair, value: PlainValue) -> Evidence | None:
         pair.path,
         observed=value.text,
         expected=f"{baked} (fixed at export)",
-        source=FileSource(file=case.options.reference) if case.options.reference else None,
+        source=_source(case),
         facts={"path": pair.path, "baked": baked, "given": value.text},
     )
+
+
+def _source(case: Case) -> FileSource | None:
+    if case.reference is not None and case.options.reference:
+        return FileSource(file=case.options.reference)
+    return FileSource(file=case.stamp.member) if case.stamp is not None else None
 
 
 CHECK = Check(

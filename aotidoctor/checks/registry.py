@@ -50,6 +50,7 @@ from aotidoctor.checks import (
     platform_mismatch,
     pytree_class_missing,
     reference_mismatch,
+    stamp_mismatch,
     threads_exceed_build,
     tmpdir,
     toolchain_missing,
@@ -115,4 +116,5 @@ CHECKS: tuple[Check, ...] = (
     launch_limits.CHECK,
     train_mode.CHECK,
     reference_mismatch.CHECK,
+    stamp_mismatch.CHECK,
 )

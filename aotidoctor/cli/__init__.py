@@ -149,6 +149,7 @@ COMMANDS = {
             "aotidoctor contract model.pt2 --emit cpp --reference exported.pt2 -o model_inputs.h",
         ),
     ),
+    "stamp": Entry("stamp:stamp", ("aotidoctor stamp model.pt2 --exported exported.pt2 -o stamped.pt2",)),
     "fix": Entry("fix:fix", ("aotidoctor fix execstack model.pt2 -o fixed.pt2",)),
     "env": Entry("env:env", ("aotidoctor env", "aotidoctor env --save host.json", "aotidoctor env --host debian-13")),
     "explain": Entry("explain:explain", ("aotidoctor explain input-stride", "aotidoctor explain AD-IN-014")),

@@ -116,11 +116,15 @@ class SharedObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metadata:
-    """One ``*_metadata.json``: its member, its values, and why it did not parse (None when it did)."""
+    """One ``*_metadata.json``: its member, its values, and why it did not parse (None when it did).
+
+    ``stamp`` is the text that ``aotidoctor stamp`` wrote, which is not among the values.
+    """
 
     member: str
     values: Mapping[str, str] = field(default_factory=dict)
     problem: str | None = None
+    stamp: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

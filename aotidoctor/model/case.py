@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from aotidoctor.model.host import Host
     from aotidoctor.model.inputs import InputSet
     from aotidoctor.model.json_types import JsonObject
+    from aotidoctor.model.stamp import StampSeen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,7 @@ class Case:
     ``inputs`` is None when no inputs were given or they could not be read; ``inputs_error`` then says why.
     ``weights`` are the tensors of --weights, None where there are none or they could not be read.
     ``setup_loads`` is False where the setup file does not speak of ``after_load``, None where that is not known.
+    ``stamp`` is what the package says of its own origin, None where it carries no stamp.
     ``reference`` holds the static facts of ``--reference`` when it is an exported program. ``generated`` is the JSON
     inputs document that the worker makes tensors from under ``--generate``.
     """
@@ -76,3 +78,4 @@ class Case:
     weights: tuple[ConstantSpec, ...] | None = None
     reference: ExportedFacts | None = None
     generated: JsonObject | None = None
+    stamp: StampSeen | None = None

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from aotidoctor.model.contract import ConstantSpec, Contract
     from aotidoctor.model.inputs import InputSet
     from aotidoctor.model.json_types import JsonObject
+    from aotidoctor.model.stamp import StampSeen
     from aotidoctor.model.tree import Container
 
 T = TypeVar("T")
@@ -51,6 +52,8 @@ def open_case(
     artifact, model, contract = open_package(path, options.model_name, failed, on_artifact=on_artifact)
     host = _guarded("host", partial(host_of, options, artifact, environ), _bare_host(options.host), failed)
     reference = _guarded("reference", partial(read_reference, options.reference), None, failed)
+    stamp = _guarded("stamp", partial(stamp_of, artifact, model, contract), None, failed)
+    contract = _guarded("stamp", partial(stamped, contract, reference, stamp), contract, failed)
     contract = _guarded("reference", partial(completed, contract, reference), contract, failed)
     case = Case(
         artifact=artifact,
@@ -62,8 +65,27 @@ def open_case(
         setup_loads=setup_loads(options.setup),
         weights=_guarded("weights", partial(_weights, options.weights), None, failed),
         reference=reference,
+        stamp=stamp,
     )
     return _guarded("inputs", partial(with_inputs, case, live), case, failed), failed
+
+
+def stamp_of(artifact: Artifact, model: ModelEntry | None, contract: Contract | None) -> StampSeen | None:
+    """What the package says of its own origin; None where it carries no stamp."""
+    if model is None or all(one.stamp is None for one in model.metadata):
+        return None
+    from aotidoctor.readers.package.stamp import read_stamp  # noqa: PLC0415 - few packages carry one
+
+    return read_stamp(artifact, model, contract)
+
+
+def stamped(contract: Contract | None, reference: ExportedFacts | None, seen: StampSeen | None) -> Contract | None:
+    """What the package leaves open of its inputs and its release, from its stamp. A reference comes before it."""
+    if contract is None or seen is None or seen.stamp is None:
+        return contract
+    needs = contract.needs
+    contract = replace(contract, needs=replace(needs, torch_version=needs.torch_version or seen.stamp.torch))
+    return completed(contract, seen.stamp.facts) if reference is None else contract
 
 
 def completed(contract: Contract | None, reference: ExportedFacts | None) -> Contract | None:

@@ -14,6 +14,8 @@ from aotidoctor.model.json_types import JsonValue
 from aotidoctor.readers.package.text import JsonError, as_list, as_object, as_text, clean, parse_json
 
 SUFFIX = "_metadata.json"
+# That of ``model.stamp``, whose import few packages need.
+STAMP_KEY = "AOTIDOCTOR_STAMP"
 
 
 def parse_metadata(member: str, data: bytes | None) -> Metadata:
@@ -31,7 +33,7 @@ def parse_metadata(member: str, data: bytes | None) -> Metadata:
     }
     wrong = [clean(key) for key, value in parsed.items() if not isinstance(value, str)]
     problem = f"not-string: {', '.join(wrong)}" if wrong else None
-    return Metadata(member=member, values=values, problem=problem)
+    return Metadata(member=member, values=values, problem=problem, stamp=values.pop(STAMP_KEY, None))
 
 
 def parse_extern_nodes(data: bytes | None) -> tuple[tuple[ExternNode, ...], str | None]:

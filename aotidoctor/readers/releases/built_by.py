@@ -7,11 +7,12 @@ exports and this one does not, and again the layout.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aotidoctor.model.artifact import ModelEntry, SharedObject
-from aotidoctor.readers.releases.shims import Release, newest
+from aotidoctor.readers.releases.shims import Release, newest, release_of, release_text
 
 _CONTAINER = "AOTInductorModelContainer"
 # One function per release that every package exports from then on.
@@ -51,9 +52,12 @@ class BuiltBy:
     before_because: str = ""
 
 
-def built_by(model: ModelEntry, compiled: SharedObject | None) -> BuiltBy:
-    """The range that all witnesses leave. ``compiled`` is the object that would be loaded."""
-    found = list(_witnesses(model, compiled))
+def built_by(model: ModelEntry, compiled: SharedObject | None, *, stamped: bool = True) -> BuiltBy:
+    """The range that all witnesses leave. ``compiled`` is the object that would be loaded.
+
+    ``stamped``: the release that a stamp states is one of them.
+    """
+    found = [*_witnesses(model, compiled), *(_of_stamps(model) if stamped else ())]
     least = max((item for item in found if item.least), key=lambda item: item.least or (0, 0), default=None)
     before = min((item for item in found if item.before), key=lambda item: item.before or (0, 0), default=None)
     return BuiltBy(
@@ -76,6 +80,18 @@ def loads_from(model: ModelEntry, compiled: SharedObject | None) -> tuple[Releas
 def has_top_folder(model: ModelEntry) -> bool:
     """Whether the archive puts everything into one folder, which the loader of 2.7 does not look into."""
     return model.layout == "pt2" and bool(model.root)
+
+
+def _of_stamps(model: ModelEntry) -> Iterator[Witness]:
+    for entry in model.metadata:
+        try:
+            told = json.loads(entry.stamp or "{}")
+        except (ValueError, RecursionError):
+            continue
+        release = release_of(str(told.get("torch"))) if isinstance(told, dict) else None
+        if release is not None:
+            following = (release[0], release[1] + 1)
+            yield Witness(what=f"its stamp states torch {release_text(release)}", least=release, before=following)
 
 
 def _witnesses(model: ModelEntry, compiled: SharedObject | None) -> Iterator[Witness]:

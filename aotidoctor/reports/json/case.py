@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from aotidoctor.model.inputs import InputSet, LeafValue
     from aotidoctor.model.serving_names import NameRow, NameTable
+    from aotidoctor.model.stamp import StampSeen
 
 # A report of `run` or `check` shows this many constants and kernels; `inspect` shows all.
 _LISTED = 50
@@ -56,6 +57,29 @@ def artifact(case: Case) -> dict[str, object]:
         "problem": found.problem,
         "counts": found.counts,
         "other_contents": found.other_contents,
+        **({"stamp": _stamp(case.stamp)} if case.stamp is not None else {}),
+    }
+
+
+def _stamp(seen: StampSeen) -> dict[str, object]:
+    """What the package states of its origin; its hashes are counted."""
+    stamp = seen.stamp
+    told: dict[str, object] = {"member": seen.member, "problem": seen.problem}
+    if stamp is None:
+        return told
+    return {
+        **told,
+        "torch": stamp.torch,
+        "compiler": stamp.compiler,
+        "python": stamp.python,
+        "program": stamp.program,
+        "ranges": {name: record(bounds) for name, bounds in stamp.facts.ranges.items()},
+        "constant_inputs": stamp.facts.constant_inputs,
+        "sample": [record(tensor) for tensor in stamp.sample],
+        "n_weights": len(stamp.weights),
+        "weights_equal": seen.equal,
+        "weights_differing": seen.differing[:_NAMES_LISTED],
+        "left_out": stamp.left_out,
     }
 
 

@@ -170,6 +170,7 @@ _ARTIFACT = _nullable(
             "problem": _TEXT_OR_NULL,
             "counts": _OPEN,
             "other_contents": _TEXTS,
+            "stamp": _OPEN,
         },
     )
 )

@@ -10,6 +10,7 @@ from aotidoctor.model.artifact import Artifact, ModelEntry, SharedObject
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.host import Host
 from aotidoctor.model.report import Report
+from aotidoctor.model.stamp import StampSeen
 from aotidoctor.reports import contract_view, host_view
 from aotidoctor.reports.debug_settings import SETTINGS
 from aotidoctor.reports.terminal.layout import Layout
@@ -23,6 +24,7 @@ def package(report: Report, out: Layout, detail: int) -> None:
     artifact, contract = report.case.artifact, report.case.contract
     _findings(report, out)
     _archive(artifact, out)
+    _stamp(report.case.stamp, out)
     loaded = report.case.model.name if report.case.model is not None else None
     for model in artifact.models:
         _model(model, out, chosen=len(artifact.models) > 1 and model.name == loaded)
@@ -76,6 +78,27 @@ def _findings(report: Report, out: Layout) -> None:
             word for word in (item.observed, item.expected and f"expected {item.expected}") if word
         )
         out.row(item.severity.value, f"{item.code} {item.kind}: {one_line(told)}")
+
+
+def _stamp(seen: StampSeen | None, out: Layout) -> None:
+    if seen is None:
+        return
+    stamp = seen.stamp
+    if stamp is None:
+        _pairs("Stamp", (("problem", str(seen.problem)),), out)
+        return
+    ranges = (f"{name} in {bounds.low}..{bounds.high}" for name, bounds in stamp.facts.ranges.items())
+    baked = (f"{path} = {value}" for path, value in stamp.facts.constant_inputs.items())
+    rows = (
+        ("built by torch", stamp.torch or ""),
+        ("compiler", stamp.compiler or ""),
+        ("program", stamp.program[:16]),
+        ("weights", f"{len(stamp.weights)} hashed: {seen.equal} as stamped, {len(seen.differing)} different"),
+        ("ranges", ", ".join(ranges)),
+        ("fixed at export", ", ".join(baked)),
+        ("left out", ", ".join((*stamp.left_out, *([seen.unread] if seen.unread else ())))),
+    )
+    _pairs("Stamp", tuple(row for row in rows if row[1]), out)
 
 
 def _archive(artifact: Artifact, out: Layout) -> None:

@@ -1,0 +1,98 @@
+"""The package is not what its stamp says: another program, other weights, another release of torch.
+
+What it does
+    Compares the stamp that `aotidoctor stamp` wrote into the metadata with the package: call, inputs, outputs and
+    constants, the bytes of the constants, and the releases of torch that may have built it.
+
+Why it matters
+    A stamp stands for an exported program that is not at hand. Where it belongs to another one, or the package was
+    changed afterwards, what it states is no evidence, and the package may compute something else than was tested.
+
+Example:
+    weights: observed 1 of 12 constants with different bytes (head.weight), expected those that were stamped
+
+When it is wrong
+    Weights that were replaced on purpose: stamp the package again. Up to 64 MiB of constants are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.package.facts import listed, main_object
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, FileSource, NotChecked
+from aotidoctor.model.stamp import Stamp, StampSeen
+
+FIND = Finder("AD-ART-012", "stamp_mismatch")
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """Nothing where there is no stamp; a warning per kind of disagreement."""
+    seen = case.stamp
+    if seen is None:
+        return ()
+    if seen.stamp is None:
+        problem, expected = str(seen.problem), "a stamp that this version reads"
+        return [FIND.warn("unreadable", "stamp", observed=problem, expected=expected, source=_at(seen))]
+    found = [*_program(case, seen, seen.stamp), *_weights(seen), *_release(case, seen, seen.stamp)]
+    return FIND.unchecked(seen.unread) if seen.unread is not None and not found else found
+
+
+def _at(seen: StampSeen) -> FileSource:
+    return FileSource(file=seen.member)
+
+
+def _program(case: Case, seen: StampSeen, stamp: Stamp) -> Iterator[Evidence]:
+    if case.contract is None:
+        return
+    from aotidoctor.readers.provenance.compare import compare  # noqa: PLC0415 - few packages carry a stamp
+
+    for first in compare(case.contract, stamp.facts).decisive[:1]:
+        yield FIND.warn(
+            "another-program",
+            first.subject,
+            observed=first.package,
+            expected=f"{first.program}, as stamped",
+            source=_at(seen),
+            facts={"aspect": first.aspect, "difference": first.kind},
+        )
+
+
+def _weights(seen: StampSeen) -> Iterator[Evidence]:
+    if seen.differing:
+        count = f"{len(seen.differing)} of {len(seen.differing) + seen.equal} constants"
+        yield FIND.warn(
+            "other-weights",
+            "weights",
+            observed=f"{count} with different bytes ({listed(seen.differing)})",
+            expected="those that were stamped",
+            source=_at(seen),
+            facts={"weights": seen.differing[:20], "equal": seen.equal},
+        )
+
+
+def _release(case: Case, seen: StampSeen, stamp: Stamp) -> Iterator[Evidence]:
+    from aotidoctor.readers.releases.built_by import built_by  # noqa: PLC0415 - likewise
+    from aotidoctor.readers.releases.shims import release_of, release_text  # noqa: PLC0415
+
+    release = release_of(stamp.torch) if stamp.torch is not None else None
+    if case.model is None or release is None:
+        return
+    built = built_by(case.model, main_object(case), stamped=False)
+    early = built.least is not None and release < built.least
+    late = built.before is not None and release >= built.before
+    if early or late:
+        bound = release_text(built.least if early and built.least else built.before or release)
+        reason = built.because if early else built.before_because
+        yield FIND.warn(
+            "other-release",
+            "torch",
+            observed=f"built by torch {bound} or later: {reason}" if early else f"built before torch {bound}: {reason}",
+            expected=f"torch {stamp.torch}, as stamped",
+            source=_at(seen),
+        )
+
+
+CHECK = Check(code=FIND.code, name=FIND.name, cause="numeric-difference", stage="artifact", needs=(), run=run)

@@ -1,0 +1,61 @@
+"""``aotidoctor stamp``: a copy of a package that says where it comes from."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from aotidoctor.cli import options as opt
+from aotidoctor.cli.show import warn, write_stdout
+from aotidoctor.version import __version__
+
+SCHEMA = "aotidoctor.stamped/1"
+Exported = Annotated[str, typer.Option("--exported", metavar="FILE", help="The program that it was compiled from.")]
+Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where the stamped copy goes.")]
+
+
+def stamp(
+    package: opt.Package,
+    *,
+    exported: Exported,
+    output: Output,
+    model_name: opt.ModelName = None,
+    json: opt.Json = False,
+) -> None:
+    """Write a copy of a package that states its origin.
+
+    Executes nothing, and needs no torch. The stamp in the metadata holds hashes of program and weights, ranges as
+    exported, values fixed at export and the sample's metadata, never values of tensors. Every other member of the
+    archive stays as it is.
+    """
+    from aotidoctor.commands.stamp.stamp import stamp_package  # noqa: PLC0415 - `--help` does not need it
+    from aotidoctor.model.errors import AotidoctorError, UsageError  # noqa: PLC0415 - likewise
+
+    try:
+        done = stamp_package(package, exported, output, model_name=model_name)
+    except UsageError as error:
+        raise typer.BadParameter(str(error)) from error
+    except AotidoctorError as error:
+        if json:
+            _print_json({"package": package, "cannot_examine": str(error)})
+        warn(str(error))
+        raise typer.Exit(error.exit_status) from error
+    if json:
+        _print_json(asdict(done))
+        return
+    lines = [
+        f"{done.output}: stamped",
+        f"  program  {done.program[:16]}",
+        f"  torch    {done.torch or 'not known'}",
+        f"  weights  {done.hashed_weights} hashed",
+        *(f"  note     {doubt}" for doubt in done.doubts),
+    ]
+    write_stdout("\n".join(lines) + "\n")
+
+
+def _print_json(body: dict[str, object]) -> None:
+    from aotidoctor.reports.json.render import dumps  # noqa: PLC0415 - for JSON only
+
+    write_stdout(dumps({"schema": SCHEMA, "tool": {"name": "aotidoctor", "version": __version__}, **body}))

@@ -1,0 +1,1 @@
+"""``aotidoctor stamp``: the origin of a package, written into its metadata."""
