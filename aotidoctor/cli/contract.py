@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from aotidoctor.cli import options as opt
-from aotidoctor.cli.show import warn, write_file, write_stdout
+from aotidoctor.cli.show import warn, write_stdout
+from aotidoctor.reports.write import write_file
 
 
 class Form(str, enum.Enum):
