@@ -2,8 +2,9 @@
 
 What it does
     Compares the tensors of --weights (safetensors or a state dict, read without their values) with the package's
-    constants: names, dtypes, shapes, strides. Names that a wrapper has put a prefix before (``_orig_mod.``,
-    ``module.``) are recognised.
+    constants: names, dtypes, shapes, strides. Recognised are names that a wrapper has put a prefix before
+    (``module.``), or a word into, on either side (``layer._orig_mod.weight`` of torch.compile), and tensor subclasses
+    (those of torchao) that a package has in parts (``layer.parametrizations.weight.original0``).
 
 Why it matters
     load_constants checks names only. A weight of another dtype overflows the heap or gives garbage, a smaller one is
@@ -19,6 +20,7 @@ When it is wrong
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from aotidoctor.checks.check import Check, Finder
@@ -29,6 +31,10 @@ from aotidoctor.model.evidence import Evidence, FileSource, NotChecked
 
 FIND = Finder("AD-LOAD-008", "weights_file")
 PREFIXES = ("_orig_mod.", "module.", "model.", "_fsdp_wrapped_module.")
+# What torch.compile, FSDP and activation checkpointing put into the names of what they wrap.
+_WRAPPERS = re.compile(r"(?:(?<=\.)|^)(?:_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.")
+# How export names what a tensor subclass is made of.
+_PART = re.compile(r"(?P<module>(?:[^.]+\.)*?)parametrizations\.(?P<name>[^.]+)\.original\d+")
 _SHOWN = 20
 
 
@@ -45,7 +51,15 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     prefix = _prefix(wanted, given)
     if prefix:
         given = {name.removeprefix(prefix): spec for name, spec in given.items()}
-    return [*_names(case, wanted, given, prefix), *_differences(case, wanted, given)]
+    renamed = _renamed(wanted, given)
+    parts = _parts(wanted, given)
+    found = [*_prefixed(case, wanted, prefix, renamed), *_in_parts(case, parts)]
+    told = {*renamed.values(), *parts}
+    given = {
+        **{name: spec for name, spec in given.items() if name not in told},
+        **{name: given[theirs] for name, theirs in renamed.items()},
+    }
+    return [*found, *_names(case, wanted, given), *_differences(case, wanted, given)]
 
 
 def _prefix(wanted: Mapping[str, ConstantSpec], given: Mapping[str, ConstantSpec]) -> str:
@@ -55,19 +69,66 @@ def _prefix(wanted: Mapping[str, ConstantSpec], given: Mapping[str, ConstantSpec
     return next((one for one in PREFIXES if any(f"{one}{name}" in given for name in wanted)), "")
 
 
-def _names(
-    case: Case, wanted: Mapping[str, ConstantSpec], given: Mapping[str, ConstantSpec], prefix: str
+def _renamed(wanted: Mapping[str, ConstantSpec], given: Mapping[str, ConstantSpec]) -> dict[str, str]:
+    """Names of the package -> names of the file that are the same but for the words of wrappers."""
+    theirs = {_WRAPPERS.sub("", name): name for name in given if name not in wanted}
+    pairs = ((name, theirs.get(_WRAPPERS.sub("", name))) for name in wanted if name not in given)
+    return {name: their for name, their in pairs if their is not None}
+
+
+def _prefixed(
+    case: Case, wanted: Mapping[str, ConstantSpec], prefix: str, renamed: Mapping[str, str]
 ) -> Iterator[Evidence]:
-    source = FileSource(file=case.options.weights or "")
+    """Names that differ by what a wrapper adds to them."""
     if prefix:
-        yield FIND.error(
-            "prefix",
-            prefix,
-            observed=f"names that begin with {prefix}",
-            expected=f"names like {next(iter(wanted))}",
-            source=source,
-            facts={"prefix": prefix, "found": f"the names begin with {prefix}"},
-        )
+        word, observed, expected = prefix, f"names that begin with {prefix}", f"names like {next(iter(wanted))}"
+    elif renamed:
+        expected, observed = next(iter(renamed.items()))
+        word = next(iter(_WRAPPERS.findall(observed) + _WRAPPERS.findall(expected)), "")
+        observed, expected = f"names like {observed}", f"names like {expected}"
+    else:
+        return
+    yield FIND.error(
+        "prefix",
+        word,
+        observed=observed,
+        expected=expected,
+        source=FileSource(file=case.options.weights or ""),
+        facts={"prefix": word, "found": observed.replace("names", "the names", 1)},
+    )
+
+
+def _parts(wanted: Mapping[str, ConstantSpec], given: Mapping[str, ConstantSpec]) -> dict[str, list[str]]:
+    """Names of the file -> the constants of the package that are parts of that tensor."""
+    parts: dict[str, list[str]] = {}
+    for name in wanted:
+        match = _PART.fullmatch(name)
+        if match is not None and f"{match['module']}{match['name']}" in given:
+            parts.setdefault(f"{match['module']}{match['name']}", []).append(name)
+    return parts
+
+
+def _in_parts(case: Case, parts: Mapping[str, list[str]]) -> Iterator[Evidence]:
+    """Tensor subclasses that are one tensor in the file, and several constants in the package."""
+    if not parts:
+        return
+    whole, names = next(iter(parts.items()))
+    yield FIND.error(
+        "subclass",
+        whole,
+        observed=f"{whole} as one tensor" + (f", and {len(parts) - 1} more" if len(parts) > 1 else ""),
+        expected=f"its parts, as in the package: {listed(names, 3)}",
+        source=FileSource(file=case.options.weights or ""),
+        facts={
+            "constants": tuple(names[:50]),
+            "count": len(parts),
+            "found": f"{whole} is one tensor, and in the package it is in parts: {listed(names, 3)}",
+        },
+    )
+
+
+def _names(case: Case, wanted: Mapping[str, ConstantSpec], given: Mapping[str, ConstantSpec]) -> Iterator[Evidence]:
+    source = FileSource(file=case.options.weights or "")
     missing = [name for name in wanted if name not in given]
     if missing:
         yield FIND.error(
@@ -78,7 +139,7 @@ def _names(
             source=source,
             facts={"constants": tuple(missing[:50]), "count": len(missing), "found": f"without {listed(missing, 3)}"},
         )
-    other = [name for name in given if name not in wanted]
+    other = [name for name, spec in given.items() if name not in wanted and spec.dtype is not None]
     if other:
         yield FIND.warn(
             "unexpected",
@@ -108,6 +169,8 @@ def _differences(case: Case, wanted: Mapping[str, ConstantSpec], given: Mapping[
 
 def difference(spec: ConstantSpec, one: ConstantSpec) -> tuple[str, str, str] | None:
     """``(kind, observed, expected)`` of the first property that differs: dtype, shape, stride."""
+    if one.dtype is None:
+        return None
     if spec.dtype is not None and one.dtype != spec.dtype:
         return "dtype", str(one.dtype), spec.dtype
     if spec.shape is None or one.shape is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 JOBS: dict[str, tuple[str, str]] = {
     "run": ("aotidoctor.worker.run_model", "run"),
     "hook": ("aotidoctor.worker.hook", "hook"),
+    "load_time": ("aotidoctor.worker.load_time", "load_time"),
     "op_alone": ("aotidoctor.worker.operators.alone", "op_alone"),
     "op_inputs": ("aotidoctor.worker.operators.inputs", "op_inputs"),
     "ops": ("aotidoctor.worker.operators.ops", "ops"),

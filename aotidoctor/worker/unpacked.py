@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import struct
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from typing import Any
 from aotidoctor.worker.channel import Channel
 
 FIRST_BELOW_TMPDIR = (2, 13)
-_CALL = b"mkdtemp"
 _MAKE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 # Kept for the life of the process: libtorch calls through them.
 _kept: list[Any] = []
@@ -82,21 +80,6 @@ def slot_address() -> int | None:
     """Address of libtorch's slot for ``mkdtemp``; None where it is not needed, or not found."""
     if torch_release() >= FIRST_BELOW_TMPDIR:
         return None
-    import torch
+    from aotidoctor.worker.hooks.torch_calls import call_slot
 
-    from aotidoctor.worker.hooks.image import call_tables, loaded_libraries
-
-    for path, base in loaded_libraries(Path(torch.__file__).parent / "lib"):
-        if path.name.startswith("libtorch_cpu"):
-            return _slot(*call_tables(base))
-    return None
-
-
-def _slot(table: bytes, symbols: int, strings: int, bias: int) -> int | None:
-    """The relocation for the call, found by comparing names in the string table: there are some ten thousand."""
-    wanted = _CALL + b"\0"
-    for offset, info, _ in struct.iter_unpack("<QQq", table):
-        name = ctypes.c_uint32.from_address(symbols + (info >> 32) * 24).value
-        if ctypes.string_at(strings + name, len(wanted)) == wanted:
-            return int(bias + offset)
-    return None
+    return call_slot("mkdtemp")

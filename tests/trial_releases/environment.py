@@ -33,8 +33,9 @@ def make(release: str, root: Path) -> Path:
     subprocess.run([os.environ.get("TRIAL_PYTHON", sys.executable), "-m", "venv", str(folder)], check=True)
     sympy = "sympy==1.13.1" if release.startswith("2.6.") else "sympy>=1.13.3"
     own = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["dependencies"]
-    _pip(python, *os.environ.get("TORCH_FLAGS", "").split(), "--no-deps", f"torch=={release}")
+    # First, so that pip does not complain of what torch lacks.
     _pip(python, sympy, *TORCH_NEEDS, *own)
+    _pip(python, *os.environ.get("TORCH_FLAGS", "").split(), "--no-deps", f"torch=={release}")
     site = subprocess.run(
         [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
         capture_output=True,

@@ -1,8 +1,9 @@
-"""Examine cases with the PyTorch of this interpreter: ``python -m tests.trial_releases.examine CASES.json``.
+"""Examine cases with this interpreter's PyTorch: ``python -m tests.trial_releases.examine CASES.json ANSWERS.jsonl``.
 
 Each case is an object: ``package``, ``inputs``, ``reference``, ``setup``, ``model_name`` (paths; the last three may be
 null), ``expected`` (the causes that are right; empty for a healthy sample), and whatever names it. It is examined by
-``check``, by ``run`` and by ``run --reference``, with one warm worker; each answer is a line of JSON on stdout.
+``check``, by ``run`` and by ``run --reference``, with one warm worker; each answer becomes a line of JSON at the end of
+the second file. What is answered there is not examined again.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import sys
 import time
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,16 +65,31 @@ def _facts(report: Report) -> dict[str, Any]:
     }
 
 
+def answered(answers: Path) -> dict[tuple[str, ...], dict[str, Any]]:
+    """The answers of the file by their case and mode; a line that was cut off is none."""
+    found = {}
+    for line in answers.read_text(encoding="utf-8").splitlines() if answers.exists() else ():
+        with suppress(ValueError):
+            one = json.loads(line)
+            found[key(one, one["mode"])] = one
+    return found
+
+
+def key(case: dict[str, Any], mode: str) -> tuple[str, ...]:
+    """What an answer is known by."""
+    return (case["release"], case["model"], case["sample"], mode)
+
+
 def main() -> None:
     """Examine every case of the file, in the modes that are named after it (all by default)."""
-    cases = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    modes = sys.argv[2:] or MODES
-    with Runner(environ=dict(os.environ), preload=REFERENCE_MODULES) as runner:
-        for case in cases:
-            for mode in modes:
-                if mode == "reference" and not case.get("reference"):
-                    continue
-                print(json.dumps(examine(case, mode, runner)), flush=True)
+    cases, answers = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")), Path(sys.argv[2])
+    modes = sys.argv[3:] or MODES
+    wanted = [(case, mode) for case in cases for mode in modes if mode != "reference" or case.get("reference")]
+    known = answered(answers)
+    wanted = [one for one in wanted if key(*one) not in known]
+    with Runner(environ=dict(os.environ), preload=REFERENCE_MODULES) as runner, answers.open("a") as file:
+        for case, mode in wanted:
+            print(json.dumps(examine(case, mode, runner)), file=file, flush=True)
 
 
 if __name__ == "__main__":

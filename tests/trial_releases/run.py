@@ -3,7 +3,11 @@
 For each release an environment is made (2.2 GB, some minutes), the models are compiled in it, and the tool, run by that
 Python, examines all their samples: statically, by running, and with the exported program. Then each environment
 examines the packages of every other one. What is right is said by the models, and across releases by plain PyTorch. A
-table is printed; the environments are removed, unless KEEP=1. MODELS="dense rows" limits it to these models.
+table is printed; everything is removed.
+
+KEEP=1 leaves it all in TRIAL_ROOT, and each step that is done there is not done again: after an interruption the same
+command goes on, and without ``answers-RELEASE-HOST.jsonl`` that host examines those packages anew. MODELS="dense rows"
+limits it to these models, MODES="run" to one of check, run and reference, ACROSS=0 leaves out other releases' packages.
 
 Not part of the test suite: it downloads gigabytes, and takes half an hour per release on two cores.
 """
@@ -20,9 +24,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.trial_releases.environment import environ, make
+from tests.trial_releases.examine import MODES as ALL_MODES
+from tests.trial_releases.examine import answered, key
 from tests.trial_releases.table import Tally, show
 
 ROOT = Path(os.environ.get("TRIAL_ROOT", Path(os.environ.get("TMPDIR", "/tmp")) / "aotidoctor-trial-releases"))
+MODELS = os.environ.get("MODELS", "").split()
+MODES = tuple(os.environ.get("MODES", "").split()) or ALL_MODES
+ACROSS = os.environ.get("ACROSS") != "0"
 
 
 def main() -> int:
@@ -32,9 +41,9 @@ def main() -> int:
     try:
         pythons = {release: make(release, ROOT) for release in releases}
         for release, python in pythons.items():
-            _python(python, "build", str(_folder(release)), *os.environ.get("MODELS", "").split())
+            _python(python, "build", str(_folder(release)), *MODELS)
         tallies = [_inside(release, python) for release, python in pythons.items()]
-        for host, python in pythons.items():
+        for host, python in pythons.items() if ACROSS else ():
             tallies += [_across(release, host, python) for release in releases if release != host]
     finally:
         if not os.environ.get("KEEP"):
@@ -47,18 +56,26 @@ def _folder(release: str) -> Path:
     return ROOT / "models" / release
 
 
+def _folders(release: str) -> list[Path]:
+    """Of the models that were compiled, those that are asked for."""
+    return [
+        path.parent
+        for path in sorted(_folder(release).glob("*/cases.json"))
+        if not MODELS or path.parent.name in MODELS
+    ]
+
+
 def _cases(release: str) -> list[dict[str, Any]]:
-    return [case for path in sorted(_folder(release).glob("*/cases.json")) for case in json.loads(path.read_text())]
+    return [case for folder in _folders(release) for case in json.loads((folder / "cases.json").read_text())]
 
 
 def _inside(release: str, python: Path) -> list[Tally]:
-    return list(_tallies(release, release, python, _cases(release), ("check", "run", "reference")))
+    return list(_tallies(release, release, python, _cases(release), MODES))
 
 
 def _across(release: str, host: str, python: Path) -> list[Tally]:
     """Faults of the call in packages that plain PyTorch loads here; of the others, that they do not load."""
-    folders = sorted(path.parent for path in _folder(release).glob("*/cases.json"))
-    ends = {one["folder"]: one["end"] for one in _python(python, "plain", *map(str, folders))}
+    ends = _ends(release, host, python)
     cases = []
     for case in _cases(release):
         end = ends[str(Path(case["package"]).parent)]
@@ -71,22 +88,34 @@ def _across(release: str, host: str, python: Path) -> list[Tally]:
     return list(_tallies(release, host, python, cases, ("run",)))
 
 
+def _ends(release: str, host: str, python: Path) -> dict[str, str]:
+    """What plain PyTorch makes of each model: folder -> end."""
+    kept = ROOT / f"plain-{release}-{host}.json"
+    ends: dict[str, str] = json.loads(kept.read_text()) if kept.exists() else {}
+    if missing := [str(folder) for folder in _folders(release) if str(folder) not in ends]:
+        told = _python(python, "plain", *missing)
+        ends |= {one["folder"]: one["end"] for one in map(json.loads, told)}
+        kept.write_text(json.dumps(ends, indent=1))
+    return ends
+
+
 def _tallies(
     release: str, host: str, python: Path, cases: list[dict[str, Any]], modes: tuple[str, ...]
 ) -> Iterator[Tally]:
-    listed = ROOT / f"cases-{release}-{host}.json"
+    listed, answers = ROOT / f"cases-{release}-{host}.json", ROOT / f"answers-{release}-{host}.jsonl"
     listed.write_text(json.dumps(cases))
-    answers = list(_python(python, "examine", str(listed), *modes))
-    (ROOT / f"answers-{release}-{host}.json").write_text(json.dumps(answers, indent=1))
+    _python(python, "examine", str(listed), str(answers), *modes)
+    known = answered(answers)
     for mode in modes:
-        yield Tally.of(release, host, mode, [one for one in answers if one["mode"] == mode])
+        told = [known[key(case, mode)] | {"expected": case["expected"]} for case in cases if key(case, mode) in known]
+        yield Tally.of(release, host, mode, told)
 
 
-def _python(python: Path, module: str, *words: str) -> list[dict[str, Any]]:
+def _python(python: Path, module: str, *words: str) -> list[str]:
     """The lines of JSON that a module of this folder prints, run by ``python``."""
     command = [str(python), "-W", "ignore", "-m", f"tests.trial_releases.{module}", *words]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environ(ROOT), check=True)
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return [line for line in done.stdout.splitlines() if line.startswith("{")]
 
 
 if __name__ == "__main__":

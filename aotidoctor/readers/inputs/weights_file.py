@@ -16,7 +16,7 @@ _HEAD = 64
 
 
 def read_weights(path: str) -> tuple[ConstantSpec, ...]:
-    """The tensors of the file by name.
+    """The tensors of the file by name; without a dtype what is no plain tensor (a tensor subclass, extra state).
 
     Raises:
         CannotExamineError: the file cannot be read, or it holds no weights by name.
@@ -36,7 +36,7 @@ def read_weights(path: str) -> tuple[ConstantSpec, ...]:
         raise CannotExamineError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
     except InputsError as error:
         raise CannotExamineError(f"the weights cannot be read: {error}") from error
-    if not found:
+    if all(one.dtype is None for one in found):
         raise CannotExamineError(f"{path}: observed no tensors by name, expected safetensors or a state dict")
     return tuple(found)
 
@@ -66,5 +66,4 @@ def _of_state(path: str, size: int) -> list[ConstantSpec]:
     return [
         ConstantSpec(name=one.fqn, original_fqn=one.fqn, dtype=one.dtype, shape=one.shape, stride=one.stride)
         for one in stored
-        if one.dtype is not None
     ]

@@ -1,0 +1,121 @@
+"""Where does the time go until the first answer?
+
+What it does
+    Loads the package in a new process as aoti_load_package does, calls it three times, and times each part: importing
+    torch, importing Inductor's modules, checking what this CPU can do, unpacking, linking (relocation), creating the
+    model with its constants, loading weights, the first call and later ones.
+
+Why it matters
+    A model that is slow to start is late in each new process, and each part has a setting of its own. From torch 2.10
+    on aoti_load_package compiles and starts small programs to name this CPU: seconds that have nothing to do with the
+    model.
+
+Example:
+    cpu_checks: observed 5.1 s of 8.4 s, expected less than 5 s until the first answer
+
+When it is wrong
+    A busy machine is slow in every part. What lies in the page cache is unpacked faster than on the first day. The CPU
+    is checked with your compile cache, where there is one; in a new container there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.run import Outcome, Request
+from aotidoctor.probes.payload import run_request
+from aotidoctor.probes.plain_run import read_ending
+from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+
+CODE, NAME = "AD-RUN-035", "load_time"
+# Where the plain load takes longer, it is asked without being named.
+SLOW_LOAD_S = 10.0
+# Until the first answer, torch's own import left out.
+SLOW_S = 5.0
+# The parts in their order, and what makes each quicker.
+SETTINGS: Mapping[str, str] = {
+    "import": "keep the process: every new one imports torch again",
+    "imports": "keep the process, or load with C++ (torch::inductor::AOTIModelPackageLoader), which imports no Python",
+    "cpu_checks": "TORCHINDUCTOR_VEC_ISA_OK=1 (nothing is compiled), or TORCHINDUCTOR_CACHE_DIR on a disk that stays",
+    "unpack": "TMPDIR on a quicker disk or in memory, or from torch 2.14 on the unpacked folder instead of the package",
+    "link": "weights outside of the library: aot_inductor.package_constants_on_disk_format='binary_blob'",
+    "create": "fewer or smaller constants; weights mapped, not copied: aot_inductor.force_mmap_weights=True",
+    "load": "TMPDIR on a quicker disk or in memory; weights mapped, not copied: aot_inductor.force_mmap_weights=True",
+    "after_load": "weights in the package, or read with torch.load(mmap=True), and user_managed=True",
+    "run1": "one call before the first request: it folds constants and loads kernels",
+}
+
+
+def plan(case: Case, history: History) -> Request | NotChecked:
+    """Asked with --probes, or when the plain run succeeded and took long to load."""
+    plain = history.outcomes.get("plain_run")
+    if plain is None or not succeeded(plain):
+        return unasked(CODE, NAME, "the plain run did not succeed")
+    asked = case.options.rungs is not None and NAME in case.options.rungs
+    loading = plain.stages.get("load", 0.0)
+    if not asked and loading < SLOW_LOAD_S:
+        return unasked(CODE, NAME, f"it loads in {loading:.1f} s; ask with --probes load_time")
+    if case.model is not None and case.model.cpp_only:
+        return unasked(CODE, NAME, "it is compiled at each load: that is where the time goes")
+    tmpdir = case.host.environment.get("TMPDIR")
+    request = run_request(case, NAME, "load and call in a new process, each part timed", tmpdir=tmpdir)
+    return replace(request, job=NAME, fresh=True)
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """One finding: slow (asked for, and longer than it should), else parts; or the ending."""
+    if not succeeded(outcome):
+        return [read_ending(CODE, case, outcome)]
+    parts = parts_of(outcome)
+    ours = {name: seconds for name, seconds in parts.items() if name not in ("import", "later call")}
+    total, slowest = sum(ours.values()), max(ours, key=ours.__getitem__, default=None)
+    if slowest is None:
+        return []
+    asked = case.options.rungs is not None and NAME in case.options.rungs
+    slow = asked and total > SLOW_S
+    facts: dict[str, FactValue] = {
+        "parts": tuple(parts),
+        "seconds": tuple(round(seconds, 3) for seconds in parts.values()),
+        "total": round(total, 3),
+        "setting": SETTINGS[slowest],
+    }
+    empty = outcome.result.get("compile_cache") is False and "cpu_checks" in parts
+    table = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in parts.items())
+    return [
+        evidence(
+            CODE,
+            "slow" if slow else "parts",
+            Severity.WARN if slow else Severity.INFO,
+            outcome,
+            subject=slowest,
+            observed=f"{ours[slowest]:.1f} s of {total:.1f} s",
+            expected=f"less than {SLOW_S:.0f} s until the first answer",
+            message=f"until the first answer: {table}{' (with an empty compile cache)' if empty else ''}",
+            facts=facts,
+        )
+    ]
+
+
+def parts_of(outcome: Outcome) -> dict[str, float]:
+    """Seconds by part, in their order; ``load`` as a whole where its parts are not known."""
+    stages = outcome.stages
+    found = {name: stages[name] for name in ("import", "imports", "cpu_checks") if name in stages}
+    told = outcome.result.get("load_parts")
+    inside = told if isinstance(told, dict) else {"load": stages.get("load", 0.0)}
+    found |= {name: float(seconds) for name, seconds in inside.items() if isinstance(seconds, int | float)}
+    found |= {name: stages[name] for name in ("after_load", "run1") if name in stages}
+    later = [seconds for name, seconds in stages.items() if name in ("run2", "run3")]
+    return {**found, **({"later call": min(later)} if later else {})}
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="where does the time go until the first answer?",
+    asked_when=f"with --probes load_time, or when it takes more than {SLOW_LOAD_S:.0f} s to load",
+    plan=plan,
+    read=read,
+)

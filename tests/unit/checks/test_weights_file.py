@@ -1,0 +1,99 @@
+"""Weights from a file against the constants of a package: names that wrappers and subclasses change."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+
+from aotidoctor.checks import weights_file
+from aotidoctor.model.case import Options
+from aotidoctor.model.contract import ConstantSpec
+from aotidoctor.readers.inputs.weights_file import read_weights
+from tests.unit.probes.outcomes import case as any_case
+
+
+def spec(name: str, dtype: str | None = "float32", shape: tuple[int, ...] = (2, 3)) -> ConstantSpec:
+    return ConstantSpec(name=name, original_fqn=name, dtype=dtype, shape=shape)
+
+
+def found(package: dict[str, ConstantSpec], given: dict[str, ConstantSpec]):
+    case = any_case()
+    assert case.contract is not None
+    case = replace(
+        case,
+        options=Options(weights="w.pt"),
+        contract=replace(case.contract, constants=tuple(package.values())),
+        weights=tuple(given.values()),
+    )
+    return [(item.kind, item.subject, item.severity.value) for item in weights_file.run(case)]
+
+
+def named(*specs: ConstantSpec) -> dict[str, ConstantSpec]:
+    return {one.name: one for one in specs}
+
+
+@pytest.mark.parametrize(
+    ("package", "given", "word"),
+    [
+        ("encoder.l.weight", "encoder._orig_mod.l.weight", "_orig_mod."),
+        ("encoder._orig_mod.l.weight", "encoder.l.weight", "_orig_mod."),
+        ("encoder.l.weight", "_fsdp_wrapped_module.encoder._checkpoint_wrapped_module.l.weight", "_fsdp_wrapped_module."),
+    ],
+)  # fmt: skip
+def test_a_wrapper_s_word_within_a_name(package, given, word):
+    """Others fit as they are, so nothing is a prefix of all names."""
+    other = spec("head.bias")
+    assert found(named(spec(package), other), named(spec(given), other)) == [("prefix", word, "error")]
+
+
+def test_properties_are_compared_all_the_same():
+    given = spec("encoder._orig_mod.l.weight", dtype="float64")
+    kinds = found(named(spec("encoder.l.weight")), named(given))
+    assert kinds == [("prefix", "_orig_mod.", "error"), ("dtype", "encoder.l.weight", "error")]
+
+
+def test_a_name_that_only_looks_alike_is_another():
+    kinds = found(named(spec("l.weight")), named(spec("l.my_orig_mod.weight")))
+    assert [kind for kind, _, _ in kinds] == ["missing", "unexpected"]
+
+
+def test_a_subclass_is_one_tensor_in_the_file_and_parts_in_the_package():
+    parts = [spec(f"l.parametrizations.weight.original{at}") for at in range(2)]
+    for dtype in (None, "float32"):
+        kinds = found(named(*parts, spec("l.bias")), named(spec("l.weight", dtype=dtype), spec("l.bias")))
+        assert kinds == [
+            ("subclass", "l.weight", "error"),
+            ("missing", "l.parametrizations.weight.original0", "error"),
+        ]
+
+
+def test_extra_state_is_not_unexpected():
+    assert found(named(spec("l.weight")), named(spec("l.weight"), spec("_extra_state", dtype=None))) == []
+
+
+@pytest.mark.torch
+def test_a_subclass_keeps_its_name(tmp_path):
+    """A tensor that its class makes of others, as torchao does; nothing of it is executed."""
+    import torch
+
+    class Scaled(torch.Tensor):
+        @staticmethod
+        def __new__(cls, raw):
+            return torch.Tensor._make_wrapper_subclass(cls, raw.shape, dtype=raw.dtype)
+
+        def __init__(self, raw):
+            self.raw = raw
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            raise NotImplementedError(func)
+
+    globals()["Scaled"] = Scaled
+    Scaled.__qualname__ = "Scaled"
+    buffer = io.BytesIO()
+    torch.save({"l.weight": Scaled(torch.ones(2, 3)), "l.bias": torch.ones(3)}, buffer)
+    path = tmp_path / "state.pt"
+    path.write_bytes(buffer.getvalue())
+    assert [one.name for one in read_weights(str(path))] == ["l.weight", "l.bias"]
