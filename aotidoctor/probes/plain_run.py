@@ -140,6 +140,9 @@ def _symptom(outcome: Outcome) -> Symptom:
     if first is not None:
         told = _without_garbage(recognise(first))
         return replace(told, line=_head(first)) if told.name == "other" else told
+    kept = outcome.result.get("last_error")
+    if handed_on and isinstance(kept, str) and (told := recognise(kept)).name != "other":
+        return told
     # cuBLAS says of an earlier kernel's fault only that its own call did not work; the package's clean-up says which.
     if handed_on or "CUBLAS_STATUS_EXECUTION_FAILED" in text:
         echoed = recognise(outcome.stderr_tail)

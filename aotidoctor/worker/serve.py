@@ -92,7 +92,12 @@ def _do(request: dict[str, Any], channel: Channel, ask: Any) -> int:
     except ChannelLostError:
         raise
     except BaseException as error:
-        channel.error(type(error).__name__, _text(error), traceback.format_exc())
+        text = _text(error)
+        if "API call failed" in text and "torch" in sys.modules:
+            from aotidoctor.worker.last_error import last_error
+
+            channel.put(last_error=last_error())
+        channel.error(type(error).__name__, text, traceback.format_exc())
         return 1
     return 0
 

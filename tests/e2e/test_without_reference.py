@@ -98,3 +98,19 @@ def test_another_order_of_summation_is_rounding(packages: Kit, case_dir: Path) -
     report = examine(called("sum", "total"), packages, case_dir, "--threads", "2", "--probes", "threads")
     assert found(report, "AD-RUN-006")["kind"] in ("same", "rounding"), report["findings"]
     assert report["verdict"] == "healthy"
+
+
+def test_where_the_time_of_a_load_goes(packages: Kit, case_dir: Path) -> None:
+    """With the CPU taken as it is: to ask for its instructions PyTorch compiles for many seconds."""
+    words = called("mlp", "mlp").make(packages, case_dir).arguments()
+    done = warm.command(
+        "run", *words, "--probes", "load_time", "--format", "json", env={"TORCHINDUCTOR_VEC_ISA_OK": "1"}
+    )
+    item = found(json.loads(done.stdout), "AD-RUN-035")
+    parts = dict(zip(item["facts"]["parts"], item["facts"]["seconds"], strict=True))
+    assert list(parts) == [
+        "import", "imports", "cpu_checks", "unpack", "link", "create", "after_load", "run1", "later call"
+    ]  # fmt: skip
+    assert min(parts.values()) >= 0
+    assert parts["unpack"] > 0
+    assert parts["import"] > parts["later call"]

@@ -67,3 +67,15 @@ def test_a_quick_load_is_told_as_it_is():
 def test_an_ending_is_told():
     died = outcome("load_time", ending=Exited(code=1, done=False), stage="load")
     assert load_time.read(ASKED, history(), died)[0].severity is Severity.ERROR
+
+
+def test_what_a_package_of_2_14_says_of_its_constants():
+    stderr = "[AOTI_LOAD] load_constants: starting H2D copy of 3 constants\n"
+    stderr += "[AOTI_LOAD] load_constants: H2D copy completed in 200 ms\n"
+    told = outcome("load_time", stages=STAGES, result={"load_parts": INSIDE}, stderr_tail=stderr)
+    parts = load_time.parts_of(told)
+    assert (round(parts["create"], 3), parts["constants"]) == (0.05, 0.2)
+    longer = outcome(
+        "load_time", stages=STAGES, result={"load_parts": INSIDE}, stderr_tail=stderr.replace("200", "900")
+    )
+    assert "constants" not in load_time.parts_of(longer), "another model's"
