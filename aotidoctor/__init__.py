@@ -28,8 +28,10 @@ if TYPE_CHECKING:
         ProblemFoundError,
         UsageError,
     )
+    from aotidoctor.testing import AotiUnhealthyError, assert_aoti_healthy
 
 __all__ = [
+    "AotiUnhealthyError",
     "AotidoctorError",
     "ArgumentError",
     "CannotExamineError",
@@ -40,6 +42,7 @@ __all__ = [
     "Report",
     "UsageError",
     "__version__",
+    "assert_aoti_healthy",
     "check",
     "classify",
     "compare",
@@ -53,6 +56,7 @@ __all__ = [
 
 _ERRORS = "aotidoctor.model.errors"
 _PLACES = {
+    "AotiUnhealthyError": "aotidoctor.testing",
     "AotidoctorError": _ERRORS,
     "ArgumentError": _ERRORS,
     "CannotExamineError": _ERRORS,
@@ -62,6 +66,7 @@ _PLACES = {
     "ProblemFoundError": _ERRORS,
     "Report": "aotidoctor.api",
     "UsageError": _ERRORS,
+    "assert_aoti_healthy": "aotidoctor.testing",
     "check": "aotidoctor.api",
     "classify": "aotidoctor.api",
     "compare": "aotidoctor.api",

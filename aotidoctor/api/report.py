@@ -64,6 +64,14 @@ class Report(records.Report):
         stream.write(self._text(stream, detail, redact=redact, environ=os.environ))
         stream.flush()
 
+    def to_text(self, detail: int = 0, *, redact: bool = True) -> str:
+        """What ``show`` prints, without colours.
+
+        >>> "input-dtype" in aotidoctor.check("model.pt2", "int32_ids.pt").to_text(-1)
+        True
+        """
+        return self._text(StringIO(), detail, redact=redact, environ={})
+
     def to_html(self, path: PathLike | None = None, *, redact: bool = True) -> str:
         """The report as one page that loads nothing; written to ``path`` if that is given. Raises OSError.
 
@@ -85,15 +93,24 @@ class Report(records.Report):
 
         return _written(render(self._shown(redact=redact)), path)
 
+    def to_json(self, path: PathLike | None = None, *, redact: bool = True) -> str:
+        """The JSON document ``aotidoctor.report/1`` as text; written to ``path`` if that is given. Raises OSError.
+
+        >>> import json
+        >>> json.loads(aotidoctor.check("model.pt2", "good.pt").to_json("report.json"))["verdict"]
+        'healthy'
+        """
+        from aotidoctor.reports.json.render import render  # noqa: PLC0415 - for this format only
+
+        return _written(render(self._shown(redact=redact)), path)
+
     def to_dict(self, *, redact: bool = True) -> JsonObject:
         """The JSON document ``aotidoctor.report/1`` as plain values; ``aotidoctor schema`` prints its schema.
 
         >>> aotidoctor.check("model.pt2", "int32_ids.pt").to_dict()["diagnoses"][0]["cause"]
         'input-dtype'
         """
-        from aotidoctor.reports.json.render import render  # noqa: PLC0415 - for this format only
-
-        return cast("JsonObject", json.loads(render(self._shown(redact=redact))))
+        return cast("JsonObject", json.loads(self.to_json(redact=redact)))
 
     def raise_for_problem(self, fail_on: str = "error") -> Report:
         """Raise where the command line would not end with status 0; else the report itself.
@@ -114,7 +131,7 @@ class Report(records.Report):
         status = exit_status(self, fail_on)
         if status == OK:
             return self
-        said = self._text(StringIO(), -1, redact=True, environ={}).strip()
+        said = self.to_text(-1).strip()
         if status in (PROBLEM, UNKNOWN):
             raise ProblemFoundError(said, self.cause, self)
         if status == INTERNAL_ERROR:
@@ -135,7 +152,7 @@ class Report(records.Report):
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:  # noqa: ARG002
         shown = self._shown(redact=True)
-        return {"text/plain": shown._text(StringIO(), 0, redact=False, environ={}), "text/html": self._repr_html_()}
+        return {"text/plain": shown.to_text(redact=False), "text/html": self._repr_html_()}
 
     def _text(self, stream: TextIO, detail: int, *, redact: bool, environ: Mapping[str, str]) -> str:
         from aotidoctor.reports.terminal.render import text  # noqa: PLC0415 - for this format only

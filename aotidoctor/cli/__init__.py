@@ -154,6 +154,14 @@ COMMANDS = {
     "env": Entry("env:env", ("aotidoctor env", "aotidoctor env --save host.json", "aotidoctor env --host debian-13")),
     "explain": Entry("explain:explain", ("aotidoctor explain input-stride", "aotidoctor explain AD-IN-014")),
     "schema": Entry("schema:schema", ("aotidoctor schema > report.schema.json",)),
+    "completion": Entry(
+        "completion:completion",
+        (
+            "source <(aotidoctor completion bash)",
+            "aotidoctor completion fish > ~/.config/fish/completions/aotidoctor.fish",
+        ),
+    ),
+    "man": Entry("man:man", ("aotidoctor man check | man -l -", "aotidoctor man -o ~/.local/share/man/man1")),
     "demo": Entry("demo:demo", ("aotidoctor demo",)),
 }
 

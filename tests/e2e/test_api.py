@@ -51,7 +51,7 @@ def examples():
     finder = doctest.DocTestFinder(recurse=True)
     for name in aotidoctor.__all__:
         value = getattr(aotidoctor, name)
-        if callable(value) and value.__module__.startswith("aotidoctor.api"):
+        if callable(value) and value.__module__.startswith(("aotidoctor.api", "aotidoctor.testing")):
             yield from (
                 test for test in finder.find(value, name, module=sys.modules[value.__module__]) if test.examples
             )

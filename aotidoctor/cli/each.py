@@ -1,0 +1,167 @@
+"""``python -m aotidoctor.cli.each COMMAND FILE...``: one command for each file, for pre-commit and for CI.
+
+Each file is examined by a process of its own, as on the command line, so that no limit is shared. The output of those
+that are not healthy is printed; the exit status is the highest of all. A ``config.pbtxt`` stands for its folder.
+
+With ``--patterns`` the files are found by bash's patterns below the working folder, one a line; ``--reports DIR`` keeps
+a JSON report and SARIF per file and ``all.sarif``, a document with one run, as code scanning takes it; ``--summary
+FILE`` appends Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import json
+import os
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from aotidoctor.model.json_types import JsonObject, JsonValue, objects
+from aotidoctor.reports.text import one_line, plain
+from aotidoctor.runner.each import Ended, run_each
+
+COMMANDS = ("check", "run", "triton")
+CONFIG = "config.pbtxt"
+# What GitHub shows of a summary is 1 MiB; a file's part is short.
+_PART, _SUMMARY = 20_000, 900_000
+_USAGE, _NOTHING = 2, 4
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run it; the exit status."""
+    given = _parser().parse_args(words)
+    try:
+        files = [*given.files, *_found(given.patterns or "")]
+        more = [*shlex.split(given.arguments or ""), "--fail-on", given.fail_on]
+    except ValueError as error:
+        return _said(f"--arguments: {error}", _USAGE)
+    if not files:
+        return _said(f"no file matches {given.patterns!r}" if given.patterns else "no file was given", _NOTHING)
+    reports = Path(given.reports) if given.reports else None
+    ended = [_one(given.command, path, more, reports) for path in files]
+    for one in ended:
+        if one.status:
+            sys.stdout.write(f"{one.path}\n{one.output}\n")
+    sys.stdout.write(f"{sum(not one.status for one in ended)} of {len(ended)} passed\n")
+    if reports is not None:
+        _join(reports, [_name(one.path) for one in ended])
+    if given.summary:
+        _summarise(Path(given.summary), ended)
+    return max(one.status for one in ended)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m aotidoctor.cli.each", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("command", choices=COMMANDS)
+    parser.add_argument("files", nargs="*", metavar="FILE")
+    parser.add_argument("--patterns", metavar="TEXT", help="patterns, one a line")
+    parser.add_argument("--arguments", metavar="TEXT", help="further options of the command")
+    parser.add_argument("--fail-on", default="error", choices=("info", "warn", "error", "never"))
+    parser.add_argument("--reports", metavar="DIR", help="keep JSON and SARIF there")
+    parser.add_argument("--summary", metavar="FILE", help="append a summary in Markdown")
+    return parser
+
+
+def _found(patterns: str) -> list[str]:
+    lines = [line.strip() for line in patterns.splitlines() if line.strip()]
+    return list(dict.fromkeys(path for line in lines for path in sorted(glob.glob(line, recursive=True))))  # noqa: PTH207
+
+
+def _one(command: str, path: str, more: Sequence[str], reports: Path | None) -> Ended:
+    what = os.path.dirname(path) or "." if command == "triton" and Path(path).name == CONFIG else path  # noqa: PTH120
+    kept = [] if reports is None else [f"{kind}:{reports / _name(path)}.{kind}" for kind in ("json", "sarif", "md")]
+    # A path that begins with a dash is a path.
+    place = os.path.join(".", what) if what.startswith("-") else what  # noqa: PTH118
+    return run_each([command, place, *more, *(word for spec in kept for word in ("--report", spec))], path)
+
+
+def _name(path: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", path).strip("-.")[-120:] or "package"
+
+
+def _join(reports: Path, names: Sequence[str]) -> None:
+    """One SARIF document with one run: code scanning refuses several runs of one tool and category."""
+    documents = [found for name in names if (found := _read(reports / f"{name}.sarif")) is not None]
+    if not documents:
+        return
+    first = documents[0]
+    runs = [run for document in documents for run in objects(document.get("runs"))]
+    rules: dict[str, JsonObject] = {}
+    for run in runs:
+        rules.update({str(rule.get("id")): rule for rule in objects(_driver(run).get("rules"))})
+    order = {name: number for number, name in enumerate(rules)}
+    results: list[JsonObject] = [
+        {**_placed(result), **({"ruleIndex": order[str(result["ruleId"])]} if "ruleIndex" in result else {})}
+        for run in runs
+        for result in objects(run.get("results"))
+    ]
+    driver: JsonObject = {**_driver(runs[0]), "rules": list(rules.values())}
+    notes = [note for run in runs for note in objects(run.get("invocations"))]
+    joined: JsonObject = {
+        **{key: value for key, value in runs[0].items() if key not in ("artifacts", "properties")},
+        "tool": {"driver": driver},
+        "results": list(results),
+        "invocations": list(notes),
+    }
+    (reports / "all.sarif").write_text(json.dumps({**first, "runs": [joined]}), encoding="utf-8")
+
+
+def _placed(result: JsonObject) -> JsonObject:
+    """Locations by their URI: the list of files that an index counts in is not that of the joined document."""
+    return {name: _unindexed(value) for name, value in result.items()}
+
+
+def _unindexed(value: JsonValue) -> JsonValue:
+    if isinstance(value, list):
+        return [_unindexed(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: _unindexed(item) for name, item in value.items() if not (name == "index" and "uri" in value)}
+
+
+def _driver(run: JsonObject) -> JsonObject:
+    tool = run.get("tool")
+    driver = tool.get("driver") if isinstance(tool, dict) else None
+    return driver if isinstance(driver, dict) else {}
+
+
+def _read(path: Path) -> JsonObject | None:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _summarise(path: Path, ended: Sequence[Ended]) -> None:
+    rows = [f"| {_cell(one.path)} | {one.status} | {_cell(_headline(one))} |" for one in ended]
+    text = "\n".join(["### aotidoctor", "", "| file | exit status | |", "|---|---|---|", *rows, ""])
+    for one in ended:
+        if one.status and len(text) < _SUMMARY:
+            shown = plain(one.output)[:_PART].replace("```", "'''")
+            text += f"\n<details><summary>{_cell(one.path)}</summary>\n\n```text\n{shown}\n```\n</details>\n"
+    with path.open("a", encoding="utf-8") as stream:
+        stream.write(text[:_SUMMARY])
+
+
+def _headline(one: Ended) -> str:
+    return next((line.strip() for line in one.output.splitlines() if line.strip()), "")
+
+
+def _cell(text: str) -> str:
+    return one_line(text, 200).replace("|", "\\|").replace("<", "&lt;").replace("`", "'")
+
+
+def _said(text: str, status: int) -> int:
+    sys.stderr.write(f"aotidoctor: {text}\n")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

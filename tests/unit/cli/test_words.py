@@ -1,0 +1,119 @@
+"""Completion and man pages: made of the commands, and understood by the shells and by man."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+from typer.testing import CliRunner
+
+from aotidoctor.cli import COMMANDS, TRITON_WORDS, build_app
+from aotidoctor.cli.completion_scripts import bash, fish, zsh
+from aotidoctor.cli.words import described
+
+ALL = [(name,) for name in COMMANDS] + [("triton", name) for name in TRITON_WORDS]
+
+
+@pytest.fixture(scope="module")
+def commands():
+    return described()
+
+
+def invoke(*words):
+    return CliRunner().invoke(build_app(), words)
+
+
+def test_every_command_with_its_options(commands):
+    assert {one.path for one in commands} == set(ALL)
+    for one in commands:
+        assert one.summary.endswith(".")
+        assert all(option.help for option in one.options), one.path
+    check = next(one for one in commands if one.path == ("check",))
+    inputs = next(option for option in check.options if "--inputs" in option.names)
+    assert (inputs.names, inputs.value, inputs.is_file) == (("--inputs", "-i"), "FILE", True)
+    form = next(option for option in check.options if "--format" in option.names)
+    assert "sarif" in form.choices
+
+
+@pytest.fixture(scope="module")
+def complete(commands, tmp_path_factory):
+    """``complete("aotidoctor", "check", "--fo")``: what bash offers for the last word."""
+    shell = shutil.which("bash")
+    if shell is None:
+        pytest.skip("there is no bash")
+    folder = tmp_path_factory.mktemp("bash")
+    (folder / "script").write_text(bash(commands))
+    (folder / "model.pt2").touch()
+
+    def ask(*words):
+        given = " ".join(f"'{word}'" for word in words)
+        code = f"source ./script; COMP_WORDS=({given}); COMP_CWORD={len(words) - 1}; _aotidoctor; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        done = subprocess.run([shell, "--norc", "-c", code], capture_output=True, text=True, cwd=folder, check=True)
+        assert done.stderr == ""
+        return set(done.stdout.split())
+
+    return ask
+
+
+def test_bash(complete, commands):
+    assert complete("aotidoctor", "") == set(COMMANDS)
+    assert complete("aotidoctor", "c") == {name for name in COMMANDS if name.startswith("c")}
+    for one in commands:
+        offered = complete("aotidoctor", *one.path, "-") if len(one.path) == 1 else None
+        if offered is not None:
+            assert offered == {name for option in one.options for name in option.names}
+    assert "names" in complete("aotidoctor", "triton", "")
+    assert "--max-batch-size" in complete("aotidoctor", "triton", "init", "--")
+    assert complete("aotidoctor", "check", "x", "--format", "s") == {"sarif"}
+    assert complete("aotidoctor", "check", "x", "--inputs", "mod") == {"model.pt2"}
+    assert complete("aotidoctor", "check", "mod") == {"model.pt2"}
+    assert complete("aotidoctor", "check", "--seed", "") == set()
+
+
+@pytest.mark.parametrize(("shell", "make"), [("bash", bash), ("zsh", zsh), ("fish", fish)])
+def test_the_shell_can_read_it(shell, make, commands, tmp_path):
+    script = make(commands)
+    for path in ALL:
+        assert path[-1] in script
+    assert "--inputs" in script or "-l inputs" in script
+    assert "@" not in script.replace('"$@"', "").replace("[@]", "")
+    assert invoke("completion", shell).stdout == script
+    found = shutil.which(shell)
+    if found is None:
+        pytest.skip(f"there is no {shell} here: only the words were looked at")
+    (tmp_path / "script").write_text(script)
+    subprocess.run([found, "-n", str(tmp_path / "script")], check=True, capture_output=True)
+
+
+def test_man_pages(tmp_path):
+    done = invoke("man", "-o", str(tmp_path))
+    assert done.exit_code == 0
+    names = {"aotidoctor.1", *(f"aotidoctor-{'-'.join(path)}.1" for path in ALL)}
+    assert {path.name for path in tmp_path.iterdir()} == names
+    assert invoke("man", "check").stdout == (tmp_path / "aotidoctor-check.1").read_text()
+    assert invoke("man").stdout == (tmp_path / "aotidoctor.1").read_text()
+    assert invoke("man", "nonsense").exit_code == 2
+    assert invoke("man", "check", "-o", str(tmp_path)).exit_code == 2
+    (tmp_path / "file").touch()
+    assert invoke("man", "-o", str(tmp_path / "file" / "man1")).exit_code == 4
+
+
+def test_man_shows_them_without_a_complaint(tmp_path):
+    man = shutil.which("man")
+    if man is None or shutil.which("groff") is None:
+        pytest.skip("there is no man with groff")
+    invoke("man", "-o", str(tmp_path))
+    for name, words in {
+        "aotidoctor": ("aotidoctor-check(1)", "classify", "EXIT STATUS"),
+        "aotidoctor-check": ("--inputs, -i FILE", "Executes nothing from PACKAGE", "aotidoctor check model.pt2"),
+        "aotidoctor-triton-init": ("--max-batch-size", "aotidoctor triton init"),
+    }.items():
+        done = subprocess.run(
+            [man, "--warnings", "-E", "UTF-8", "-l", str(tmp_path / f"{name}.1")],
+            capture_output=True, text=True, check=True, env={"MANWIDTH": "200", "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
+        )  # fmt: skip
+        assert done.stderr == ""
+        shown = " ".join(done.stdout.replace("\u2010", "-").split())
+        for word in words:
+            assert word in shown, (name, word)
