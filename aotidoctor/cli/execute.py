@@ -21,6 +21,7 @@ from aotidoctor.cli.extras import write_extras
 from aotidoctor.cli.limits import limited, report_limited
 from aotidoctor.cli.progress import Progress, make_progress
 from aotidoctor.cli.show import Show, documents, emit
+from aotidoctor.cli.urls import finished, shown_words
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case
 from aotidoctor.model.errors import AotidoctorError, LimitReachedError, UsageError
@@ -40,7 +41,7 @@ Work = Callable[[OnEvent], Report]
 
 def argv() -> tuple[str, ...]:
     """The command as it was given; a report states it."""
-    return tuple(sys.argv)
+    return shown_words(sys.argv)
 
 
 def execute(command: str, path: str, show: Show, work: Work, *, static: bool = False) -> NoReturn:
@@ -59,7 +60,7 @@ def examined(command: str, path: str, work: Work, progress: Progress) -> Report:
     """The report of ``work``, or one that says what went wrong. A usage error ends the process with status 2."""
     try:
         with progress:
-            return work(progress.on_event)
+            return finished(work(progress.on_event))
     except UsageError as error:
         raise typer.BadParameter(neutral(str(error))) from error
     except KeyboardInterrupt:

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from functools import wraps
 from inspect import Parameter, signature
 
 from aotidoctor.cli import options as opt
+from aotidoctor.cli import urls
 from aotidoctor.cli.show import FailOn, IssueForm, Show, make_show
+from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.model.report import Report
 
 Command = Callable[..., None]  # type: ignore[explicit-any]  # each has options of its own
 ShowMaker = Callable[..., Show]  # type: ignore[explicit-any]  # what is given to it came through Typer
@@ -35,7 +39,11 @@ def shown(*protected: str) -> Callable[[Command], Command]:
         @wraps(function)
         def command(**given: object) -> None:
             chosen = {each.name: given.pop(each.name) for each in shared}
-            function(**given, show=make(tuple(_paths(protected, given)), **chosen))
+            show = make(tuple(_paths(protected, given)), **chosen)
+            if any(urls.may_be(given.get(name)) for name in protected):
+                _with_urls(function, given, protected, show)
+            else:
+                function(**given, show=show)
 
         stated = [*own, *shared]
         command.__signature__ = signature(function).replace(parameters=stated)  # type: ignore[attr-defined]
@@ -43,6 +51,24 @@ def shown(*protected: str) -> Callable[[Command], Command]:
         return command
 
     return decorate
+
+
+def _with_urls(function: Command, given: dict[str, object], names: tuple[str, ...], show: Show) -> None:
+    """Call ``function`` with what is at the URLs among its arguments, or report why that cannot be had."""
+    from aotidoctor.cli.execute import execute  # noqa: PLC0415 - for URLs only
+
+    name = function.__name__
+    with ExitStack() as stack:
+        try:
+            local, _ = stack.enter_context(urls.localized(name, given, names))
+        except CannotExamineError as error:
+            refused = error
+
+            def work(_on_event: object) -> Report:
+                raise refused
+
+            execute(name, "", show, work)
+        function(**local, show=show)
 
 
 def _parameters(function: Callable[..., object]) -> Iterator[Parameter]:  # type: ignore[explicit-any]  # see above

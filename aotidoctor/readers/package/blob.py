@@ -7,7 +7,7 @@ unless it has first looked at its size.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 CHUNK = 1 << 20
@@ -15,10 +15,14 @@ CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """A run of ``size`` bytes. ``read_at(offset, length)`` gives at most ``length`` bytes, fewer past the end."""
+    """A run of ``size`` bytes. ``read_at(offset, length)`` gives at most ``length`` bytes, fewer past the end.
+
+    ``prefetch`` is told what will be read, as offsets with lengths, where getting it together is cheaper.
+    """
 
     size: int
     read_at: Callable[[int, int], bytes]
+    prefetch: Callable[[Sequence[tuple[int, int]]], None] | None = None
 
     def read_all(self, limit: int) -> bytes | None:
         """All bytes, or None when there are more than ``limit``."""

@@ -29,6 +29,7 @@ from aotidoctor.readers.package.layout import programs_of
 from aotidoctor.readers.package.program_facts import tensor_meta
 from aotidoctor.readers.package.program_sizes import size_text
 from aotidoctor.readers.package.text import JsonError, as_object, as_text, parse_json
+from aotidoctor.readers.package.sources import source
 from aotidoctor.readers.package.zip_directory import read_directory
 
 CONFIG_LIMIT = 64 << 20
@@ -65,9 +66,10 @@ def read_program_archive(path: str, name: str | None = None) -> ProgramArchive |
 def zip_items(path: str) -> list[Item] | None:
     """The members of a zip archive, readable as long as the file is there; None when it is none."""
     try:
-        if not Path(path).is_file():
+        remote = source(path)
+        if remote is None and not Path(path).is_file():
             return None
-        blob = path_blob(path, Path(path).stat().st_size)
+        blob = remote or path_blob(path, Path(path).stat().st_size)
         directory = read_directory(blob)
     except (OSError, ValueError):
         return None

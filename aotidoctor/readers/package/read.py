@@ -17,6 +17,7 @@ from aotidoctor.readers.package.directory import read_bare_object, read_director
 from aotidoctor.readers.package.integrity import DEFAULT_CRC_LIMIT
 from aotidoctor.readers.package.kind import HEAD_SIZE, first_line, object_format, sniff
 from aotidoctor.readers.package.package import read_programs
+from aotidoctor.readers.package.sources import source
 from aotidoctor.readers.package.zip_directory import read_directory as read_zip_directory
 
 HASH_LIMIT = 64 << 20
@@ -30,6 +31,11 @@ def read_artifact(path: str, *, crc_limit: int = DEFAULT_CRC_LIMIT) -> Artifact:
     others are listed in ``unread_crc``. ``sha256`` is set for files up to 64 MiB. Nothing is raised for content: a
     file that cannot be opened gives ``MISSING`` or ``UNREADABLE``.
     """
+    remote = source(path)
+    if remote is not None:
+        base = Artifact(path=path, kind=ArtifactKind.OTHER, size=remote.size)
+        # Whole members are not fetched for their checksums.
+        return _read_file(base, remote, 0, whole=False)
     base = _at(path)
     if base.kind is not ArtifactKind.OTHER or base.problem is not None:
         return base
@@ -83,9 +89,9 @@ def _opened(path: str) -> Iterator[Blob]:
         os.close(descriptor)
 
 
-def _read_file(base: Artifact, blob: Blob, crc_limit: int) -> Artifact:
+def _read_file(base: Artifact, blob: Blob, crc_limit: int, *, whole: bool = True) -> Artifact:
     head = blob.read_at(0, HEAD_SIZE)
-    base = replace(base, sha256=_sha256(blob))
+    base = replace(base, sha256=_sha256(blob) if whole else None)
     is_zip = head.startswith(_ZIP)
     # Something may have been put before the archive, but a file that begins as an object is one.
     directory = read_zip_directory(blob) if is_zip or object_format(head) is None else None

@@ -24,6 +24,8 @@ _END64 = struct.Struct("<4sQ2H2I4Q")
 _LOCATOR64 = struct.Struct("<4sIQI")
 _CENTRAL = struct.Struct("<4s4B4HIIIHHHHHII")
 _LOCAL = struct.Struct("<4s5HIIIHH")
+# A local header with a name of usual length.
+_HEADER_READ = _LOCAL.size + 512
 _FULL32 = 0xFFFFFFFF
 _HAS_DESCRIPTOR = 0x08
 
@@ -89,6 +91,8 @@ def read_directory(blob: Blob) -> ZipDirectory | None:
     if end.size > MAX_DIRECTORY:
         return ZipDirectory(problem=f"the central directory claims {end.size} bytes", trailing=trailing)
     raw, problem = _read_central(blob.read_at(start, end.size), start, end.entries)
+    if blob.prefetch is not None:
+        blob.prefetch([(entry.header_offset + shift, _HEADER_READ) for entry in raw])
     entries = tuple(_with_local_header(blob, entry, shift) for entry in raw)
     if shift and problem is None:
         problem = f"{shift} bytes before the archive"
@@ -213,7 +217,7 @@ def _extra_field(extra: bytes, wanted: int) -> bytes:
 
 def _with_local_header(blob: Blob, entry: Entry, shift: int) -> Entry:
     offset = entry.header_offset + shift
-    data = blob.read_at(offset, _LOCAL.size + 512)
+    data = blob.read_at(offset, _HEADER_READ)
     if len(data) < _LOCAL.size or not data.startswith(b"PK\3\4"):
         return replace(entry, header_offset=offset, data_offset=None, mismatch=("header",))
     _, _, flags, method, _, _, crc, compressed, size, name_length, extra_length = _LOCAL.unpack_from(data)

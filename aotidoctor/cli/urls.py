@@ -1,0 +1,135 @@
+"""Paths that are URLs, for every command: what is there is fetched before the command starts, and named by its URL after.
+
+A package that is only read (``check``, ``inspect``) is read where it lies. Nothing here runs, or is imported, where no
+path is a URL.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from aotidoctor.model.evidence import NotChecked
+
+if TYPE_CHECKING:
+    from aotidoctor.model.report import Report
+    from aotidoctor.remote.ranges import Ranges
+
+CODE = "AD-REMOTE"
+# Commands that read a package and no more; of the files that they take, those that are read by ranges.
+RANGED = {"check": "package", "inspect": "package"}
+_FOLDER = os.path.join("aotidoctor", "remote")  # noqa: PTH118 - a name
+
+
+def may_be(value: object) -> bool:
+    """Whether a value of a command is, or holds, a URL."""
+    if isinstance(value, str):
+        return "://" in value
+    return isinstance(value, (list, tuple)) and any(may_be(each) for each in value)
+
+
+@dataclass(slots=True)
+class Localized:
+    """What was fetched for a command: local paths by the URL that shows them, and what was read by ranges."""
+
+    shown: dict[str, str] = field(default_factory=dict)
+    ranges: list[tuple[str, Ranges]] = field(default_factory=list)
+
+    @property
+    def bytes_read(self) -> int | None:
+        """Bytes that were read of packages where they lie; None where none was."""
+        return sum(each.bytes_read for _, each in self.ranges) if self.ranges else None
+
+    def finished(self, report: Report) -> Report:
+        """``report`` with URLs in the place of local paths, and with how much of a package was read."""
+        if self.shown:
+            from aotidoctor.reports.renamed import renamed  # noqa: PLC0415 - for URLs only
+
+            report = renamed(report, self.shown)
+        for url, each in self.ranges:
+            reason = (
+                f"{each.bytes_read:,} of {each.size:,} bytes were read, in {each.requests} requests; "
+                "the checksums of the members were not compared: download the package and check the file"
+            )
+            note = NotChecked(code=CODE, name=url, reason=reason)
+            counts = {"bytes_read": str(each.bytes_read), "bytes_total": str(each.size)}
+            report = replace(report, not_checked=(*report.not_checked, note), extra={**report.extra, **counts})
+        return report
+
+
+_CURRENT: list[Localized] = []
+
+
+def finished(report: Report) -> Report:
+    """As ``Localized.finished`` of what is fetched just now; the same report where nothing is."""
+    return _CURRENT[-1].finished(report) if _CURRENT else report
+
+
+@contextmanager
+def localized(
+    command: str, given: Mapping[str, object], names: Sequence[str]
+) -> Iterator[tuple[Mapping[str, object], Localized]]:
+    """Within: ``given`` with local paths in the place of the URLs among ``names``. Raises RemoteError."""
+    found = Localized()
+    with ExitStack() as stack:
+        changed = {
+            name: _local(given[name], found, stack, ranged=RANGED.get(command) == name)
+            for name in names
+            if may_be(given.get(name))
+        }
+        _CURRENT.append(found)
+        try:
+            yield {**given, **changed}, found
+        finally:
+            _CURRENT.remove(found)
+
+
+def _local(value: object, found: Localized, stack: ExitStack, *, ranged: bool) -> object:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_local(each, found, stack, ranged=ranged) for each in value)
+    from aotidoctor.remote.urls import is_url  # noqa: PLC0415 - for URLs only
+
+    if not isinstance(value, str) or not is_url(value):
+        return value
+    return (_in_place(value, found, stack) if ranged else None) or _fetched(value, found)
+
+
+def _in_place(url: str, found: Localized, stack: ExitStack) -> str | None:
+    """The name under which the package at ``url`` is read by ranges; None where it has to be fetched."""
+    from aotidoctor.readers.package.sources import registered  # noqa: PLC0415 - likewise
+    from aotidoctor.remote.files import at  # noqa: PLC0415 - likewise
+    from aotidoctor.remote.ranges import Ranges  # noqa: PLC0415 - likewise
+    from aotidoctor.remote.urls import clean  # noqa: PLC0415 - likewise
+
+    file = at(url)
+    if file.size is None or not file.has_ranges():
+        return None
+    ranges = Ranges(file, file.size)
+    # Only an archive says where things are in it.
+    if not ranges.read_at(0, 4).startswith(b"PK"):
+        return None
+    name = clean(url)
+    stack.enter_context(registered(name, ranges.blob()))
+    found.ranges.append((name, ranges))
+    return name
+
+
+def _fetched(url: str, found: Localized) -> str:
+    from aotidoctor.remote.cache import fetch  # noqa: PLC0415 - likewise
+
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 - no RuntimeError of pathlib's
+    got = fetch(url, os.path.join(base, _FOLDER))  # noqa: PTH118 - likewise
+    found.shown[got.path] = got.shown
+    return got.path
+
+
+def shown_words(words: Sequence[str]) -> tuple[str, ...]:
+    """Words of a command line without the credentials of URLs."""
+    if not any("://" in word for word in words):
+        return tuple(words)
+    from aotidoctor.remote.urls import cleaned  # noqa: PLC0415 - for URLs only
+
+    return tuple(map(cleaned, words))
