@@ -6,12 +6,15 @@ import enum
 import os
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Annotated, NoReturn
 
 import typer
 
 from aotidoctor.cli import options as opt
+from aotidoctor.cli import urls
 from aotidoctor.cli.execute import argv
 from aotidoctor.cli.show import FailOn, PageFormat, page_format, warn, write_stdout
 from aotidoctor.model.errors import CannotExamineError, UsageError
@@ -128,23 +131,39 @@ def batch(
         jobs=jobs or processors(),
         cache=None if no_cache else cache or _cache_file(os.environ),
     )
-    _work(wish, shape, quiet=quiet, fail_on=fail_on)
+    with _at_urls(wish.words, wish.hosts) as (words, profiles):
+        _work(replace(wish, words=words, hosts=profiles), shape, quiet=quiet, fail_on=fail_on)
+
+
+@contextmanager
+def _at_urls(words: tuple[str, ...], hosts: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Within: manifests and host profiles of URLs as local paths. Items stay URLs: who judges them fetches them."""
+    wanted = {f"{at}": word for at, word in enumerate(words) if word.endswith((".csv", ".jsonl"))}
+    given: dict[str, object] = {**wanted, "hosts": hosts}
+    try:
+        with urls.localized(given, tuple(given)) as (local, _):
+            yield tuple(str(local.get(f"{at}", word)) for at, word in enumerate(words)), tuple(local["hosts"])  # type: ignore[arg-type]
+    except CannotExamineError as error:
+        warn(str(error))
+        raise typer.Exit(error.exit_status) from error
 
 
 def _work(wish: object, shape: PageFormat, *, quiet: bool, fail_on: FailOn) -> NoReturn:
     from aotidoctor.cli.batch_progress import BatchProgress  # noqa: PLC0415 - likewise
     from aotidoctor.commands import batch as fleets  # noqa: PLC0415 - likewise
+    from aotidoctor.remote.urls import cleaned  # noqa: PLC0415 - likewise
     from aotidoctor.reports.redact import Redactor  # noqa: PLC0415 - likewise
 
     assert isinstance(wish, fleets.Wish)  # noqa: S101 - its class is not imported for the help
     hide = Redactor.of(environ=os.environ, host_name=platform.node())
+    redacts = wish.settings.redact
     progress = BatchProgress(sys.stderr, os.environ, quiet=quiet)
     try:
         summary = fleets.batch(
             wish,
             argv=argv(),
             environ=os.environ,
-            redact=hide.text if wish.settings.redact else str,
+            redact=lambda text: hide.text(cleaned(text)) if redacts else cleaned(text),
             on_progress=progress.show,
         )
     except UsageError as error:

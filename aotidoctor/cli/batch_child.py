@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
+from aotidoctor.cli import urls
 from aotidoctor.cli.execute import examined, left_out, redacted, stand_in
 from aotidoctor.cli.limits import limited, report_limited
 from aotidoctor.cli.progress import make_progress
@@ -29,9 +30,10 @@ from aotidoctor.fleet.digest import content_digest
 from aotidoctor.fleet.essence import essence
 from aotidoctor.fleet.item import EXECUTING, Item, read_item
 from aotidoctor.fleet.settings import Settings, read_settings
-from aotidoctor.model.errors import LimitReachedError
+from aotidoctor.model.errors import CannotExamineError, LimitReachedError
 from aotidoctor.model.fleet import FAILED, UNREADABLE, FleetResult, result_line
 from aotidoctor.model.json_types import JsonObject, JsonValue, items
+from aotidoctor.remote.urls import cleaned
 from aotidoctor.reports.json.render import render
 from aotidoctor.reports.redact import Redactor
 from aotidoctor.reports.status import CANNOT_EXAMINE, INTERNAL_ERROR, exit_status
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 
 # As in the process of a single command.
 _COLLECT_EVERY = 200_000
+# What of an item may be a URL.
+_PATHS = ("path", "package", "inputs", "reference", "setup", "host")
 _PRELOAD = ("torch.export.pt2_archive._package", "torch._export.serde.serialize")
 
 
@@ -77,6 +81,7 @@ class Judge:
 
     settings: Settings
     _runners: dict[bool, Runner] = field(default_factory=dict)
+    _bytes_read: int | None = None
 
     def answer(self, message: JsonObject) -> tuple[JsonObject, bytes]:
         """The message and the body of the answer."""
@@ -100,16 +105,25 @@ class Judge:
             with report_limited() if static else nullcontext():
                 return self._made(item, report)
         except LimitReachedError as reached:
-            return self._made(item, left_out(stand_in(item.command, item.path), "report", str(reached)))
+            return self._made(item, left_out(stand_in(item.command, cleaned(item.path)), "report", str(reached)))
         except Exception as error:  # noqa: BLE001 - a report that cannot be shown must still end in a line
             why = f"aotidoctor failed here: {type(error).__name__} while showing the report"
             return self._unjudged(item, FAILED, why, INTERNAL_ERROR), b""
 
     def _report(self, item: Item) -> Report:
-        def work(_on_event: object) -> Report:
-            return batch_item.judge(item, self.settings, os.environ, self._runner)
+        """The report on ``item``, with what is at its URLs."""
 
-        return examined(item.command, item.path, work, make_progress(None, {}, quiet=True))
+        def work(_on_event: object) -> Report:
+            given: dict[str, object] = {name: getattr(item, name) for name in _PATHS}
+            ranged = "path" if item.command in urls.RANGED else None
+            with urls.localized(given, _PATHS, ranged) as (local, found):
+                here = replace(item, **local)  # type: ignore[arg-type]  # paths in the place of paths
+                report = found.finished(batch_item.judge(here, self.settings, os.environ, self._runner))
+                self._bytes_read = found.bytes_read
+                return report
+
+        self._bytes_read = None
+        return examined(item.command, cleaned(item.path), work, make_progress(None, {}, quiet=True))
 
     def _made(self, item: Item, report: Report) -> tuple[FleetResult, bytes]:
         status = exit_status(report, self.settings.fail_on)
@@ -120,21 +134,21 @@ class Judge:
             result = replace(result, ending=UNREADABLE)
         elif report.internal_error is not None:
             result = replace(result, ending=FAILED)
-        result = self._redacted(result)
+        result = replace(self._shown(result), bytes_read=self._bytes_read)
         return result, b"" if result.is_healthy else render(shown).encode("utf-8", "replace")
 
-    def _redacted(self, result: FleetResult) -> FleetResult:
-        """With the paths as they may be shown."""
-        if not self.settings.redact:
-            return result
-        hide = Redactor.of(environ=os.environ, host_name=platform.node())
-        shown = (result.name, result.inputs, result.reference, result.log, result.host, result.problem)
-        name, inputs, reference, log, host, problem = hide.value(shown)
+    def _shown(self, result: FleetResult) -> FleetResult:
+        """With paths as they may be shown: never with credentials, and redacted where that is wanted."""
+        given = (result.name, result.inputs, result.reference, result.log, result.host, result.problem)
+        shown = tuple(None if text is None else cleaned(text) for text in given)
+        if self.settings.redact:
+            shown = Redactor.of(environ=os.environ, host_name=platform.node()).value(shown)
+        name, inputs, reference, log, host, problem = shown
         return replace(result, name=name or "", inputs=inputs, reference=reference, log=log, host=host, problem=problem)
 
     def _unjudged(self, item: Item, ending: str, why: str, status: int) -> FleetResult:
-        result = essence(item, stand_in(item.command, item.path), status)
-        return self._redacted(replace(result, ending=ending, problem=why))
+        result = essence(item, stand_in(item.command, cleaned(item.path)), status)
+        return self._shown(replace(result, ending=ending, problem=why))
 
     def _runner(self, compares: bool) -> Runner:
         """The one whose warm process has imported what is needed; torch is imported once for all items."""
@@ -150,5 +164,5 @@ def _digest(path: JsonValue) -> JsonValue:
     """``[sha256, size]`` of a path; None where it cannot be read."""
     try:
         return list(content_digest(str(path)))
-    except (OSError, ValueError):
+    except (OSError, ValueError, CannotExamineError):
         return None

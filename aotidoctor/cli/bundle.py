@@ -15,6 +15,7 @@ from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import OnEvent, argv, examined
 from aotidoctor.cli.progress import make_progress
 from aotidoctor.cli.show import FailOn, warn, write_stdout
+from aotidoctor.cli.urls import fetched
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import AotidoctorError, UsageError
 from aotidoctor.model.report import Report
@@ -56,6 +57,7 @@ Allow = Annotated[
 MaxSize = Annotated[int, typer.Option("--max-size", parser=opt.size, metavar="SIZE", help="Limit of the bundle.")]
 
 
+@fetched("package", "inputs", "log", "setup", "reference", "from_")
 def bundle(
     package: opt.Package,
     inputs: opt.Inputs = None,

@@ -11,6 +11,7 @@ import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.show import warn, write_stdout
+from aotidoctor.cli.urls import fetched
 from aotidoctor.reports.write import write_file
 
 
@@ -30,6 +31,7 @@ Emit = Annotated[
 Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to. [default: stdout]")]
 
 
+@fetched("package", "inputs", "reference")
 def contract(
     package: opt.Package,
     *,

@@ -15,6 +15,7 @@ import typer
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.limits import limited
 from aotidoctor.cli.show import PageFormat, page_format, warn, write_stdout
+from aotidoctor.cli.urls import fetched
 from aotidoctor.version import __version__
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="The verdict only.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also list minor differences and unknown facts.")]
 
 
+@fetched("a", "b")
 def diff(
     a: One,
     b: Other,

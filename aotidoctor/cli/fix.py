@@ -9,6 +9,7 @@ import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.show import warn, write_stdout
+from aotidoctor.cli.urls import fetched
 from aotidoctor.version import __version__
 
 SCHEMA = "aotidoctor.fix/1"
@@ -16,6 +17,7 @@ Name = Annotated[str, typer.Argument(metavar="FIX", help="execstack: clears the 
 Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where the repaired copy goes.")]
 
 
+@fetched("package")
 def fix(name: Name, package: opt.Package, output: Output, *, json: opt.Json = False) -> None:
     """Write a repaired copy of a package.
 

@@ -60,7 +60,7 @@ def _with_urls(function: Command, given: dict[str, object], names: tuple[str, ..
     name = function.__name__
     with ExitStack() as stack:
         try:
-            local, _ = stack.enter_context(urls.localized(name, given, names))
+            local, _ = stack.enter_context(urls.localized(given, names, urls.RANGED.get(name)))
         except CannotExamineError as error:
             refused = error
 

@@ -9,6 +9,7 @@ import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.show import warn, write_stdout
+from aotidoctor.cli.urls import fetched
 from aotidoctor.version import __version__
 
 SCHEMA = "aotidoctor.stamped/1"
@@ -16,6 +17,7 @@ Exported = Annotated[str, typer.Option("--exported", metavar="FILE", help="The p
 Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where the stamped copy goes.")]
 
 
+@fetched("package", "exported")
 def stamp(
     package: opt.Package,
     *,

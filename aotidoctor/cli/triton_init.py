@@ -14,6 +14,7 @@ from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, examined, present
 from aotidoctor.cli.progress import make_progress
 from aotidoctor.cli.show import FailOn, Format, make_show, write_stdout
+from aotidoctor.cli.urls import fetched
 from aotidoctor.reports.write import write_file
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ ReportFormat = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 
 
+@fetched("package")
 def triton_init(
     package: opt.Package,
     *,

@@ -1,4 +1,4 @@
-"""Paths that are URLs, for every command: what is there is fetched before the command starts, and named by its URL after.
+"""Paths that are URLs, for every command: fetched before the command starts, and named by their URLs after.
 
 A package that is only read (``check``, ``inspect``) is read where it lies. Nothing here runs, or is imported, where no
 path is a URL.
@@ -7,16 +7,23 @@ path is a URL.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from typing import TYPE_CHECKING
 
+import typer
+
+from aotidoctor.cli.show import warn
+from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.evidence import NotChecked
 
 if TYPE_CHECKING:
     from aotidoctor.model.report import Report
     from aotidoctor.remote.ranges import Ranges
+
+Command = Callable[..., None]  # type: ignore[explicit-any]  # each has options of its own
 
 CODE = "AD-REMOTE"
 # Commands that read a package and no more; of the files that they take, those that are read by ranges.
@@ -70,21 +77,44 @@ def finished(report: Report) -> Report:
 
 @contextmanager
 def localized(
-    command: str, given: Mapping[str, object], names: Sequence[str]
+    given: Mapping[str, object], names: Sequence[str], ranged: str | None = None
 ) -> Iterator[tuple[Mapping[str, object], Localized]]:
-    """Within: ``given`` with local paths in the place of the URLs among ``names``. Raises RemoteError."""
+    """Within: ``given`` with local paths in the place of the URLs among ``names``.
+
+    ``ranged`` is the one that is read by ranges. Raises RemoteError.
+    """
     found = Localized()
     with ExitStack() as stack:
         changed = {
-            name: _local(given[name], found, stack, ranged=RANGED.get(command) == name)
-            for name in names
-            if may_be(given.get(name))
+            name: _local(given[name], found, stack, ranged=ranged == name) for name in names if may_be(given.get(name))
         }
         _CURRENT.append(found)
         try:
             yield {**given, **changed}, found
         finally:
             _CURRENT.remove(found)
+
+
+def fetched(*names: str) -> Callable[[Command], Command]:
+    """Give a command what is at the URLs among its parameters ``names``; status 4 where it cannot be had."""
+
+    def decorate(function: Command) -> Command:
+        @wraps(function)
+        def command(**given: object) -> None:
+            if not any(may_be(given.get(name)) for name in names):
+                function(**given)
+                return
+            with ExitStack() as stack:
+                try:
+                    local, _ = stack.enter_context(localized(given, names))
+                except CannotExamineError as error:
+                    warn(str(error))
+                    raise typer.Exit(error.exit_status) from error
+                function(**local)
+
+        return command
+
+    return decorate
 
 
 def _local(value: object, found: Localized, stack: ExitStack, *, ranged: bool) -> object:

@@ -16,8 +16,11 @@ from aotidoctor.fleet.settings import Settings, settings_json
 from aotidoctor.model.host import Host, TmpdirState
 from aotidoctor.model.playbook_files import folder as playbook_folder
 from aotidoctor.model.records import to_json
+from aotidoctor.remote.urls import clean, is_url
 from aotidoctor.version import __version__
 
+# Before the digest of a version, which is none of content.
+VERSION = "version:"
 _CHUNK = 1 << 20
 # Of a folder: a model repository has fewer files than that.
 MOST_FILES = 20_000
@@ -32,8 +35,10 @@ class NotReadableError(OSError):
 def content_digest(path: str) -> tuple[str, int]:
     """The sha256 of a file, and its size; of a folder, that of the names and contents below it.
 
-    Raises OSError.
+    Of a URL it is what the server says of its version. Raises OSError and CannotExamineError.
     """
+    if is_url(path):
+        return _url_digest(path)
     mode = os.stat(path).st_mode  # noqa: PTH116 - no ValueError of pathlib's
     if stat.S_ISDIR(mode):
         return _folder_digest(path)
@@ -46,6 +51,15 @@ def content_digest(path: str) -> tuple[str, int]:
             digest.update(data)
             size += len(data)
         return digest.hexdigest(), size
+
+
+def _url_digest(url: str) -> tuple[str, int]:
+    from aotidoctor.remote.files import at  # noqa: PLC0415 - for URLs only
+
+    file = at(url)
+    if file.version is None or file.size is None:
+        raise NotReadableError(f"{clean(url)}: the server does not say which version it has")
+    return VERSION + hashlib.sha256(f"{clean(url)}\0{file.version}".encode()).hexdigest(), file.size
 
 
 def _folder_digest(path: str) -> tuple[str, int]:

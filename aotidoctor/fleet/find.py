@@ -20,6 +20,7 @@ from aotidoctor.model.errors import UsageError
 from aotidoctor.model.report import SCHEMA
 from aotidoctor.readers.package.blob import file_blob
 from aotidoctor.readers.package.zip_directory import read_directory
+from aotidoctor.remote.urls import is_url
 
 # Beside a package: its own inputs first, then those of the folder.
 OWN_INPUTS = ("{stem}.inputs.pt", "{stem}.inputs.npz", "{stem}.inputs.safetensors", "{stem}.inputs.json")
@@ -73,12 +74,6 @@ def _for_hosts(item: Item, search: Search) -> Iterator[Item]:
         return
     for host in search.hosts:
         yield replace(item, host=host)
-
-
-def is_url(path: str) -> bool:
-    """Whether a path is to be fetched."""
-    scheme, mark, _ = path.partition("://")
-    return bool(mark) and scheme.replace("+", "").replace("-", "").isalnum() and len(scheme) > 1
 
 
 def _of_word(word: str, search: Search) -> Iterator[Item]:

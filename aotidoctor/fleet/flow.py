@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from aotidoctor.fleet.cache import Cache
-from aotidoctor.fleet.digest import key_of
+from aotidoctor.fleet.digest import VERSION, key_of
 from aotidoctor.fleet.item import Item, item_json
 from aotidoctor.fleet.pool import Answer, Job
 from aotidoctor.fleet.results import ResultsFolder
@@ -33,6 +33,7 @@ from aotidoctor.model.fleet import (
     result_line,
 )
 from aotidoctor.model.json_types import JsonObject, JsonValue, items
+from aotidoctor.remote.urls import is_url
 from aotidoctor.version import __version__
 
 # Exit statuses of answers that would be the same the next time.
@@ -81,10 +82,10 @@ class Means:
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of an item's files: their stamps, and digests where they are known."""
+    """What is known of an item's files: their stamps (None for a URL), and digests where they are known."""
 
     item: Item
-    status: Mapping[str, os.stat_result] = field(default_factory=dict)
+    status: Mapping[str, os.stat_result | None] = field(default_factory=dict)
     digests: dict[str, tuple[str, int]] = field(default_factory=dict)
     key: str = ""
 
@@ -140,7 +141,7 @@ class Flow:
             known = self._looked_at(item)
             if known is not None and known.unknown:
                 chunk.append(known)
-                size += sum(known.status[path].st_size for path in known.unknown)
+                size += sum(status.st_size for path in known.unknown if (status := known.status[path]) is not None)
             elif known is not None:
                 self._decide(known)
             self.means.on_progress(self.tally)
@@ -155,11 +156,12 @@ class Flow:
             self._write(_Known(item), self._unjudged(item, UNREADABLE, problem, _CANNOT_EXAMINE), None)
             return None
         try:
-            status = {path: os.stat(path) for path in map(_file_of, item.files)}  # noqa: PTH116 - of any name
+            status = {path: None if is_url(path) else os.stat(path) for path in map(_file_of, item.files)}  # noqa: PTH116
         except (OSError, ValueError):
             # The command says best what is wrong with it.
             return _Known(item)
-        digests = {path: found for path, each in status.items() if (found := self.means.cache.digest(path, each))}
+        cache = self.means.cache
+        digests = {path: got for path, each in status.items() if each is not None and (got := cache.digest(path, each))}
         return _Known(item, status, digests)
 
     def _host_problem(self, item: Item) -> str | None:
@@ -236,15 +238,19 @@ class Flow:
                 match next(found, None):
                     case [str(sha256), int(size)]:
                         known.digests[path] = (sha256, size)
-                        self.means.cache.keep_digest(path, known.status[path], sha256, size)
+                        status = known.status[path]
+                        if status is not None:
+                            self.means.cache.keep_digest(path, status, sha256, size)
         for known in whose:
             self._decide(known)
 
     def _write(self, known: _Known, result: FleetResult, report: bytes | None, *, cached: bool = False) -> None:
         """Count the result, and write its line and report."""
+        result = replace(_with_labels(result, known.item), key=known.key)
         sha256, size = known.digests.get(_file_of(known.item.path), (None, None))
-        result = _with_labels(result, known.item)
-        result = replace(result, sha256=sha256 or result.sha256, size=size if sha256 else result.size, key=known.key)
+        if sha256 is not None:
+            # The version of a URL is no digest of its content.
+            result = replace(result, sha256=None if sha256.startswith(VERSION) else sha256, size=size)
         result = replace(result, report=f"{REPORTS_FOLDER}/{result.item}.json" if report is not None else None)
         self.means.folder.add(result, report)
         if cached:

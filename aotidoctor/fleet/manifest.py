@@ -20,6 +20,7 @@ from typing import TextIO
 from aotidoctor.fleet.item import COMMANDS, EXECUTING, Item
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.json_types import JsonValue
+from aotidoctor.remote.urls import is_url
 
 MANIFESTS = (".csv", ".jsonl")
 COLUMNS = ("package", "inputs", "reference", "log", "setup", "host", "command", "labels", "expected")
@@ -144,7 +145,7 @@ def _labels(value: JsonValue, place: str) -> dict[str, str]:
 
 def _below(folder: str, path: str) -> str:
     """A path of the manifest as this process finds it. A URL stays what it is."""
-    return path if "://" in path else os.path.join(folder, path)  # noqa: PTH118 - of any name
+    return path if is_url(path) else os.path.join(folder, path)  # noqa: PTH118 - of any name
 
 
 def _host(name: str | None, folder: str) -> str | None:

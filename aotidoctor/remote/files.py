@@ -19,7 +19,18 @@ INSTALL = "pip install 'aotidoctor[remote]'"
 _ATTEMPTS, _PAUSE_S = 3, 0.2
 _WAIT_S = 60.0
 PIECE = 4 << 20
-_VALIDATORS = ("ETag", "etag", "LastModified", "last_modified", "mtime", "updated", "md5", "Content-MD5", "created", "generation")
+_VALIDATORS = (
+    "ETag",
+    "etag",
+    "LastModified",
+    "last_modified",
+    "mtime",
+    "updated",
+    "md5",
+    "Content-MD5",
+    "created",
+    "generation",
+)
 
 
 class RemoteError(CannotExamineError):
@@ -89,7 +100,10 @@ class RemoteFile:
             raise RemoteError(f"{clean(self.url)}: {len(found):,} files, more than {most:,} are not fetched")
         root = self._path.rstrip("/") + "/"
         return [
-            (path.removeprefix(root), _file(f"{self.url.rstrip('/')}/{path.removeprefix(root)}", self._system, path, info))
+            (
+                path.removeprefix(root),
+                _file(f"{self.url.rstrip('/')}/{path.removeprefix(root)}", self._system, path, info),
+            )
             for path, info in sorted(found.items())
             if path.startswith(root)
         ]
@@ -137,35 +151,47 @@ def _file(url: str, system: AbstractFileSystem, path: str, info: Mapping[str, ob
 
 def _tried(url: str, ask: Callable[[], T]) -> T:
     """The answer, after some attempts where a connection broke. Raises RemoteError."""
-    for left in reversed(range(_ATTEMPTS)):
+    left = _ATTEMPTS
+    while True:
+        left -= 1
         try:
             return ask()
-        except RemoteError:
-            raise
         except Exception as error:
             if not left or not _may_pass(error):
                 raise _refused(url, error) from error
-            time.sleep(_PAUSE_S)
-    raise AssertionError
+        time.sleep(_PAUSE_S)
 
 
 def _may_pass(error: Exception) -> bool:
-    status = getattr(error, "status", None)
-    if isinstance(status, int):
+    status = _status(error)
+    if status is not None:
         return status >= 500
-    return not isinstance(error, (FileNotFoundError, PermissionError, NotADirectoryError, ValueError, ImportError))
+    return not isinstance(
+        error, (RemoteError, FileNotFoundError, PermissionError, NotADirectoryError, ValueError, ImportError)
+    )
+
+
+def _status(error: BaseException) -> int | None:
+    """The status of a server's answer, also where a library made another error of it."""
+    for one in (error, error.__cause__, error.__context__):
+        status = getattr(one, "status", None)
+        if isinstance(status, int) and status >= 400:
+            return status
+    return None
 
 
 def _refused(url: str, error: Exception) -> RemoteError:
     """The error in our words: the library's may hold the URL with all that is in it."""
     if isinstance(error, RemoteError):
         return error
-    status = getattr(error, "status", None)
-    if isinstance(error, FileNotFoundError) or status == 404:
-        return RemoteError(f"no such file: {clean(url)}")
-    if isinstance(status, int):
+    status = _status(error)
+    if status is not None and status != 404:
         return RemoteError(f"{clean(url)}: the server answers {status}")
+    if (isinstance(error, FileNotFoundError) and not isinstance(error.__cause__, ConnectionError)) or status == 404:
+        return RemoteError(f"no such file: {clean(url)}")
     if isinstance(error, ImportError):
         return RemoteError(f"{clean(url)}: this protocol needs another package: {cleaned(str(error))[:200]}")
     said = cleaned(str(error)).replace(url, clean(url))[:200]
-    return RemoteError(f"{clean(url)}: {type(error).__name__}: {said}" if said else f"{clean(url)}: {type(error).__name__}")
+    return RemoteError(
+        f"{clean(url)}: {type(error).__name__}: {said}" if said else f"{clean(url)}: {type(error).__name__}"
+    )

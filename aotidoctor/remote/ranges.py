@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import bisect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from aotidoctor.readers.package.blob import Blob
 from aotidoctor.remote.files import RemoteFile
 
+BLOCK = 8 << 10
 # What is read is mostly followed by more of it.
-_AHEAD = 32 << 10
+_AHEAD = 4
 # Ranges that are asked for together; more of them would be many connections.
 _TOGETHER = 64
 
 
 @dataclass(slots=True)
 class Ranges:
-    """The parts of ``file`` that came so far. ``bytes_read`` counts what came over the network."""
+    """The blocks of ``file`` that came so far. ``bytes_read`` counts what came over the network."""
 
     file: RemoteFile
     size: int
     bytes_read: int = 0
     requests: int = 0
-    _starts: list[int] = field(default_factory=list)
-    _parts: list[bytes] = field(default_factory=list)
+    _blocks: dict[int, bytes] = field(default_factory=dict)
 
     def blob(self) -> Blob:
         """For the readers of packages. Its reads raise RemoteError."""
@@ -35,41 +34,37 @@ class Ranges:
         end = min(start + length, self.size)
         if start < 0 or end <= start:
             return b""
-        found = self._known(start, end)
-        if found is not None:
-            return found
-        data = self._fetch([(start, min(self.size, max(end, start + _AHEAD)))])[0]
-        return data[: end - start]
+        first, last = start // BLOCK, (end - 1) // BLOCK
+        if any(at not in self._blocks for at in range(first, last + 1)):
+            self._fetch(range(first, min(max(last + 1, first + _AHEAD), -(-self.size // BLOCK))))
+        data = b"".join(self._blocks[at] for at in range(first, last + 1))
+        return data[start - first * BLOCK : end - first * BLOCK]
 
     def prefetch(self, wanted: Sequence[tuple[int, int]]) -> None:
-        """Get several parts at once; those that lie close together in one piece."""
-        merged: list[tuple[int, int]] = []
-        for start, length in sorted(wanted):
+        """Get several parts at once."""
+        blocks: set[int] = set()
+        for start, length in wanted:
             end = min(start + length, self.size)
-            if not 0 <= start < end or self._known(start, end) is not None:
-                continue
-            if merged and start - merged[-1][1] <= _AHEAD:
-                merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-            else:
-                merged.append((start, end))
-        for at in range(0, len(merged), _TOGETHER):
-            self._fetch(merged[at : at + _TOGETHER])
+            if 0 <= start < end:
+                blocks.update(range(start // BLOCK, (end - 1) // BLOCK + 1))
+        self._fetch(sorted(blocks))
 
-    def _known(self, start: int, end: int) -> bytes | None:
-        at = bisect.bisect_right(self._starts, start) - 1
-        # The part that begins latest may be a short one inside a longer one before it.
-        for place in range(at, max(-1, at - 4), -1):
-            first, part = self._starts[place], self._parts[place]
-            if end <= first + len(part):
-                return part[start - first : end - first]
-        return None
+    def _fetch(self, blocks: Sequence[int]) -> None:
+        """Get those of ``blocks``, ascending, that are not here; neighbours in one piece."""
+        runs = list(_runs([at for at in blocks if at not in self._blocks]))
+        for group in (runs[at : at + _TOGETHER] for at in range(0, len(runs), _TOGETHER)):
+            found = self.file.read_ranges([(first * BLOCK, min(after * BLOCK, self.size)) for first, after in group])
+            self.requests += len(group)
+            for (first, after), data in zip(group, found, strict=True):
+                self.bytes_read += len(data)
+                for number, at in enumerate(range(first, after)):
+                    self._blocks[at] = data[number * BLOCK : (number + 1) * BLOCK]
 
-    def _fetch(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        found = self.file.read_ranges(ranges)
-        self.requests += len(ranges)
-        for (start, _), data in zip(ranges, found, strict=True):
-            self.bytes_read += len(data)
-            place = bisect.bisect_left(self._starts, start)
-            self._starts.insert(place, start)
-            self._parts.insert(place, data)
-        return found
+
+def _runs(blocks: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """First and one past the last of each run of neighbours."""
+    first = 0
+    for at in range(1, len(blocks) + 1):
+        if at == len(blocks) or blocks[at] != blocks[at - 1] + 1:
+            yield blocks[first], blocks[at - 1] + 1
+            first = at

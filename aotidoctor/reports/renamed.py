@@ -31,6 +31,8 @@ def _walk(value: object, words: Mapping[str, str]) -> object:
         case _ if is_dataclass(value) and not isinstance(value, type):
             given = {item.name: getattr(value, item.name) for item in fields(value) if item.init}
             changed = {name: _walk(item, words) for name, item in given.items()}
-            different = {name: item for name, item in changed.items() if item is not given[name] and item != given[name]}
+            different = {
+                name: item for name, item in changed.items() if item is not given[name] and item != given[name]
+            }
             return replace(value, **different) if different else value
     return value

@@ -28,8 +28,8 @@ from aotidoctor.readers.package.item import Item
 from aotidoctor.readers.package.layout import programs_of
 from aotidoctor.readers.package.program_facts import tensor_meta
 from aotidoctor.readers.package.program_sizes import size_text
-from aotidoctor.readers.package.text import JsonError, as_object, as_text, parse_json
 from aotidoctor.readers.package.sources import source
+from aotidoctor.readers.package.text import JsonError, as_object, as_text, parse_json
 from aotidoctor.readers.package.zip_directory import read_directory
 
 CONFIG_LIMIT = 64 << 20

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 CUDA = Path(__file__).parents[2] / "data" / "cuda" / "mlp.pt2"
-HEAVY = "torch numpy pandas matplotlib rich jinja2 asyncio http.client"
+HEAVY = "torch numpy pandas matplotlib rich jinja2 asyncio http.client fsspec distributed sqlite3"
 
 CODE = """
 import sys

@@ -303,3 +303,20 @@ def test_private_names_are_hidden(fleet):
     assert str(home) not in text
     assert not any(str(home) in path.read_text() for path in (fleet / "out" / "reports").iterdir())
     assert str(home) not in (fleet / "out" / "fleet.json").read_text()
+
+
+def test_items_that_are_urls(fleet):
+    pytest.importorskip("fsspec")
+    url = f"file://{fleet}/m"
+    (fleet / "f.csv").write_text(f"package,labels\n{url}/good.pt2,a=b\n{url}/cut.pt2,\n{url}/gone.pt2,\n")
+    cache = fleet / "c.sqlite"
+    batch("f.csv", "-o", "out", cwd=fleet, cache=cache, expect=1)
+    found = {name.rpartition("/")[2]: one for name, one in results(fleet / "out").items()}
+    assert {name: one.verdict for name, one in found.items()} == {
+        "good.pt2": "healthy", "cut.pt2": "problem", "gone.pt2": "unknown",
+    }  # fmt: skip
+    assert found["gone.pt2"].ending == "unreadable"
+    assert 0 < found["good.pt2"].bytes_read <= REAL.stat().st_size == found["good.pt2"].size
+    assert found["good.pt2"].sha256 is None
+    summary, _ = batch("f.csv", "-o", "out", cwd=fleet, cache=cache)
+    assert (summary["kept"], summary["judged"]) == (2, 1)
