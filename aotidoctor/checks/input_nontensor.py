@@ -19,11 +19,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Check, Finder
-from aotidoctor.checks.matching.overlay import Pair, describe_plain, describe_spec
+from aotidoctor.checks.matching.overlay import Pair, describe_plain
 from aotidoctor.checks.matching.pairs import contract_source, missing_reason, overlay_of, swapped_paths
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.inputs import PlainValue
+from aotidoctor.model.spec_text import describe_spec
 
 FIND = Finder("AD-IN-004", "input_nontensor")
 KINDS = {"None": "none", "NoneType": "none", "str": "string", "ndarray": "ndarray"}

@@ -20,11 +20,12 @@ from collections.abc import Sequence
 
 from aotidoctor.checks.check import Check, Finder
 from aotidoctor.checks.matching.fits import swapped_pairs
-from aotidoctor.checks.matching.overlay import Pair, describe_plain, describe_spec, describe_tensor
+from aotidoctor.checks.matching.overlay import Pair, describe_plain, describe_tensor
 from aotidoctor.checks.matching.pairs import contract_source, missing_reason, overlay_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.inputs import TensorDesc
+from aotidoctor.model.spec_text import describe_spec
 
 FIND = Finder("AD-IN-009", "input_order")
 

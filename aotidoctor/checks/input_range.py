@@ -17,9 +17,9 @@ When it is wrong
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from aotidoctor.checks.check import Check, Finder
-from aotidoctor.checks.matching.overlay import describe_spec
 from aotidoctor.checks.matching.pairs import (
     LEAF_NEEDS,
     TensorPair,
@@ -30,16 +30,36 @@ from aotidoctor.checks.matching.pairs import (
 )
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Dim
-from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked
+from aotidoctor.model.spec_text import describe_spec
 
 FIND = Finder("AD-IN-017", "input_range")
 
 
 def run(case: Case) -> Sequence[Evidence] | NotChecked:
-    """One finding per dim outside its range. Warnings only: a run tells whether it matters."""
+    """One finding per dim outside its range, one for a batch of one. Warnings only: a run tells whether it matters."""
     if overlay_of(case) is None:
         return FIND.unchecked(missing_reason(case))
-    return [finding for pair in tensor_pairs(case, "stride") for finding in _findings(case, pair)]
+    return list(_one_batch([finding for pair in tensor_pairs(case, "stride") for finding in _findings(case, pair)]))
+
+
+def _one_batch(findings: Sequence[Evidence]) -> Iterator[Evidence]:
+    """A batch of one is one remark, however many inputs show the batch."""
+    shown: dict[FactValue, list[str]] = {}
+    for finding in findings:
+        symbol = finding.facts.get("symbol")
+        if finding.kind == "batch-one" and symbol is not None:
+            shown.setdefault(symbol, []).append(finding.subject or "")
+    for finding in findings:
+        symbol = finding.facts.get("symbol")
+        places = shown.get(symbol, []) if finding.kind == "batch-one" else []
+        if finding.subject in places[1:]:
+            continue
+        if len(places) < 2:
+            yield finding
+            continue
+        observed = f"{finding.observed} (and {len(places) - 1} more with the size {symbol})"
+        yield replace(finding, observed=observed, facts={**finding.facts, "places": tuple(places)})
 
 
 def _findings(case: Case, pair: TensorPair) -> Iterator[Evidence]:

@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Check, Finder
-from aotidoctor.checks.matching.overlay import describe_spec
 from aotidoctor.checks.matching.pairs import (
     LEAF_NEEDS,
     TensorPair,
@@ -32,6 +31,7 @@ from aotidoctor.checks.matching.pairs import (
 )
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.spec_text import describe_spec
 
 FIND = Finder("AD-IN-012", "input_rank")
 

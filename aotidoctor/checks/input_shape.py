@@ -20,7 +20,6 @@ from collections.abc import Sequence
 
 from aotidoctor.checks.check import Check, Finder
 from aotidoctor.checks.matching.fits import static_mismatches
-from aotidoctor.checks.matching.overlay import describe_spec
 from aotidoctor.checks.matching.pairs import (
     LEAF_NEEDS,
     TensorPair,
@@ -31,6 +30,7 @@ from aotidoctor.checks.matching.pairs import (
 )
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.spec_text import describe_spec
 
 FIND = Finder("AD-IN-013", "input_shape")
 

@@ -34,6 +34,7 @@ from dataclasses import replace
 from aotidoctor.diagnosis.explain import accounts_for, explained_by, is_failure, supporting
 from aotidoctor.diagnosis.looked_like import looked_like
 from aotidoctor.diagnosis.match import Match, match
+from aotidoctor.diagnosis.particulars import remedy_in
 from aotidoctor.diagnosis.treat_values import suspects
 from aotidoctor.diagnosis.wording import fill, informed, subject_of, title_of
 from aotidoctor.model.case import Case
@@ -69,14 +70,18 @@ def diagnose(
     strong = [found for found in matches if found.severity.rank >= max(found.playbook.severity.rank, 1)]
     kept, dropped = _without_symptoms(strong, refuted)
     kept.sort(key=lambda found: _order(found, refuted))
-    made = (
+    made = tuple(
         _diagnosis(found, rank, _evidence_of(found, dropped, findings), findings, refuted)
         for rank, found in enumerate(kept, start=1)
     )
-    return tuple(item if case is None else _in_case(item, case, findings) for item in made)
+    if case is None:
+        return made
+    return tuple(_in_case(item, found, case, findings) for item, found in zip(made, kept, strict=True))
 
 
-def _in_case(diagnosis: Diagnosis, case: Case, findings: Sequence[Evidence]) -> Diagnosis:
+def _in_case(diagnosis: Diagnosis, found: Match, case: Case, findings: Sequence[Evidence]) -> Diagnosis:
+    lead = informed(found.lead, found.evidence)
+    diagnosis = replace(diagnosis, remedy=remedy_in(diagnosis.cause, diagnosis.remedy, lead, case, findings))
     located = with_paths(_located(diagnosis, case, findings), case)
     doubtful = diagnosis.cause in BY_INPUTS and _unread(case)
     return replace(located, confidence=min(located.confidence, UNREAD)) if doubtful else located
@@ -179,7 +184,11 @@ def _evidence_of(
 
 
 def _diagnosis(
-    found: Match, rank: int, evidence: Sequence[Evidence], findings: Sequence[Evidence], refuted: Collection[str]
+    found: Match,
+    rank: int,
+    evidence: Sequence[Evidence],
+    findings: Sequence[Evidence],
+    refuted: Collection[str],
 ) -> Diagnosis:
     playbook, lead = found.playbook, informed(found.lead, found.evidence)
     doubted = playbook.cause in refuted

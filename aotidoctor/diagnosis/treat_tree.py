@@ -34,7 +34,7 @@ def tree(case: Case, _findings: Sequence[Evidence]) -> Plan | None:
     return Plan(
         text=_text(assignment),
         steps=(step, *(item for item in stand_ins if item is not None)),
-        command=f"model(*{_python(assignment.args, '')}, **{_python(assignment.kwargs, '')})",
+        command=_call(assignment.args, assignment.kwargs),
     )
 
 
@@ -84,8 +84,8 @@ def swap(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     args = _template(case.inputs.args, "args", moves)
     kwargs = _template(case.inputs.kwargs, "kwargs", moves)
     text = "; ".join(filter(None, (_words(place, source, moves) for place, source in moves.items())))
-    command = f"model(*{_python(args, '')}, **{_python(kwargs, '')})"
-    return Plan(text=text, steps=({"op": "tree", "args": args, "kwargs": kwargs},), command=command)
+    step: JsonObject = {"op": "tree", "args": args, "kwargs": kwargs}
+    return Plan(text=text, steps=(step,), command=_call(args, kwargs))
 
 
 def _words(place: str, source: str, moves: dict[str, str]) -> str:
@@ -123,6 +123,16 @@ def _to_tensor(case: Case, item: Evidence) -> Plan | None:
 
 def _one_element(spec: LeafSpec) -> bool:
     return spec.dims is not None and all(dim.static == 1 for dim in spec.dims)
+
+
+def _call(args: JsonObject, kwargs: JsonObject) -> str:
+    """The call as a user would write it: ``model(args[1], mask=kwargs['mask'])``."""
+    positional = next((items for items in args.values() if isinstance(items, list)), [])
+    named = kwargs.get("dict")
+    pairs = [item for item in named if isinstance(item, list)] if isinstance(named, list) else []
+    words = [_python(item, "") for item in positional]
+    words += [f"{key}={_python(value, '')}" for key, value in pairs]
+    return f"model({', '.join(words)})"
 
 
 def _python(form: JsonValue, gap: str) -> str:

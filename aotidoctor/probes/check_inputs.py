@@ -112,9 +112,16 @@ def _refuses_harmless(case: Case, history: History, symptom: str, ending: Eviden
         return True
     path = _input_facts(case, ending).get("path")
     return any(
-        item.code.startswith("AD-IN") and item.severity is Severity.WARN and item.facts.get("path") == path
+        item.code.startswith("AD-IN") and item.severity is Severity.WARN and path in _named(item)
         for item in history.findings
     )
+
+
+def _named(item: Evidence) -> list[object]:
+    """The leaf that a finding is about; of one about a size that several inputs show, all of them."""
+    places = item.facts.get("places")
+    shown = [str(place).partition(".shape[")[0] for place in places] if isinstance(places, tuple) else []
+    return [item.facts.get("path"), *shown]
 
 
 def _subject(case: Case, symptom: str, ending: Evidence) -> str | None:

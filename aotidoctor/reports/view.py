@@ -16,6 +16,8 @@ from aotidoctor.reports.run_view import last_words, outcome_failed, run_ending
 from aotidoctor.reports.text import one_line
 
 _FAULTS_SHOWN = 4
+# What failed here has not seen an input, and has no numbers to compare.
+_BEFORE_CALL = ("start", "import", "setup", "load", "after_load")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,19 +161,22 @@ def _unknown_rows(report: Report) -> tuple[Row, ...]:
 
 
 def next_steps(report: Report) -> tuple[str, ...]:
-    """What the user can add so that more can be said."""
+    """What the user can add so that more can be said: only what would change something about this failure."""
     case, steps = report.case, []
     if WATCHED in report.extra:
         return _watched_steps(report)
-    if case.inputs is None and case.inputs_error is None:
+    failed = next((outcome for outcome in report.runs if outcome_failed(outcome)), None)
+    called = failed is None or failed.stage not in _BEFORE_CALL
+    if called and case.inputs is None and case.inputs_error is None:
         steps.append("pass the inputs it fails with: --inputs FILE (or --generate to generate some)")
     if case.options.skip_rungs or case.options.rungs:
         steps.append("run all rungs: without --probes and --skip-probes")
     if case.options.setup is None and case.contract is not None and case.contract.custom_ops:
         steps.append("register its custom operators first: --setup FILE")
-    if case.options.reference is None:
+    if called and report.runs and case.options.reference is None:
         steps.append("compare with the exported program: --reference exported.pt2")
-    steps.append("-v shows what the child printed; -o DIR keeps the report for a bug report")
+    shown = "-v shows what the child printed; " if report.runs else ""
+    steps.append(f"{shown}-o DIR keeps the report for a bug report")
     return tuple(steps)
 
 

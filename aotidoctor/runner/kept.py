@@ -27,7 +27,10 @@ _LOADING = (
     "heap_checks",
 )
 # What a treatment changes before the first call; its other steps change the inputs.
-_EARLY_STEPS = ("model_name", "setup", "device", "tmpdir", "import", "load_weights", "fit_weights", "fill_weights")
+_EARLY_STEPS = (
+    *("model_name", "setup", "device", "tmpdir", "import", "stand_in_operator"),
+    *("load_weights", "fit_weights", "fill_weights"),
+)
 # Read by the compiled code at its first call.
 _LATE_VARIABLES = frozenset({"AOTI_RUNTIME_CHECK_INPUTS"})
 

@@ -34,6 +34,7 @@ def run(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     if payload.get("heap_checks"):
         channel.put(heap_checks=heap_checks_loaded())
     module = load_setup(payload, channel)
+    applied += treat.replace_operators(payload)
     _threads(payload, channel)
     call = _inputs(payload, channel, applied)
     facts: dict[str, Any] = {}

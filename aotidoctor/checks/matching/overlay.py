@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from aotidoctor.model.contract import Contract, LeafSpec
 from aotidoctor.model.inputs import InputSet, LeafValue, PlainValue, TensorDesc
+from aotidoctor.model.spec_text import describe_spec
 from aotidoctor.model.tree import Container, Leaf, Tree, child_path
 
 SEQUENCES = ("tuple", "list", "namedtuple", "structseq")
@@ -228,19 +229,3 @@ def describe_plain(plain: PlainValue) -> str:
     if plain.type == "ndarray":
         return f"ndarray {plain.dtype}{list(plain.shape or ())}"
     return f"{plain.text} ({plain.type})"
-
-
-def describe_spec(spec: LeafSpec) -> str:
-    """What the compiled code expects of a leaf: ``float32[s0, 16]`` or ``a constant``."""
-    if spec.input_index is None:
-        return "a value fixed at export"
-    if spec.dims is None:
-        return f"a {spec.dtype or ''} tensor".replace("  ", " ")
-    return f"{spec.dtype or 'tensor'}[{', '.join(_dim_text(spec, at) for at in range(len(spec.dims)))}]"
-
-
-def _dim_text(spec: LeafSpec, at: int) -> str:
-    dim = (spec.dims or ())[at]
-    if dim.static is not None:
-        return str(dim.static)
-    return str(dim.expr) if dim.expr is not None else "?"

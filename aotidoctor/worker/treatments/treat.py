@@ -18,7 +18,7 @@ from aotidoctor.worker.treatments.leaf import LEAF_STEPS
 from aotidoctor.worker.treatments.tree import TREE_STEPS
 
 _PAYLOAD_STEPS = {"threads": "n", "model_name": "name", "setup": "path", "device": "device"}
-_LATER = frozenset({"load_weights", "fit_weights", "fill_weights"})
+_LATER = frozenset({"stand_in_operator", "load_weights", "fit_weights", "fill_weights"})
 
 Step = dict[str, Any]
 
@@ -58,6 +58,16 @@ def _without_execstack(package: Path, channel: Channel) -> str:
     copy = channel.run_dir / package.name
     copy_patched(str(package), str(copy), patches)
     return str(copy)
+
+
+def replace_operators(payload: dict[str, Any]) -> list[str]:
+    """Steps that put something in place of an operator, once the setup has registered it; what was applied."""
+    steps = [step for step in payload.get("treatment") or [] if step["op"] == "stand_in_operator"]
+    if not steps:
+        return []
+    from aotidoctor.worker.treatments.operator import stand_in
+
+    return [stand_in(step["target"], str(payload.get("device") or "cpu")) for step in steps]
 
 
 def apply(steps: list[Step], call: Call, applied: list[str]) -> Call:

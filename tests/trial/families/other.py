@@ -58,17 +58,19 @@ def _vocoder():
 
 
 class _Codec(torch.nn.Module):
-    """Encodec's encoder: strided convolutions and an LSTM."""
+    """The encoder of the descript codec: strided convolutions with snakes, then the nearest codes."""
 
     def __init__(self):
         super().__init__()
-        config = hf.EncodecConfig(
-            num_filters=8, hidden_size=16, upsampling_ratios=[4, 2], num_lstm_layers=1, codebook_size=32
-        )
-        self.inner = hf.EncodecModel(config).encoder
+        config = hf.DacConfig(
+            encoder_hidden_size=8, downsampling_ratios=[4, 2], decoder_hidden_size=32, n_codebooks=2, codebook_size=32,
+            codebook_dim=4, hidden_size=32,
+        )  # fmt: skip
+        self.inner = hf.DacModel(config)
 
     def forward(self, wave):
-        return self.inner(wave)
+        found = self.inner.encode(wave)
+        return found.quantized_representation, found.audio_codes
 
 
 class _Recommender(torch.nn.Module):
@@ -267,7 +269,7 @@ MODELS = (
           build=_made(_spectrogram, lambda: [((), {"input_values": torch.randn(rows, 64, 32)}) for rows in (2, 1, 4, 3)], _batch("input_values"))),
     Model(name="vocoder", traits=("speech", "convolution"),
           build=_made(_vocoder, lambda: [((), {"spectrogram": torch.randn(rows, 20, 16)}) for rows in (2, 1, 4, 3)], _batch("spectrogram"))),
-    Model(name="codec", traits=("speech", "convolution", "lstm"),
+    Model(name="codec", traits=("speech", "convolution", "codes"),
           build=_made(_Codec, lambda: [((torch.randn(rows, 1, 320),), {}) for rows in (2, 1, 4, 3)], _batch())),
     Model(name="dlrm", traits=("recommender", "ragged"),
           build=_made(_Recommender, lambda: [_bags(*size) for size in ((4, 11), (2, 5), (9, 40), (3, 3))], _bag_dims, index_bounds=BAG_BOUNDS)),

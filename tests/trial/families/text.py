@@ -54,7 +54,9 @@ def encoder(kind, config, *, types: bool = False, masked: bool = True):
     return build
 
 
-def causal(kind, config, *, cache: bool = False, dtype: torch.dtype | None = None):
+def causal(kind, config, *, cache: bool = False, dtype: torch.dtype | None = None, columns: int | None = None):
+    """``columns`` is the length where the model's own loops leave it fixed."""
+
     def build() -> Built:
         torch.manual_seed(0)
         module = kind(config()).eval()
@@ -62,8 +64,9 @@ def causal(kind, config, *, cache: bool = False, dtype: torch.dtype | None = Non
             module = module.to(dtype)
         module.config.use_cache = cache
         batch, length = _dims()
-        samples = tuple(((), {"input_ids": _ids(*size), "use_cache": cache}) for size in SIZES)
-        dynamic = {"input_ids": {0: batch, 1: length}, "use_cache": None}
+        sizes = [(rows, columns or length) for rows, length in SIZES]
+        samples = tuple(((), {"input_ids": _ids(*size), "use_cache": cache}) for size in sizes)
+        dynamic = {"input_ids": {0: batch} if columns else {0: batch, 1: length}, "use_cache": None}
         return Built(module=module, samples=samples, dynamic=dynamic, index_bounds={"kwargs['input_ids']": VOCAB})
 
     return build
@@ -77,10 +80,10 @@ def seq2seq(kind, config):
         batch, length = _dims()
         target = torch.export.Dim("target", min=2, max=48)
         samples = tuple(
-            ((), {"input_ids": _ids(rows, columns), "decoder_input_ids": _ids(rows, columns + 2)})
+            ((), {"input_ids": _ids(rows, columns), "decoder_input_ids": _ids(rows, columns + 2), "use_cache": False})
             for rows, columns in SIZES
         )
-        dynamic = {"input_ids": {0: batch, 1: length}, "decoder_input_ids": {0: batch, 1: target}}
+        dynamic = {"input_ids": {0: batch, 1: length}, "decoder_input_ids": {0: batch, 1: target}, "use_cache": None}
         bounds = {"kwargs['input_ids']": VOCAB, "kwargs['decoder_input_ids']": VOCAB}
         return Built(module=module, samples=samples, dynamic=dynamic, index_bounds=bounds)
 
@@ -168,7 +171,7 @@ MODELS = (
           build=causal(hf.OlmoeForCausalLM, _llama_like(hf.OlmoeConfig, num_experts=4, num_experts_per_tok=2))),
     Model(name="mamba", traits=("state-space", "output-class"), setup=CACHES + "import transformers.models.mamba.modeling_mamba\n",
           build=causal(hf.MambaForCausalLM, lambda: hf.MambaConfig(
-              vocab_size=VOCAB, hidden_size=32, num_hidden_layers=2, state_size=8))),
+              vocab_size=VOCAB, hidden_size=32, num_hidden_layers=2, state_size=8), columns=12)),
     Model(name="t5", traits=("encoder-decoder", "tied", "output-class"), setup=CACHES,
           build=seq2seq(hf.T5ForConditionalGeneration, _t5)),
     Model(name="bart", traits=("encoder-decoder", "tied", "output-class"), setup=CACHES,

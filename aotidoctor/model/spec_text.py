@@ -1,0 +1,21 @@
+"""An input of the contract in a few words."""
+
+from __future__ import annotations
+
+from aotidoctor.model.contract import LeafSpec
+
+
+def describe_spec(spec: LeafSpec) -> str:
+    """What the compiled code expects of a leaf: ``float32[s0, 16]`` or ``a constant``."""
+    if spec.input_index is None:
+        return "a value fixed at export"
+    if spec.dims is None:
+        return f"a {spec.dtype or ''} tensor".replace("  ", " ")
+    return f"{spec.dtype or 'tensor'}[{', '.join(_dim_text(spec, at) for at in range(len(spec.dims)))}]"
+
+
+def _dim_text(spec: LeafSpec, at: int) -> str:
+    dim = (spec.dims or ())[at]
+    if dim.static is not None:
+        return str(dim.static)
+    return str(dim.expr) if dim.expr is not None else "?"
