@@ -117,15 +117,18 @@ def with_paths(diagnosis: Diagnosis, case: Case) -> Diagnosis:
     return replace(diagnosis, remedy=replace(diagnosis.remedy, command=command))
 
 
-def confirm(diagnosis: Diagnosis, how: str) -> Diagnosis:
-    """The diagnosis as confirmed by treatment; ``how`` says what was run."""
+def confirm(diagnosis: Diagnosis, how: str, *, remedied: bool = True) -> Diagnosis:
+    """The diagnosis as confirmed by treatment; ``how`` says what was run.
+
+    ``remedied``: what was run is what a user would do, and not only a proof.
+    """
     return replace(
         diagnosis,
         status=Status.CONFIRMED,
         confidence=CONFIRMED,
         confirmation=how,
         would_confirm="",
-        remedy=replace(diagnosis.remedy, verified=True),
+        remedy=replace(diagnosis.remedy, verified=remedied),
     )
 
 

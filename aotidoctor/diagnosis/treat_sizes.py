@@ -19,8 +19,10 @@ Place = tuple[str, int]
 
 
 def into_range(case: Case, findings: Sequence[Evidence]) -> Plan | None:
-    """Cut each dim above its maximum down to it. A dim below its minimum cannot be treated."""
+    """Cut each dim above its maximum down to it; else fill each below its minimum up to that."""
     items = found(findings, "AD-IN-017", "high")
+    if not items:
+        return _lengthen(case, found(findings, "AD-IN-017", "low"))
     wanted = {place: high for item in items if (place := _place(item)) and (high := _int(item, "high")) is not None}
     return _shorten(case, wanted) if len(wanted) == len(items) else None
 
@@ -68,6 +70,25 @@ def _shorten(case: Case, wanted: Mapping[Place, int]) -> Plan | None:
     text = ", ".join(f"{path}.shape[{at}] from {old} to {new}" for path, at, new, old in cuts)
     lines = [f"{path} = {path}.narrow({at}, 0, {new}).contiguous()" for path, at, new, _ in cuts]
     return Plan(text=f"cut {text}", steps=steps, command="\n".join(lines))
+
+
+def _lengthen(case: Case, items: Sequence[Evidence]) -> Plan | None:
+    """Every dim of the symbols in question at the least size, its last entry repeated. It shows what is wrong only."""
+    low = {place: size for item in items if (place := _place(item)) and (size := _int(item, "low")) is not None}
+    symbols = {str(dim.expr): low[path, at] for path, at, _, dim in _dims(case) if (path, at) in low and dim.expr}
+    grown = [
+        (path, at, symbols[str(dim.expr)], size)
+        for path, at, size, dim in _dims(case)
+        if 0 < size < symbols.get(str(dim.expr), 0)
+    ]
+    if not grown or len(low) != len(items):
+        return None
+    steps: tuple[JsonObject, ...] = tuple(
+        {"op": "clamp_dim", "path": path, "dim": at, "size": new} for path, at, new, _ in grown
+    )
+    return Plan(
+        text="fill " + ", ".join(f"{path}.shape[{at}] from {old} to {new}" for path, at, new, old in grown), steps=steps
+    )
 
 
 def _follow(case: Case, wanted: Mapping[Place, int]) -> dict[Place, int]:

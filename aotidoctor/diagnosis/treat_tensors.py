@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import permutations
 from math import prod
 
-from aotidoctor.diagnosis.treat_plan import Plan, found, merged, path_of, paths_of, spec_at, tensor_at
+from aotidoctor.diagnosis.treat_plan import Plan, couples, found, merged, path_of, paths_of, spec_at, tensor_at
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Dim, LeafSpec
 from aotidoctor.model.evidence import Evidence
@@ -132,7 +132,7 @@ def clone(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
 
 
 def reshape(case: Case, findings: Sequence[Evidence]) -> Plan | None:
-    """Reshape where the number of elements leaves one way only."""
+    """Reshape where the number of elements leaves one way only; else take out a size of 1, or put one in."""
     return merged([_reshape_one(case, item) for item in found(findings, "AD-IN-012", "rank")])
 
 
@@ -141,11 +141,50 @@ def _reshape_one(case: Case, item: Evidence) -> Plan | None:
     spec, tensor = spec_at(case, path), tensor_at(case, path)
     if path is None or spec is None or spec.dims is None or tensor is None:
         return None
-    shape = fitting_shape(spec.dims, tensor.numel)
-    if shape is None:
-        return None
-    step: dict[str, JsonValue] = {"op": "reshape", "path": path, "shape": [*shape]}
-    return Plan(text=f"reshape {path} to {shape}", steps=(step,), command=f"{path} = {path}.reshape({shape})")
+    known = known_sizes(case, path)
+    shape = fitting_shape(spec.dims, tensor.numel) or _squeezed(spec.dims, tensor.shape, known)
+    if shape is not None:
+        step: dict[str, JsonValue] = {"op": "reshape", "path": path, "shape": [*shape]}
+        return Plan(text=f"reshape {path} to {shape}", steps=(step,), command=f"{path} = {path}.reshape({shape})")
+    return _unsqueezed(path, spec.dims, tensor.shape, known)
+
+
+def _squeezed(dims: Sequence[Dim], shape: Sequence[int], known: Mapping[str, int]) -> tuple[int, ...] | None:
+    """``shape`` without one of its sizes of 1, if that fits in one way only."""
+    rests = {(*shape[:at], *shape[at + 1 :]) for at, size in enumerate(shape) if size == 1}
+    fitting = [rest for rest in rests if len(rest) == len(dims) and _fits(dims, rest, known)]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _unsqueezed(path: str, dims: Sequence[Dim], shape: Sequence[int], known: Mapping[str, int]) -> Plan | None:
+    """One dimension more, in the first place where the others then fit, as long as the other inputs have it."""
+    for at, dim in enumerate(dims):
+        size = dim.static if dim.static is not None else known.get(str(dim.expr), 1)
+        whole = (*shape[:at], size, *shape[at:])
+        if len(whole) == len(dims) and _fits(dims, whole, known):
+            steps: tuple[dict[str, JsonValue], ...] = (
+                {"op": "reshape", "path": path, "shape": [*shape[:at], 1, *shape[at:]]},
+                {"op": "clamp_dim", "path": path, "dim": at, "size": size},
+            )
+            return Plan(text=f"repeat {path} along a new dim {at}, to {whole}", steps=steps[: 1 if size == 1 else 2])
+    return None
+
+
+def _fits(dims: Sequence[Dim], shape: Sequence[int], known: Mapping[str, int]) -> bool:
+    """Sizes that the dims allow, and that agree with those of the other inputs."""
+    pairs = list(zip(dims, shape, strict=True))
+    return all(allows(dim, size) and known.get(str(dim.expr), size) == size for dim, size in pairs)
+
+
+def known_sizes(case: Case, without: str) -> dict[str, int]:
+    """The value of each symbolic size, as the inputs other than ``without`` have it."""
+    return {
+        str(dim.expr): size
+        for path, spec, tensor in couples(case)
+        if path != without and len(spec.dims or ()) == len(tensor.shape)
+        for dim, size in zip(spec.dims or (), tensor.shape, strict=False)
+        if dim.expr is not None
+    }
 
 
 def fitting_shape(dims: Sequence[Dim], numel: int) -> tuple[int, ...] | None:
@@ -169,9 +208,29 @@ def allows(dim: Dim, size: int) -> bool:
 
 
 def permute(case: Case, findings: Sequence[Evidence]) -> Plan | None:
-    """Put dims in another order, where exactly one order gives the shape of the contract."""
+    """Put dims in another order, where exactly one order gives the shape of the contract; else cut or fill them."""
     paths = paths_of(found(findings, "AD-IN-013", "static"))
-    return merged([_permute_one(case, path) for path in paths])
+    return merged([_permute_one(case, path) or _resize_one(case, path) for path in paths])
+
+
+def _resize_one(case: Case, path: str) -> Plan | None:
+    """Each static dim of another size at its own: cut, or filled up with its last entry. No remedy: no command."""
+    spec, tensor = spec_at(case, path), tensor_at(case, path)
+    if spec is None or tensor is None or len(spec.dims or ()) != len(tensor.shape):
+        return None
+    wrong = [
+        (at, size, dim.static)
+        for at, (dim, size) in enumerate(zip(spec.dims or (), tensor.shape, strict=True))
+        if dim.static not in (None, size)
+    ]
+    steps: list[dict[str, JsonValue]] = [
+        {"op": "clamp_dim", "path": path, "dim": at, "size": wanted} for at, _, wanted in wrong
+    ]
+    strides = spec.strides or ()
+    if strides and None not in strides:
+        steps.append({"op": "contiguous", "path": path, "stride": [*strides]})
+    text = ", ".join(f"dim {at} from {size} to {wanted}" for at, size, wanted in wrong)
+    return Plan(text=f"cut or fill {path}: {text}", steps=tuple(steps)) if wrong else None
 
 
 def _permute_one(case: Case, path: str) -> Plan | None:

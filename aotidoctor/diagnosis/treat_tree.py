@@ -103,7 +103,7 @@ def _template(given: Tree[LeafValue], path: str, moves: dict[str, str]) -> JsonO
 
 
 def nontensor(case: Case, findings: Sequence[Evidence]) -> Plan | None:
-    """Make tensors of numbers and arrays where a tensor belongs."""
+    """Make tensors of numbers and arrays where a tensor belongs; a stand-in for None."""
     return merged([_to_tensor(case, item) for item in found(findings, "AD-IN-004")])
 
 
@@ -112,6 +112,10 @@ def _to_tensor(case: Case, item: Evidence) -> Plan | None:
     value, spec = value_at(case, path), spec_at(case, path)
     if path is None or spec is None or spec.dtype is None or not isinstance(value, PlainValue):
         return None
+    if item.kind == "none":
+        tensor = made_up(case, spec)
+        text = f"put a stand-in tensor at {path}, to see the call return"
+        return Plan(text=text, steps=({"op": "stand_in", "path": path, **tensor},)) if tensor is not None else None
     if item.kind == "number" and spec.rank not in (0, None) and not _one_element(spec):
         return None
     if item.kind not in ("number", "ndarray"):

@@ -33,6 +33,8 @@ CODE, NAME = "AD-TREAT-001", "treatment"
 # that this code goes by the tensor's own strides (an extern operator does). A cast is no such proof: a narrower tensor
 # is read past its end, and the zeros that happen to be there may give the right answer today.
 VALUE_PRESERVING = ("input-stride",)
+# Steps that show what is wrong, with values that nobody meant. Where a user would take them, there is a command.
+PROOFS = ("stand_in", "stand_in_operator", "fill_weights", "clamp_dim", "mend_offsets")
 # A failure in one of these stages, or none at all, is judged by the first call.
 BEFORE_SECOND = ("start", "import", "attach", "setup", "inputs", "load", "trace", "after_load", "run1")
 # Causes whose treatment has to leave no NaN: another kind of wrong is no proof.
@@ -55,9 +57,13 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdicts:
-    """What the trials showed: causes confirmed (with how), refuted, and found harmless."""
+    """What the trials showed: causes confirmed (with how), refuted, and found harmless.
+
+    ``shown`` are causes confirmed by something that is no remedy, such as a stand-in.
+    """
 
     confirmed: dict[str, str]
+    shown: tuple[str, ...] = ()
     refuted: tuple[str, ...] = ()
     harmless: tuple[str, ...] = ()
 
@@ -80,7 +86,7 @@ def treat(session: Session, diagnoses: Sequence[Diagnosis], *, quiet: bool = Fal
     if first.harmless:
         return Verdicts(confirmed={}, harmless=(plans[0].cause,))
     if first.healed:
-        return Verdicts(confirmed={plans[0].cause: first.how})
+        return Verdicts(confirmed={plans[0].cause: first.how}, shown=_no_remedies(plans[:1]))
     return _together(session, plans, baseline, first)
 
 
@@ -88,7 +94,9 @@ def apply(diagnoses: Sequence[Diagnosis], verdicts: Verdicts) -> tuple[Diagnosis
     """The diagnoses with what the trials confirmed, proven ones first."""
     return rerank(
         [
-            confirm(item, verdicts.confirmed[item.cause]) if item.cause in verdicts.confirmed else item
+            confirm(item, verdicts.confirmed[item.cause], remedied=item.cause not in verdicts.shown)
+            if item.cause in verdicts.confirmed
+            else item
             for item in diagnoses
         ]
     )
@@ -137,7 +145,13 @@ def _together(session: Session, plans: Sequence[Treatment], baseline: Outcome, f
     if trial is None or not trial.healed:
         return Verdicts(confirmed={})
     how = f"{trial.how}, with {len(plans)} treatments together"
-    return Verdicts(confirmed={plan.cause: how for plan in plans})
+    return Verdicts(confirmed={plan.cause: how for plan in plans}, shown=_no_remedies(plans))
+
+
+def _no_remedies(plans: Sequence[Treatment]) -> tuple[str, ...]:
+    return tuple(
+        plan.cause for plan in plans if not plan.command and any(step.get("op") in PROOFS for step in plan.steps)
+    )
 
 
 def _refutes(plan: Treatment, baseline: Outcome, treated: Outcome) -> bool:

@@ -130,6 +130,14 @@ def to_tensor(step: Step, leaf: Any) -> tuple[Any, str]:
     return torch.as_tensor(leaf, dtype=dtype), f"{type(leaf).__name__}→tensor"
 
 
+def stand_in(step: Step, leaf: Any) -> tuple[Any, str]:
+    """A tensor made from its JSON description in place of whatever was there."""
+    from aotidoctor.worker.materialize import load_inputs
+
+    made, _, _ = load_inputs({"json": {"args": [{"tensor": step["tensor"]}], "kwargs": {}}})
+    return made[0], f"{type(leaf).__name__}→tensor"
+
+
 def set_value(step: Step, leaf: Any) -> tuple[Any, str]:
     """Another plain value in place of whatever was there."""
     return step["value"], f"{leaf!r}→{step['value']!r}"[:120]
@@ -161,5 +169,6 @@ LEAF_STEPS: dict[str, Change] = {
     "mend_offsets": mend_offsets,
     "replace_value": replace_value,
     "to_tensor": to_tensor,
+    "stand_in": stand_in,
     "set": set_value,
 }

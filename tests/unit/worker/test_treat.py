@@ -185,3 +185,46 @@ def test_the_device_that_a_treatment_asks_for_has_no_number(tmp_path: Path) -> N
     payload = {"device": "cuda", "device_index": 3, "treatment": [{"op": "device", "device": "cuda"}]}
     new, applied = prepare(payload, Channel(tmp_path / "channel", user_cwd=tmp_path, run_dir=tmp_path))
     assert (new["device"], new["device_index"], applied) == ("cuda", -1, ["device cuda"])
+
+
+def test_a_stand_in_is_put_where_none_was() -> None:
+    import torch
+
+    step = {"op": "stand_in", "path": "args[1]", "tensor": {"dtype": "int64", "shape": [2, 3], "seed": 0}}
+    (kept, made) = treated([step], torch.ones(2), None).args
+    assert torch.equal(kept, torch.ones(2))
+    assert (made.dtype, made.shape) == (torch.int64, (2, 3))
+
+
+def test_an_operator_is_replaced_by_zeros_of_the_form_that_it_promises() -> None:
+    import torch
+
+    from aotidoctor.worker.treatments.operator import stand_in
+
+    library = torch.library.Library("treatlab", "DEF")
+    library.define("halves(Tensor x, int n) -> (Tensor, Tensor)")
+    library.define("fill_(Tensor(a!) x) -> ()")
+
+    def fails(*_: Any) -> Any:
+        raise RuntimeError("as it does")
+
+    def fake(x: Any, n: int) -> Any:
+        return x.new_empty(x.shape[0] // n).t(), x.new_empty((4, 2), dtype=torch.int32).t()
+
+    library.impl("halves", fails, "CPU")
+    library.impl("halves", fake, "Meta")
+    library.impl("fill_", fails, "CPU")
+    library.impl("fill_", lambda x: None, "Meta")
+    with pytest.raises(RuntimeError, match="as it does"):
+        torch.ops.treatlab.halves(torch.ones(6), 2)
+    assert "treatlab::halves" in stand_in("treatlab::halves", "cpu")
+    stand_in("treatlab::fill_.default", "cpu")
+    one, two = torch.ops.treatlab.halves(torch.ones(6), 2)
+    assert one.tolist() == [0.0, 0.0, 0.0]
+    assert (two.dtype, two.shape, two.stride()) == (torch.int32, (2, 4), (1, 2))
+    assert two.abs().sum() == 0
+    given = torch.ones(2)
+    torch.ops.treatlab.fill_(given)
+    assert given.tolist() == [1.0, 1.0]
+    with pytest.raises(TreatmentError):
+        stand_in("treatlab::absent", "cpu")
