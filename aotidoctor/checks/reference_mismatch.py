@@ -41,7 +41,7 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
         return FIND.unchecked("the package contains no contract (no wrapper.cpp)")
     from aotidoctor.readers.provenance.compare import compare  # noqa: PLC0415 - few give a reference
 
-    found = compare(case.contract, case.reference).decisive
+    found = compare(case.contract, case.reference, case.model).decisive
     return [_finding(path, found)] if found else ()
 
 

@@ -35,6 +35,7 @@ from aotidoctor.program.origin import (
     origin_said,
     static_answer,
     unchecked,
+    without_used,
 )
 from aotidoctor.program.other_files import why_no_program
 from aotidoctor.readers.host import read_host
@@ -163,6 +164,7 @@ def _judge(session: Session, question: Question, declared: JsonValue) -> None:
         _take(session, *static_answer(archive, session.findings))
     if question.against is not None:
         _take(session, *judge_against(archive, question.against, question.options.model_name))
+        session.findings[:] = without_used(session.findings)
 
 
 def _why_nothing(outcome: Outcome | None) -> str:

@@ -176,7 +176,8 @@ class ExportedFacts:
 
     ``constant_inputs`` maps the user's path of a non-tensor leaf to the repr of the value baked in at export.
     ``leaves`` are all leaves of the call; ``ranges`` maps a symbol (or an expression of one) to its bounds; ``schema``
-    is the version of the format, ``8.20``.
+    is the version of the format, ``8.20``. ``functions`` maps the nodes that lead from an input to an output to what
+    they compute: ``gelu_3`` to ``aten.gelu(tanh)``; ``nodes`` are the names of all nodes and of their results.
     """
 
     name: str
@@ -192,6 +193,8 @@ class ExportedFacts:
     outputs: tuple[ProgramOutput, ...] = ()
     constants: tuple[ProgramConstant, ...] = ()
     ranges: Mapping[str, SizeRange] = field(default_factory=dict)
+    functions: Mapping[str, str] = field(default_factory=dict)
+    nodes: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,18 +12,20 @@ Example:
     args[0]: observed changed by the call, expected unchanged
 
 When it is wrong
-    The eager model may do the same, and the caller may want it: a warning.
+    The eager model may do the same, and the caller may want it: a warning; a note where the reference is seen to do it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.json_types import objects
 from aotidoctor.model.run import Outcome
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
-from aotidoctor.probes.results import Value, inputs, outputs
+from aotidoctor.probes.results import Value, inputs, outputs, reference
 
 CODE, NAME = "AD-RUN-004", "mutation"
 
@@ -82,6 +84,28 @@ def _alias(group: list[Value], given: list[Value], outcome: Outcome) -> Evidence
         expected="memory of its own",
         facts={"outputs": tuple(paths), "partners": tuple(partners)},
     )
+
+
+def as_the_program(findings: Sequence[Evidence], compared: Outcome | None) -> list[Evidence]:
+    """With the reference seen to write to the same inputs and to share the same memory, this is what the model does."""
+    facts = reference(compared) if compared is not None else {}
+    if compared is None or not {"mutation", "alias"} <= facts.keys():
+        return list(findings)
+    told = [*objects(facts.get("mutation")), *objects(facts.get("alias"))]
+    other = {str(item.get("path")) for item in told if item.get("agrees") is not True}
+    return [_meant(item) if _is_same(item, other) else item for item in findings]
+
+
+def _is_same(item: Evidence, other: set[str]) -> bool:
+    """A warning of this probe, none of whose leaves differs from the reference's."""
+    paths = item.facts.get("outputs") or (item.facts.get("path"),)
+    named = paths if isinstance(paths, tuple) else ()
+    return item.code == CODE and item.severity is Severity.WARN and not other & {str(path) for path in named}
+
+
+def _meant(item: Evidence) -> Evidence:
+    message = f"{item.message} (so does the program itself)"
+    return replace(item, severity=Severity.INFO, message=message, facts={**item.facts, "as_the_program": True})
 
 
 PROBE = Probe(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from aotidoctor.localize.weights import WeightsCompared, judge_weights
+from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.evidence import Evidence, FactValue, FileSource, NotChecked
 from aotidoctor.model.json_types import JsonObject
@@ -26,6 +27,7 @@ _CODES = {
 _WEIGHTS = "VERIFY-P06"
 MAX_FINDINGS = 20
 _LISTED = 5
+MOST_CALLED = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +38,12 @@ class Question:
     archive: ProgramArchive
     contract: Contract
     stored: Mapping[str, StoredTensor]
+    model: ModelEntry | None = None
 
 
 def judge_origin(question: Question) -> tuple[list[Evidence], list[NotChecked]]:
     """What differs, the verdict last; and what could not be compared."""
-    compared = compare(question.contract, question.archive.facts)
+    compared = compare(question.contract, question.archive.facts, question.model)
     other = {item.subject for item in compared.differences if item.aspect == "constants"}
     items, unread = _contents(question, other)
     weights = judge_weights(items)
@@ -114,11 +117,27 @@ def _verdict(question: Question, compared: Compared, weights: WeightsCompared, l
         "differing_constants": len(weights.names),
         "decisive": tuple(f"{item.aspect}: {item.subject}" for item in compared.decisive[:_LISTED]),
         "left_out": len(left_out),
+        "called": _called(question.contract),
     }
     expected = f"a package that was compiled from {question.archive.path}"
     return _evidence(
         question, VERDICT, kind, subject=question.package, observed=observed, expected=expected, facts=facts
     )
+
+
+def _called(contract: Contract) -> tuple[str, ...]:
+    """The operators that the package calls, by the names of their shims or their own."""
+    return tuple(sorted({call.name for call in contract.kernels if call.kind in ("extern", "custom")}))[:MOST_CALLED]
+
+
+def calls(verdict: Evidence, target: str) -> bool:
+    """Whether the package of this verdict calls ``aten.sort.stable``, by a shim or by name."""
+    called = verdict.facts.get("called")
+    bare = "_".join(part for part in target.split(".")[1:] if part != "default")
+    packet = target.split(".")[1] if "." in target else target
+    names = called if isinstance(called, tuple) else ()
+    ends = tuple(f"_{name}" for name in (bare, packet))
+    return any(str(name).removeprefix("torch.ops.") == target or str(name).endswith(ends) for name in names)
 
 
 def _judged(

@@ -20,6 +20,7 @@ from aotidoctor.readers.inputs import read_saved_state
 from aotidoctor.readers.package import read_artifact, read_package_constants, read_program_archive
 
 AGAINST = "against"
+SHIM = "VERIFY-A02"
 STATIC = NAME
 """The name of what the archive answers without a child."""
 
@@ -65,7 +66,7 @@ def judge_against(
         why = "; ".join(contract.problems[:3]) or "the package holds no source that describes its inputs"
         return [], [unchecked(f"{package}: {why}")]
     stored = read_package_constants(artifact, model, contract.constants, contract.weights)
-    question = against.Question(package=package, archive=archive, contract=contract, stored=stored)
+    question = against.Question(package=package, archive=archive, contract=contract, stored=stored, model=model)
     return against.judge_origin(question)
 
 
@@ -101,6 +102,16 @@ def unchecked(reason: str, name: str = AGAINST) -> NotChecked:
 def is_other(found: Sequence[Evidence]) -> bool:
     """Whether the package was compiled from another program."""
     return any(item.code == against.VERDICT and item.kind == "other-program" for item in found)
+
+
+def without_used(found: Sequence[Evidence]) -> list[Evidence]:
+    """All but the shims that are said to be missing of operators which the package calls all the same."""
+    verdict = next((item for item in found if item.code == against.VERDICT), None)
+    return [
+        item
+        for item in found
+        if item.code != SHIM or verdict is None or not against.calls(verdict, str(item.facts.get("target") or ""))
+    ]
 
 
 def origin_said(found: Sequence[Evidence]) -> dict[str, str]:

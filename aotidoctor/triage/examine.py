@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from aotidoctor.model.diagnosis import Diagnosis
-from aotidoctor.probes import blame
+from aotidoctor.probes import blame, mutation
 from aotidoctor.probes.effects import with_effect
 from aotidoctor.triage import treat
 from aotidoctor.triage.chains import bisect_compiler, print_launches, print_values, recompile, shrink_inputs
@@ -68,12 +68,14 @@ def compare(session: Session) -> tuple[tuple[Diagnosis, ...], bool]:
             recover_contract(session)
         run_checks(session)
         run_probes(session, only=COMPARING)
+        _leave_what_is_meant(session)
         return name_causes(session), False
     except KeyboardInterrupt:
         return name_causes(session), True
 
 
 def _treated(session: Session) -> tuple[Diagnosis, ...]:
+    _leave_what_is_meant(session)
     diagnoses = name_causes(session)
     verdicts = treat.treat(session, diagnoses)
     if verdicts.harmless:
@@ -86,6 +88,10 @@ def _treated(session: Session) -> tuple[Diagnosis, ...]:
         verdicts = replace(verdicts, confirmed={**verdicts.confirmed, **proven})
     shrink_inputs.shrink_inputs(session)
     return treat.apply(diagnoses, verdicts)
+
+
+def _leave_what_is_meant(session: Session) -> None:
+    session.findings[:] = mutation.as_the_program(session.findings, session.outcomes.get("reference"))
 
 
 def _compile_again(session: Session) -> bool:

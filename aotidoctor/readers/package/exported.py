@@ -12,6 +12,7 @@ from aotidoctor.model.artifact import ExportedFacts
 from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.readers.package import program_facts
 from aotidoctor.readers.package.metadata import argument_kind
+from aotidoctor.readers.package.program_functions import functions
 from aotidoctor.readers.package.text import JsonError, as_list, as_object, as_text, clean, parse_json
 
 # Parsed JSON takes many times its size in memory.
@@ -47,6 +48,7 @@ def program_facts_of(name: str, program: JsonObject) -> ExportedFacts:
     targets = Counter(_targets(as_object(module.get("graph")), 0))
     paths = leaf_paths(in_spec) if in_spec is not None else ()
     leaves = program_facts.leaves(module, paths, _constant_values(module))
+    live, nodes = functions(module)
     return ExportedFacts(
         name=name,
         constant_inputs={leaf.path: leaf.value for leaf in leaves if leaf.value is not None},
@@ -61,6 +63,8 @@ def program_facts_of(name: str, program: JsonObject) -> ExportedFacts:
         outputs=program_facts.outputs(module),
         constants=program_facts.constants(module),
         ranges=program_facts.ranges(program),
+        functions=live,
+        nodes=nodes,
     )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from aotidoctor.model.artifact import ExportedFacts
+from aotidoctor.model.artifact import ExportedFacts, ModelEntry
 from aotidoctor.model.contract import Contract
 from aotidoctor.readers.provenance.difference import Compared, Difference
+from aotidoctor.readers.provenance.functions import compare_functions
 
 _OWN = frozenset({"aten", "prims", "prim", "inductor", "_operator", "higher_order", "math", "torch", "quantized"})
 # Operators whose name stays in the name of the kernel that they are fused into, or in the call that they become.
@@ -16,26 +17,14 @@ _LASTING = frozenset({
     "maximum", "mean", "minimum", "mul", "neg", "pow", "prod", "reciprocal", "relu", "remainder", "rsqrt", "sigmoid",
     "sin", "sort", "sqrt", "sub", "sum", "tanh", "where",
 })  # fmt: skip
-# Functions that no pass of the compiler makes out of another, and none takes away; the names they leave are the
-# program's own, whatever they are decomposed into.
-_FUNCTIONS = frozenset({
-    "acos", "asin", "atan", "celu", "cos", "cosh", "cumsum", "elu", "erf", "gelu", "hardsigmoid", "hardswish",
-    "hardtanh", "leaky_relu", "log", "mish", "relu", "sigmoid", "silu", "sin", "sinh", "softplus", "sort",
-    "tan", "tanh",
-})  # fmt: skip
-# Operators that become several of those before they are compiled.
-_COMPOSITE = frozenset({
-    "lstm", "lstm_cell", "gru", "gru_cell", "rnn_tanh", "rnn_relu", "glu", "log_sigmoid", "log_sigmoid_forward",
-    "logsigmoid", "relu6", "selu", "prelu", "rrelu", "threshold", "softsign", "tanhshrink", "msort", "argsort",
-})  # fmt: skip
 _NUMBER = re.compile(r"_\d+$")
 
 
-def compare_operators(contract: Contract, facts: ExportedFacts) -> Compared:
-    """Custom operators, which no decomposition makes, and the names in those of the kernels."""
+def compare_operators(contract: Contract, facts: ExportedFacts, model: ModelEntry | None) -> Compared:
+    """Custom operators, which no decomposition makes, functions, and the names in those of the kernels."""
     if not facts.ops or contract.source != "wrapper.cpp":
         return Compared()
-    found = [*_custom(contract, facts), *(_swapped(contract, facts) or _kernels(contract, facts))]
+    found = [*_custom(contract, facts), *(compare_functions(contract, facts, model) or _kernels(contract, facts))]
     return Compared(differences=tuple(found), aspects=("operators",))
 
 
@@ -58,34 +47,6 @@ def _kernels(contract: Contract, facts: ExportedFacts) -> list[Difference]:
     if not lasting or not called or any(f"_{name}_" in text for name in lasting):
         return []
     return [_hint("kernels", called[0], f"kernels {_list(called)}", f"operators {_list(lasting)}")]
-
-
-def _swapped(contract: Contract, facts: ExportedFacts) -> list[Difference]:
-    """A function of the program that the package lacks, and one of the package that the program lacks."""
-    theirs = {target.split(".")[1].strip("_") for target in facts.ops if target.startswith("aten.")}
-    own = any(not target.startswith("aten.") for target in facts.ops if target.partition(".")[0] not in _OWN)
-    listed = [kernel for kernel in contract.kernels if kernel.origins]
-    ours = {
-        origin.split(".")[1].strip("_") for kernel in listed for origin in kernel.origins if origin.startswith("aten.")
-    }
-    lost, new = sorted((theirs - ours) & _FUNCTIONS), sorted((ours - theirs) & _FUNCTIONS)
-    if not lost or not new or own or theirs & _COMPOSITE:
-        return []
-    subject = next(kernel.name for kernel in listed if any(_is(origin, new[0]) for origin in kernel.origins))
-    return [
-        Difference(
-            aspect="operators",
-            kind="functions",
-            subject=subject,
-            package=f"computes {_list(new)}",
-            program=f"{_list(lost)}",
-            decisive=True,
-        )
-    ]
-
-
-def _is(origin: str, name: str) -> bool:
-    return origin.startswith("aten.") and origin.split(".")[1].strip("_") == name
 
 
 def _list(names: Sequence[str]) -> str:

@@ -205,6 +205,9 @@ CASES: tuple[Case, ...] = (
     called("ok_weights_loaded_again", "linear", setup=weights()),
     called("ok_weights_loaded_pickled", "pickled", setup=weights()),
     called("ok_reference", "linear", options=("--reference", "{exported:linear}")),
+    # The program itself hands out its input, and writes to it.
+    called("ok_reference_alias", "alias", options=("--reference", "{exported:alias}")),
+    called("ok_reference_mutation", "inplace", options=("--reference", "{exported:inplace}")),
     # Rounding in bfloat16: other numbers than the program's, and none of them wrong.
     called("ok_reference_bfloat16", "bfloat16", options=("--reference", "{exported:bfloat16}")),
     called("ok_rows_influence_rows", "crowd"),

@@ -63,7 +63,7 @@ def kwargs():
     return export(Kwargs(), (torch.randn(4, 16),), {"scale": torch.randn(4, 16), "offset": torch.randn(4, 16)})
 
 
-def relu_for_gelu(*, silu=False):
+def instead_of_gelu(function):
     """The model ``gelu`` with its weights and another function in the middle."""
 
     class Other(torch.nn.Module):
@@ -73,11 +73,14 @@ def relu_for_gelu(*, silu=False):
             self.b = torch.nn.Linear(32, 16)
 
         def forward(self, x):
-            function = torch.nn.functional.silu if silu else torch.relu
             return self.b(function(self.a(x))) + x
 
     torch.manual_seed(0)
     return export(Other(), (torch.randn(4, 16),))
+
+
+def gelu(x):
+    return torch.nn.functional.gelu(x)
 
 
 def sines():
@@ -105,8 +108,12 @@ PROGRAMS = {
     "nested_other_order": lambda: nested(keys=("b", "a")),
     "other_keyword": kwargs,
     "sines": sines,
-    "relu_for_gelu": relu_for_gelu,
-    "silu_for_gelu": lambda: relu_for_gelu(silu=True),
+    "relu_for_gelu": lambda: instead_of_gelu(torch.relu),
+    "silu_for_gelu": lambda: instead_of_gelu(torch.nn.functional.silu),
+    "gelu_by_tanh": lambda: instead_of_gelu(lambda x: torch.nn.functional.gelu(x, approximate="tanh")),
+    "gelu_and_sine": lambda: instead_of_gelu(lambda x: gelu(x).sin()),
+    # What does not depend on an input need not be left of it.
+    "gelu_and_sine_of_nothing": lambda: instead_of_gelu(lambda x: gelu(x) + torch.ones(1).sin()),
 }
 
 

@@ -220,6 +220,10 @@ class _StaticCache(torch.nn.Module):
         model.generation_config = hf.GenerationConfig(use_cache=True, cache_implementation="static", max_length=32,
                                                       cache_config={"batch_size": 1, "max_cache_len": 32})  # fmt: skip
         self.inner = TorchExportableModuleWithStaticCache(model, batch_size=1, max_cache_len=32, device="cpu")
+        cache = getattr(self.inner, "static_cache", None) or self.inner.cache
+        for number, layer in enumerate(cache.layers):
+            # What a call counts up is a buffer like the keys and values.
+            self.register_buffer(f"length_{number}", layer.cumulative_length)
 
     def forward(self, input_ids, cache_position):
         return self.inner(input_ids=input_ids, cache_position=cache_position)

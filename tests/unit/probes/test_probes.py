@@ -217,6 +217,26 @@ def test_mutation_and_alias():
     ]
 
 
+@pytest.mark.parametrize(
+    ("compared", "severities"),
+    [
+        ({"mutation": [], "alias": []}, ["info", "info"]),
+        ({"mutation": [{"path": "args[0]", "agrees": True}], "alias": []}, ["info", "info"]),
+        ({"mutation": [{"path": "args[0]", "agrees": False}], "alias": []}, ["warn", "info"]),
+        ({"mutation": [], "alias": [{"path": "result", "package": ["args[0]"], "reference": []}]}, ["info", "warn"]),
+        ({"mutation": []}, ["warn", "warn"]),
+        (None, ["warn", "warn"]),
+    ],
+)
+def test_what_the_program_does_as_well_is_a_note(compared, severities):
+    result = outcome(
+        outputs=[[{"aliases_inputs": [0]}], [{}]], result={"inputs": [value(path="args[0]", changed=True)]}
+    )
+    found = mutation.read(case(), history(), result)
+    seen = None if compared is None else outcome(result={"reference": compared})
+    assert [item.severity.value for item in mutation.as_the_program(found, seen)] == severities
+
+
 def test_outputs_that_share_one_memory_are_one_finding():
     result = outcome(
         outputs=[

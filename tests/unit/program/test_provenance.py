@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.model.artifact import ExportedFacts
-from aotidoctor.model.contract import ConstantSpec, Contract, Dim, KernelCall, LeafSpec, OutputSpec
+from aotidoctor.model.artifact import ExportedFacts, ModelEntry
+from aotidoctor.model.contract import ConstantSpec, Contract, Dim, KernelBody, KernelCall, LeafSpec, OutputSpec
 from aotidoctor.model.expr import Sym
 from aotidoctor.model.program import ProgramConstant, ProgramLeaf, ProgramOutput, ProgramTensor, SizeRange
 from aotidoctor.model.tree import Container, Leaf
@@ -165,3 +165,72 @@ def test_what_cannot_be_compared_is_said(package, exported, text):
 
 def test_small_constants_are_in_the_code():
     assert compare(contract(), program(**held("l.bias", "8"))).left_out == ()
+
+
+def functions(package, nodes, code="", *, ops=None, names=()):
+    """The differences in functions of a package of these calls from a program of these live nodes."""
+    targets = ops if ops is not None else {f"{target.partition('(')[0]}.default": 1 for target in nodes.values()}
+    exported = program(ops=targets, functions=nodes, nodes=frozenset({*nodes, *names}))
+    model = ModelEntry(name="model", layout="pt2", members=(), kernel_sources={"k.cpp": code})
+    found = compare(contract(kernels=tuple(package)), exported, model).differences
+    return [(item.package, item.program, item.decisive) for item in found if item.kind == "functions"]
+
+
+def call(name, *origins, nodes=()):
+    return KernelCall(name=name, kind="cpp", origins=origins, source_nodes=nodes)
+
+
+RELU = {"relu": "aten.relu", "add": "aten.add"}
+
+
+@pytest.mark.parametrize(
+    ("package", "nodes", "code", "expected"),
+    [
+        ([call("cpp_fused_add_relu_0")], RELU, "", []),
+        ([call("cpp_fused_add_0")], RELU, "", [("computes no relu", "relu", True)]),
+        # What is not on the way from an input to an output is no node of these.
+        ([call("cpp_fused_add_0")], {"add": "aten.add"}, "", []),
+        ([call("cpp_fused_0")], {"sin": "aten.sin"}, "auto tmp1 = std::sin(tmp0);", []),
+        ([call("cpp_fused_0")], {"sin": "aten.sin"}, "auto tmp1 = tmp0.sinh();", [("computes no sin", "sin", True)]),
+        ([call("aoti_torch_cpu_sort_stable")], {"sort": "aten.sort"}, "", []),
+        # Equal code has the name of the first: clamp_min(0) and relu.
+        ([call("cpp_fused_clamp_min_0")], {**RELU, "clamp_min": "aten.clamp_min"}, "", []),
+        ([call("cpp_fused_relu_0", "aten.relu", "aten.tanh")], RELU, "", [("computes tanh", "no tanh", True)]),
+        ([call("cpp_fused_relu_0", nodes=("add", "relu", "mul", "relu_1"))], {**RELU, "mul": "aten.mul"}, "",
+         []),
+    ],
+)  # fmt: skip
+def test_functions_that_only_one_of_the_two_has(package, nodes, code, expected):
+    assert functions(package, nodes, code) == expected
+
+
+def test_a_node_more_than_the_program_has():
+    nodes = {**RELU, **{f"add_{at}": "aten.add" for at in range(1, 12)}}
+    known = tuple(nodes)
+    assert functions([call("cpp_fused_add_relu_0", nodes=(*known, "relu_1"))], nodes) == [
+        ("computes relu_1", "no relu_1", True)
+    ]
+    # Where the other nodes do not have the program's names, a name says nothing.
+    other = tuple(f"n{at}" for at in range(9))
+    assert functions([call("cpp_fused_add_relu_0", nodes=(*other, "add", "relu", "relu_1"))], nodes) == []
+
+
+@pytest.mark.parametrize(
+    ("target", "code", "said"),
+    [
+        ("aten.gelu(none)", "tmp0.erf()", 0),
+        ("aten.gelu(tanh)", "tmp0.tanh()", 0),
+        ("aten.gelu", "std::erf(tmp0)", 0),
+        ("aten.gelu", "tmp0.tanh()", 1),
+        ("aten.gelu(tanh)", "tmp0.erf()", 1),
+        # Both are there: it is not known which is whose.
+        ("aten.gelu(tanh)", "tmp0.erf() + tmp1.tanh()", 0),
+    ],
+)
+def test_gelu_in_the_other_way_may_be_the_compilers(target, code, said):
+    exported = program(ops={"aten.gelu.default": 1}, functions={"gelu": target}, nodes=frozenset({"gelu"}))
+    body = KernelBody(name="cpp_fused_gelu_0", kind="cpp", member="k.cpp", line=1, lines=1)
+    package = contract(kernels=(call("cpp_fused_gelu_0"),), bodies=(body,))
+    model = ModelEntry(name="model", layout="pt2", members=(), kernel_sources={"k.cpp": code})
+    found = [item for item in compare(package, exported, model).differences if item.kind == "functions"]
+    assert [item.decisive for item in found] == [False] * said

@@ -1,0 +1,71 @@
+"""The functions of an exported program that its outputs depend on: which node computes which, in which mode.
+
+A node counts where a value leads from an input of the user to it and from it to an output: what does not depend on an
+input is folded into a constant when the program is compiled, and what leads nowhere is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.readers.package.text import as_list, as_object, as_text
+
+MOST_NODES = 200_000
+_DEEPEST = 24
+_NAMES = ("name", "as_name")
+
+
+def functions(module: JsonObject) -> tuple[Mapping[str, str], frozenset[str]]:
+    """Live nodes, by name: ``gelu_3`` to ``aten.gelu``, with its mode where there is one (``aten.gelu(tanh)``).
+
+    And the names of all nodes and of their results.
+    """
+    nodes = [as_object(node) for node in as_list(as_object(module.get("graph")).get("nodes"))[:MOST_NODES]]
+    reads = [set(_names(node.get("inputs"), 0)) for node in nodes]
+    makes = [{*_names(node.get("outputs"), 0), as_text(node.get("name"))} - {""} for node in nodes]
+    signature = as_object(module.get("signature"))
+    fed = _of(signature, "input_specs", "user_input")
+    for read, made in zip(reads, makes, strict=True):
+        if read & fed:
+            fed |= made
+    wanted = _of(signature, "output_specs", None)
+    for read, made in zip(reversed(reads), reversed(makes), strict=True):
+        if made & wanted:
+            wanted |= read
+    live = {
+        name: _function(node)
+        for node, made in zip(nodes, makes, strict=True)
+        if made & fed & wanted and as_text(node.get("target")).startswith("torch.ops.aten.")
+        for name in made
+    }
+    return live, frozenset().union(*makes)
+
+
+def _function(node: JsonObject) -> str:
+    mode = ""
+    for item in map(as_object, as_list(node.get("inputs"))):
+        if item.get("name") == "approximate":
+            mode = f"({as_text(as_object(item.get('arg')).get('as_string'))})"
+    return ".".join(as_text(node.get("target")).split(".")[2:4]) + mode
+
+
+def _of(signature: JsonObject, listed: str, kind: str | None) -> set[str]:
+    specs = [as_object(spec) for spec in as_list(signature.get(listed))]
+    wanted = [spec if kind is None else spec.get(kind) for spec in specs]
+    return {name for spec in wanted for name in _names(spec, 0)}
+
+
+def _names(value: JsonValue, depth: int) -> Iterator[str]:
+    """The names of values in an argument, however it is wrapped; names of parameters as well, which do no harm."""
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, list):
+        for item in value:
+            yield from _names(item, depth + 1)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if key in _NAMES and isinstance(item, str):
+                yield item
+            elif key != "as_graph":
+                yield from _names(item, depth + 1)
