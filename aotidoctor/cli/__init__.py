@@ -154,6 +154,10 @@ COMMANDS = {
     "env": Entry("env:env", ("aotidoctor env", "aotidoctor env --save host.json", "aotidoctor env --host debian-13")),
     "explain": Entry("explain:explain", ("aotidoctor explain input-stride", "aotidoctor explain AD-IN-014")),
     "schema": Entry("schema:schema", ("aotidoctor schema > report.schema.json",)),
+    "mcp": Entry(
+        "mcp:mcp",
+        ("aotidoctor mcp --root models", "aotidoctor mcp --root models --allow-run"),
+    ),
     "completion": Entry(
         "completion:completion",
         (

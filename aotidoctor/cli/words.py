@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol, cast
 
-from aotidoctor.cli import COMMANDS
+from aotidoctor import cli
 from aotidoctor.cli.lazy import Entry, load
 
 
@@ -59,7 +59,7 @@ class _Param(Protocol):
 
 def described() -> tuple[Described, ...]:
     """Every command in the order of ``--help``, those below another one behind it."""
-    return tuple(_all(COMMANDS, ()))
+    return tuple(_all(cli.COMMANDS, ()))
 
 
 def _all(table: Mapping[str, Entry], above: tuple[str, ...]) -> Iterator[Described]:

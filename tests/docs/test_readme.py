@@ -18,8 +18,11 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 def sessions():
     """``(command, lines shown)`` of each console block."""
-    texts = [README, *(path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").rglob("*.md")))]
-    for block in (block for text in texts for block in re.findall(r"```console\n(.*?)```", text, flags=re.S)):
+    pages = [*sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "skills").rglob("*.md"))]
+    texts = [README, *(path.read_text(encoding="utf-8") for path in pages)]
+    # In a list, a block is indented.
+    found = (block for text in texts for block in re.findall(r"^( *)```console\n(.*?)```", text, flags=re.S | re.M))
+    for block in (re.sub(f"^{indent}", "", text, flags=re.M) for indent, text in found):
         for part in block.split("$ ")[1:]:
             command, *lines = part.splitlines()
             yield command, [line for line in lines if line.strip() and line.strip() != "…"]
@@ -67,6 +70,19 @@ def test_session(command, lines, demo_folder, tmp_path):
     shown = (done.stderr if arguments[0] == "watch" else done.stdout).splitlines()
     for line in lines:
         assert any(line.rstrip() in candidate for candidate in shown), f"{line!r} is not in\n{done.stdout}"
+
+
+def test_the_skill_names_itself_and_commands_that_there_are():
+    from aotidoctor.cli import COMMANDS
+
+    text = (ROOT / "skills" / "aotidoctor" / "SKILL.md").read_text(encoding="utf-8")
+    head = re.match(r"---\nname: aotidoctor\ndescription: (.{50,1024})\n---\n", text)
+    assert head is not None
+    assert (
+        {"check", "run", "classify", "explain", "compat", "triton"}
+        <= set(re.findall(r"`aotidoctor (\w+)", text))
+        <= {*COMMANDS}
+    )
 
 
 def test_make_targets_exist():

@@ -1,0 +1,39 @@
+"""``aotidoctor mcp``: a server for coding agents."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aotidoctor.cli.show import warn
+from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.reports.status import CANNOT_EXAMINE
+
+RootFolder = Annotated[
+    str,
+    typer.Option("--root", metavar="DIR", help="The folder that paths must be below. [default: the working folder]"),
+]
+AllowRun = Annotated[
+    bool, typer.Option("--allow-run", help="Also offer what executes native code of packages: run and repro.")
+]
+
+
+def mcp(*, root: RootFolder = ".", allow_run: AllowRun = False) -> None:
+    """Serve coding agents by the Model Context Protocol.
+
+    Speaks over standard input and output, until that ends. Executes nothing of a package without --allow-run. Answers
+    are redacted, bounded, and name their evidence.
+    """
+    if not Path(root).is_dir():
+        raise typer.BadParameter(f"{root!r} is not a folder", param_hint="--root")
+    from aotidoctor.commands.mcp.server import serve  # noqa: PLC0415 - `--help` does not need it
+
+    try:
+        serve(root, may_run=allow_run, environ=os.environ)
+    except CannotExamineError as error:
+        warn(str(error))
+        sys.exit(CANNOT_EXAMINE)
