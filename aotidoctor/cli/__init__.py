@@ -149,6 +149,13 @@ COMMANDS = {
             "aotidoctor contract model.pt2 --emit cpp --reference exported.pt2 -o model_inputs.h",
         ),
     ),
+    "sweep": Entry(
+        "sweep:sweep",
+        (
+            "aotidoctor sweep model.pt2 --reference exported.pt2",
+            "aotidoctor sweep model.pt2 --budget 2m --report html:map.html --json",
+        ),
+    ),
     "stamp": Entry("stamp:stamp", ("aotidoctor stamp model.pt2 --exported exported.pt2 -o stamped.pt2",)),
     "fix": Entry("fix:fix", ("aotidoctor fix execstack model.pt2 -o fixed.pt2",)),
     "env": Entry("env:env", ("aotidoctor env", "aotidoctor env --save host.json", "aotidoctor env --host debian-13")),

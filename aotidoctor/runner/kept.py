@@ -25,6 +25,7 @@ _LOADING = (
     "setup",
     "custom_op_libraries",
     "heap_checks",
+    "share_reference",
 )
 # What a treatment changes before the first call; its other steps change the inputs.
 _EARLY_STEPS = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -128,10 +129,22 @@ class Reference:
     tensors: dict[str, Any] = field(default_factory=dict)
 
 
+# What a process loaded before it was forked.
+_shared: dict[str, Reference] = {}
+
+
+def share_reference(spec: str, channel: Channel) -> None:
+    """Load the reference for all processes that will be forked from this one. What fails, fails there again."""
+    with suppress(Exception):
+        _shared[spec] = load_reference(spec, channel)
+
+
 def load_reference(spec: str, channel: Channel) -> Reference:
     """An exported program, or the function in ``module.py:function``."""
     import torch
 
+    if spec in _shared:
+        return _shared[spec]
     path, colon, function = spec.rpartition(":")
     if colon and path.endswith(".py"):
         module = load_setup({"setup": path}, channel)

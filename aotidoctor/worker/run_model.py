@@ -45,6 +45,10 @@ def run(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     _say_threads(channel)
     applied += treat.load_weights(payload, model, channel)
     channel.put(applied=applied)
+    if payload.get("share_reference"):
+        from aotidoctor.worker.reference import share_reference
+
+        share_reference(payload["share_reference"], channel)
     files = _unpacked(model, channel)
     kept = keep(partial(_again, model, facts, files)) if files is not None else None
     channel.put(kept=kept)

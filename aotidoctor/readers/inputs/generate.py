@@ -25,22 +25,25 @@ def generate_inputs(contract: Contract, *, seed: int) -> tuple[InputSet, JsonObj
     the same inputs.
     """
     symbols, notes = choose_symbols(contract)
-    leaves = {leaf.index: _leaf(leaf, contract, symbols, seed, notes) for leaf in contract.leaves}
-    document = _document(contract, leaves)
+    document = document_of(contract, generated_leaves(contract, symbols, seed, notes))
+    return described(contract, document, (f"generated with seed {seed}", *notes)), document
+
+
+def generated_leaves(
+    contract: Contract, symbols: Mapping[str, int], seed: int, notes: list[str]
+) -> dict[int, JsonValue]:
+    """Each leaf by its index, as an inputs document has it: a tensor with sizes of ``symbols``, or None."""
+    return {leaf.index: _leaf(leaf, contract, symbols, seed, notes) for leaf in contract.leaves}
+
+
+def described(contract: Contract, document: JsonObject, notes: tuple[str, ...] = ()) -> InputSet:
+    """The description of the tensors that the worker makes of ``document``. Raises ``DocumentError``."""
     root = describe_document(document)
     arranged = arrange(root)
     args, kwargs = _named(graft(arranged.args, root)), graft(arranged.kwargs, root)
     if contract.args is not None and contract.kwargs is not None:
         args, kwargs = _typed(contract.args, args), _typed(contract.kwargs, kwargs)
-    inputs = InputSet(
-        path=None,
-        format="generated",
-        form="generated",
-        args=args,
-        kwargs=kwargs,
-        notes=(f"generated with seed {seed}", *notes),
-    )
-    return inputs, document
+    return InputSet(path=None, format="generated", form="generated", args=args, kwargs=kwargs, notes=notes)
 
 
 def _named(args: Container[LeafValue]) -> Container[LeafValue]:
@@ -49,6 +52,8 @@ def _named(args: Container[LeafValue]) -> Container[LeafValue]:
 
 def _typed(spec: Container[int], given: Container[LeafValue]) -> Container[LeafValue]:
     """The containers called as in the call spec: a JSON document has only some types, which flatten alike."""
+    if len(spec.children) != len(given.children) or (spec.keys and given.keys and spec.keys != given.keys):
+        return given
     children = tuple(
         _typed(wanted, child) if isinstance(wanted, Container) and isinstance(child, Container) else child
         for wanted, child in zip(spec.children, given.children, strict=True)
@@ -56,7 +61,8 @@ def _typed(spec: Container[int], given: Container[LeafValue]) -> Container[LeafV
     return Container(type=spec.type, children=children, keys=spec.keys)
 
 
-def _document(contract: Contract, leaves: Mapping[int, JsonValue]) -> JsonObject:
+def document_of(contract: Contract, leaves: Mapping[int, JsonValue]) -> JsonObject:
+    """The inputs document of a call with these leaves."""
     if contract.args is None or contract.kwargs is None:
         return {"args": [leaves[leaf.index] for leaf in contract.tensor_leaves()], "kwargs": {}}
     kwargs = contract.kwargs

@@ -43,15 +43,24 @@ class NoDoubleRunError(Exception):
 
 def run_program(program: Any, call: Call, noise: Noise | None = None) -> tuple[Any, list[str]]:
     """Outputs of an exported program in float64, and the operators that were run in their own dtype."""
-    from torch.export._tree_utils import reorder_kwargs
-
     module = program.module()
-    kwargs = reorder_kwargs(call.kwargs, program.call_spec.in_spec)
-    flat = [widened(leaf, copy=True) for leaf in pytree.tree_leaves((call.args, kwargs), is_leaf=_is_none)]
+    flat = [widened(leaf, copy=True) for leaf in _leaves(program.call_spec.in_spec, call)]
     interpreter = Double(module, noise)
     with torch.no_grad(), _default_float64():
         results = interpreter.run(*flat, enable_io_processing=False)
     return module.graph.process_outputs(results), list(dict.fromkeys(interpreter.kept))
+
+
+def _leaves(in_spec: Any, call: Call) -> list[Any]:
+    """The leaves in the order of the program: of a dict by its keys, as the program itself takes them."""
+    from torch.export._tree_utils import reorder_kwargs
+
+    kwargs = reorder_kwargs(call.kwargs, in_spec)
+    try:
+        return list(in_spec.flatten_up_to((tuple(call.args), kwargs)))
+    except (TypeError, ValueError):
+        # A list for a tuple flattens alike.
+        return list(pytree.tree_leaves((call.args, kwargs), is_leaf=_is_none))
 
 
 def widened(value: Any, *, copy: bool = False) -> Any:

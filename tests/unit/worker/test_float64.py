@@ -245,6 +245,17 @@ def test_running_statistics_are_left_alone():
     assert all(torch.equal(value, before[name]) for name, value in program.state_dict.items())
 
 
+def test_a_dict_is_taken_by_its_keys():
+    def scaled(x, by):
+        return x * by["scale"] + by["shift"]
+
+    given = {"scale": X * 2, "shift": X + 1}
+    exact, _ = run_program(exported(scaled, X, given), Call(args=(X, given), kwargs={}))
+    other, _ = run_program(exported(scaled, X, given), Call(args=[X, dict(reversed(given.items()))], kwargs={}))
+    assert torch.equal(exact, other)
+    assert torch.allclose(exact, X.double() * (X.double() * 2) + X.double() + 1, rtol=1e-6)
+
+
 def test_inputs_are_left_alone():
     x = X.clone()
     run_program(exported(lambda x: x.add_(1), X.clone()), Call(args=(x,), kwargs={}))

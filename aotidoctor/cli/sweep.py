@@ -1,0 +1,173 @@
+"""``aotidoctor sweep``: what a package does at the boundary of its contract."""
+
+from __future__ import annotations
+
+import enum
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from aotidoctor.cli import options as opt
+from aotidoctor.cli.show import FailOn, warn, write_stdout
+from aotidoctor.version import __version__
+
+if TYPE_CHECKING:
+    from aotidoctor.model.sweep import Sweep, SweepRow
+
+_BUDGET, _TIMEOUT = 300.0, 30.0
+
+
+class SweepFormat(str, enum.Enum):
+    """Formats of a sweep."""
+
+    RICH = "rich"
+    MD = "md"
+    JSON = "json"
+    HTML = "html"
+
+
+FormatOption = Annotated[SweepFormat | None, typer.Option("--format", help="Format of stdout. [default: rich]")]
+ReportTo = Annotated[
+    list[str] | None,
+    typer.Option("--report", metavar="FMT:PATH", help="Also write json, md or html to a file; repeatable."),
+]
+Budget = Annotated[float, typer.Option(parser=opt.duration, metavar="TIME", help="Limit of everything together.")]
+Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="Also show the calls where all agree.")]
+
+
+def sweep(
+    package: opt.Package,
+    *,
+    reference: opt.Reference = None,
+    budget: Budget = _BUDGET,
+    timeout: opt.Timeout = _TIMEOUT,
+    setup: opt.Setup = None,
+    custom_op_library: opt.CustomOpLibrary = None,
+    model_name: opt.ModelName = None,
+    seed: opt.Seed = 0,
+    memory_limit: opt.MemoryLimit = None,
+    fail_on: opt.FailOnOption = FailOn.ERROR,
+    format_: FormatOption = None,
+    json: opt.Json = False,
+    report: ReportTo = None,
+    quiet: opt.Quiet = False,
+    verbose: Verbose = 0,
+    redact: opt.Redact = True,
+) -> None:
+    """Try a package at the boundary of its contract.
+
+    Sizes at their bounds and beyond, dtypes, strides, ranks, None, keys, indices, and pairs of them, each in a child:
+    what the contract says, what the package does, and with --reference what the program does. Exit status 1: what the
+    contract accepts fails or is wrong; with --fail-on warn also: something is computed wrongly without a word.
+    """
+    from aotidoctor.commands.sweep.ask import sweep as ask  # noqa: PLC0415 - `--help` does not need it
+    from aotidoctor.model.case import Options  # noqa: PLC0415 - likewise
+    from aotidoctor.model.errors import AotidoctorError  # noqa: PLC0415 - likewise
+
+    if json and format_ not in (None, SweepFormat.JSON):
+        raise typer.BadParameter("--json and another --format cannot be combined", param_hint="--json")
+    shown = SweepFormat.JSON if json else format_ or SweepFormat.RICH
+    files = [_file(text, package) for text in report or ()]
+    options = Options(
+        reference=reference,
+        budget=budget,
+        timeout=timeout,
+        setup=setup,
+        custom_op_libraries=tuple(custom_op_library or ()),
+        model_name=model_name,
+        seed=seed,
+        memory_limit=memory_limit,
+    )
+    try:
+        found = ask(package, options, environ=os.environ, on_row=_quiet if quiet else _tell)
+    except AotidoctorError as error:
+        if shown is SweepFormat.JSON:
+            write_stdout(_json({"package": package, "cannot_examine": str(error)}))
+        warn(str(error))
+        raise typer.Exit(error.exit_status) from error
+    if redact:
+        found = _redacted(found, os.environ)
+    _finish(found, shown, files, detail=verbose)
+    raise typer.Exit(_status(found, fail_on))
+
+
+def _finish(found: Sweep, shown: SweepFormat, files: list[tuple[SweepFormat, Path]], *, detail: int) -> None:
+    from aotidoctor.reports.write import write_file  # noqa: PLC0415 - where there is something to write
+
+    try:
+        for kind, path in files:
+            write_file(path, _rendered(found, kind, detail))
+    except OSError as error:
+        warn(f"{error.filename or 'the report'}: {error.strerror or error}")
+        raise typer.Exit(2) from error
+    write_stdout(_rendered(found, shown, detail))
+
+
+def _file(text: str, package: str) -> tuple[SweepFormat, Path]:
+    kind, colon, path = text.partition(":")
+    if not colon or not path or kind not in ("json", "md", "html"):
+        raise typer.BadParameter(f"{text!r} is not json:, md: or html:PATH", param_hint="--report")
+    if os.path.realpath(path) == os.path.realpath(package):
+        raise typer.BadParameter(f"{path} is what is examined; it is not overwritten", param_hint="--report")
+    return SweepFormat(kind), Path(path)
+
+
+def _rendered(found: Sweep, shown: SweepFormat, detail: int) -> str:
+    from aotidoctor.reports import sweep_view  # noqa: PLC0415 - after the work
+
+    match shown:
+        case SweepFormat.JSON:
+            return _json(sweep_view.document(found))
+        case SweepFormat.MD:
+            return sweep_view.markdown(found)
+        case SweepFormat.HTML:
+            from aotidoctor.reports.sweep_map import html  # noqa: PLC0415 - for the page only
+
+            return html(found)
+        case SweepFormat.RICH:
+            return sweep_view.text(found, detail=detail)
+
+
+def _json(body: Mapping[str, object]) -> str:
+    from aotidoctor.reports.json.render import dumps  # noqa: PLC0415 - for JSON only
+    from aotidoctor.reports.sweep_view import SCHEMA  # noqa: PLC0415 - likewise
+
+    return dumps({"schema": SCHEMA, "tool": {"name": "aotidoctor", "version": __version__}, **body})
+
+
+def _redacted(found: Sweep, environ: Mapping[str, str]) -> Sweep:
+    from aotidoctor.reports.redact import Redactor  # noqa: PLC0415 - after the work
+
+    return Redactor.of(environ=environ, host_name=platform.node()).value(found)
+
+
+def _status(found: Sweep, fail_on: FailOn) -> int:
+    from aotidoctor.model.sweep import Judged  # noqa: PLC0415 - after the work
+
+    wanted = {
+        FailOn.ERROR: {Judged.FAULT},
+        FailOn.WARN: {Judged.FAULT, Judged.UNGUARDED},
+        FailOn.INFO: {Judged.FAULT, Judged.UNGUARDED, Judged.REFUSED},
+        FailOn.NEVER: set[Judged](),
+    }[fail_on]
+    return int(any(row.judged in wanted for row in found.rows))
+
+
+def _quiet(_row: SweepRow, _at: int, _of: int) -> None:
+    """Say nothing."""
+
+
+def _tell(row: SweepRow, at: int, of: int) -> None:
+    """A line of progress."""
+    from aotidoctor.reports.text import one_line  # noqa: PLC0415 - where it is shown
+
+    if sys.stderr is not None:
+        told = one_line(
+            f"{row.subject}: {row.change or 'nothing changed'}: {row.package.value} ({row.judged.value})", 110
+        )
+        typer.echo(f"{at}/{of} {told}", err=True)

@@ -1,0 +1,82 @@
+"""The demo's model, swept: what the demo breaks by hand is found by nobody's help."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from foundry.place import cache_dir
+
+from aotidoctor.commands import demo
+from aotidoctor.commands.diagnose import REFERENCE_MODULES
+from aotidoctor.commands.sweep.ask import sweep
+from aotidoctor.model.case import Options
+from aotidoctor.model.sweep import Does, Judged, Sweep
+from aotidoctor.runner import Runner
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.fixture(scope="module")
+def folder() -> Path:
+    if shutil.which("g++") is None:
+        pytest.skip("there is no g++ to compile the demo's packages with")
+    return demo.prepare({**os.environ, "XDG_CACHE_HOME": str(cache_dir())}, lambda _event: None)
+
+
+def swept(package: Path, reference: Path | None, *, rows: int) -> Sweep:
+    """The first rows: then it is interrupted, as by Ctrl-C."""
+
+    def enough(_row: object, at: int, _of: int) -> None:
+        if at >= rows:
+            raise KeyboardInterrupt
+
+    options = Options(reference=None if reference is None else str(reference))
+    with Runner(environ=os.environ, preload=REFERENCE_MODULES) as runner:
+        return sweep(str(package), options, environ=os.environ, on_row=enough, runner=runner)
+
+
+def test_the_faults_of_the_demo_are_found(folder: Path) -> None:
+    found = swept(folder / "model.pt2", folder / "exported.pt2", rows=9)
+    assert len(found.rows) == 9
+    assert "interrupted" in found.unasked
+    base = found.rows[0]
+    assert (base.axis, base.package, base.program, base.judged) == ("base", Does.RIGHT, Does.RIGHT, Judged.FINE)
+    by_change = {(row.axis, row.subject): row for row in found.rows}
+    silent = by_change["stride", "args[0]"]
+    assert (silent.cause, silent.package, silent.program) == ("input-stride", Does.WRONG, Does.RIGHT)
+    assert silent.judged is Judged.UNGUARDED
+    misleading = by_change["dtype", "kwargs['ids']"]
+    assert (misleading.change, misleading.cause) == ("int32", "input-dtype")
+    assert (misleading.package, misleading.program, misleading.judged) == (Does.ERROR, Does.RIGHT, Judged.REFUSED)
+    needle = by_change["value", "kwargs['ids']"]
+    assert "all values 100" in needle.change
+    assert (needle.package, needle.program) == (Does.ERROR, Does.ERROR)
+    # Equal shapes, exchanged: only the numbers show it, and the program takes dicts by their keys.
+    swapped = by_change["keys", "args[1]"]
+    assert (swapped.cause, swapped.package, swapped.program) == ("input-tree", Does.WRONG, Does.RIGHT)
+
+
+def test_a_package_that_fails_as_it_is(folder: Path) -> None:
+    found = swept(folder / "separate_weights.pt2", folder / "exported.pt2", rows=5)
+    assert [(row.axis, row.package, row.program, row.judged) for row in found.rows] == [
+        ("base", Does.CRASH, Does.RIGHT, Judged.FAULT)
+    ]
+    assert found.planned > 50
+    assert any("of" in reason for reason in found.unasked)
+
+
+def test_without_a_program(folder: Path) -> None:
+    found = swept(folder / "model.pt2", None, rows=6)
+    assert found.rows[0].package is Does.RETURNS
+    assert {row.program for row in found.rows} == {Does.UNKNOWN}
+    assert [row.judged for row in found.rows if row.cause == "input-stride"] == [Judged.UNGUARDED]
+
+
+def test_a_budget_ends_it(folder: Path) -> None:
+    with Runner(environ=os.environ) as runner:
+        found = sweep(str(folder / "model.pt2"), Options(budget=0.1), environ=os.environ, runner=runner)
+    assert len(found.rows) == 1
+    assert any("no time" in reason for reason in found.unasked)
