@@ -40,7 +40,7 @@ def _duplicate(case: Case, name: str) -> Evidence:
         "duplicate",
         name,
         observed="the member is there more than once",
-        expected="one member of a name",
+        expected="unique member names",
         source=at_member(case, None),
         facts={"member": name},
     )

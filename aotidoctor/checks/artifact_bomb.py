@@ -56,7 +56,7 @@ def _oversized(case: Case, name: str) -> Evidence:
         "ratio" if shrunk else "declared",
         name,
         observed=f"{size} bytes from {packed}" if shrunk else f"{size} bytes in a file of {case.artifact.size}",
-        expected="a member that was stored, as torch writes them" if shrunk else "members that fit into the file",
+        expected="an uncompressed (stored) member, as torch writes it" if shrunk else "members that fit into the file",
         source=at_member(case, None),
         facts={"member": name, "size": size, "compressed_size": packed},
     )

@@ -87,7 +87,7 @@ def _checksum(case: Case, name: str) -> Evidence:
         name,
         observed="a checksum that differs from the recorded one",
         expected="intact data",
-        message=f"{name}: the data do not have the recorded checksum; the loader does not notice",
+        message=f"{name}: the data do not match the recorded checksum; the loader does not check it",
         source=at_member(case, name),
         facts={"member": name},
     )
@@ -138,7 +138,7 @@ def _unread(case: Case, item: SharedObject) -> Evidence:
         "so-unread",
         item.member,
         observed=item.problem or "not inspected",
-        expected="a stored member, as torch writes them",
+        expected="an uncompressed (stored) member, as torch writes it",
         source=at_member(case, item.member),
     )
 

@@ -64,13 +64,13 @@ _KINDS = {
     ),
     ArtifactKind.BUNDLE: (
         "a bundle of aotidoctor: a report, not the package itself",
-        "judge it again: aotidoctor analyze",
+        "read it with: aotidoctor analyze",
         "aotidoctor analyze model.pt2",
     ),
-    ArtifactKind.PICKLE: ("a pickle", "load it with what wrote it", _LOOK),
+    ArtifactKind.PICKLE: ("a pickle", "load it with the program that wrote it", _LOOK),
     ArtifactKind.TEXT: (
         "a text file",
-        "download the file again; its first line often is an error message. A log is for aotidoctor classify",
+        "download the file again; its first line often is an error message. If it is a log, use aotidoctor classify",
         "head -n 3 model.pt2",
     ),
     ArtifactKind.DIRECTORY: (

@@ -23,7 +23,9 @@ from aotidoctor.model.report import Report
 LogFile = Annotated[str, typer.Argument(metavar="LOG|-", help="The log; - is standard input.")]
 OfPackage = Annotated[
     str | None,
-    typer.Option("--package", metavar="FILE", help="The .pt2 it is about: kernels, lines and inputs get their names."),
+    typer.Option(
+        "--package", metavar="FILE", help="The .pt2 the log is about: adds names of kernels, lines and inputs."
+    ),
 ]
 
 

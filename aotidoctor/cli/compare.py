@@ -16,7 +16,7 @@ from aotidoctor.model.case import Options
 Package = Annotated[str | None, typer.Argument(metavar="[PACKAGE]", help="The .pt2 file; not with --from.")]
 From = Annotated[
     str | None,
-    typer.Option("--from", metavar="REPORT", help="Judge a saved JSON report again, without running anything."),
+    typer.Option("--from", metavar="REPORT", help="Evaluate a saved JSON report again without running anything."),
 ]
 
 
@@ -87,7 +87,7 @@ def _one_question(package: str | None, saved: str | None, reference: str | None,
     """Either a package with inputs and reference, or a saved report."""
     if saved is not None:
         if package is not None or reference is not None or has_inputs:
-            raise typer.BadParameter("it takes only a report and runs nothing", param_hint="--from")
+            raise typer.BadParameter("it takes only a saved report and runs nothing", param_hint="--from")
         return
     if package is None:
         raise typer.BadParameter("missing; or --from REPORT", param_hint="PACKAGE")

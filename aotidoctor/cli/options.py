@@ -78,7 +78,9 @@ Reference = Annotated[
 ]
 Host = Annotated[
     str | None,
-    typer.Option("--host", metavar="PROFILE", help="Judge for another machine: a file of `env --save`, or a name."),
+    typer.Option(
+        "--host", metavar="PROFILE", help="Check against another machine: a file of `env --save`, or a built-in name."
+    ),
 ]
 Weights = Annotated[
     str | None,
@@ -143,7 +145,7 @@ OutputDir = Annotated[
     typer.Option("--output-dir", "-o", metavar="DIR", help="Also write report.json and report.md there."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="The verdict only, and no progress.")]
-Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="More; -vv for all.")]
+Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="More detail; -vv for everything.")]
 FailOnOption = Annotated[FailOn, typer.Option("--fail-on", help="Least severity that makes the exit status 1.")]
 Redact = Annotated[
     bool,

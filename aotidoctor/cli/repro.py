@@ -14,7 +14,7 @@ from aotidoctor.cli.show import Show
 from aotidoctor.cli.shown import shown
 from aotidoctor.model.case import Options
 
-Folder = Annotated[Path, typer.Option("--output-dir", "-o", metavar="DIR", help="Folder of the script.")]
+Folder = Annotated[Path, typer.Option("--output-dir", "-o", metavar="DIR", help="Folder to write the script to.")]
 From = Annotated[
     str | None, typer.Option("--from", metavar="REPORT", help="A JSON report of this case: no new diagnosis.")
 ]

@@ -36,7 +36,7 @@ Rerun = Annotated[
     typer.Option("--rerun", help="After a failure, run it again under diagnostic settings, without input."),
 ]
 Core = Annotated[bool, typer.Option("--core", help="Allow core files: raise the program's soft limit.")]
-Always = Annotated[bool, typer.Option("--always", help="Report also when the program ends well.")]
+Always = Annotated[bool, typer.Option("--always", help="Write a report also when the program succeeds.")]
 Limit = Annotated[
     float | None,
     typer.Option("--timeout", parser=opt.duration, metavar="TIME", help="End the program after this time."),

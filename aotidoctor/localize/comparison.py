@@ -15,7 +15,7 @@ FINE = ("agrees", "both-within", "reference-imprecise")
 STRUCTURAL = ("missing", "extra", "structure", "type", "shape")
 # What a tolerance cannot change.
 _FIXED = (*STRUCTURAL, "dtype")
-_UNASKED = "it agreed, so it was held against no float64 run: compare again for a verdict"
+_UNASKED = "it agreed, so no float64 run was made: run compare again for a verdict"
 
 
 def read_comparison(outcome: Outcome) -> tuple[OutputComparison, ...]:

@@ -52,7 +52,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     if history.errors("AD-IN", "AD-ART", "AD-HOST", "AD-LOAD"):
         return unasked(CODE, NAME, "a static finding already explains the behaviour")
     if plain.error is not None and not history.has("AD-RUN-001", "signalled"):
-        return unasked(CODE, NAME, "an exception was raised: its words, not its frequency, decide")
+        return unasked(CODE, NAME, "an exception was raised: its message decides, not how often it occurs")
     if case.inputs is None:
         return unasked(CODE, NAME, "nothing was called: there are no inputs")
     if history.hangs_in_operator():
@@ -111,7 +111,7 @@ def read_repeated(case: Case, plain: Outcome, outcome: Outcome) -> Sequence[Evid
                 outcome,
                 observed=f"1 of 2 runs did not end within its time limit, the other took {fine.seconds:.1f} s",
                 expected="the same ending in each run",
-                message="a time limit that is broken once may be a busy machine: it is no evidence of a race",
+                message="a time limit that is broken once may be a busy machine: it is not evidence of a race",
                 facts={"failed": 1, "runs": 2},
             )
         ]
@@ -135,7 +135,7 @@ def read_repeated(case: Case, plain: Outcome, outcome: Outcome) -> Sequence[Evid
             "same",
             Severity.INFO,
             outcome,
-            observed="2 of 2 runs failed alike",
+            observed="2 of 2 runs failed in the same way",
             expected="the same ending in each run",
             facts={"failed": 2, "runs": 2},
         )
@@ -206,7 +206,7 @@ def _operators(random_ops: Sequence[str]) -> list[str]:
 PROBE = Probe(
     code=CODE,
     name=NAME,
-    asks="does it do the same again?",
+    asks="is the outcome the same in a second run?",
     asked_when="when it returned, or crashed without an explanation",
     plan=plan,
     read=read,

@@ -45,13 +45,13 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     if not succeeded(plain) and not plain.stage.startswith(_IN_CALL):
         return unasked(CODE, NAME, f"it failed in {plain.stage}, before any compiled call")
     if device_of(case) == "cuda" and not succeeded(plain):
-        return unasked(CODE, NAME, "a launch only queues work, so that the last call means little: see launch_trace")
+        return unasked(CODE, NAME, "launches are asynchronous, so the last call is not evidence: see launch_trace")
     if isinstance(plain.ending, Signalled) and plain.ending.name in _FROM_OUTSIDE:
         return unasked(CODE, NAME, f"{plain.ending.name} comes from outside")
     if history.errors("AD-IN", "AD-ART", "AD-HOST", "AD-LOAD") and not case.options.localize:
         return unasked(CODE, NAME, "a static finding already explains it; its treatment is tried instead")
     calls = 1 if plain.stage == "run1" else 2
-    return run_request(case, NAME, "with every compiled call written down", trace=True, observe=[], calls=calls)
+    return run_request(case, NAME, "with every compiled call recorded", trace=True, observe=[], calls=calls)
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
@@ -119,7 +119,7 @@ def _ending(outcome: Outcome) -> tuple[str, dict[str, FactValue]]:
 PROBE = Probe(
     code=CODE,
     name=NAME,
-    asks="which compiled call was under way?",
+    asks="which compiled call was running?",
     asked_when="when the call failed and no comparison of the inputs explains it",
     plan=plan,
     read=read,

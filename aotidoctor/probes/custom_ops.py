@@ -124,7 +124,7 @@ def _finding(
 PROBE = Probe(
     code=CODE,
     name=NAME,
-    asks="are the custom operators registered as they were?",
+    asks="are the custom operators registered as at compile time?",
     asked_when="when the package calls custom operators",
     plan=plan,
     read=read,

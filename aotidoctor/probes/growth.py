@@ -84,7 +84,7 @@ def growth_rate(sizes: list[int]) -> float:
 PROBE = Probe(
     code=CODE,
     name=NAME,
-    asks="does memory grow call by call?",
+    asks="does memory grow with each call?",
     asked_when="when custom operators run and the calls are quick, or with --probes growth",
     plan=plan,
     read=read,

@@ -167,8 +167,8 @@ def _finding(kind: str, name: str, observed: str, expected: str, outcome: Outcom
 PROBE = Probe(
     code=CODE,
     name=NAME,
-    asks="do the loaded weights fit the compiled code, and are they all?",
-    asked_when="when --setup loaded weights, or ought to have (no further run)",
+    asks="do the loaded weights fit the compiled code, and are they complete?",
+    asked_when="when --setup loaded weights, or should have (no further run)",
     plan=plan,
     read=read,
 )

@@ -56,7 +56,7 @@ OTHER_ALLOCATORS = re.compile(r"jemalloc|tcmalloc|mimalloc|hoard|scudo")
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked when a run was killed late, now and then, or with the words of a damaged heap."""
+    """Asked when a run was killed late or intermittently, or with a heap corruption message."""
     base = _base(history)
     if base is None:
         return unasked(CODE, NAME, "no run ended in a way that a damaged heap explains")
@@ -236,7 +236,7 @@ PROBE = Probe(
     code=CODE,
     name=NAME,
     asks="which call damages the heap?",
-    asked_when="when a run was killed late, now and then, or with the words of a damaged heap",
+    asked_when="when a run was killed late or intermittently, or with a heap corruption message",
     plan=plan,
     read=read,
 )

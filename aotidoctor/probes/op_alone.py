@@ -133,7 +133,7 @@ def _cleared(history: History, outcome: Outcome, found: Sequence[Evidence]) -> l
             outcome,
             subject=", ".join(targets),
             observed="called alone, none does anything wrong",
-            expected="operators that keep their promises",
+            expected="operators that match their schema and fake kernel",
             facts={"ops": tuple(targets), "looped": looped},
         )
     ]

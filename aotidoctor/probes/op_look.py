@@ -98,7 +98,7 @@ class _Reader:
             yield self._broken(by_package, "as compiled", promised_by="package", fake_agrees=agrees)
         elif by_fake is not None and compiled is not None and all(one.complete for one in compiled):
             observed = f"{by_fake.what} {by_fake.observed}"
-            expected = f"{by_fake.expected} by the fake kernel (the package relies on what comes)"
+            expected = f"{by_fake.expected} by the fake kernel (the package relies on the real result)"
             yield self._make("fake-differs", Severity.INFO, observed, expected)
         elif by_fake is not None:
             yield self._broken(by_fake, "by its fake kernel", promised_by="fake kernel", fake_agrees=False)
@@ -110,7 +110,7 @@ class _Reader:
         return compiled is not None and misfed(self._case, plain, compiled, tensors(call.get("arguments")))
 
     def _broken(self, found: Difference, who: str, *, promised_by: str, fake_agrees: bool) -> Evidence:
-        more = "; the fake kernel registered here promises what came" if fake_agrees else ""
+        more = "; the fake kernel registered here agrees with the result" if fake_agrees else ""
         return self._make(
             "fake-kernel",
             Severity.ERROR,

@@ -64,7 +64,7 @@ def _settled(case: Case, history: History) -> str | None:
     if case.options.rungs is not None and NAME in case.options.rungs:
         return None
     told = next((code for code, kinds in SETTLED if history.has(code, *kinds)), None)
-    return f"{told} has told it without a compile; --probes {NAME} asks nevertheless" if told else None
+    return f"{told} already answered this without compiling; --probes {NAME} runs it anyway" if told else None
 
 
 def _nothing_to_compile(case: Case) -> str | None:
@@ -253,7 +253,7 @@ PROBE = Probe(
     code=CODE,
     name=NAME,
     asks="which launch is printed last before the fault, by a package compiled here that prints each one?",
-    asked_when="when a call on CUDA failed, no cheaper rung named the kernel, and an exported program is at hand",
+    asked_when="when a call on CUDA failed, no cheaper probe named the kernel, and an exported program is at hand",
     plan=plan,
     read=read,
 )

@@ -56,7 +56,7 @@ def plan(case: Case, history: History) -> Plan:
     if reason is not None:
         return unasked(CODE, NAME, reason)
     if not any(name in history.outcomes for name in (BLOCKING, UNCACHED, "launch_trace")):
-        return unasked(CODE, NAME, "no other rung was run to compare with")
+        return unasked(CODE, NAME, "no other probe was run to compare with")
     return (*_repeats(history), Reuse(probe=PLAIN))
 
 
@@ -65,7 +65,7 @@ def _repeats(history: History) -> tuple[Request | NotChecked, ...]:
     if blocking is None or not succeeded(blocking) or blocking.took_effect is False:
         return ()
     return tuple(
-        replace(history.outcomes[rung].request, probe=f"{rung}#{number}", purpose="once more: is it chance?")
+        replace(history.outcomes[rung].request, probe=f"{rung}#{number}", purpose="repeated: is the outcome the same?")
         for number in range(2, REPEATS + 2)
         for rung in (PLAIN, BLOCKING)
     )
@@ -100,10 +100,10 @@ _SEVERITY = {
     "flaky": Severity.WARN,
 }
 _WORDS = {
-    "vanishes-blocking": "gone with blocking launches, a race or an order of work",
+    "vanishes-blocking": "gone with blocking launches: a race, or a missing ordering",
     "moves-uncached": "at a different call without the caching allocator: beyond the end of a buffer",
     "flaky": "intermittent, with nothing changed",
-    "stable": "the same on every rung",
+    "stable": "the same in every probe",
     "undecided": "inconclusive",
 }
 
@@ -195,7 +195,7 @@ PROBE = Probe(
     code=CODE,
     name=NAME,
     asks="what is the pattern: always, never when launches block, elsewhere without the caching allocator?",
-    asked_when="when a call on CUDA failed and other rungs were run",
+    asked_when="when a call on CUDA failed and other probes were run",
     plan=plan,
     read=read,
 )

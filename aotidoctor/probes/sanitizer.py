@@ -103,7 +103,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     if found.reports:
         return [_reported(outcome, found, tool)]
     if found.total is None:
-        return [_quiet("unavailable", outcome, f"{tool} did not get to its end ({outcome.stage})", tool)]
+        return [_quiet("unavailable", outcome, f"{tool} did not finish ({outcome.stage})", tool)]
     return [_quiet("clean", outcome, f"{tool} reports nothing", tool)]
 
 

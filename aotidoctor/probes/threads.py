@@ -78,7 +78,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
                 outcome,
                 observed=f"outputs with one thread, after {outcome.seconds:.1f} s",
                 expected="the same ending as with several",
-                message="a time limit that several threads broke once, or hardly, is no evidence of a race",
+                message="a time limit that several threads broke once, or hardly, is not evidence of a race",
                 facts={"threads": 1},
             )
         ]

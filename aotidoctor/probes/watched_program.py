@@ -133,7 +133,7 @@ def _child_signal(code: int) -> int | None:
 PROBE = Probe(
     code=CODE,
     name=NAME,
-    asks="how did the program end that loads the package itself?",
+    asks="how did the program that loads the package end?",
     asked_when="by aotidoctor watch and aotidoctor.guard() only",
     plan=plan,
     read=read,

@@ -162,7 +162,7 @@ def _judged(
     if question.stored and not weights.equal:
         return "unknown", f"this program, as far as {agreed} show; whether with its weights is unknown"
     rest = f"; not compared: {left_out[0]}" + (" and more" if len(left_out) > 1 else "") if left_out else ""
-    return "same", f"compiled from this program, as far as {agreed} tell{rest}"
+    return "same", f"compiled from this program, as far as {agreed} show{rest}"
 
 
 def _agreed(compared: Compared, weights: WeightsCompared) -> list[str]:

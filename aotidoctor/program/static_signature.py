@@ -201,8 +201,8 @@ def _check_mutation(name: str, node: Node | str, spec: Spec | None, known: dict[
     kind, what, field = _MUTATIONS[spec[0]]
     target = as_text(spec[1].get(field))
     if target not in known[spec[0]]:
-        there = ", ".join(known[spec[0]]) or f"the {what}s (there is none)"
-        observed = f"{name} is the new value of {what} {target}, which there is not"
+        there = ", ".join(known[spec[0]]) or f"the {what}s (there are none)"
+        observed = f"{name} is the new value of {what} {target}, which does not exist"
         found.add("S10", kind, node=node, target=target, observed=observed, expected=f"one of {there}")
 
 

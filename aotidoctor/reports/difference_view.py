@@ -36,9 +36,9 @@ def headline(found: Comparison) -> Headline:
             word="SAME", text=f"{plural(len(found.differences), 'difference')}, none that matters", tone="good"
         )
     told = f"{plural(count, 'difference')} that {'matters' if count == 1 else 'matter'}"
-    told += f" ({outcomes} in what came of it)" if outcomes else ""
+    told += f" ({outcomes} in the outcome)" if outcomes else ""
     if count == 0:
-        told = f"only in what came of it ({plural(outcomes, 'difference')})"
+        told = f"only in the outcome ({plural(outcomes, 'difference')})"
     first = found.matters[0]
     story = _story(found)
     text = f"{told}{f'; {story}' if story else ''}; first: {one_line(first.subject, 80)}"

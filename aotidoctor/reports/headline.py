@@ -44,7 +44,7 @@ def _verdict(report: Report) -> Headline:
         case "healthy" if report.log is not None and log_view.is_log(report):
             return Headline(word="NO FAILURE", text=log_view.calm(report.log), tone="good")
         case "healthy" if WATCHED in report.extra:
-            return Headline(word="HEALTHY", text=f"the program ended well{_warnings(report)}", tone="good")
+            return Headline(word="HEALTHY", text=f"the program succeeded{_warnings(report)}", tone="good")
         case "healthy":
             return _calm(report)
         case "problem" if report.diagnoses:
@@ -75,7 +75,7 @@ def _calm(report: Report) -> Headline:
     if report.interrupted or report.out_of_time:
         return Headline(word="UNFINISHED", text="nothing wrong found before it ended", tone="partial")
     if report.plan:
-        return Headline(word="PLAN", text=f"{plural(len(report.plan), 'rung')}; nothing was run", tone="good")
+        return Headline(word="PLAN", text=f"{plural(len(report.plan), 'probe')}; nothing was run", tone="good")
     if report.command == "compare" and (found := _compared(report)) is not None:
         return Headline(word="HEALTHY", text=f"{_also_said(found)}{_warnings(report)}", tone="good")
     if not report.runs:

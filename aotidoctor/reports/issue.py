@@ -148,7 +148,7 @@ def _versions(report: Report) -> list[str]:
     if report.case.host.torch is None and report.case.host.cpu_model is None:
         rest = "`python -m torch.utils.collect_env` lists them"
         return [told, f"The machine that failed is not known to this report; there, {rest}."]
-    return [told, "The machine that read the log, which need not be the one that failed:", block]
+    return [told, "The machine that read the log, which may differ from the one that failed:", block]
 
 
 def _error_log(report: Report, room: Room) -> str:

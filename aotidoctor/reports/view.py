@@ -170,7 +170,7 @@ def next_steps(report: Report) -> tuple[str, ...]:
     if called and case.inputs is None and case.inputs_error is None:
         steps.append("pass the inputs it fails with: --inputs FILE (or --generate to generate some)")
     if case.options.skip_rungs or case.options.rungs:
-        steps.append("run all rungs: without --probes and --skip-probes")
+        steps.append("run all probes: without --probes and --skip-probes")
     if case.options.setup is None and case.contract is not None and case.contract.custom_ops:
         steps.append("register its custom operators first: --setup FILE")
     if called and report.runs and case.options.reference is None:

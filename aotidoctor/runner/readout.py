@@ -35,7 +35,7 @@ class Readout:
 
     def remarks(self) -> tuple[str, ...]:
         """The child's Python warnings, and ours about the channel."""
-        odd = f"side channel: {self.unreadable} lines were no records"
+        odd = f"side channel: {self.unreadable} lines were not valid records"
         return (*self.warnings, odd) if self.unreadable else tuple(self.warnings)
 
     def seconds(self) -> dict[str, float]:

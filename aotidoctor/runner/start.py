@@ -205,5 +205,5 @@ class Zygote:
             raise ZygoteLostError("the warm worker ended")
         answer = json.loads(data)
         if not isinstance(answer, dict):
-            raise ZygoteLostError("the warm worker answered nonsense")
+            raise ZygoteLostError("the warm worker gave an invalid answer")
         return answer

@@ -60,7 +60,7 @@ def open_models(path: str, release: Release, environ: Mapping[str, str]) -> Serv
         hook = read_hook(model.config, environ) if model.config is not None else None
         models.append(replace(model, siblings=others, hook=hook))
         if reading.unchecked is not None:
-            reason = f"not held against Triton's own schema: {reading.unchecked}"
+            reason = f"not checked against Triton's own schema: {reading.unchecked}"
             not_checked.append(NotChecked(code="TRITON-R1", name=f"{folder.name} schema", reason=reason))
     return Served(models=tuple(models), host=host, not_checked=tuple(not_checked))
 

@@ -17,7 +17,7 @@ class Reading:
     """What became of the text.
 
     ``config`` is None where the text is none; ``problem`` is then what is wrong with it. ``unchecked`` says why the
-    text was not held against Triton's own schema.
+    text was not checked against Triton's own schema.
     """
 
     config: ModelConfig | None

@@ -11,8 +11,8 @@ from aotidoctor.triton.rehearsal import Wire
 
 # What a finding is about, for a headline; by its kind.
 TITLES = {
-    "swapped": "tensors trade places in the server",
-    "unseen": "names that denote different tensors from what they suggest",
+    "swapped": "tensors are swapped in the server",
+    "unseen": "names that refer to different tensors than they suggest",
     "merged": "responses contain rows of different requests",
     "retyped": "bytes of one type are read as a different type",
     "static-batch": "the batch that was compiled is not the one that is served",

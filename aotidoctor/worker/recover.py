@@ -79,7 +79,7 @@ def _count(asker: Asker, result: dict[str, Any]) -> int | None:
         return int(result["n_inputs"])
     found = _COUNT.search(asker.ask([asker.nothing()] * _TOO_MANY))
     if found is None:
-        result["problems"].append("the number of inputs could not be learnt")
+        result["problems"].append("the number of inputs could not be determined")
         return None
     return int(found[1])
 

@@ -105,7 +105,7 @@ def _judge(reference: Reference, call: Call, results: tuple[Any, Any], leaves: l
 
 def _announced(facts: dict[str, Any], channel: Channel) -> None:
     """The float64 run may be too slow or too big: what is known goes first."""
-    settled = {**copy.deepcopy(facts), "float64": {"problem": "it did not come to its end"}}
+    settled = {**copy.deepcopy(facts), "float64": {"problem": "it did not finish"}}
     settle(settled)
     channel.put(reference=settled)
     channel.enter("float64")

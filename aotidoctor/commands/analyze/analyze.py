@@ -93,7 +93,7 @@ def _causes(session: Session, before: Sequence[saved.SavedCause]) -> tuple[Diagn
 def _not_asked(sent: Sent, change: str, *, runs: int) -> list[NotChecked]:
     """What needs the package or its host: said once, and what was not checked there either."""
     static = {check.code for check in CHECKS}
-    what = f"what {runs} saved runs showed is kept" if runs else "none were saved"
+    what = f"the findings of {runs} saved runs are kept" if runs else "none were saved"
     own = NotChecked(code="AD-RUN", name="runs", reason=f"{change}; analyze executes nothing, {what}")
     old = [item for item in saved.not_checked(sent.report) if item.code not in static and item.code != "AD-RUN"]
     return [own, *old]

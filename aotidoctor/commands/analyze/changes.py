@@ -8,7 +8,7 @@ Why it matters:
     Newer playbooks and checks know more. A cause that changed is the reason to look again at a case that was closed.
 
 Example:
-    what was sent named input-shape; now it is input-order
+    the original report named input-shape; now it is input-order
 
 When it is wrong:
     Runs are not repeated, so a cause that rests on them alone is as good as they were. What treatments showed then
@@ -75,11 +75,11 @@ def _kind(old: str | None, new: str | None) -> str:
 def _message(kind: str, old: str | None, new: str | None) -> str:
     match kind:
         case "same":
-            return f"the cause is the same as in what was sent: {new}"
+            return f"the cause is the same as in the original report: {new}"
         case "named-now":
-            return f"what was sent named no cause; now it is {new}"
+            return f"the original report named no cause; now it is {new}"
         case "another":
-            return f"what was sent named {old}; now it is {new}"
+            return f"the original report named {old}; now it is {new}"
         case "not-named":
             return f"the saved report named {old}; nothing that can be checked again confirms it"
-    return "no cause, as in what was sent"
+    return "no cause, as in the original report"

@@ -122,7 +122,7 @@ def _members(sent: Sent, blob: Blob, entries: dict[str, Entry]) -> None:
 
 def _member(blob: Blob, entry: Entry | None, line: JsonObject, limit: int) -> tuple[str, bytes | None]:
     if entry is None:
-        return "listed and not there", None
+        return "listed but missing", None
     if unsafe_kind(entry.name) is not None or is_symlink_mode(entry.mode) or entry.mismatch:
         return "an unsafe name, a link, or headers that cannot be combined", None
     if entry.size > limit:

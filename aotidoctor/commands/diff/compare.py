@@ -37,8 +37,8 @@ def compare_sources(a: Source, b: Source) -> Comparison:
     common = [part for part in a.parts if part in b.parts]
     fits = _compare_fit(tally, a, b)
     if not common and not fits:
-        told = " and ".join(f"{side.name} tells of {', '.join(side.parts) or 'nothing'}" for side in (a, b))
-        raise CannotExamineError(f"observed that {told}, expected something that both tell of")
+        told = " and ".join(f"{side.name} describes {', '.join(side.parts) or 'nothing'}" for side in (a, b))
+        raise CannotExamineError(f"observed that {told}, expected a part that both describe")
     if "package" in common:
         _packages(tally, a, b)
     if "host" in common:

@@ -50,7 +50,7 @@ RULES = {
     "openmp": Rule("host", "openmp-conflict", "relevant", "two OpenMP runtimes in one process hang or crash"),
     "tmpdir": Rule("host", "tmpdir", "decisive", "a package is unpacked there before it is loaded"),
     "compiler": Rule("host", "toolchain-missing", "relevant", "a package without .so is compiled when it is loaded"),
-    "tool": Rule("host", None, "minor", "decides what a triage can ask, not what fails"),
+    "tool": Rule("host", None, "minor", "decides which probes can run, not what fails"),
     "setting-threads": Rule("host", "threads-exceed-build", "relevant", "decides the number of threads"),
     "setting-device": Rule("host", "device-unavailable", "relevant", "decides which GPUs are seen, and their numbers"),
     "setting-library": Rule("host", "missing-library", "relevant", "decides which libraries are found first"),
@@ -59,7 +59,7 @@ RULES = {
     "setting-aoti": Rule("host", "load-api", "relevant", "read by torch or by the package itself"),
     "setting": Rule("host", None, "minor", "no playbook names this variable"),
     "python": Rule("host", None, "minor", "a package does not depend on the version of Python"),
-    "system-software": Rule("host", None, "minor", "what matters of it is compared by itself"),
+    "system-software": Rule("host", None, "minor", "its relevant parts are compared separately"),
     "distribution-package": Rule("host", "abi-mismatch", "relevant", "torch loads it into the same process"),
     # The package.
     "kind": Rule(
@@ -125,9 +125,9 @@ RULES = {
         "inputs", "input-constant-changed", "relevant", "a value that was baked in is not read again"
     ),
     "given-detail": Rule("inputs", None, "minor", "no playbook names this property"),
-    "given-problem": Rule("inputs", "inputs-file-corrupt", "decisive", "a file that cannot be read passes nothing"),
+    "given-problem": Rule("inputs", "inputs-file-corrupt", "decisive", "an unreadable file passes no inputs"),
     # What came of it.
-    "verdict": Rule("outcome", None, "outcome", "what came of it"),
+    "verdict": Rule("outcome", None, "outcome", "the outcome"),
     "cause": Rule("outcome", None, "outcome", "diagnosed on one side only"),
     "finding": Rule("outcome", None, "outcome", "found on one side only"),
     "signature": Rule("outcome", None, "outcome", "not the same failure"),

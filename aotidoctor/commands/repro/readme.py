@@ -12,14 +12,14 @@ _FILES = {
     "model.pt2": "the package; its generated sources may name files of the machine that compiled it",
     "values.pt": "tensors of yours that the failure needs",
     "exported.pt2": "the exported program",
-    "setup_ops.py": "your setup file, as it was: look through it",
+    "setup_ops.py": "your setup file, unchanged: review it before you share it",
 }
 
 
 def readme(made: Repro, cause: str) -> str:
     """The text."""
     lines = [MARK, f"# A script that shows {cause}", "", f"    python {NAME}", ""]
-    lines += [f"It ends so (N is any number): {made.ending}.", ""]
+    lines += [f"It ends with (N is any number): {made.ending}.", ""]
     lines += [f"- `{name}`: {_FILES.get(name, 'an operator library')}" for name in made.files if name not in _OWN]
     lines += [f"- Inputs: {made.inputs}.", f"- Weights: {made.weights}."]
     lines += [f"- Environment set by the script: `{made.environment}`."] if made.environment else []

@@ -56,13 +56,15 @@ def _attempts(
     leaves = _ranked(inputs, diagnoses, findings)
     for elements in _blamed(findings):
         patches = [f"{place} = {value_text(value)}" for place, value in elements]
-        said = f"made up, but for {elements[0][0].removesuffix('[()]')}"
+        said = f"made up, except for {elements[0][0].removesuffix('[()]')}"
         yield Reduced(recipe=with_inputs(recipe, inputs, {}, patches), said=said)
     for path, tensor in leaves[:4]:
         yield from _of_leaf(bench, recipe, inputs, path, tensor)
     for path, _ in leaves:
         given = whole(inputs, [path])
-        yield Reduced(recipe=with_inputs(recipe, inputs, given), said=f"made up, but for {path} whole", values=(path,))
+        yield Reduced(
+            recipe=with_inputs(recipe, inputs, given), said=f"made up, except for {path} whole", values=(path,)
+        )
     paths = tuple(path for path, _ in leaves)
     yield Reduced(recipe=with_inputs(recipe, inputs, whole(inputs)), said="all of your tensors", values=paths)
 
@@ -92,7 +94,7 @@ def _of_leaf(bench: Bench, recipe: Recipe, inputs: InputSet, path: str, tensor: 
 
     def attempt(chosen: Sequence[int]) -> Reduced:
         patches = [f"{path}{element(tensor.shape, at)} = {value_text(values[at])}" for at in chosen]
-        said = f"made up, but for {len(chosen)} value{'s' if len(chosen) > 1 else ''} of {path}"
+        said = f"made up, except for {len(chosen)} value{'s' if len(chosen) > 1 else ''} of {path}"
         return Reduced(recipe=with_inputs(recipe, inputs, {}, patches), said=said)
 
     for at in dict.fromkeys(extremes(values)):
@@ -101,7 +103,7 @@ def _of_leaf(bench: Bench, recipe: Recipe, inputs: InputSet, path: str, tensor: 
         text = f"torch.tensor({nested(values, tensor.shape)}, dtype=torch.{tensor.dtype})"
         if tensor.stride is not None and not _is_plain(tensor):
             return
-        small = Reduced(recipe=with_inputs(recipe, inputs, {path: text}), said=f"made up, but for {path}")
+        small = Reduced(recipe=with_inputs(recipe, inputs, {path: text}), said=f"made up, except for {path}")
         if not bench.fails_alike(small.recipe, small.said):
             return
         fewer = halved(len(values), lambda chosen: bench.fails_alike(attempt(chosen).recipe, attempt(chosen).said))

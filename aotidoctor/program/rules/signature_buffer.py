@@ -23,7 +23,7 @@ from aotidoctor.model.exported import ExportRule
 RULE = ExportRule(
     code="VERIFY-S04",
     name="signature_buffer",
-    title="a buffer of the signature is not there, or is where it must not be",
+    title="a buffer of the signature is missing, or is where it must not be",
     severities={
         "not-tensor": Severity.ERROR,
         "no-target": Severity.ERROR,

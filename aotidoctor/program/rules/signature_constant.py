@@ -22,7 +22,7 @@ from aotidoctor.model.exported import ExportRule
 RULE = ExportRule(
     code="VERIFY-S05",
     name="signature_constant",
-    title="a constant tensor of the signature is not there",
+    title="a constant tensor of the signature is missing",
     severities={"not-tensor": Severity.ERROR, "no-target": Severity.ERROR, "absent": Severity.ERROR},
     of_torch=True,
     names_target=True,

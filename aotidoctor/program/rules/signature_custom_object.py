@@ -21,7 +21,7 @@ from aotidoctor.model.exported import ExportRule
 RULE = ExportRule(
     code="VERIFY-S06",
     name="signature_custom_object",
-    title="a custom object of the signature is not there, or is none",
+    title="a custom object of the signature is missing, or is not a custom object",
     severities={"not-object": Severity.ERROR, "no-target": Severity.ERROR, "absent": Severity.ERROR},
     of_torch=True,
     names_target=True,

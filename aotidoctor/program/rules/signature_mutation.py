@@ -8,7 +8,7 @@ Why it matters
     The update would be lost, or written elsewhere. PyTorch's verifier refuses the program.
 
 Example:
-    add (counter): observed add is the new value of buffer counter, which there is not, expected one of steps
+    add (counter): observed add is the new value of buffer counter, which does not exist, expected one of steps
 
 When it is wrong
     Kind stray: the outputs are in another order than new values first, then results.

@@ -21,7 +21,7 @@ from aotidoctor.model.exported import ExportRule
 RULE = ExportRule(
     code="VERIFY-S03",
     name="signature_parameter",
-    title="a parameter of the signature is not there, or is none",
+    title="a parameter of the signature is missing, or is not a parameter",
     severities={
         "not-tensor": Severity.ERROR,
         "no-target": Severity.ERROR,

@@ -15,14 +15,14 @@ def sizes(value: Value) -> tuple[int, ...]:
         value = value.args[0]
     items = value.items if isinstance(value, Items) else value
     if not isinstance(items, (tuple, list)) or len(items) > MAX_RANK:
-        raise MalformedError("something else where sizes belong")
+        raise MalformedError("an unexpected value in place of sizes")
     return tuple(size(item) for item in items)
 
 
 def size(value: Value) -> int:
     """A count of elements: a size, a stride or an offset."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 62:
-        raise MalformedError("a size or stride that is not a count")
+        raise MalformedError("a size or stride that is not a non-negative integer")
     return value
 
 
@@ -30,7 +30,7 @@ def dtype_name(value: Value) -> str:
     """``float32`` of the global ``torch.float32``."""
     name = value.name.removeprefix("torch.") if isinstance(value, Global) else ""
     if name not in ITEMSIZE:
-        raise MalformedError("something else where a dtype belongs")
+        raise MalformedError("an unexpected value in place of a dtype")
     return name
 
 

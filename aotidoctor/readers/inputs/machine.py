@@ -55,7 +55,7 @@ class Machine:
         while position < limit and self.data[position] != 0x0A:
             position += 1
         if position == limit:
-            msg = "a line without an end"
+            msg = "an unterminated line"
             raise BadPickleError(msg)
         self.position = position + 1
         return bytes(self.data[start:position])

@@ -68,7 +68,7 @@ def storage_dtype(name: str) -> str | None:
         return STORAGE_DTYPES[last]
     if last == "UntypedStorage":
         return None
-    raise MalformedError(f"{name[:80]} where a storage class belongs")
+    raise MalformedError(f"{name[:80]} in place of a storage class")
 
 
 def nested_file(value: Value) -> bytes | str | None:

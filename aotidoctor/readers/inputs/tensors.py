@@ -42,7 +42,7 @@ def describe_tensor(reader: Reader, call: Call) -> TensorDesc:
     """The tensor that ``call`` rebuilds. Raises ``MalformedError``."""
     rebuild = _REBUILD.get(call.name)
     if rebuild is None:
-        raise MalformedError(f"{call.name[:80]} where a tensor belongs")
+        raise MalformedError(f"{call.name[:80]} in place of a tensor")
     try:
         return rebuild(reader, call.args)
     except (IndexError, OverflowError) as error:
@@ -53,7 +53,7 @@ def describe_tensor(reader: Reader, call: Call) -> TensorDesc:
 def _inner(reader: Reader, value: Value, allowed: frozenset[str] | None = None) -> TensorDesc:
     """A tensor inside another one. What may be inside is bounded, and so is the recursion."""
     if not isinstance(value, Call) or value.name not in (allowed or _PLAIN):
-        raise MalformedError("something else where a plain tensor belongs")
+        raise MalformedError("an unexpected value in place of a plain tensor")
     return describe_tensor(reader, value)
 
 
@@ -218,7 +218,7 @@ def _typed(reader: Reader, args: tuple[Value, ...]) -> TensorDesc:
     """``_rebuild_from_type_v2(function, type, args, state)``: a tensor with attributes, or of a subclass."""
     function, inner = args[0], args[2]
     if not isinstance(function, Global) or not isinstance(inner, tuple) or function.name in _NOT_TYPED:
-        raise MalformedError("something else where a tensor belongs")
+        raise MalformedError("an unexpected value in place of a tensor")
     if function.name.endswith("._rebuild_njt"):
         return _jagged(reader, inner)
     return dataclasses.replace(describe_tensor(reader, Call(function, inner)), subclass=class_name(args[1]))

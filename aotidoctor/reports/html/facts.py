@@ -99,7 +99,7 @@ def package_blocks(report: Report) -> tuple[Block, ...]:
         _named("Outputs", ("Output", "What it is"), outputs),
         _named("Constants", ("Constant", "What it is"), constants),
         _named("Calls, in order", ("Call", "Made of"), calls),
-        _named("Needs of a host", ("Need", "What it is"), contract_view.needs_rows(contract)),
+        _named("Host requirements", ("Need", "What it is"), contract_view.needs_rows(contract)),
     )
     return tuple(block for blocks in tables for block in blocks)
 

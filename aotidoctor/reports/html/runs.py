@@ -33,7 +33,7 @@ def matrix_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
         runs = [outcome for outcome in report.runs if outcome.request.probe == probe]
         lines.append(Line(cells=(_rung(runs), *(_ended(runs, ending) for ending in endings), _acted(runs))))
     table = Table(
-        label="Rungs and how they ended",
+        label="Probes and how they ended",
         headings=("Rung", *endings, "Setting acted"),
         rows=tuple(lines[:_RUNS]),
         look="matrix",

@@ -232,7 +232,7 @@ def _package(report: Report, room: Room) -> str:
         section("Outputs", ("", ""), outputs, room),
         section("Constants", ("Name", ""), constants, room),
         section("Calls, in order", ("Name", "Origin"), kernels, room),
-        section("Needs of a host", ("", ""), needs, room),
+        section("Host requirements", ("", ""), needs, room),
     )
     return "\n\n".join(section for section in sections if section)
 

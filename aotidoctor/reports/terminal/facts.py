@@ -36,7 +36,7 @@ def package(report: Report, out: Layout, detail: int) -> None:
     _outputs(contract, out)
     _constants(contract, out, detail)
     _kernels(contract, out, detail)
-    _pairs("Needs of a host", contract_view.needs_rows(contract), out)
+    _pairs("Host requirements", contract_view.needs_rows(contract), out)
     _notes(contract, out)
 
 

@@ -131,7 +131,7 @@ def _answer(session: Session, cache: CompileCache, search: Search, question: Que
     package = target_of(compiled)
     try:
         if not isinstance(compiled.ending, Exited):
-            return "a compile did not come to its end"
+            return "a compile did not finish"
         search.last = compiled
         return _call(session, search, str(package), _text(question)) if succeeded(compiled) else FAILED
     finally:

@@ -22,7 +22,7 @@ PROBE = printed_launches.PROBE
 
 
 def print_launches(session: Session, cache: CompileCache | None = None) -> None:
-    """Ask it, if no cheaper rung named the kernel; adds its findings."""
+    """Ask it, if no cheaper probe named the kernel; adds its findings."""
     guarded(session, PROBE, lambda: _print_launches(session, cache or open_cache()))
 
 

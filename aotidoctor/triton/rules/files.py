@@ -168,7 +168,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         id="R5",
         family="config",
-        title="no version to serve, or folders that are none",
+        title="no version to serve, or folders that are not versions",
         worst=Consequence.FAILS_TO_LOAD,
         check=versions_are_served,
         needs=Needs.CONFIG,

@@ -178,7 +178,7 @@ def _libraries(hook: HookLibrary, given: ParameterConfig) -> Iterator[Remark]:
 def _access(hook: HookLibrary, given: ParameterConfig) -> Iterator[Remark]:
     if hook.writable:
         paths = ", ".join(hook.writable)
-        message = f"the server executes it, and others than its owner may change it: {paths}."
+        message = f"the server executes it, and users other than its owner can change it: {paths}."
         remedy = f"chmod go-w {' '.join(hook.writable)}"
         yield said(
             "writable",

@@ -157,7 +157,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         id="R27",
         family="spec",
-        title="numbers that denote a different tensor from what they suggest",
+        title="numbers that refer to a different tensor than they suggest",
         worst=Consequence.SILENTLY_WRONG,
         check=numbers_count_as_given,
         needs=Needs.CONTRACT,

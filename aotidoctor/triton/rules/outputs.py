@@ -45,7 +45,7 @@ def _misleading(tensor: TensorConfig, row: NameRow, item: Mismatch) -> Remark:
         kind=f"output-{item.kind}",
         consequence=Consequence.NOTE if wider else Consequence.WASTE,
         message=f"loads and answers with the true shape{where}; clients and ensembles that go by the config are "
-        + ("told less than is known." if wider else "misled."),
+        + ("told less than the package shows." if wider else "misled."),
         observed=item.observed,
         expected=item.expected,
         subject=tensor.label,

@@ -90,7 +90,7 @@ def _wrong_platform(model: ServedModel) -> tuple[Remark, ...]:
             if written
             else f"no platform; the server makes it {settled.platform or 'nothing'}",
             expected=f'platform: "{PLATFORM}"',
-            remedy=f'Write platform: "{PLATFORM}". The rest is judged as if it stood there.',
+            remedy=f'Write platform: "{PLATFORM}". The other rules are checked as if it were set.',
             at=place.at if place is not None else _TOP,
             file=model.path if model.config_path is None else None,
         ),

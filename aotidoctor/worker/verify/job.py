@@ -77,7 +77,7 @@ def judge(
             result["skipped"]["A02"] = "the program breaks rules of its verifier, and is not decomposed"
         else:
             if tell is not None:
-                unfinished = {**result["skipped"], "A02": "decomposing the program did not come to its end"}
+                unfinished = {**result["skipped"], "A02": "decomposing the program did not finish"}
                 tell({**result, "skipped": unfinished, "records": records.items, "cut": records.cut()})
             _guarded("A02", lambda: _check_shims(program, records, result), result)
     return result | {"records": records.items, "cut": records.cut()}

@@ -100,8 +100,8 @@ def _check_mutation(name: Any, node: Any, mutated: Any, records: Records) -> Non
                 kind,
                 node=node,
                 target=str(found[name]),
-                observed=f"{name} is the new value of {what} {found[name]}, which there is not",
-                expected=f"one of {', '.join(map(str, known)) or f'the {what}s (there is none)'}",
+                observed=f"{name} is the new value of {what} {found[name]}, which does not exist",
+                expected=f"one of {', '.join(map(str, known)) or f'the {what}s (there are none)'}",
             )
         return
     records.add(

@@ -250,7 +250,7 @@ def test_a_program_with_state_is_judged_from_its_beginning(tmp_path):
     assert (first["verdict"], count["verdict"]) == ("package-wrong", "agrees")
     assert first["reference_error"] < 8
     assert channel.stages == ["float64"]
-    assert channel.said["reference"]["float64"]["problem"] == "it did not come to its end"
+    assert channel.said["reference"]["float64"]["problem"] == "it did not finish"
 
 
 def test_float64_is_only_asked_where_it_can_matter(tmp_path):

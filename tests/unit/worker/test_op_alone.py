@@ -139,7 +139,7 @@ def test_the_first_call_of_a_node_is_kept_and_what_is_too_big_is_told(tmp_path, 
     assert [(one["index"], "limit" in one["reason"]) for one in result["skipped"]] == [(1, True)]
 
 
-# operators that keep their promises
+# operators that match their schema and fake kernel
 
 
 def _nothing(x):

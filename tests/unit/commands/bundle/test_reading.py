@@ -99,7 +99,7 @@ def test_what_the_manifest_does_not_list_is_not_read(at):
         at(packed({"report.json": REPORT, "extra": b"x"}, members=[*listed, {"name": "gone", "sha256": ""}]))
     )
     assert sent.members.keys() == {"report.json"}
-    assert set(sent.problems) == {"extra is not in the manifest", "gone: listed and not there"}
+    assert set(sent.problems) == {"extra is not in the manifest", "gone: listed but missing"}
 
 
 def test_two_members_of_one_name(at):

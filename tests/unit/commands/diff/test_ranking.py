@@ -76,7 +76,7 @@ def test_headline_and_markdown_and_terminal():
     assert head.word == "DIFFERENT"
     assert "A works, B fails (input-dtype)" in head.text
     assert "first: kwargs['ids']: dtype" in head.text
-    assert "1 difference that matters (7 in what came of it)" in head.text
+    assert "1 difference that matters (7 in the outcome)" in head.text
     text = difference_markdown.render(found)
     assert_sound(text)
     assert "| 1 | ✗ |" in text
@@ -95,7 +95,7 @@ def test_where_only_the_outcome_differs_the_headline_says_so():
     found = compared(builders.healthy(), replace(builders.healthy(), verdict="problem", stage="run"))
     head = difference_view.headline(found)
     assert head.word == "DIFFERENT"
-    assert head.text.startswith("only in what came of it (2 differences)")
+    assert head.text.startswith("only in the outcome (2 differences)")
 
 
 def test_a_difference_of_thousands_fits_an_issue():

@@ -148,7 +148,7 @@ def test_nothing_in_common(tmp_path):
     inspected.write_text(json.dumps(document(builders.inspected())))
     result = diff(env, inspected)
     assert result.exit_code == 4
-    assert "expected something that both tell of" in result.stderr
+    assert "expected a part that both describe" in result.stderr
 
 
 def test_this_host_and_its_report_agree(tmp_path):

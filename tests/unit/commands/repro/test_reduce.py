@@ -91,7 +91,7 @@ def test_no_value_is_taken_where_none_is_needed():
 def test_the_element_that_is_blamed_comes_first():
     found, tried = reduced(lambda text: "args[1][2] = 900" in text, BLAMED)
     assert found.recipe.patches == ("args[1][2] = 900",)
-    assert found.said == "made up, but for args[1][2]"
+    assert found.said == "made up, except for args[1][2]"
     assert len(tried) == 2
 
 
