@@ -9,8 +9,8 @@ from aotidoctor.model.report import Report
 from aotidoctor.reports.text import one_line
 
 CODE = "AD-RUN-029"
-TITLE = "Rungs"
-HEADINGS = ("Rung", "Failed", "How", "Where", "Setting acted")
+TITLE = "Probes"
+HEADINGS = ("Probe", "Failed", "How", "Where", "Setting acted")
 _ACTED = {True: "yes", False: "no", None: "unknown"}
 
 

@@ -51,7 +51,7 @@ def test_a_row_says_how_often_how_and_where(report):
 
 def test_people_see_the_table(report):
     for text in (markdown.render(report), terminal.plain_text(report, width=110)):
-        assert "Rungs: gone with blocking launches" in text
+        assert "Probes: gone with blocking launches" in text
         assert "0 of 3" in text
 
 
@@ -63,4 +63,4 @@ def test_programs_get_the_columns(report):
 
 def test_without_a_table_there_is_no_section():
     assert rung_rows(builders.unknown()) == []
-    assert "Rungs" not in markdown.render(builders.unknown())
+    assert "Probes: " not in markdown.render(builders.unknown())
