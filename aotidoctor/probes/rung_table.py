@@ -100,7 +100,7 @@ _SEVERITY = {
     "flaky": Severity.WARN,
 }
 _WORDS = {
-    "vanishes-blocking": "gone with blocking launches: a race, or a missing ordering",
+    "vanishes-blocking": "gone with blocking launches, a race or a missing ordering",
     "moves-uncached": "at a different call without the caching allocator: beyond the end of a buffer",
     "flaky": "intermittent, with nothing changed",
     "stable": "the same in every probe",

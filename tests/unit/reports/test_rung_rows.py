@@ -19,7 +19,7 @@ TABLE = Evidence(
     kind="vanishes-blocking",
     severity=Severity.ERROR,
     subject=None,
-    observed="gone with blocking launches: a race, or a missing ordering: plain_run 3 of 3, cuda_blocking 0 of 3",
+    observed="gone with blocking launches, a race or a missing ordering: plain_run 3 of 3, cuda_blocking 0 of 3",
     expected="the same outcome in all runs",
     source=RunSource(run="R1", stream="result"),
     facts={
@@ -46,7 +46,7 @@ def test_a_row_says_how_often_how_and_where(report):
         ("cuda_blocking", "0 of 3", "", "", "yes"),
         ("launch_trace", "1 of 1", "cuda-illegal-access", "triton_poi_fused_add_0", "unknown"),
     ]
-    assert verdict(report) == "gone with blocking launches: a race, or a missing ordering"
+    assert verdict(report) == "gone with blocking launches, a race or a missing ordering"
 
 
 def test_people_see_the_table(report):
