@@ -25,6 +25,8 @@ OPTIONS = {"outside": {"aot_inductor.package_constants_in_so": False}}
 
 def build(name: str, folder: Path) -> None:
     """One model."""
+    # To ask for the CPU's instructions the compiler is started again and again, in each process.
+    torch._inductor.config.cpp.vec_isa_ok = True
     torch.manual_seed(1)
     model = MODELS[name]()
     module = model.module.eval()

@@ -14,10 +14,8 @@ from tests.trial_releases.stubs import make_stubs
 REPOSITORY = Path(__file__).parents[2]
 # What torch itself imports; its CUDA wheels are left out.
 TORCH_NEEDS = ("typing-extensions", "filelock", "networkx", "jinja2", "fsspec", "numpy", "safetensors", "setuptools<82")
-# As -O3 takes the longer for it, and the kernels run for microseconds.
 COMPILER = """#!/bin/sh
-for word do shift; case $word in -O2|-O3) word=-O1;; esac; set -- "$@" "$word"; done
-exec g++ "$@"
+exec {python} {script} "$@"
 """
 
 
@@ -49,12 +47,17 @@ def make(release: str, root: Path) -> Path:
 
 
 def environ(root: Path) -> dict[str, str]:
-    """The environment of what runs in such an environment: this checkout, and a compiler in less of a hurry."""
+    """The environment of what runs in such an environment: this checkout, and a compiler that does less."""
     compiler = root / "quick-g++"
-    if not compiler.exists():
-        compiler.write_text(COMPILER)
-        compiler.chmod(0o755)
-    return {**os.environ, "PYTHONPATH": str(REPOSITORY), "CXX": str(compiler), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+    compiler.write_text(COMPILER.format(python=sys.executable, script=Path(__file__).with_name("quick_compiler.py")))
+    compiler.chmod(0o755)
+    return {
+        **os.environ,
+        "PYTHONPATH": str(REPOSITORY),
+        "CXX": str(compiler),
+        "TRIAL_HEADERS": str(root / "headers"),
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",
+    }
 
 
 def _pip(python: Path, *words: str) -> None:
