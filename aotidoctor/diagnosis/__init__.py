@@ -9,7 +9,7 @@ from aotidoctor.model.on_demand import names_of
 if TYPE_CHECKING:
     from aotidoctor.diagnosis.head import PlaybookError
     from aotidoctor.diagnosis.playbooks import find_playbook, load_playbooks
-    from aotidoctor.diagnosis.rank import confirm, diagnose, rerank
+    from aotidoctor.diagnosis.rank import confirm, diagnose, is_guess, rerank
     from aotidoctor.diagnosis.signature import fingerprint
     from aotidoctor.diagnosis.signing import signed
 
@@ -19,6 +19,7 @@ __all__ = [
     "diagnose",
     "find_playbook",
     "fingerprint",
+    "is_guess",
     "load_playbooks",
     "rerank",
     "signed",
@@ -30,6 +31,7 @@ _PLACES = {
     "diagnose": "rank",
     "find_playbook": "playbooks",
     "fingerprint": "signature",
+    "is_guess": "rank",
     "load_playbooks": "playbooks",
     "rerank": "rank",
     "signed": "signing",

@@ -49,7 +49,7 @@ REFUTED = 0.3
 # What inputs of another dtype or shape lead to, and how sure it is while nothing tells which are right.
 BY_INPUTS = (
     *("index-out-of-range", "nondeterministic", "custom-op-exception", "kernel-crash", "nan-produced"),
-    *("uninitialized-read", "overflow"),
+    *("uninitialized-read", "overflow", "threading", "integer-division", "custom-op-crash"),
 )
 UNREAD = 0.35
 
@@ -83,8 +83,13 @@ def _in_case(diagnosis: Diagnosis, found: Match, case: Case, findings: Sequence[
     lead = informed(found.lead, found.evidence)
     diagnosis = replace(diagnosis, remedy=remedy_in(diagnosis.cause, diagnosis.remedy, lead, case, findings))
     located = with_paths(_located(diagnosis, case, findings), case)
-    doubtful = diagnosis.cause in BY_INPUTS and _unread(case)
+    doubtful = is_guess(diagnosis.cause, case)
     return replace(located, confidence=min(located.confidence, UNREAD)) if doubtful else located
+
+
+def is_guess(cause: str, case: Case) -> bool:
+    """Whether inputs that nothing describes may as well be the reason (rule 6)."""
+    return cause in BY_INPUTS and _unread(case)
 
 
 def _unread(case: Case) -> bool:

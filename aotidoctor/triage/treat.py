@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from aotidoctor.checks import CHECKS
-from aotidoctor.diagnosis import confirm, rerank
+from aotidoctor.diagnosis import confirm, is_guess, rerank
 from aotidoctor.diagnosis.treatments import combine, plan_treatment
 from aotidoctor.model.diagnosis import Diagnosis, Treatment
 from aotidoctor.model.event import Event, EventKind
@@ -39,6 +39,8 @@ PROOFS = ("stand_in", "stand_in_operator", "fill_weights", "clamp_dim", "mend_of
 BEFORE_SECOND = ("start", "import", "attach", "setup", "inputs", "load", "trace", "after_load", "run1")
 # Causes whose treatment has to leave no NaN: another kind of wrong is no proof.
 CLEARING = ("input-nan",)
+# What is read beyond the end of an input differs with every setting: a failure that goes away proves nothing there.
+BY_CHANCE = ("threading",)
 # Importing a library does not always register its classes: a failure that stays proves nothing.
 NEVER_REFUTED = ("pytree-class-missing",)
 
@@ -121,6 +123,8 @@ def _plans(session: Session, diagnoses: Sequence[Diagnosis]) -> list[Treatment]:
     found: dict[str, Treatment] = {}
     for item in diagnoses:
         if item.severity is not Severity.ERROR:
+            continue
+        if item.cause in BY_CHANCE and is_guess(item.cause, session.case):
             continue
         plan = plan_treatment(item.cause, session.case, session.findings)
         if plan is not None:
