@@ -25,6 +25,7 @@ from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.probe import evidence
 from aotidoctor.probes.results import outputs, reference, same_outputs
+from aotidoctor.readers.releases.shims import release_of
 from aotidoctor.triage.run_probes import history_of, succeeded
 from aotidoctor.triage.session import Session
 
@@ -43,6 +44,8 @@ CLEARING = ("input-nan",)
 BY_CHANCE = ("threading",)
 # Importing a library does not always register its classes: a failure that stays proves nothing.
 NEVER_REFUTED = ("pytree-class-missing",)
+# Before, a package without its weights dies in the call even after they were loaded.
+WEIGHTS_WORK = (2, 7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +146,7 @@ def _baseline(session: Session) -> Outcome | None:
 def _together(session: Session, plans: Sequence[Treatment], baseline: Outcome, first: Trial) -> Verdicts:
     both = combine(plans)
     if len(plans) < 2 or both is None:
-        fails_alike = plans[0].cause not in NEVER_REFUTED and _refutes(plans[0], baseline, first.outcome)
+        fails_alike = _can_refute(session, plans[0].cause) and _refutes(plans[0], baseline, first.outcome)
         return Verdicts(confirmed={}, refuted=(plans[0].cause,) if fails_alike else ())
     trial = _try(session, both, baseline)
     if trial is None or not trial.healed:
@@ -156,6 +159,12 @@ def _no_remedies(plans: Sequence[Treatment]) -> tuple[str, ...]:
     return tuple(
         plan.cause for plan in plans if not plan.command and any(step.get("op") in PROOFS for step in plan.steps)
     )
+
+
+def _can_refute(session: Session, cause: str) -> bool:
+    torch = session.case.host.torch
+    old = torch is not None and (release_of(torch.version) or WEIGHTS_WORK) < WEIGHTS_WORK
+    return cause not in NEVER_REFUTED and not (old and cause == "weights-not-loaded")
 
 
 def _refutes(plan: Treatment, baseline: Outcome, treated: Outcome) -> bool:

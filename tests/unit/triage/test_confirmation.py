@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from aotidoctor.model.contract import ConstantSpec
 from aotidoctor.model.diagnosis import Diagnosis, Remedy, Status
 from aotidoctor.model.evidence import Evidence, Severity
+from aotidoctor.model.host import TorchBuild
 from aotidoctor.model.inputs import ValueStats
 from aotidoctor.model.run import Signalled
 from aotidoctor.triage import treat
@@ -150,3 +152,20 @@ def test_one_thread_proves_nothing_while_the_size_of_an_input_is_open():
             session.case = replace(session.case, contract=contract)
         verdicts = treat.treat(session, [diagnosis("threading")])
         assert (verdicts.confirmed == {}) is is_open
+
+
+@pytest.mark.parametrize(("torch", "refuted"), [("2.6.0+cu124", ()), ("2.7.1", ("weights-not-loaded",))])
+def test_weights_that_were_loaded_prove_nothing_to_torch_2_6(torch, refuted):
+    died = outcome(ending=Signalled(signal=11, name="SIGSEGV"), stage="run1")
+    session = stride_climb(died, plain=died)
+    host = replace(session.case.host, torch=TorchBuild(version=torch, path="/t"))
+    constants = (ConstantSpec(name="w", original_fqn="w", dtype="float32", shape=(2,), stride=(1,)),)
+    contract = replace(session.case.contract, constants=constants)
+    session.case = replace(session.case, host=host, contract=contract)
+    finding = Evidence(
+        code="AD-LOAD-002", kind="external", severity=Severity.ERROR, subject="w", observed="1", expected="0"
+    )
+    session.findings = [finding]
+    verdicts = treat.treat(session, [diagnosis("weights-not-loaded")])
+    assert (verdicts.confirmed, verdicts.refuted) == ({}, refuted)
+    assert session.runner.requests[0].payload["treatment"]
