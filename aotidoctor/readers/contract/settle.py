@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from aotidoctor.model.contract import Contract, LeafSpec, Reading, Symbol
-from aotidoctor.model.inputs import InputSet, LeafValue, TensorDesc
+from aotidoctor.model.inputs import InputSet, LeafValue, PlainValue, TensorDesc
 
 
 def settle_leaves(contract: Contract, inputs: InputSet) -> Contract:
@@ -48,17 +48,21 @@ def _score(
     leaves: Sequence[LeafSpec],
     tensors: Mapping[int | None, LeafSpec],
     given: Mapping[str, LeafValue],
-) -> tuple[int, int]:
-    """Leaves that are what the reading says, and tensors of the dtype and rank it says."""
-    kinds = details = 0
+) -> tuple[int, int, int]:
+    """Leaves that are what the reading says, tensors of the dtype and rank it says, and flags that it takes for flags.
+
+    The last decides only where a tensor is missing: a None in its place is likelier than a True or a number.
+    """
+    kinds = details = flags = 0
     for leaf in leaves:
         if leaf.path not in given:
             continue
         value, spec = given[leaf.path], tensors.get(reading[leaf.index])
         kinds += isinstance(value, TensorDesc) == (spec is not None)
+        flags += spec is None and isinstance(value, PlainValue) and value.type not in ("None", "NoneType")
         if spec is not None and isinstance(value, TensorDesc):
             details += (value.dtype == spec.dtype) + (len(value.shape) == spec.rank)
-    return kinds, details
+    return kinds, details, flags
 
 
 def _moved(leaf: LeafSpec, at: int | None, tensors: Mapping[int | None, LeafSpec], *, certain: bool) -> LeafSpec:

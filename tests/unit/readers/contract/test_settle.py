@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from aotidoctor.model.contract import Contract, Dim, LeafSpec, OutputSpec, Symbol
@@ -89,3 +91,22 @@ def test_a_tensor_too_many_is_a_fault_where_the_others_fit():
 @pytest.mark.parametrize("values", [(NONE, NONE, NONE), (FLOATS, FLOATS, FLOATS), ()])
 def test_a_call_that_fits_both_alike_changes_nothing(values):
     assert settle_leaves(contract(), call(*values)) == contract()
+
+
+@pytest.mark.parametrize(
+    "values", [(NONE, PlainValue(type="bool", text="False")), (NONE, PlainValue(type="int", text="3"))]
+)
+def test_a_missing_tensor_is_the_none_and_not_the_flag(values):
+    """``model(input_ids=None, use_cache=False)``: what is missing is the ids."""
+    leaves = (
+        LeafSpec(index=0, path="args[0]", kind="unknown"),
+        LeafSpec(index=1, path="args[1]", kind="unknown", input_index=0, **X),
+    )
+    open_contract = replace(
+        contract(), leaves=leaves, n_inputs=1, readings=((None, 0), (0, None)), outputs=(), symbols=()
+    )
+    settled = settle_leaves(open_contract, call(*values))
+    assert [leaf.dtype for leaf in settled.leaves] == ["int64", None]
+    assert settled.readings  # which it is stays open
+    swapped = settle_leaves(open_contract, call(*values[::-1]))
+    assert [leaf.dtype for leaf in swapped.leaves] == [None, "int64"]
