@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from aotidoctor.diagnosis.match import Match, is_run
 from aotidoctor.model.evidence import Evidence, Severity
 
+REFERENCE = "AD-RUN-011"
 PLAIN_RUN, BACKTRACE = "AD-RUN-001", "AD-RUN-023"
 GROUPS = ("@load", "@run", "@output")
 _ENDINGS = {"crash": "signalled", "hang": "timed-out"}
@@ -26,8 +27,10 @@ _EARLY = ("start", "import", "setup", "inputs", "load", "after_load")
 
 
 def is_failure(item: Evidence) -> bool:
-    """True for a run that did not return."""
-    return item.code == PLAIN_RUN and item.severity is Severity.ERROR
+    """True for a run that did not return, and for a reference that has no answer where the package gave one."""
+    if item.severity is not Severity.ERROR:
+        return False
+    return item.code == PLAIN_RUN or (item.code == REFERENCE and item.kind == "raises")
 
 
 def accounts_for(match: Match, item: Evidence) -> bool:

@@ -209,9 +209,19 @@ def _values(cause: str, lead: Evidence, case: Case, findings: Sequence[Evidence]
         return Told()
     if cause == "integer-division":
         return Told(command="\n".join(f"print(int(({path} == 0).sum()))   # zeros" for path in paths[:3]))
+    if paths[0].endswith("]") and ".shape[" in paths[0]:
+        return _positions(paths[0], lead, case, findings)
     bound = next((item.facts["bound"] for item in (lead, *findings) if _is_bound(item.facts.get("bound"))), None)
     allowed = f"   # must be in 0..{int(str(bound).rstrip('L')) - 1}" if bound is not None else ""
     return Told(command="\n".join(f"print(int({path}.min()), int({path}.max())){allowed}" for path in paths[:3]))
+
+
+def _positions(place: str, lead: Evidence, case: Case, findings: Sequence[Evidence]) -> Told:
+    """An index that is a position: the size is what to change."""
+    path, _, dim = place.rstrip("]").rpartition(".shape[")
+    most, origin = lead.facts.get("most"), lead.facts.get("origin") or "the table"
+    text = f"Keep dim {dim} of {path} at most {most}, or make {origin} larger."
+    return Told(text=text, command=_planned("index-out-of-range", case, findings) or "")
 
 
 def _is_bound(value: object) -> bool:

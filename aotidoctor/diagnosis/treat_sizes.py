@@ -16,6 +16,7 @@ from aotidoctor.model.expr import evaluate, solve
 from aotidoctor.model.json_types import JsonObject
 
 Place = tuple[str, int]
+BLAME = "AD-RUN-022"
 
 
 def into_range(case: Case, findings: Sequence[Evidence]) -> Plan | None:
@@ -35,6 +36,19 @@ def into_grid(case: Case, findings: Sequence[Evidence]) -> Plan | None:
         place, high = _place(item), _int(item, "high")
         if place is not None and high is not None:
             wanted[place] = min(high, wanted.get(place, high))
+    return _shorten(case, wanted) if wanted else None
+
+
+def into_table(case: Case, findings: Sequence[Evidence]) -> Plan | None:
+    """Cut each dim that positions run along to as many as their table has."""
+    items = [item for item in findings if item.code == BLAME and _int(item, "most") and item.facts.get("sizes")]
+    wanted: dict[Place, int] = {}
+    for item in items:
+        sizes, most = item.facts.get("sizes"), _int(item, "most")
+        for place in sizes if isinstance(sizes, tuple) else ():
+            path, _, dim = str(place).rstrip("]").rpartition(".shape[")
+            if dim.isdigit() and most is not None:
+                wanted[path, int(dim)] = most
     return _shorten(case, wanted) if wanted else None
 
 

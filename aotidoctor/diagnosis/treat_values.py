@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.diagnosis.treat_plan import Plan, found, merged, path_of, paths_of, tensor_at
+from aotidoctor.diagnosis.treat_sizes import into_table
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue
 from aotidoctor.model.inputs import TensorDesc
@@ -38,10 +39,11 @@ def suspects(cause: str, about: Case, findings: Sequence[Evidence]) -> list[str]
             if failed is None or (failed.facts.get("symptom") == "cuda-assert" and "variable" not in failed.facts):
                 return []
             return (
-                _blamed(findings, "index")
+                _positions(findings)
+                or _blamed(findings, "index")
                 or _blamed(findings, "offsets")
                 or _named(about, failed)
-                or _out_of_bounds(about, *_bounds(failed))
+                or ([] if _is_position(findings) else _out_of_bounds(about, *_bounds(failed)))
             )
         case "integer-division":
             failed = _with_symptom(findings, "integer-division")
@@ -52,6 +54,17 @@ def suspects(cause: str, about: Case, findings: Sequence[Evidence]) -> list[str]
             return _blamed(findings, "assertion")
         case _:
             return []
+
+
+def _is_position(findings: Sequence[Evidence]) -> bool:
+    """The index was followed to its end, and no input's value is in it."""
+    return any(item.code == BLAME and item.facts.get("position") is True for item in findings)
+
+
+def _positions(findings: Sequence[Evidence]) -> list[str]:
+    """The sizes that an index runs along which is a position."""
+    found = (item.facts.get("sizes") for item in findings if item.code == BLAME and item.facts.get("position") is True)
+    return [str(place) for sizes in found if isinstance(sizes, tuple) for place in sizes]
 
 
 def _chain(findings: Sequence[Evidence], kind: str) -> Evidence | None:
@@ -79,6 +92,8 @@ def clamp(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     offsets = _chain(findings, "offsets")
     if offsets is not None:
         return _in_order(offsets)
+    if _is_position(findings):
+        return into_table(case, findings)
     if _indirect(findings, "index"):
         return None
     paths = suspects("index-out-of-range", case, findings)

@@ -114,7 +114,8 @@ class Chain:
     no element could be named, ``through`` the calls in between. ``direct`` tells that the element is the index or
     divisor itself, perhaps counted from the end. ``index`` is the index that is not below ``bound``, and ``origin``
     where that bound comes from (``table.weight.shape[0]``). ``operators`` are the ATen names that can be meant,
-    ``where`` the user's source lines.
+    ``where`` the user's source lines. Of an index that is a position, ``sizes`` are the places of the inputs that show
+    how many positions there are, and ``most`` is how many there may be.
     """
 
     kernel: str | None
@@ -129,6 +130,8 @@ class Chain:
     origin: str | None = None
     operators: tuple[str, ...] = ()
     where: tuple[str, ...] = ()
+    sizes: tuple[str, ...] = ()
+    most: int | None = None
 
     @property
     def text(self) -> str:
@@ -146,6 +149,8 @@ class Chain:
         if self.elements:
             first = f", the first of {self.count}" if self.count > 1 else ""
             return f" ← {' and '.join(map(str, self.elements))}{first}{via}"
+        if self.sizes:
+            return f" ← a position along {' = '.join(self.sizes)}"
         return f" ← computed from {', '.join(self.sources)}{via}" if self.sources else ""
 
 

@@ -104,6 +104,9 @@ def _finding(failure: Failure, chain: Chain, outcome: Outcome) -> Evidence:
         "through": chain.through,
         "operators": chain.operators,
         "where": chain.where,
+        "sizes": chain.sizes,
+        "most": chain.most,
+        "position": not chain.elements and chain.index is not None,
         "found": _found(failure, chain),
         "on_device": failure.source_line is not None,
     }
@@ -112,7 +115,7 @@ def _finding(failure: Failure, chain: Chain, outcome: Outcome) -> Evidence:
         failure.kind,
         Severity.INFO,
         outcome,
-        subject=paths[0] if len(paths) == 1 else chain.kernel,
+        subject=paths[0] if len(paths) == 1 else chain.sizes[0] if chain.sizes else chain.kernel,
         observed=chain.text,
         expected=_EXPECTED.get(failure.kind, "no failure"),
         facts=facts,
@@ -122,6 +125,8 @@ def _finding(failure: Failure, chain: Chain, outcome: Outcome) -> Evidence:
 def _found(failure: Failure, chain: Chain) -> str | None:
     """What a title says of it; None where no input is named."""
     origin = f" ({chain.origin})" if chain.origin is not None else ""
+    if not chain.elements and chain.sizes:
+        return f"{chain.sizes[0]} is more than {chain.most}: {chain.what}{origin}"
     if not chain.elements:
         via = f" through {', '.join(chain.through)}" if chain.through else ""
         return f"{chain.what}{origin}, computed from {', '.join(chain.sources)}{via}" if chain.sources else None

@@ -40,6 +40,7 @@ from aotidoctor.probes.results import reference
 NAME = "reference"
 # The worker is there once the outputs were compared and only the float64 run is missing.
 FLOAT64 = "float64"
+RANGE = "AD-IN-017"
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
@@ -78,7 +79,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
             evidence(CODE, "unavailable", Severity.WARN, outcome, observed=why, expected="a reference that can run")
         ]
     if result.get("error"):
-        return [_raises(str(result["error"])[:300], outcome)]
+        return [_raises(str(result["error"])[:300], history, outcome)]
     return [
         *_numbers(case, outcome),
         *_mutations(result, outcome),
@@ -96,11 +97,13 @@ def _unfinished(case: Case, outcome: Outcome) -> Evidence:
     return evidence(CODE, "unavailable", Severity.WARN, outcome, observed=why, expected="a reference that can run")
 
 
-def _raises(error: str, outcome: Outcome) -> Evidence:
+def _raises(error: str, history: History, outcome: Outcome) -> Evidence:
+    """A size beyond its range, of which the program will not have an answer, is no mere remark any more."""
+    refused = any(item.code == RANGE and item.kind in ("low", "high") for item in history.findings)
     return evidence(
         CODE,
         "raises",
-        Severity.WARN,
+        Severity.ERROR if refused else Severity.WARN,
         outcome,
         observed=f"the exported program raises: {error}",
         expected="outputs",

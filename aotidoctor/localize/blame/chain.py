@@ -125,6 +125,19 @@ def _chain(program: Program, failure: Failure, suspect: _Suspect, found: Guilt) 
         origin=empty.origin,
         operators=empty.operators,
         where=empty.where,
+        sizes=_places(program, suspect.at, found),
+        most=found.position,
+    )
+
+
+def _places(program: Program, at: int, found: Guilt) -> tuple[str, ...]:
+    """Where the inputs show the size that a position runs along: ``kwargs['ids'].shape[1]``."""
+    arguments = program.arguments(at)
+    names = {arguments[name][1] for name in found.sizes if name in arguments} | set(found.sizes)
+    return tuple(
+        dict.fromkeys(
+            place for symbol in program.contract.symbols if symbol.name in names for place in symbol.appears_in
+        )
     )
 
 

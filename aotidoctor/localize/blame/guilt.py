@@ -17,7 +17,8 @@ _ANY = "any element"
 class Guilt:
     """The first iteration that fails: the value in question, its limit, the elements behind it, how many are like it.
 
-    ``through`` are the calls between the inputs and this kernel.
+    ``through`` are the calls between the inputs and this kernel. Where the value is made of positions alone, ``sizes``
+    are the numbers given to the kernel that say how many there are, and ``position`` is the first that fails.
     """
 
     value: int
@@ -25,6 +26,8 @@ class Guilt:
     elements: tuple[Element, ...]
     count: int
     through: tuple[str, ...] = ()
+    sizes: tuple[str, ...] = ()
+    position: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,13 +81,27 @@ def _ask(question: Question, memories: CallMemories) -> Guilt | None:
         one.parameter: found for one in sources if (found := memories(one.parameter)) is not None
     }
     first = rows[0]
+    loop = None if sources else _counting(question)
     return Guilt(
         value=columns[0][first] or 0,
         limit=columns[1][first] or 0,
         elements=origins_at(offsets, behind, first),
         count=_different(offsets, rows),
         through=tuple(dict.fromkeys(name for memory in behind.values() for name in memory.calls)),
+        sizes=() if loop is None else tuple(dict.fromkeys(_variables(loop.end))),
+        position=None if loop is None else grid.column(Variable(loop.name))[first],
     )
+
+
+def _counting(question: Question) -> Loop | None:
+    """The one loop that the value counts along; None where it depends on several, or on none."""
+    names = set(_variables(question.value))
+    loops = [loop for loop in question.loops if loop.name in names]
+    return loops[0] if len(loops) == 1 else None
+
+
+def _variables(value: Value) -> list[str]:
+    return [part.name for part in parts(value) if isinstance(part, Variable)]
 
 
 def _different(offsets: Sequence[tuple[Read, Column]], rows: Sequence[int]) -> int:

@@ -108,6 +108,9 @@ SHAPE_CASES: tuple[Case, ...] = (
     given("range_zero", "mlp", lambda x, y: (x[:0], y[:0]), "input-range", exits=WARNS),
     given("range_above", "mlp", lambda x, y: (_torch().randn(100, 1024), _torch().randn(100, 1024)), "input-range",
           exits=WARNS),
+    # The program has no answer to hold the package's against: that is no remark any more.
+    given("range_above_reference", "mlp", lambda x, y: (_torch().randn(100, 1024), _torch().randn(100, 1024)),
+          "input-range", options=("--reference", "{exported:mlp}"), proof=True),
     given("range_div_below", "div8", lambda x: (x[:8],), "input-range", exits=WARNS),
     given("divide_30", "div8", lambda x: (_torch().randn(30),), "input-divisibility", "args[0]"),
     given("divide_33", "div8", lambda x: (_torch().randn(33),), "input-divisibility", "args[0]"),

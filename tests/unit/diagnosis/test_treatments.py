@@ -372,3 +372,28 @@ def test_a_stand_in_for_the_one_operator_that_fails_alone():
     assert plan_treatment("custom-op-crash", case, findings).command == ""
     assert steps("custom-op-crash", case, [*findings, alone("raised", "zoo::other")]) is None
     assert steps("custom-op-crash", case, findings[1:]) is None
+
+
+def position(**facts):
+    return Evidence(code="AD-RUN-022", kind="index", severity=Severity.INFO, subject=None, observed="", expected="",
+                    facts={"position": True, "bound": 64, "origin": "wpe.weight.shape[0]", **facts}, id="E2")  # fmt: skip
+
+
+def test_positions_beyond_a_table_are_cut_and_values_are_left_alone():
+    stats = ValueStats(low=0, high=5000, nan=0, inf=0, zeros=1)
+    contract = contract_of(Spec("s0", "s1", dtype="int64"), Spec("s0", "s1"))
+    case = case_of(contract, call(tensor(2, 70, dtype="int64", stats=stats), tensor(2, 70)))
+    failed = replace(run_evidence("index-out-of-bounds", bound="64L"), id="E1")
+    blamed = position(sizes=("args[0].shape[1]", "args[1].shape[1]"), most=64)
+    assert steps("index-out-of-range", case, [failed, blamed]) == [
+        {"op": "clamp_dim", "path": "args[0]", "dim": 1, "size": 64},
+        {"op": "clamp_dim", "path": "args[1]", "dim": 1, "size": 64},
+    ]
+    (found,) = diagnose([failed, blamed], load_playbooks(), case=case)
+    assert (found.cause, found.subject) == ("index-out-of-range", "args[0].shape[1], args[1].shape[1]")
+    assert "at most 64" in found.remedy.text
+    assert "wpe.weight.shape[0]" in found.remedy.text
+    # Which size it is may be unknown; that it is none of the values is known all the same.
+    assert steps("index-out-of-range", case, [failed, position(sizes=(), most=None)]) is None
+    (found,) = diagnose([failed, position(sizes=(), most=None)], load_playbooks(), case=case)
+    assert found.subject is None

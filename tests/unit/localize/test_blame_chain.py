@@ -98,6 +98,17 @@ def test_a_dynamic_bound_and_negative_indices_that_count_from_the_end(ids, at, s
     assert chain.operators == ("aten.index",)
 
 
+@pytest.mark.parametrize(("read", "most"), [("x0", 8), ("int64_t(x0 + 2L)", 6)])
+def test_an_index_that_is_a_position_blames_the_size_and_no_value(read, most):
+    """Twelve positions in a table of eight: what the inputs hold has nothing to do with it."""
+    kernel = text("dynamic_index.kernel").replace("in_ptr0[static_cast<int64_t>(x0)];", f"{read};")
+    case = case_of("dynamic_index", floats(8, 16), integers(*[700] * 12), kernel=kernel)
+    chain = chain_of(case, index("tmp7", "ks1", DYNAMIC))
+    assert (chain.elements, chain.index, chain.bound) == ((), 8, 8)
+    assert (chain.sizes, chain.most) == (("args[1].shape[0]",), most)
+    assert "args[1].shape[0]" in chain.text
+
+
 def test_a_second_name_of_a_size():
     wrapper = text("dynamic_index.wrapper")
     wrapper = wrapper.replace("int64_t s23 = arg1_1_size[0];", "int64_t s23 = arg1_1_size[0];\nint64_t s5 = s77;")
