@@ -127,6 +127,13 @@ COMMANDS = {
             "aotidoctor diff model.pt2 production-host.json --json",
         ),
     ),
+    "fleet": Entry(
+        "fleet:fleet",
+        (
+            "aotidoctor fleet results/ --report html:fleet.html",
+            "aotidoctor fleet tonight/ --baseline yesterday/ --accepted accepted.toml --fail-on-new",
+        ),
+    ),
     "inspect": Entry("inspect:inspect", ("aotidoctor inspect model.pt2", "aotidoctor inspect model.pt2 --json")),
     "compat": Entry(
         "compat:compat",

@@ -6,8 +6,6 @@ skipped with its reason; what broke inside aotidoctor is an error. Characters th
 
 from __future__ import annotations
 
-import html
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,27 +13,12 @@ from aotidoctor.model.evidence import Evidence, NotChecked, RunSource
 from aotidoctor.model.report import Report
 from aotidoctor.reports import run_view, view
 from aotidoctor.reports.headline import headline
+from aotidoctor.reports.junit_xml import Case, attribute, body_text, case_lines
 from aotidoctor.reports.places import finding_text
 from aotidoctor.reports.status import FAIL_ON
-from aotidoctor.reports.text import one_line, plain, tail
+from aotidoctor.reports.text import one_line, tail
 
-_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_ROOM = 16_000
 _MESSAGE = 400
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Case:
-    """One testcase. ``outcome`` is ``failure``, ``error``, ``skipped`` or empty for a pass."""
-
-    name: str
-    family: str
-    outcome: str = ""
-    kind: str = ""
-    message: str = ""
-    text: str = ""
-    printed: str = ""
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,14 +36,14 @@ def render(report: Report, fail_on: str = "error", asked: Mapping[str, str] | No
     cases = _cases(report, fail_on, asked or {})
     counts = {kind: sum(1 for case in cases if case.outcome == kind) for kind in ("failure", "error", "skipped")}
     total = f'tests="{len(cases)}" failures="{counts["failure"]}" errors="{counts["error"]}"'
-    name = _attribute(f"aotidoctor {report.command}")
+    name = attribute(f"aotidoctor {report.command}")
     seconds = f'time="{max(report.seconds, 0):.3f}"'
-    suite = f'name={name} {total} skipped="{counts["skipped"]}" {seconds} timestamp={_attribute(report.started)}'
+    suite = f'name={name} {total} skipped="{counts["skipped"]}" {seconds} timestamp={attribute(report.started)}'
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites name={name} {total} {seconds}>"]
     lines += [f"  <testsuite {suite}>", *_properties(report)]
     for case in cases:
-        lines += _case(case)
-    lines += [f"    <system-out>{_text(_summary(report))}</system-out>", "  </testsuite>", "</testsuites>"]
+        lines += case_lines(case)
+    lines += [f"    <system-out>{body_text(_summary(report))}</system-out>", "  </testsuite>", "</testsuites>"]
     return "\n".join(lines) + "\n"
 
 
@@ -75,11 +58,11 @@ def _properties(report: Report) -> list[str]:
         "signature": report.signature or "",
         "package": report.case.artifact.path,
     }
-    rows = [f"      <property name={_attribute(name)} value={_attribute(value)}/>" for name, value in values.items()]
+    rows = [f"      <property name={attribute(name)} value={attribute(value)}/>" for name, value in values.items()]
     return ["    <properties>", *rows, "    </properties>"]
 
 
-def _cases(report: Report, fail_on: str, asked: Mapping[str, str]) -> list[_Case]:
+def _cases(report: Report, fail_on: str, asked: Mapping[str, str]) -> list[Case]:
     broken = [_broken(report)] if report.internal_error or report.cannot_examine else []
     unseen = {item.code: item for item in report.not_checked}
     found: dict[str, list[Evidence]] = {}
@@ -97,15 +80,15 @@ def _cases(report: Report, fail_on: str, asked: Mapping[str, str]) -> list[_Case
     return [*broken, *(_judged(report, item, fail_on) for item in judged), *_runs(report)]
 
 
-def _broken(report: Report) -> _Case:
+def _broken(report: Report) -> Case:
     text = report.internal_error or report.cannot_examine or ""
     message = one_line((text.strip().splitlines() or [""])[-1], _MESSAGE)
-    return _Case(
+    return Case(
         name="examination", family="aotidoctor", outcome="error", kind="examination", message=message, text=text
     )
 
 
-def _judged(report: Report, asked: _Asked, fail_on: str) -> _Case:
+def _judged(report: Report, asked: _Asked, fail_on: str) -> Case:
     """The case of one code."""
     findings, unseen = asked.findings, asked.unseen
     title, family = f"{asked.code} {asked.name}".strip(), f"aotidoctor.{asked.code.rpartition('-')[0]}"
@@ -115,24 +98,24 @@ def _judged(report: Report, asked: _Asked, fail_on: str) -> _Case:
     if bad:
         worst = max(bad, key=lambda item: item.severity.rank)
         message = one_line(finding_text(worst), _MESSAGE)
-        return _Case(
+        return Case(
             name=title, family=family, outcome="failure", kind=f"{worst.code} {worst.kind}", message=message, text=text
         )
     if findings or unseen is None:
-        return _Case(name=title, family=family, printed=text)
+        return Case(name=title, family=family, printed=text)
     outcome = "error" if unseen.is_fault else "skipped"
     message = one_line(unseen.reason, _MESSAGE)
-    return _Case(name=title, family=family, outcome=outcome, kind="not-checked", message=message)
+    return Case(name=title, family=family, outcome=outcome, kind="not-checked", message=message)
 
 
-def _runs(report: Report) -> list[_Case]:
+def _runs(report: Report) -> list[Case]:
     """Each child run. How one ended is no verdict of its own: its findings are, under their codes."""
     cases = []
     for outcome in report.runs:
         ended = run_view.run_ending(outcome)
         printed = "\n".join(part for part in (ended, outcome.stdout_tail, outcome.stderr_tail) if part)
         name = f"{outcome.id} {outcome.request.probe}"
-        cases.append(_Case(name=name, family="aotidoctor.runs", printed=printed, seconds=outcome.seconds))
+        cases.append(Case(name=name, family="aotidoctor.runs", printed=printed, seconds=outcome.seconds))
     return cases
 
 
@@ -154,28 +137,3 @@ def _summary(report: Report) -> str:
     head = headline(report)
     rows = [f"{row.label}: {row.text}" if row.label else row.text for row in view.first_rows(report)]
     return "\n".join(line for line in (f"{head.word}: {head.text}", view.partial_note(report), *rows) if line)
-
-
-def _case(case: _Case) -> list[str]:
-    head = f"    <testcase name={_attribute(case.name)} classname={_attribute(case.family)}"
-    head += f' time="{max(case.seconds, 0):.3f}"'
-    body = []
-    if case.outcome:
-        told = f"type={_attribute(case.kind)} message={_attribute(case.message)}"
-        body.append(f"      <{case.outcome} {told}>{_text(case.text)}</{case.outcome}>")
-    if case.printed:
-        body.append(f"      <system-out>{_text(case.printed)}</system-out>")
-    return [f"{head}>", *body, "    </testcase>"] if body else [f"{head}/>"]
-
-
-def _legal(text: str) -> str:
-    return _ILLEGAL.sub("\ufffd", plain(text))
-
-
-def _text(text: str) -> str:
-    return html.escape(_legal(tail(text, _ROOM)), quote=False)
-
-
-def _attribute(text: str) -> str:
-    # xml.sax has a function for this, and imports a client of HTTP with it.
-    return f'"{html.escape(_legal(one_line(text, 4000)))}"'

@@ -1,0 +1,138 @@
+"""From results folders to one summary, and the rows of its items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+
+from aotidoctor.fleet.summary.accepted import covering, unused
+from aotidoctor.fleet.summary.baseline import Baseline, compare, past
+from aotidoctor.fleet.summary.clusters import MOST_CLUSTERS, cluster_keys, clusters, unexamined
+from aotidoctor.fleet.summary.table import FAILING, HEALTHY, UNEXAMINED, Table, read_table
+from aotidoctor.fleet.summary.traits import find_traits
+from aotidoctor.fleet.summary.views import matrix, slowest, timeline
+from aotidoctor.model.clusters import Acceptance, Cluster, FleetSummary, ItemRow
+from aotidoctor.model.fleet import REPORTS_FOLDER
+from aotidoctor.version import __version__
+
+_ORDER = {FAILING: 0, UNEXAMINED: 1, HEALTHY: 2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """A summary with the table that it was made from."""
+
+    summary: FleetSummary
+    table: Table
+
+    def rows(self) -> Iterator[ItemRow]:
+        """The items: those that fail by cluster, then what was not examined, then the healthy ones."""
+        return item_rows(self.table, self.summary.clusters)
+
+
+def summarize(
+    folders: Sequence[str],
+    *,
+    baseline: Baseline | None = None,
+    accepted: Sequence[Acceptance] = (),
+    argv: tuple[str, ...] = (),
+) -> Fleet:
+    """What the results in ``folders`` show together. Raises CannotExamineError."""
+    table = read_table(folders)
+    every = cluster_keys(table)
+    keys = every[:MOST_CLUSTERS]
+    found = clusters(table, keys, find_traits(table, keys))
+    states = table.latest["state"].astype("object").value_counts()
+    summary = FleetSummary(
+        folders=table.folders,
+        items=len(table.latest),
+        healthy=int(states.get(HEALTHY, 0)),
+        failing=int(states.get(FAILING, 0)),
+        clusters=found,
+        more_clusters=len(every) - len(keys),
+        unexamined=unexamined(table),
+        timeline=timeline(table),
+        matrix=matrix(table),
+        slowest=slowest(table),
+        damaged=table.damaged,
+        unfinished=table.unfinished,
+        expected=table.expected,
+        unexpected=table.unexpected,
+        argv=argv,
+        version=__version__,
+        made=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    )
+    if len(table.folders) > 1:
+        summary = replace(summary, past=past(table))
+    if baseline is not None:
+        summary = _against(summary, table, baseline)
+    return Fleet(summary=_accepted(summary, table, accepted) if accepted else summary, table=table)
+
+
+def _against(summary: FleetSummary, table: Table, base: Baseline) -> FleetSummary:
+    compared = compare(table, summary.clusters, summary.unexamined, base)
+    return replace(
+        summary,
+        clusters=compared.clusters,
+        unexamined=compared.unexamined,
+        gone=compared.gone,
+        added=compared.added,
+        removed=compared.removed,
+        fixed=compared.fixed,
+        baseline=base.folder,
+        damaged=(*summary.damaged, *base.damaged),
+    )
+
+
+def _accepted(summary: FleetSummary, table: Table, entries: Sequence[Acceptance]) -> FleetSummary:
+    names = {str(key): list(part) for key, part in table.latest.groupby("key", observed=True)["name"]}
+    found = tuple(
+        replace(
+            cluster,
+            accepted=covering(
+                entries,
+                signature=cluster.signature,
+                family=cluster.family,
+                cause=cluster.cause or "unknown",
+                names=names[cluster.key],
+            ),
+        )
+        for cluster in summary.clusters
+    )
+    used = [cluster.accepted for cluster in found if cluster.accepted is not None]
+    return replace(summary, clusters=found, unused=unused(entries, used))
+
+
+def item_rows(table: Table, found: Sequence[Cluster]) -> Iterator[ItemRow]:
+    """The items of ``table`` as rows: those that fail by cluster, then what was not examined, then the healthy ones."""
+    numbers = {cluster.key: number for number, cluster in enumerate(found, 1)}
+    rows = table.latest
+    cluster = rows["key"].astype("object").map(numbers).fillna(0).astype("int64")
+    rank = rows["state"].astype("object").map(_ORDER)
+    order = rows.assign(cluster=cluster, rank=rank).sort_values(["rank", "cluster", "name"], kind="stable")
+    names = (
+        "item", "name", "host", "command", "state", "cause", "subject", "title", "stage", "signature", "seconds",
+        "seen", "problem", "labels", "report", "cluster",
+    )  # fmt: skip
+    for values in zip(*(order[name] for name in names), strict=True):
+        (item, name, host, command, state, cause, subject, title, stage, signature, *rest) = values
+        seconds, seen, problem, labels, report, number = rest
+        yield ItemRow(
+            item=str(item),
+            name=str(name),
+            host=str(host),
+            command=str(command),
+            state=str(state),
+            cause=str(cause),
+            subject=str(subject),
+            title=str(title),
+            stage=str(stage),
+            signature=str(signature),
+            cluster=int(number),
+            seconds=float(seconds),
+            seen=str(seen),
+            problem=str(problem),
+            labels=str(labels),
+            report=f"{REPORTS_FOLDER}/{item}.json" if report else "",
+        )

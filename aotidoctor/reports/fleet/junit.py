@@ -1,0 +1,88 @@
+"""A fleet as JUnit XML: one case per item.
+
+An item fails where its cluster is neither accepted nor known since the baseline: those are skipped, with the reason.
+What was not examined is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from aotidoctor.model.clusters import NEW, Cluster, FleetSummary, ItemRow
+from aotidoctor.reports import view
+from aotidoctor.reports.fleet import words
+from aotidoctor.reports.junit_xml import Case, attribute, case_lines
+from aotidoctor.reports.text import one_line
+
+MOST = 20_000
+"""Cases of a document. Those that fail come first."""
+_MESSAGE = 400
+
+
+def render(summary: FleetSummary, rows: Iterable[ItemRow]) -> str:
+    """``summary`` with its items ``rows`` as XML."""
+    cases: list[Case] = []
+    left = 0
+    for row in rows:
+        if len(cases) < MOST:
+            cases.append(_case(row, summary))
+        else:
+            left += 1
+    counts = {kind: sum(1 for case in cases if case.outcome == kind) for kind in ("failure", "error", "skipped")}
+    total = f'tests="{len(cases)}" failures="{counts["failure"]}" errors="{counts["error"]}"'
+    seconds = f'time="{sum(case.seconds for case in cases):.3f}"'
+    suite = (
+        f'name="aotidoctor fleet" {total} skipped="{counts["skipped"]}" {seconds} timestamp={attribute(summary.made)}'
+    )
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f'<testsuites name="aotidoctor fleet" {total} {seconds}>']
+    lines += [f"  <testsuite {suite}>", *_properties(summary, left)]
+    for case in cases:
+        lines += case_lines(case)
+    return "\n".join([*lines, "  </testsuite>", "</testsuites>"]) + "\n"
+
+
+def _properties(summary: FleetSummary, left: int) -> list[str]:
+    head = words.verdict(summary)
+    values = {
+        "tool": f"aotidoctor {summary.version}",
+        "command": view.command_text(summary.argv),
+        "verdict": f"{head.word}: {head.text}",
+        "left_out": f"{left} healthy or known items" if left else "",
+    }
+    rows = [
+        f"      <property name={attribute(name)} value={attribute(value)}/>" for name, value in values.items() if value
+    ]
+    return ["    <properties>", *rows, "    </properties>"]
+
+
+def _case(row: ItemRow, summary: FleetSummary) -> Case:
+    family = f"aotidoctor.{row.command}.{row.host}"
+    match row.state:
+        case "healthy":
+            return Case(name=row.name, family=family, seconds=row.seconds)
+        case "unexamined":
+            message = one_line(row.problem or "not examined", _MESSAGE)
+            return Case(
+                name=row.name, family=family, outcome="error", kind="not-examined", message=message, seconds=row.seconds
+            )
+    cluster = summary.clusters[row.cluster - 1] if row.cluster else None
+    known = _known(cluster, summary) if cluster is not None else ""
+    told = one_line(f"{row.cause}: {row.title or row.subject or row.stage}", _MESSAGE)
+    return Case(
+        name=row.name,
+        family=family,
+        outcome="skipped" if known else "failure",
+        kind=row.cause,
+        message=f"{known}: {told}" if known else told,
+        text="\n".join(part for part in (row.subject, row.signature, row.report) if part),
+        seconds=row.seconds,
+    )
+
+
+def _known(cluster: Cluster, summary: FleetSummary) -> str:
+    """Why it is no news; empty where it is."""
+    if cluster.is_accepted and cluster.accepted is not None:
+        return f"accepted until {cluster.accepted.until} ({cluster.accepted.reason})"
+    if summary.baseline and cluster.change != NEW and not cluster.regressed:
+        return "known since the baseline"
+    return ""

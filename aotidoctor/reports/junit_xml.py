@@ -1,0 +1,54 @@
+"""JUnit XML in the form that Jenkins and Surefire agree on: cases, and text of others that XML can hold."""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import dataclass
+
+from aotidoctor.reports.text import one_line, plain, tail
+
+_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ROOM = 16_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One testcase. ``outcome`` is ``failure``, ``error``, ``skipped`` or empty for a pass."""
+
+    name: str
+    family: str
+    outcome: str = ""
+    kind: str = ""
+    message: str = ""
+    text: str = ""
+    printed: str = ""
+    seconds: float = 0.0
+
+
+def case_lines(case: Case) -> list[str]:
+    """The element of one case."""
+    head = f"    <testcase name={attribute(case.name)} classname={attribute(case.family)}"
+    head += f' time="{max(case.seconds, 0):.3f}"'
+    body = []
+    if case.outcome:
+        told = f"type={attribute(case.kind)} message={attribute(case.message)}"
+        body.append(f"      <{case.outcome} {told}>{body_text(case.text)}</{case.outcome}>")
+    if case.printed:
+        body.append(f"      <system-out>{body_text(case.printed)}</system-out>")
+    return [f"{head}>", *body, "    </testcase>"] if body else [f"{head}/>"]
+
+
+def _legal(text: str) -> str:
+    return _ILLEGAL.sub("\ufffd", plain(text))
+
+
+def body_text(text: str) -> str:
+    """The end of ``text`` as what stands between two tags."""
+    return html.escape(_legal(tail(text, _ROOM)), quote=False)
+
+
+def attribute(text: str) -> str:
+    """``text`` on one line, quoted."""
+    # xml.sax has a function for this, and imports a client of HTTP with it.
+    return f'"{html.escape(_legal(one_line(text, 4000)))}"'
