@@ -16,7 +16,8 @@ import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv
-from aotidoctor.cli.show import warn, write_file, write_stdout
+from aotidoctor.cli.show import warn, write_stdout
+from aotidoctor.reports.write import write_file
 
 if TYPE_CHECKING:
     from aotidoctor.commands.fleet import Wanted
