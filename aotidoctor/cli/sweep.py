@@ -37,6 +37,7 @@ ReportTo = Annotated[
     typer.Option("--report", metavar="FMT:PATH", help="Also write json, md or html to a file; repeatable."),
 ]
 Budget = Annotated[float, typer.Option(parser=opt.duration, metavar="TIME", help="Limit of everything together.")]
+Calls = Annotated[int | None, typer.Option("--calls", min=1, metavar="N", help="At most N calls. [default: all]")]
 Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="Also show the calls where all agree.")]
 
 
@@ -45,6 +46,7 @@ def sweep(
     *,
     reference: opt.Reference = None,
     budget: Budget = _BUDGET,
+    calls: Calls = None,
     timeout: opt.Timeout = _TIMEOUT,
     setup: opt.Setup = None,
     custom_op_library: opt.CustomOpLibrary = None,
@@ -84,7 +86,7 @@ def sweep(
         memory_limit=memory_limit,
     )
     try:
-        found = ask(package, options, environ=os.environ, on_row=_quiet if quiet else _tell)
+        found = ask(package, options, environ=os.environ, most=calls, on_row=_quiet if quiet else _tell)
     except AotidoctorError as error:
         if shown is SweepFormat.JSON:
             write_stdout(_json({"package": package, "cannot_examine": str(error)}))

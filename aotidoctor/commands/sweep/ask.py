@@ -32,10 +32,11 @@ def sweep(
     options: Options,
     *,
     environ: Mapping[str, str],
+    most: int | None = None,
     on_row: OnRow = lambda _row, _at, _of: None,
     runner: Runner | None = None,
 ) -> Sweep:
-    """Walk the boundary of the contract until all calls are made, or ``options.budget`` (seconds) is spent.
+    """Walk the boundary of the contract until ``most`` calls (None: all) are made, or ``options.budget`` is spent.
 
     Raises:
         CannotExamineError: there is no package with a contract, or no process for it.
@@ -50,7 +51,7 @@ def sweep(
     runs = runner or Runner(environ=environ, preload=REFERENCE_MODULES if options.reference is not None else ())
     calls = _Calls(case=case, contract=contract, runs=runs, deadline=deadline)
     try:
-        for row in _rows(calls, planned.points):
+        for row in _rows(calls, planned.points[:most]):
             rows.append(row)
             on_row(row, len(rows), len(planned.points))
         if len(rows) == len(planned.points):
@@ -65,7 +66,8 @@ def sweep(
             runs.close()
     missing = len(planned.points) - len(rows)
     if missing:
-        left_out.append(f"{missing} of {len(planned.points)} calls: there was no time for them")
+        why = "more were not asked for" if most is not None and len(rows) >= most else "there was no time for them"
+        left_out.append(f"{missing} of {len(planned.points)} calls: {why}")
     return Sweep(
         package=package,
         reference=options.reference,
