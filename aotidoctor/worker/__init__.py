@@ -8,6 +8,7 @@ from __future__ import annotations
 
 JOBS: dict[str, tuple[str, str]] = {
     "run": ("aotidoctor.worker.run_model", "run"),
+    "emulate": ("aotidoctor.worker.emulation.job", "emulate"),
     "hook": ("aotidoctor.worker.hook", "hook"),
     "load_time": ("aotidoctor.worker.load_time", "load_time"),
     "op_alone": ("aotidoctor.worker.operators.alone", "op_alone"),

@@ -1,0 +1,336 @@
+"""Job ``emulate``: carry a CUDA package out on the CPU, and tell every access that a GPU would not have survived.
+
+Stages: ``setup``, ``inputs``, ``load`` (wrapper, constants, kernels), ``run1``, ``reference``, ``done``. The result has
+``outputs`` as the job ``run`` has them, and ``emulation``: findings, what was not carried out, and the launches.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aotidoctor.model.artifact import ModelEntry
+from aotidoctor.model.contract import ConstantSpec, Contract
+from aotidoctor.readers.contract import read_contract
+from aotidoctor.readers.contract.statements import statements
+from aotidoctor.readers.contract.text import find_sections
+from aotidoctor.readers.package import read_artifact, read_package_constants
+from aotidoctor.worker.call import Call, read_call
+from aotidoctor.worker.channel import Channel
+from aotidoctor.worker.emulation.arithmetic import Unknown, compute
+from aotidoctor.worker.emulation.found import Found
+from aotidoctor.worker.emulation.kernel_text import KernelText, Refused, build, read_kernel
+from aotidoctor.worker.emulation.launch import Launch
+from aotidoctor.worker.emulation.libdevice import Libdevice
+from aotidoctor.worker.emulation.shims import call_operator
+from aotidoctor.worker.emulation.storage import Tensor, of_torch
+from aotidoctor.worker.emulation.wrapper import CannotError, Lost, Replay
+from aotidoctor.worker.setup_module import load_setup
+from aotidoctor.worker.treatments import treat
+
+_FUNCTION = re.compile(r"^static (?:__attribute__\(\(noinline\)\)|inline)? ?void call_(\w+)\(", re.MULTILINE)
+_PARAMETER = re.compile(r"^[ \t]*(?:const )?([\w:]+)(?:<[^>]*>)?&? (\w+),?$", re.MULTILINE)
+_SIZE = re.compile(r"(?:uint32_t|int64_t|int32_t|int) (\w+) = ([^\n;]{1,400});")
+_BLOCK = re.compile(r"\(?(\w)numel \+ \(?\(?(\d+) ?- ?1\)\)?\)? ?/ ?\(?(\d+)\)?")
+_OWN = ("device_idx_", "stream_", "kernels_", "cubin_dir_")
+
+
+@dataclass(slots=True, kw_only=True)
+class _Function:
+    """A ``call_<kernel>`` function: parameters in order, the comment with the source, and the statements for sizes."""
+
+    name: str
+    parameters: tuple[str, ...]
+    comment: str
+    line: int
+    sizes: tuple[tuple[str, str], ...]
+    blocks: Mapping[str, int]
+    guarded: bool
+
+
+@dataclass(slots=True, kw_only=True)
+class _Engine:
+    """Launches, in order, with the kernels that were built so far."""
+
+    functions: Mapping[str, _Function]
+    found: Found
+    channel: Channel
+    seconds: float
+    deadline: float
+    number: int = 0
+    kernels: dict[str, tuple[KernelText, Any] | Refused] = field(default_factory=dict)
+
+    def launch(self, replay: Replay, name: str, texts: list[str], line: int) -> None:
+        """Carry out one call of a kernel. Raises ``CannotError``."""
+        self.number += 1
+        entry: dict[str, Any] = {"number": self.number, "kernel": name, "line": line, "state": "skipped"}
+        entry |= {"origins": list(replay.origins[0])}
+        self.found.launches.append(entry)
+        function = self.functions.get(name)
+        if function is None:
+            raise CannotError(f"the package has no function call_{name}")
+        if time.monotonic() > self.deadline:
+            raise CannotError("the time for the emulation is spent")
+        text, built = self._kernel(function)
+        arguments = self._arguments(replay, function, text, texts)
+        names = {key: value for key, value in arguments.items() if isinstance(value, int | float)}
+        grid = self._grid(function, names)
+        entry |= {"grid": list(grid), "blocks": dict(function.blocks)}
+        if 0 in grid:
+            entry["state"] = "empty"
+            return
+        for value in arguments.values():
+            if isinstance(value, Tensor) and not value.storage.known and value.name:
+                entry["unknown"] = [*entry.get("unknown", []), value.name]
+        if entry.get("unknown"):
+            raise CannotError(f"{', '.join(entry['unknown'])} is not known: a statement before was not carried out")
+        started = time.monotonic()
+        before = len(self.found.findings)
+        launch = Launch(
+            number=self.number,
+            kernel=text,
+            function=built,
+            arguments=arguments,
+            grid=grid,
+            blocks=function.blocks,
+            line=line,
+            found=self.found,
+            seconds=min(self.seconds, self.deadline - started),
+        )
+        try:
+            launch.run()
+        except Exception as error:
+            text = (str(error).strip().splitlines() or [""])[-1]
+            raise CannotError(f"{name} in the interpreter: {type(error).__name__}: {text}"[:400]) from error
+        entry |= {"state": "done", "seconds": round(time.monotonic() - started, 4)}
+        entry |= {"findings": len(self.found.findings) - before}
+
+    def _kernel(self, function: _Function) -> tuple[KernelText, Any]:
+        known = self.kernels.get(function.name)
+        if known is None:
+            try:
+                text = read_kernel(function.name, function.comment, function.line)
+                known = text, build(text, self._folder(), Libdevice())
+            except Refused as refused:
+                known = refused
+            except Exception as error:
+                known = Refused(f"its source could not be executed: {type(error).__name__}: {error}"[:300])
+            self.kernels[function.name] = known
+        if isinstance(known, Refused):
+            raise CannotError(f"{function.name}: {known}")
+        return known
+
+    def _folder(self) -> Path:
+        folder = self.channel.run_dir / "kernels"
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def _arguments(
+        self, replay: Replay, function: _Function, text: KernelText, texts: list[str]
+    ) -> dict[str, Tensor | int | float]:
+        """By the kernel's own names."""
+        made: dict[str, Tensor | int | float] = {}
+        for name, given in zip(function.parameters, texts, strict=False):
+            kind = text.signature.get(name, "")
+            if kind.startswith("*"):
+                made[name] = replay.tensor(given)
+            elif name not in _OWN:
+                made[name] = replay.number(given)
+        missing = [name for name, kind in text.signature.items() if kind != "constexpr" and name not in made]
+        for name in missing:
+            value = text.constants.get(name)
+            if not isinstance(value, int | float):
+                raise CannotError(f"{function.name}: the wrapper does not say what {name} is")
+            made[name] = value
+        return made
+
+    def _grid(self, function: _Function, names: Mapping[str, int | float]) -> tuple[int, int, int]:
+        known: dict[str, Any] = dict(names)
+        for name, text in function.sizes:
+            try:
+                known[name] = compute(text, known)
+            except Unknown:
+                continue
+        found = [known.get(f"grid_{at}") for at in range(3)]
+        if any(not isinstance(one, int) for one in found):
+            raise CannotError(f"{function.name}: its grid is not known")
+        return tuple(found)  # type: ignore[return-value]
+
+
+def emulate(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
+    """Do it."""
+    payload, applied = treat.prepare(payload, channel)
+    load_setup(payload, channel)
+    channel.enter("inputs")
+    call, notes = read_call(payload["inputs"], channel)
+    call = treat.apply(payload.get("treatment") or [], call, applied)
+    channel.put(applied=applied, input_notes=notes, inputs=call.describe(values=False))
+    channel.enter("load")
+    package = str(channel.user_cwd / payload["package"])
+    artifact = read_artifact(package)
+    model = artifact.model(payload.get("model_name") or "model") or artifact.models[0]
+    contract = read_contract(artifact, model)
+    if contract is None or model.wrapper_cpp is None:
+        channel.put(emulation={"problem": "the package has no wrapper.cpp that can be read"})
+        return {}
+    try:
+        _install()
+    except ImportError as error:
+        channel.put(emulation={"problem": f"Triton is not installed here ({error})", "install": True})
+        return {}
+    constants = _constants(contract.constants, read_package_constants(artifact, model, contract.constants, contract.weights))
+    _run(payload, channel, model, contract, constants, call)
+    return {}
+
+
+def _install() -> None:
+    import triton  # noqa: F401
+
+    from aotidoctor.worker.emulation.interpreter import install
+
+    install(Libdevice())
+
+
+def _constants(specs: Sequence[ConstantSpec], stored: Mapping[str, Any]) -> list[Tensor | Lost]:
+    import torch
+
+    made: list[Tensor | Lost] = []
+    for spec in specs:
+        found = stored.get(spec.original_fqn)
+        if spec.from_folded or found is None or found.content is None:
+            why = "it is computed when the package is loaded" if spec.from_folded else None
+            made.append(Lost(f"the constant {spec.name}: {why or getattr(found, 'problem', None) or 'not in the package'}"))
+            continue
+        dtype = getattr(torch, spec.dtype or "float32")
+        data = found.content.read_at(0, found.content.size)
+        flat = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+        whole = len(data) // dtype.itemsize * dtype.itemsize
+        made.append(
+            of_torch(
+                spec.name,
+                flat[:whole].view(dtype).as_strided(found.shape or (), found.stride or (), found.offset or 0),
+            )
+        )
+    return made
+
+
+def _run(
+    payload: dict[str, Any],
+    channel: Channel,
+    model: ModelEntry,
+    contract: Contract,
+    constants: list[Tensor | Lost],
+    call: Call,
+) -> None:
+    found = Found()
+    limit = float(payload.get("emulate_seconds") or 60.0)
+    engine = _Engine(
+        functions=_functions(model.wrapper_cpp or ""),
+        found=found,
+        channel=channel,
+        seconds=limit,
+        deadline=time.monotonic() + limit,
+    )
+    inputs = [of_torch(path, tensor) for path, tensor in _ordered(contract, call)]
+    replay = Replay(
+        inputs=inputs,
+        constants=constants,
+        found=found,
+        launch=engine.launch,
+        operator=call_operator,
+    )
+    wrapper = find_sections(model.wrapper_cpp or "")
+    channel.enter("run1")
+    try:
+        replay.run(_statements(wrapper.body.text, wrapper.body.line))
+    finally:
+        channel.put(emulation={**found.result(), "launched": engine.number})
+    outputs = _outputs(contract, replay, found)
+    channel.put(emulation={**found.result(), "launched": engine.number}, outputs=[_describe_all(outputs)])
+    if payload.get("keep_outputs"):
+        _save(channel.user_cwd / payload["keep_outputs"], outputs)
+
+
+def _statements(text: str, line: int) -> list[tuple[int, str]]:
+    """Those behind the signature of ``run_impl``."""
+    found = list(statements(text, line))
+    start = next((at for at, (_, one) in enumerate(found) if one.endswith(") {")), -1)
+    return found[start + 1 : -1] if found and found[-1][1].startswith("}") else found[start + 1 :]
+
+
+def _ordered(contract: Contract, call: Call) -> list[tuple[str, Any]]:
+    """The caller's tensors in the order of the compiled code's inputs, by their paths where these are known."""
+    given = call.tensors()
+    order = {leaf.path: leaf.input_index for leaf in contract.leaves if leaf.input_index is not None}
+    if len(given) == len(order) and all(path in order for path, _ in given):
+        return sorted(given, key=lambda pair: order[pair[0]] or 0)
+    return given
+
+
+def _outputs(contract: Contract, replay: Replay, found: Found) -> list[tuple[str, Any]]:
+    """Outputs by path; one that could not be had is None."""
+    made: list[tuple[str, Any]] = []
+    for at, spec in enumerate(contract.outputs):
+        value = replay.outputs.get(at)
+        if not isinstance(value, Tensor) or not value.storage.known:
+            why = value.why if isinstance(value, Lost) else "something that was not carried out may have written to it"
+            found.skip(spec.path, why)
+            made.append((spec.path, None))
+            continue
+        count = value.has_unwritten()
+        if count:
+            found.add("uninitialized", buffer=value.name, output=spec.path, count=count, launch=None, kernel=None,
+                      allocation=value.storage.name)  # fmt: skip
+        made.append((spec.path, value.torch()))
+    return made
+
+
+def _describe_all(outputs: list[tuple[str, Any]]) -> list[dict[str, Any]]:
+    from aotidoctor.worker.describe import describe, digest
+
+    return [
+        {**describe(path, tensor, values=True), "sha256": digest(tensor)} for path, tensor in outputs if tensor is not None
+    ]
+
+
+def _save(path: Path, outputs: list[tuple[str, Any]]) -> None:
+    import torch
+
+    torch.save({path: None if tensor is None else tensor.clone() for path, tensor in outputs}, path)
+
+
+def _functions(text: str) -> dict[str, _Function]:
+    """The ``call_<kernel>`` functions of the wrapper by the names of their kernels."""
+    starts = list(_FUNCTION.finditer(text))
+    made: dict[str, _Function] = {}
+    line, counted = 1, 0
+    for at, start in enumerate(starts):
+        line += text.count("\n", counted, start.start())
+        counted = start.start()
+        end = starts[at + 1].start() if at + 1 < len(starts) else text.find("\n}", start.end()) + 2
+        made[start[1]] = _function(start[1], text[start.end() : end], line)
+    return made
+
+
+def _function(name: str, text: str, line: int) -> _Function:
+    opening = text.find("{")
+    opened = text.find("/*", opening)
+    closed = text.find("*/", opened) if opened >= 0 else -1
+    code = text[closed + 2 :] if closed >= 0 else text[opening:]
+    sizes = tuple((found[1], found[2]) for found in _SIZE.finditer(code))
+    blocks = {found[1]: int(found[3]) for _, size in sizes for found in _BLOCK.finditer(size) if found[2] == found[3]}
+    parameters = tuple(found[2] for found in _PARAMETER.finditer(text[:opening]))
+    return _Function(
+        name=name,
+        parameters=parameters,
+        comment=text[opened:closed] if closed >= 0 else "",
+        line=line + text.count("\n", 0, max(opened, 0)),
+        sizes=sizes,
+        blocks=blocks,
+        guarded="return;" in code,
+    )
+

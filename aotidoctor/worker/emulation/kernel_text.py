@@ -1,0 +1,232 @@
+"""The text of a Triton kernel as the package holds it, to functions that Triton's interpreter can run.
+
+The text is a stranger's Python. It is parsed first, and only what a kernel needs is let through: imports of Triton and
+of Inductor's helpers, functions of ``@triton.jit``, constants; no attribute that begins with an underscore, no name
+that Python gives by itself but a few harmless ones, no attribute of a module that leads to another module. What is
+left is executed in a namespace of its own.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import re
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_OPENING = re.compile(r"async_compile\.triton\('(\w+)', '''")
+_END = "''', device_str="
+_MODULES = ("triton", "triton.language", "torch._inductor.runtime", "torch._inductor.runtime.triton_helpers")
+_MODULE_NAMES = ("triton", "tl", "triton_helpers", "libdevice", "tl_math", "math")
+_IMPORTED = _MODULE_NAMES + (
+    "triton_heuristics", "AotTuneHint", "AutotuneHint", "ReductionHint", "TileHint", "DeviceProperties", "language",
+)  # fmt: skip
+_BUILTINS = (
+    "range", "min", "max", "len", "int", "float", "bool", "abs", "tuple", "list", "isinstance", "print", "zip", "sum",
+    "enumerate", "True", "False", "None", "AssertionError", "ValueError",
+)  # fmt: skip
+# The longest kernel anybody compiled has some thousand lines.
+_LONGEST = 2_000_000
+
+
+class Refused(Exception):  # noqa: N818 - a verdict about a text, not an error of ours
+    """The text is not one of a kernel that can be emulated; the words say why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelText:
+    """One kernel, parsed.
+
+    ``signature`` maps its arguments to types (``*fp32``, ``i32``, ``constexpr``), ``constants`` those that were fixed.
+    ``first_line`` is the line of the wrapper where the text begins; ``executable`` has the same lines as ``text``. ``grid_type`` is Inductor's; None for others.
+    ``tiles`` are the block axes with an index of the plain form ``program_id * BLOCK + arange``, by their axis of the
+    grid.
+    """
+
+    name: str
+    text: str
+    executable: str
+    module: ast.Module
+    signature: Mapping[str, str]
+    constants: Mapping[str, Any]
+    first_line: int
+    grid_type: str | None
+    template: bool
+    tiles: Mapping[str, int]
+
+
+def read_kernel(name: str, comment: str, line: int) -> KernelText:
+    """Parse the comment of a ``call_<kernel>`` function that begins at ``line`` of the wrapper. Raises ``Refused``."""
+    opening = _OPENING.search(comment)
+    if opening is None:
+        raise Refused("the package does not hold its source")
+    end = comment.find(_END, opening.end())
+    if end < 0 or end - opening.end() > _LONGEST:
+        raise Refused("its source is cut off or longer than any kernel")
+    raw = comment[opening.end() : end]
+    text = textwrap.dedent(raw.lstrip("\n").expandtabs())
+    first = line + comment.count("\n", 0, opening.end()) + len(raw) - len(raw.lstrip("\n"))
+    try:
+        module = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise Refused(f"its source does not parse: {error}") from error
+    kernel = _kernel_of(module, name)
+    meta = _keywords(kernel)
+    known = _literals(meta.get("triton_meta"))
+    inductor = _literals(meta.get("inductor_meta"))
+    template = bool(kernel.decorator_list) and "template" in ast.unparse(kernel.decorator_list[0])
+    clean, blank = _cleaned(module)
+    _check(clean)
+    lines = text.split("\n")
+    return KernelText(
+        name=kernel.name,
+        text=text,
+        executable="\n".join("" if at in blank else one for at, one in enumerate(lines, 1)) + "\n",
+        module=clean,
+        signature={str(key): str(value) for key, value in dict(known.get("signature") or {}).items()},
+        constants=dict(known.get("constants") or {}),
+        first_line=first,
+        grid_type=str(inductor["grid_type"]) if inductor.get("grid_type") else None,
+        template=template,
+        tiles=_tiles(text),
+    )
+
+
+def _kernel_of(module: ast.Module, name: str) -> ast.FunctionDef:
+    functions = [node for node in module.body if isinstance(node, ast.FunctionDef)]
+    found = [node for node in functions if node.name == name] or functions[-1:]
+    if not found:
+        raise Refused("its source holds no function")
+    return found[0]
+
+
+def _keywords(kernel: ast.FunctionDef) -> dict[str, ast.expr]:
+    calls = [node for node in kernel.decorator_list if isinstance(node, ast.Call)]
+    return {word.arg: word.value for call in calls for word in call.keywords if word.arg is not None}
+
+
+def _literals(node: ast.expr | None) -> dict[str, Any]:
+    """The entries of a dict display that are literals; others (``DeviceProperties(...)``) are left out."""
+    found: dict[str, Any] = {}
+    if isinstance(node, ast.Dict):
+        for key, value in zip(node.keys, node.values, strict=True):
+            try:
+                found[str(ast.literal_eval(key))] = ast.literal_eval(value)  # type: ignore[arg-type]
+            except (ValueError, TypeError, SyntaxError):
+                continue
+    return found
+
+
+_PLAIN = re.compile(r"^\s*([xyz])offset = tl\.program_id\((\d)\)(?:\.to\(tl\.int64\))? \* ([XYZ])BLOCK\s*$", re.MULTILINE)
+_INDEX = re.compile(r"tl\.(?:program_id|num_programs)\(")
+
+
+def _tiles(text: str) -> dict[str, int]:
+    """``{"x": 0, "y": 1}`` where every use of the program's number is of the plain form; empty otherwise."""
+    plain = [found for found in _PLAIN.finditer(text) if found[1].upper() == found[3]]
+    return {found[1]: int(found[2]) for found in plain} if len(plain) == len(_INDEX.findall(text)) else {}
+
+
+def _cleaned(module: ast.Module) -> tuple[ast.Module, set[int]]:
+    """Without what only a GPU or the autotuner needs, and the lines on which that stands."""
+    body: list[ast.stmt] = []
+    dropped: list[ast.stmt | ast.expr] = []
+    for node in module.body:
+        match node:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr=attr))) if attr.startswith("set_driver_to"):
+                dropped.append(node)
+                continue
+            case ast.Expr(value=ast.Constant()):
+                dropped.append(node)
+                continue
+            case ast.FunctionDef():
+                kept = [one for one in node.decorator_list if ast.unparse(one) == "triton.jit"]
+                dropped += [one for one in node.decorator_list if one not in kept]
+                node.decorator_list = list(kept)
+        body.append(node)
+    lines = {line for one in dropped for line in range(one.lineno, (one.end_lineno or one.lineno) + 1)}
+    return ast.Module(body=body, type_ignores=[]), lines
+
+
+def _check(module: ast.Module) -> None:
+    for node in module.body:
+        if not isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.Assign | ast.AnnAssign):
+            raise Refused(f"its source holds a {type(node).__name__}, which no kernel needs")
+    for node in ast.walk(module):
+        match node:
+            case ast.Import(names=names):
+                allowed = all(one.name in ("triton", "triton.language", "math") for one in names)
+            case ast.ImportFrom(module=source, names=names):
+                allowed = (source or "").startswith(_MODULES) and all(one.name in _IMPORTED for one in names)
+            case ast.Attribute(attr=attr):
+                allowed = not attr.startswith("_") or attr == "_shape"
+            case ast.Name(id=name):
+                allowed = not name.startswith("__") and (name in _BUILTINS or not hasattr(builtins, name))
+            case ast.ClassDef() | ast.AsyncFunctionDef() | ast.Global() | ast.Nonlocal() | ast.Try() | ast.With():
+                allowed = False
+            case _:
+                allowed = True
+        if not allowed:
+            raise Refused(f"its source holds {ast.unparse(node)[:60]!r}, which no kernel needs")
+
+
+def build(kernel: KernelText, folder: Path, libdevice: Any) -> Any:
+    """Execute the definitions; the kernel as Triton's interpreter has it. Raises ``Refused``."""
+    import triton
+
+    # The interpreter reads the text of a function from its file.
+    path = folder / f"{kernel.name[:100]}.py"
+    source = kernel.executable
+    path.write_text(source, encoding="utf-8")
+    names: dict[str, Any] = {"__builtins__": {name: getattr(builtins, name) for name in _BUILTINS}}
+    names["__builtins__"]["__import__"] = _import
+    names["__name__"] = f"emulated_{kernel.name}"
+    _check_reach(kernel.module, names)
+    exec(compile(source, str(path), "exec"), names)  # noqa: S102 - in the child, after what was checked above
+    if "libdevice" in names:
+        names["libdevice"] = libdevice
+    found = names.get(kernel.name)
+    if not hasattr(found, "rewrite"):
+        raise Refused(f"Triton {triton.__version__} does not interpret it: TRITON_INTERPRET has no effect here")
+    for value in list(names.values()):
+        if hasattr(value, "rewrite"):
+            value.fn.__globals__["libdevice"] = libdevice
+    return found
+
+
+def _import(name: str, namespace: Any = None, local: Any = None, fromlist: Any = (), level: int = 0) -> Any:
+    """``import`` of the modules that a kernel needs."""
+    if level or not (name in ("triton", "triton.language", "math") or name.startswith("torch._inductor.runtime")):
+        raise Refused(f"its source imports {name}")
+    return __import__(name, {}, {}, tuple(fromlist or ()), 0)
+
+
+def _check_reach(module: ast.Module, names: Mapping[str, Any]) -> None:
+    """No chain of attributes may lead from a module that is let in to one that is not."""
+    from torch._inductor.runtime import triton_helpers
+
+    import triton
+    import triton.language as tl
+
+    roots = {"triton": triton, "tl": tl, "triton_helpers": triton_helpers, "tl_math": tl.math}
+    for node in ast.walk(module):
+        chain = _chain(node)
+        if chain is None or chain[0] not in roots:
+            continue
+        value = roots[chain[0]]
+        for attribute in chain[1:]:
+            value = getattr(value, attribute, None)
+            if inspect.ismodule(value) and not value.__name__.startswith(("triton.language", "triton.tools")):
+                raise Refused(f"its source reaches for {'.'.join(chain)}")
+
+
+def _chain(node: ast.AST) -> list[str] | None:
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return [node.id, *reversed(parts)] if parts and isinstance(node, ast.Name) else None

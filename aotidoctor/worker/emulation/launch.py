@@ -1,0 +1,277 @@
+"""One launch of a Triton kernel, carried out in Triton's interpreter."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from aotidoctor.worker.emulation.blocks import Block, Tiling
+from aotidoctor.worker.emulation.found import Found
+from aotidoctor.worker.emulation.interpreter import Current, current_line
+from aotidoctor.worker.emulation.kernel_text import KernelText
+from aotidoctor.worker.emulation.memory import Memory, Pointer
+from aotidoctor.worker.emulation.storage import Tensor
+
+# The block along a looped reduction: it makes no difference to the result.
+_LONGEST_LOOP = 4096
+_SIZES = {"i1": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "fp16": 2, "bf16": 2, "i32": 4, "u32": 4, "fp32": 4,
+          "i64": 8, "u64": 8, "fp64": 8}  # fmt: skip
+
+
+class TooLong(Exception):  # noqa: N818 - raised by the clock, not by an error
+    """The launch takes longer than it is given."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Launch:
+    """A kernel with the arguments of one call.
+
+    ``grid`` and ``blocks`` (``{"x": 256}``) are the wrapper's, ``number`` counts launches from 1, ``line`` is the
+    wrapper's. ``seconds`` is what it may take.
+    """
+
+    number: int
+    kernel: KernelText
+    function: Any
+    arguments: Mapping[str, Any]
+    grid: tuple[int, int, int]
+    blocks: Mapping[str, int]
+    line: int
+    found: Found
+    seconds: float = 60.0
+    block: Block = field(default_factory=lambda: Block(start={}, count={}))
+    program: tuple[int, int, int] = (0, 0, 0)
+    made_nan: dict[str, Any] = field(default_factory=dict)
+    nan_read: bool = False
+    inf_read: bool = False
+    tiling: Tiling | None = None
+
+    def run(self) -> None:
+        """Carry it out. What it could not do is told to ``found``."""
+        from triton.runtime import interpreter
+
+        pointers = self._pointers()
+        given = self._given(pointers)
+        self.tiling = self._tiling(given)
+        memory = Memory(
+            pointers={one.number: one for one in pointers.values()},
+            found=self.found,
+            programs=self._programs,
+            place=self._place,
+            shared=frozenset(
+                id(one.tensor.storage)
+                for name, one in pointers.items()
+                if one.tensor is not None and not name.startswith("in_ptr")
+            ),
+        )
+        Current.memory, Current.on_assert = memory, self._on_assert
+        Current.on_overflow, Current.on_values = self._on_overflow, self._on_values
+        interpreter.interpreter_builder.set_grid_dim(*self.grid)
+        function = self.function.rewrite()
+        try:
+            with _alarm(self.seconds):
+                for values in self._parts(given, interpreter.interpreter_builder):
+                    function(**values)
+        except TooLong:
+            self.found.skip(self.kernel.name, f"it did not end within {self.seconds:g} s; the rest was not looked at")
+        finally:
+            Current.memory = None
+            self._tell_nan()
+
+    def _pointers(self) -> dict[str, Pointer]:
+        made: dict[str, Pointer] = {}
+        for name, kind in self.kernel.signature.items():
+            if kind.startswith("*"):
+                tensor = self.arguments.get(name)
+                made[name] = Pointer(
+                    name=name,
+                    number=len(made) + 1,
+                    tensor=tensor if isinstance(tensor, Tensor) else None,
+                    itemsize=_SIZES.get(kind[1:], 1),
+                )
+        return made
+
+    def _given(self, pointers: Mapping[str, Pointer]) -> dict[str, Any]:
+        """The arguments as the interpreter takes them, without the block sizes."""
+        import numpy as np
+        import triton.language as tl
+        from triton.runtime.interpreter import TensorHandle, _get_np_dtype
+
+        made: dict[str, Any] = {}
+        for name, kind in self.kernel.signature.items():
+            if kind == "constexpr":
+                if name in self.kernel.constants:
+                    made[name] = self.kernel.constants[name]
+            elif kind.startswith("*"):
+                dtype = tl.str_to_ty(kind, None)
+                data = np.array([pointers[name].address], dtype=np.uint64)
+                made[name] = tl.tensor(TensorHandle(data, dtype, {"argument": pointers[name].number}), dtype)
+            else:
+                dtype = tl.str_to_ty(kind, None)
+                data = np.array([self.arguments[name]]).astype(_get_np_dtype(dtype))
+                made[name] = tl.tensor(TensorHandle(data, dtype), dtype)
+        return made
+
+    def _tiling(self, given: dict[str, Any]) -> Tiling | None:
+        """How the grid may be cut; None for a kernel that is run program after program."""
+        wanted = [name for name in self.function.arg_names if name.endswith("BLOCK") and name not in given]
+        reduced = [self._reduction(name) for name in ("R0_BLOCK", "R1_BLOCK") if self._has(name)]
+        for name in wanted:
+            if name.startswith("R"):
+                given[name] = self._reduction(name)
+            else:
+                given[name] = self.blocks.get(name[0].lower(), 1)
+        tiles = self.kernel.tiles
+        # Kernels that work together over the grid must all be there, one by one.
+        plain = self.kernel.grid_type in ("Grid1D", "Grid2D", "Grid3D", "Grid2DWithYZOverflow")
+        if not tiles or not plain or self.kernel.template or (self.grid[2] > 1 and "z" not in tiles):
+            return None
+        sizes = {letter: int(given.get(f"{letter.upper()}BLOCK", self._fixed(f"{letter.upper()}BLOCK"))) for letter in tiles}
+        return Tiling(sizes=sizes, axes=tiles, reduced=tuple(reduced), grid=self.grid)
+
+    def _has(self, name: str) -> bool:
+        return name in self.function.arg_names or self._fixed(name, 0) > 0
+
+    def _fixed(self, name: str, otherwise: int = 1) -> int:
+        """A block size that stands in the text: ``R0_BLOCK: tl.constexpr = 64``."""
+        found = re.search(rf"^\s*{name}: tl\.constexpr = (\d+)", self.kernel.text, re.MULTILINE)
+        return int(found[1]) if found is not None else otherwise
+
+    def _reduction(self, name: str) -> int:
+        fixed = self._fixed(name, 0)
+        if fixed:
+            return fixed
+        length = self.arguments.get(f"{name.partition('_')[0].lower()}_numel")
+        if length is None:
+            found = re.search(rf"^\s*{name.partition('_')[0].lower()}_numel = (\d+)", self.kernel.text, re.MULTILINE)
+            length = int(found[1]) if found is not None else 64
+        return min(1 << max(int(length) - 1, 0).bit_length(), _LONGEST_LOOP)
+
+    def _parts(self, given: dict[str, Any], builder: Any) -> Iterator[dict[str, Any]]:
+        """The arguments of each call of the kernel that it takes."""
+        if self.tiling is None:
+            for z in range(self.grid[2]):
+                for y in range(self.grid[1]):
+                    for x in range(self.grid[0]):
+                        self.program = (x, y, z)
+                        builder.set_grid_idx(x, y, z)
+                        yield given
+            return
+        for block in self.tiling.blocks():
+            self.block = block
+            place = [0, 0, 0]
+            values = dict(given)
+            for letter, size in self.tiling.sizes.items():
+                count = block.count[letter]
+                place[self.tiling.axes[letter]] = block.start[letter] // count
+                if f"{letter.upper()}BLOCK" in values:
+                    values[f"{letter.upper()}BLOCK"] = size * count
+            builder.set_grid_idx(*place)
+            yield values
+
+    def _programs(self, shape: tuple[int, ...]) -> Any:
+        if self.tiling is None:
+            return self.program[0] + self.grid[0] * (self.program[1] + self.grid[1] * self.program[2])
+        return self.tiling.programs(self.block, shape)
+
+    def _place(self, index: tuple[int, ...], shape: tuple[int, ...]) -> dict[str, Any]:
+        """Where a lane is: launch, kernel, line of its text, program and lane."""
+        if self.tiling is None:
+            lane = 0
+            for at, size in zip(index, shape, strict=True):
+                lane = lane * size + at
+            program: list[int] | None = list(self.program)
+        else:
+            program, lane = self.tiling.place(self.block, index, shape)  # type: ignore[assignment]
+        return {**self.here(), "program": program, "lane": lane}
+
+    def here(self) -> dict[str, Any]:
+        """The launch and the line of the text that is being carried out."""
+        line = current_line(self.function.rewriter.filename or self.function.fn.__code__.co_filename)
+        lines = self.kernel.text.split("\n")
+        return {
+            "launch": self.number,
+            "kernel": self.kernel.name,
+            "grid": list(self.grid),
+            "line": line,
+            "wrapper_line": self.kernel.first_line + line - 1 if line is not None else None,
+            "text": lines[line - 1].strip()[:300] if line is not None and line <= len(lines) else None,
+        }
+
+    def _on_assert(self, wrong: Any, message: str) -> None:
+        import numpy as np
+
+        index = tuple(int(one) for one in np.unravel_index(int(wrong.argmax()), wrong.shape))
+        self.found.add("device-assert", message=str(message)[:300], count=int(wrong.sum()), **self._place(index, wrong.shape))
+
+    def _on_overflow(self, operation: str, wrong: Any, wide: Any, marks: Any) -> None:
+        import numpy as np
+
+        try:
+            hit = np.broadcast_to(wrong, marks.shape) & marks
+            value = np.broadcast_to(wide, marks.shape)
+        except ValueError:
+            hit, value = wrong, wide
+        if not hit.any():
+            return
+        index = tuple(int(one) for one in np.unravel_index(int(hit.argmax()), hit.shape))
+        self.found.add(
+            "int32-overflow",
+            operation=operation,
+            value=int(value[index]),
+            count=int(hit.sum()),
+            **self._place(index, hit.shape),
+        )
+
+    def _on_values(self, access: str, values: Any, dtype: Any, mask: Any) -> None:
+        import numpy as np
+
+        data = (values.astype(np.uint32) << 16).view(np.float32) if str(dtype) == "bf16" else values
+        if data.dtype.kind != "f":
+            return
+        odd = ~np.isfinite(data)
+        if mask is not None:
+            odd = odd & mask
+        if not odd.any():
+            return
+        if access == "load":
+            self.nan_read |= bool(np.isnan(data).any())
+            self.inf_read |= bool(np.isinf(data).any())
+            return
+        nan = np.broadcast_to(np.isnan(data), odd.shape) & odd
+        kind = "nan" if nan.any() else "inf"
+        where = nan if kind == "nan" else odd
+        index = tuple(int(one) for one in np.unravel_index(int(where.argmax()), where.shape))
+        self.made_nan.setdefault(kind, {**self._place(index, where.shape), "count": int(where.sum())})
+
+    def _tell_nan(self) -> None:
+        """NaN or Inf from finite values only."""
+        for kind, facts in self.made_nan.items():
+            if not self.nan_read and not self.inf_read:
+                self.found.add(kind, **facts)
+
+
+@contextmanager
+def _alarm(seconds: float) -> Iterator[None]:
+    """Raise ``TooLong`` where what is inside takes longer."""
+
+    def ring(*_: Any) -> None:
+        raise TooLong
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.01))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def now() -> float:
+    """A clock for what a launch took."""
+    return time.monotonic()

@@ -1,0 +1,252 @@
+"""Operators that the wrapper calls through the C shim, by the CPU kernels of the same operators.
+
+Their C signatures follow from their schemas: an out variant takes what it writes first, a list is a pointer and a
+length, what may be missing is a pointer, results are handles at the end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from aotidoctor.worker.emulation.storage import Tensor, of_torch
+from aotidoctor.worker.emulation.wrapper import CannotError, Replay
+
+_DEVICE = re.compile(r"aoti_torch_(?:(?:cuda|cpu|xpu|mps|aten)_)?")
+_NULL = ("0", "nullptr", "NULL", "{}")
+_DTYPE = re.compile(r"\w*?_dtype_(\w+?)(?:\(\))?$")
+# Where the shim's name is not the operator's.
+_NAMES = {
+    "scatter_out": "scatter.src_out",
+    "scatter_reduce_out": "scatter_reduce.two_out",
+    "copy_": "copy_.default",
+    "repeat_interleave_Tensor": "repeat_interleave.Tensor",
+    "_scaled_dot_product_flash_attention_v2": "_scaled_dot_product_flash_attention.default",
+    "zero_": "zero_.default",
+}
+# Same result by another operator, where the CPU has no kernel of that one.
+_ALIKE = ("_scaled_dot_product_efficient_attention", "_scaled_dot_product_flash_attention",
+          "_scaled_dot_product_cudnn_attention")  # fmt: skip
+
+
+def call_operator(replay: Replay, function: str, arguments: list[str], line: int) -> None:
+    """Carry out one call. Raises ``CannotError``."""
+    import torch
+
+    name = _DEVICE.sub("", function, count=1)
+    if name.startswith("item_"):
+        tensor = replay.tensor(arguments[0])
+        replay.names[arguments[1].removeprefix("&")] = tensor.torch().item()
+        return
+    if name == "tensor_copy_":
+        source, target = replay.tensor(arguments[0]), replay.tensor(arguments[1])
+        target.torch().copy_(source.torch())
+        target.mark()
+        return
+    if name == "proxy_executor_call_function":
+        raise CannotError("a custom operator, or one without a C function, is not carried out")
+    operator = _find(torch, name)
+    reader = _Reader(replay, iter(arguments))
+    written, given, keywords = _read(reader, operator)
+    results = list(reader.rest())
+    _check_given(replay, function, reader.tensors, written, line)
+    made = _compute(replay, function, operator, given, keywords, line)
+    for tensor in written:
+        tensor.mark()
+    _hand_over(replay, made, results)
+    _tell_nan(replay, function, reader.tensors, written, [replay.names.get(one) for one in results], line)
+
+
+def _find(torch: Any, name: str) -> Any:
+    """The operator behind ``mm_out``, ``sort_stable``, ``index_Tensor``."""
+    parts = _NAMES.get(name, "").split(".")
+    if len(parts) == 2:
+        return getattr(getattr(torch.ops.aten, parts[0]), parts[1])
+    for cut in [None, *(at for at in range(len(name) - 1, 0, -1) if name[at] == "_")]:
+        base, overload = (name, "default") if cut is None else (name[:cut], name[cut + 1 :])
+        packet = getattr(torch.ops.aten, base, None) if base else None
+        if packet is None:
+            continue
+        overloads = packet.overloads()
+        if overload in overloads:
+            return getattr(packet, overload)
+        if cut is None and overloads:
+            return getattr(packet, overloads[0])
+    raise CannotError(f"the operator {name} is not known here")
+
+
+class _Reader:
+    """Takes from the texts of the arguments what the schema asks for."""
+
+    def __init__(self, replay: Replay, texts: Iterator[str]) -> None:
+        self._replay = replay
+        self._texts = texts
+        self.tensors: list[Tensor] = []
+
+    def rest(self) -> Iterator[str]:
+        """Names of the results."""
+        return (text.strip().removeprefix("&") for text in self._texts)
+
+    def tensor(self) -> Any:
+        return self._tensor(next(self._texts))
+
+    def read(self, kind: str) -> Any:
+        """The value of an argument of that type of the schema."""
+        text = next(self._texts).strip()
+        if kind.startswith("Optional["):
+            if text in _NULL:
+                if "List" in kind:
+                    next(self._texts)
+                return None
+            return self._value(kind[len("Optional[") : -1], text.removeprefix("&"), optional=True)
+        return self._value(kind, text, optional=False)
+
+    def _value(self, kind: str, text: str, *, optional: bool) -> Any:
+        match kind:
+            case "Tensor":
+                return self._tensor(text)
+            case "List[int]" | "List[SymInt]":
+                values = self._replay.numbers(text)
+                length = int(self._replay.number(next(self._texts)))
+                return list(values[:length])
+            case "List[Tensor]" | "List[Optional[Tensor]]":
+                return self._tensors(text)
+            case "int":
+                dtype = _DTYPE.match(text)
+                if dtype is not None:
+                    import torch
+
+                    return getattr(torch, dtype[1])
+                return int(self._replay.number(text))
+            case "bool":
+                return bool(self._replay.number(text))
+            case "float":
+                return float(self._replay.number(text))
+            case "number":
+                return self._replay.number(text)
+            case "str":
+                return text.strip('"')
+            case _:
+                raise CannotError(f"an argument of the type {kind}")
+
+    def _tensors(self, text: str) -> list[Any]:
+        inside = re.search(r"\{(.*)\}", text)
+        length = int(self._replay.number(next(self._texts)))
+        if inside is None:
+            raise CannotError("a list of tensors that is not written out")
+        from aotidoctor.readers.contract.text import split_list
+
+        parts = split_list(inside[1])[:length]
+        return [None if one.strip() in _NULL else self._tensor(one.strip().removeprefix("&")) for one in parts]
+
+    def _tensor(self, text: str) -> Any:
+        tensor = self._replay.tensor(text.removeprefix("&"))
+        if not tensor.storage.live:
+            raise CannotError(f"{tensor.name} was freed before")
+        self.tensors.append(tensor)
+        return tensor.torch()
+
+
+def _read(reader: _Reader, operator: Any) -> tuple[list[Tensor], list[Any], dict[str, Any]]:
+    """What it writes to, its positional arguments and those by keyword."""
+    arguments = operator._schema.arguments
+    outs = [one for one in arguments if one.is_out]
+    keywords: dict[str, Any] = {}
+    for one in outs:
+        keywords[one.name] = reader.tensor()
+    written = list(reader.tensors)
+    given: list[Any] = []
+    for one in arguments:
+        if one.is_out:
+            continue
+        if str(one.type) in ("Optional[Device]", "Device", "Optional[Layout]", "Optional[MemoryFormat]"):
+            raise CannotError(f"an argument of the type {one.type}")
+        before = len(reader.tensors)
+        value = reader.read(str(one.type))
+        if one.alias_info is not None and one.alias_info.is_write:
+            written += reader.tensors[before:]
+        if one.kwarg_only:
+            keywords[one.name] = value
+        else:
+            given.append(value)
+    return written, given, keywords
+
+
+def _compute(
+    replay: Replay, function: str, operator: Any, given: list[Any], keywords: dict[str, Any], line: int
+) -> tuple[Any, ...]:
+    import torch
+
+    try:
+        with torch.no_grad():
+            made = _attention(operator, given) or operator(*given, **keywords)
+    except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError) as error:
+        text = str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
+        if isinstance(error, IndexError) or "out of range" in text or "out of bounds" in text:
+            replay.found.add("operator-refused", kernel=function, wrapper_line=line, message=text, launch=None)
+        raise CannotError(f"{function} on the CPU: {text}") from error
+    return tuple(made) if isinstance(made, tuple | list) else (made,)
+
+
+def _attention(operator: Any, given: list[Any]) -> tuple[Any, ...] | None:
+    """Attention as the CPU has it, where the package calls a kernel of the GPU; the second result is not looked at."""
+    import torch
+
+    name = operator._schema.name.removeprefix("aten::")
+    if name not in _ALIKE:
+        return None
+    query, key, value = given[:3]
+    bias = given[3] if name == "_scaled_dot_product_efficient_attention" and isinstance(given[3], torch.Tensor) else None
+    causal = next((one for one in given[4:] if isinstance(one, bool) and one), False)
+    out = torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=bias, is_causal=bool(causal))
+    return (out, *[torch.zeros(0) for _ in operator._schema.returns[1:]])
+
+
+def _hand_over(replay: Replay, made: tuple[Any, ...], names: list[str]) -> None:
+    import torch
+
+    for name, value in zip(names, made, strict=False):
+        if isinstance(value, torch.Tensor):
+            replay.names[name] = of_torch(name.removesuffix("_handle"), value)
+        else:
+            replay.names[name] = value
+
+
+def _check_given(replay: Replay, function: str, given: list[Tensor], written: list[Tensor], line: int) -> None:
+    """Operators look at all of their arguments."""
+    for tensor in given:
+        if any(tensor is one for one in written):
+            continue
+        if not tensor.storage.known:
+            raise CannotError(f"{tensor.name} is not known: something that was not carried out may have written to it")
+        count = tensor.has_unwritten()
+        if count:
+            replay.found.add(
+                "uninitialized", kernel=function, wrapper_line=line, buffer=tensor.name, count=count, launch=None,
+                allocation=tensor.storage.name, argument=tensor.name,
+            )  # fmt: skip
+
+
+def _tell_nan(
+    replay: Replay, function: str, given: list[Tensor], written: list[Tensor], results: list[Any], line: int
+) -> None:
+    """NaN from values without any."""
+    inputs = [one for one in given if not any(one is other for other in written)]
+    outputs = [*written, *(one for one in results if isinstance(one, Tensor))]
+    finite: Callable[[Tensor], bool] = lambda one: _all_finite(one)  # noqa: E731
+    if all(map(finite, inputs)):
+        for tensor in outputs:
+            count = _nans(tensor)
+            if count:
+                replay.found.add("nan", kernel=function, wrapper_line=line, buffer=tensor.name, count=count, launch=None)
+
+
+def _all_finite(tensor: Tensor) -> bool:
+    value = tensor.torch()
+    return not value.is_floating_point() or bool(value.isfinite().all())
+
+
+def _nans(tensor: Tensor) -> int:
+    value = tensor.torch()
+    return int(value.isnan().sum()) if value.is_floating_point() else 0
