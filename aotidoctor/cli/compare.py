@@ -9,7 +9,7 @@ import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, execute
-from aotidoctor.cli.show import Show
+from aotidoctor.cli.show import EmulateWhen, Show
 from aotidoctor.cli.shown import shown
 from aotidoctor.model.case import Options
 
@@ -40,6 +40,7 @@ def compare(
     budget: opt.Budget = None,
     threads: opt.Threads = None,
     memory_limit: opt.MemoryLimit = None,
+    emulate: opt.Emulate = EmulateWhen.AUTO,
     show: Show,
 ) -> None:
     """Compare outputs, weights and side effects with the reference.
@@ -64,6 +65,7 @@ def compare(
         threads=threads,
         trust_pickle=trust_pickle,
         memory_limit=memory_limit,
+        emulate=emulate.value,
     )
     _one_question(package, from_, reference, has_inputs=inputs is not None or generate)
     # `--help` does not need the stages.

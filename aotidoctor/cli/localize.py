@@ -6,7 +6,7 @@ import os
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, execute
-from aotidoctor.cli.show import Show
+from aotidoctor.cli.show import EmulateWhen, Show
 from aotidoctor.cli.shown import shown
 from aotidoctor.model.case import Options
 
@@ -26,6 +26,7 @@ def localize(
     budget: opt.Budget = None,
     threads: opt.Threads = None,
     memory_limit: opt.MemoryLimit = None,
+    emulate: opt.Emulate = EmulateWhen.AUTO,
     shrink: opt.Shrink = False,
     show: Show,
 ) -> None:
@@ -45,6 +46,7 @@ def localize(
         threads=threads,
         trust_pickle=trust_pickle,
         memory_limit=memory_limit,
+        emulate=emulate.value,
         localize=True,
         shrink=shrink,
     )

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from aotidoctor.cli.show import FailOn, Format, IssueForm, PageFormat
+from aotidoctor.cli.show import EmulateWhen, FailOn, Format, IssueForm, PageFormat
 from aotidoctor.model.tolerance import Tolerance, Tolerances, parse_tolerance
 
 _UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -120,6 +120,10 @@ Jobs = Annotated[int, typer.Option(min=1, metavar="N", help="Child runs at a tim
 Threads = Annotated[int | None, typer.Option(min=1, max=_MAX_THREADS, metavar="N", help="Threads to run with.")]
 Rungs = Annotated[str | None, typer.Option("--probes", metavar="A,B", help="Run only these probes.")]
 SkipRungs = Annotated[str | None, typer.Option("--skip-probes", metavar="A,B", help="Skip these probes.")]
+Emulate = Annotated[
+    EmulateWhen,
+    typer.Option("--emulate", help="Emulate a CUDA package on the CPU. auto: where no GPU can run it or explain it."),
+]
 MemoryLimit = Annotated[
     int | None,
     typer.Option(parser=size, metavar="SIZE", help="Address space of a child, such as 8G."),

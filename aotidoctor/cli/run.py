@@ -6,7 +6,7 @@ import os
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, execute
-from aotidoctor.cli.show import Show
+from aotidoctor.cli.show import EmulateWhen, Show
 from aotidoctor.cli.shown import shown
 from aotidoctor.model.case import Options
 
@@ -34,6 +34,7 @@ def run(
     jobs: opt.Jobs = 1,
     threads: opt.Threads = None,
     memory_limit: opt.MemoryLimit = None,
+    emulate: opt.Emulate = EmulateWhen.AUTO,
     rungs: opt.Rungs = None,
     skip_rungs: opt.SkipRungs = None,
     shrink: opt.Shrink = False,
@@ -66,6 +67,7 @@ def run(
         rungs=opt.names(rungs),
         skip_rungs=opt.names(skip_rungs) or (),
         memory_limit=memory_limit,
+        emulate=emulate.value,
         shrink=shrink,
     )
     from aotidoctor.commands import diagnose  # noqa: PLC0415 - `--help` does not need the stages

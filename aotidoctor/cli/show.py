@@ -42,6 +42,14 @@ class PageFormat(str, enum.Enum):
     JSON = "json"
 
 
+class EmulateWhen(str, enum.Enum):
+    """When a CUDA package is carried out on the CPU."""
+
+    ALWAYS = "always"
+    AUTO = "auto"
+    NEVER = "never"
+
+
 class IssueForm(str, enum.Enum):
     """Whose form Markdown fills."""
 

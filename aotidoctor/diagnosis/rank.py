@@ -17,7 +17,8 @@ Confidence is a judgement on a fixed scale, not a frequency:
 ====  =======================================================================
 0.99  confirmed: the failure went away with the treatment and came back without,
       or the file itself is the proof (it is not there, cut off, or of another kind)
-0.95  the package itself contradicts what it was given, read without running
+0.95  the package itself contradicts what it was given, read without running;
+      or confirmed as above in the emulation of a GPU, and not on hardware
 0.85  the runtime named it in so many words, or two independent signs agree
 0.70  inferred: one strong sign, other causes looked at and not found
 0.50  by elimination
@@ -42,6 +43,8 @@ from aotidoctor.model.diagnosis import Diagnosis, Playbook, Remedy, Status
 from aotidoctor.model.evidence import Evidence, Severity
 
 CONFIRMED = 0.99
+IN_EMULATION = 0.95
+_PROOF = (Status.CONFIRMED, Status.EMULATED, Status.SUSPECTED)
 PLAIN_PATH = re.compile(r"[\w./+-]+")
 PROMOTED = 0.75
 SEEN = "the file itself shows it"
@@ -122,11 +125,13 @@ def with_paths(diagnosis: Diagnosis, case: Case) -> Diagnosis:
     return replace(diagnosis, remedy=replace(diagnosis.remedy, command=command))
 
 
-def confirm(diagnosis: Diagnosis, how: str, *, remedied: bool = True) -> Diagnosis:
+def confirm(diagnosis: Diagnosis, how: str, *, remedied: bool = True, emulated: bool = False) -> Diagnosis:
     """The diagnosis as confirmed by treatment; ``how`` says what was run.
 
-    ``remedied``: what was run is what a user would do, and not only a proof.
+    ``remedied``: what was run is what a user would do, and not only a proof. ``emulated``: in emulation only.
     """
+    if emulated:
+        return replace(diagnosis, status=Status.EMULATED, confidence=IN_EMULATION, confirmation=how, would_confirm="")
     return replace(
         diagnosis,
         status=Status.CONFIRMED,
@@ -139,7 +144,7 @@ def confirm(diagnosis: Diagnosis, how: str, *, remedied: bool = True) -> Diagnos
 
 def rerank(diagnoses: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:
     """Confirmed ones first, else in the order given, with ranks counted anew: proof beats every rule above."""
-    ordered = sorted(diagnoses, key=lambda item: item.status is not Status.CONFIRMED)
+    ordered = sorted(diagnoses, key=lambda item: _PROOF.index(item.status))
     return tuple(replace(item, rank=rank) for rank, item in enumerate(ordered, start=1))
 
 

@@ -26,6 +26,11 @@ _TRAILS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "the first that fails when each launch is waited for",
     ),
     ("AD-RUN-028", ("invalid-access",), "the first report of compute-sanitizer"),
+    (
+        "AD-RUN-040",
+        ("access", "assert", "refused", "uninitialized", "race", "nan"),
+        "the first fault of the emulation, which checks every address",
+    ),
     ("AD-RUN-027", ("exception",), "where the GPU's core dump saw it fault"),
     ("AD-RUN-034", ("kernel", "extern"), "the last launch printed with blocking launches, compiled again here"),
     ("AD-RUN-023", ("crash", "hang"), "where the debugger found it"),

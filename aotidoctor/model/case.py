@@ -26,7 +26,9 @@ class Options:
     the diagnosis does not need it; ``shrink`` for the smallest inputs that still fail. ``host`` is the profile of the
     machine that is meant instead of this one, ``torch`` the release that is meant instead of the host's, ``weights`` a
     file whose weights are to be loaded. ``tolerances`` are for outputs
-    against the reference's; ``measure`` asks for their distance from a float64 run also where they agree.
+    against the reference's; ``measure`` asks for their distance from a float64 run also where they agree. ``emulate``
+    tells when a CUDA package is carried out on the CPU: ``always``, ``auto`` (where it cannot run here, or failed
+    without an explanation) or ``never``.
     """
 
     model_name: str | None = None
@@ -52,6 +54,7 @@ class Options:
     weights: str | None = None
     tolerances: Tolerances = field(default_factory=Tolerances)
     measure: bool = False
+    emulate: str = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

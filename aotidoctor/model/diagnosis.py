@@ -13,10 +13,12 @@ from aotidoctor.model.json_types import JsonObject
 class Status(enum.Enum):
     """``confirmed``: the failure went away with the treatment and came back without it; or the file itself proves it.
 
-    All else is ``suspected``.
+    ``confirmed-in-emulation``: the same, seen in the emulation of a GPU on the CPU and not on hardware. All else is
+    ``suspected``.
     """
 
     CONFIRMED = "confirmed"
+    EMULATED = "confirmed-in-emulation"
     SUSPECTED = "suspected"
 
 

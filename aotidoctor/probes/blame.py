@@ -56,9 +56,9 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     if failure is not None and failure.kind == OPERATOR:
         program = program_of(case)
         told = operator_chain(program, failure) if program is not None else None
-        return [] if told is None else [_finding(replace(failure, kind=told[0]), told[1], outcome)]
+        return [] if told is None else [finding(replace(failure, kind=told[0]), told[1], outcome)]
     chain = chain_of(case, failure) if failure is not None else None
-    return [] if failure is None or chain is None else [_finding(failure, chain, outcome)]
+    return [] if failure is None or chain is None else [finding(failure, chain, outcome)]
 
 
 def lost_check(case: Case, crash: Evidence, outcome: Outcome) -> list[Evidence]:
@@ -78,7 +78,7 @@ def lost_check(case: Case, crash: Evidence, outcome: Outcome) -> list[Evidence]:
     chain = chain_of(case, failure)
     if chain is None:
         return []
-    found = _finding(failure, chain, outcome)
+    found = finding(failure, chain, outcome)
     return [replace(found, severity=Severity.ERROR, facts={**found.facts, "bound": bound, "symptom": said.name})]
 
 
@@ -87,7 +87,8 @@ def _failure(history: History) -> Failure | None:
     return next((one for one in found if one is not None), None)
 
 
-def _finding(failure: Failure, chain: Chain, outcome: Outcome) -> Evidence:
+def finding(failure: Failure, chain: Chain, outcome: Outcome) -> Evidence:
+    """The evidence of a chain, whatever run it was followed from."""
     paths = tuple(dict.fromkeys(element.path for element in chain.elements)) or chain.sources
     facts: dict[str, FactValue] = {
         "chain": chain.text,

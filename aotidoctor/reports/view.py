@@ -139,6 +139,8 @@ def how_sure(diagnosis: Diagnosis) -> str:
     if diagnosis.status is Status.CONFIRMED:
         because = one_line(diagnosis.confirmation) or "gone with the treatment, back without it"
         return f"confirmed ({percent}): {because}"
+    if diagnosis.status is Status.EMULATED:
+        return f"confirmed in emulation, not on hardware ({percent}): {one_line(diagnosis.confirmation)}"
     more = one_line(diagnosis.would_confirm)
     return f"suspected ({percent})" + (f"; to confirm: {more}" if more else "")
 

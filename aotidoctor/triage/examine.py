@@ -7,7 +7,7 @@ from dataclasses import replace
 from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.probes import blame, mutation
 from aotidoctor.probes.effects import with_effect
-from aotidoctor.triage import treat
+from aotidoctor.triage import emulated, treat
 from aotidoctor.triage.chains import bisect_compiler, print_launches, print_values, recompile, shrink_inputs
 from aotidoctor.triage.recover_contract import recover_contract
 from aotidoctor.triage.run_probes import check_rung_names, history_of, run_probes, skip_probes
@@ -21,7 +21,7 @@ CONFIRMED = (
     "the cause is named and its treatment confirmed it; run it by name with --probes, or with aotidoctor localize"
 )
 
-COMPARING = ("plain_run", "loaded_weights", "mutation", "values", "again", "memory_fill", "reference")
+COMPARING = ("plain_run", "loaded_weights", "mutation", "values", "again", "memory_fill", "emulation", "reference")
 
 
 def examine(session: Session) -> tuple[tuple[Diagnosis, ...], bool]:
@@ -77,7 +77,7 @@ def compare(session: Session) -> tuple[tuple[Diagnosis, ...], bool]:
 def _treated(session: Session) -> tuple[Diagnosis, ...]:
     _leave_what_is_meant(session)
     diagnoses = name_causes(session)
-    verdicts = treat.treat(session, diagnoses)
+    verdicts = emulated.treat(session, diagnoses) or treat.treat(session, diagnoses)
     if verdicts.harmless:
         session.findings = treat.demote(session.findings, verdicts.harmless)
     if verdicts.harmless or verdicts.refuted:

@@ -101,6 +101,11 @@ def _run_probe(probe: Probe, request: Request, session: Session) -> None:
         session.not_checked.append(NotChecked(code=probe.code, name=probe.name, reason=reason))
         return
     outcome = _without_ours(probe, outcome, session)
+    if probe.name == "emulation":
+        # Its rules are of the emulation alone.
+        from aotidoctor.triage.emulated import note as note_emulated  # noqa: PLC0415
+
+        note_emulated(session, outcome)
     if probe.name in WATCHING and not succeeded(outcome):
         session.not_checked.append(note(probe.code, probe.name, outcome, "watch"))
     session.outcomes[request.probe] = outcome

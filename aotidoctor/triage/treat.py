@@ -71,6 +71,7 @@ class Verdicts:
     shown: tuple[str, ...] = ()
     refuted: tuple[str, ...] = ()
     harmless: tuple[str, ...] = ()
+    emulated: bool = False
 
 
 def treat(session: Session, diagnoses: Sequence[Diagnosis], *, quiet: bool = False) -> Verdicts:
@@ -79,27 +80,32 @@ def treat(session: Session, diagnoses: Sequence[Diagnosis], *, quiet: bool = Fal
     ``quiet`` leaves unsaid that there is none to try: somebody will ask again.
     """
     baseline = _baseline(session)
-    plans = _plans(session, diagnoses)
-    if baseline is None or not plans:
+    found = plans(session, diagnoses)
+    if baseline is None or not found:
         if quiet:
             return Verdicts(confirmed={})
-        _say_untreated(session, diagnoses, "there is no run to compare a treated one with" if plans else None)
+        _say_untreated(session, diagnoses, "there is no run to compare a treated one with" if found else None)
         return Verdicts(confirmed={})
-    first = _try(session, plans[0], baseline)
+    first = _try(session, found[0], baseline)
     if first is None:
         return Verdicts(confirmed={})
     if first.harmless:
-        return Verdicts(confirmed={}, harmless=(plans[0].cause,))
+        return Verdicts(confirmed={}, harmless=(found[0].cause,))
     if first.healed:
-        return Verdicts(confirmed={plans[0].cause: first.how}, shown=_no_remedies(plans[:1]))
-    return _together(session, plans, baseline, first)
+        return Verdicts(confirmed={found[0].cause: first.how}, shown=_no_remedies(found[:1]))
+    return _together(session, found, baseline, first)
 
 
 def apply(diagnoses: Sequence[Diagnosis], verdicts: Verdicts) -> tuple[Diagnosis, ...]:
     """The diagnoses with what the trials confirmed, proven ones first."""
     return rerank(
         [
-            confirm(item, verdicts.confirmed[item.cause], remedied=item.cause not in verdicts.shown)
+            confirm(
+                item,
+                verdicts.confirmed[item.cause],
+                remedied=item.cause not in verdicts.shown,
+                emulated=verdicts.emulated,
+            )
             if item.cause in verdicts.confirmed
             else item
             for item in diagnoses
@@ -121,9 +127,9 @@ def _demoted(item: Evidence, codes: set[str]) -> Evidence:
     return replace(item, severity=Severity.WARN, message=note, facts={**item.facts, "harmless": True})
 
 
-def _plans(session: Session, diagnoses: Sequence[Diagnosis]) -> list[Treatment]:
+def plans(session: Session, diagnoses: Sequence[Diagnosis]) -> list[Treatment]:
     """Treatments of the error diagnoses that have one, in rank order, one per name."""
-    found: dict[str, Treatment] = {}
+    made: dict[str, Treatment] = {}
     for item in diagnoses:
         if item.severity is not Severity.ERROR:
             continue
@@ -131,8 +137,8 @@ def _plans(session: Session, diagnoses: Sequence[Diagnosis]) -> list[Treatment]:
             continue
         plan = plan_treatment(item.cause, session.case, session.findings)
         if plan is not None:
-            found.setdefault(plan.name, plan)
-    return list(found.values())
+            made.setdefault(plan.name, plan)
+    return list(made.values())
 
 
 def _baseline(session: Session) -> Outcome | None:

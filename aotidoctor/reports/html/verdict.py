@@ -106,7 +106,7 @@ def _symptom(report: Report, first: Diagnosis, known: Collection[str]) -> Markup
 
 
 def _because(first: Diagnosis) -> str:
-    if first.status is Status.CONFIRMED:
+    if first.status is not Status.SUSPECTED:
         return first.confirmation or "gone with the treatment, back without it"
     return f"to confirm: {first.would_confirm}" if first.would_confirm else ""
 

@@ -54,7 +54,7 @@ _DIAGNOSIS = _record(
     {
         "cause": {"type": "string", "pattern": "^[a-z0-9]+(-[a-z0-9]+)*$"},
         "rank": {"type": "integer", "minimum": 1},
-        "status": _one_of("confirmed", "suspected"),
+        "status": _one_of("confirmed", "confirmed-in-emulation", "suspected"),
         "confidence": {"type": "number", "minimum": 0, "maximum": 1},
         "title": _TEXT,
         "looked_like": _TEXT,

@@ -10,7 +10,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 Number = int | float
 _SUFFIX = re.compile(r"(?<![\w.])(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)(?:ULL|LL|UL|[LUlufF])\b")
@@ -73,10 +73,8 @@ def _value(node: ast.expr, names: Mapping[str, Any]) -> Number:
             return found
         case ast.Subscript(value=ast.Name(id=name), slice=index):
             return _item(names.get(name), _value(index, names), name)
-        case ast.UnaryOp(op=ast.USub(), operand=inner):
-            return -_value(inner, names)
-        case ast.UnaryOp(op=ast.UAdd(), operand=inner):
-            return _value(inner, names)
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd() as op, operand=inner):
+            return -_value(inner, names) if isinstance(op, ast.USub) else _value(inner, names)
         case ast.BinOp(left=left, op=op, right=right):
             return _binary(op, _value(left, names), _value(right, names))
         case ast.Compare(left=left, ops=[op], comparators=[right]):
@@ -107,4 +105,4 @@ def _binary(op: ast.operator, left: Number, right: Number) -> Number:
         case ast.Mod():
             return math.fmod(left, right) if not whole else int(left - right * _binary(ast.Div(), left, right))
         case _:
-            return _BINARY[type(op)](left, right)
+            return cast(Number, _BINARY[type(op)](left, right))

@@ -82,7 +82,9 @@ class Tiling:
         """The number of a program by its place."""
         return sum(start[letter] * self.weight(letter) for letter in self.letters)
 
-    def place(self, block: Block, index: tuple[int, ...], shape: tuple[int, ...]) -> tuple[list[int] | None, int | None]:
+    def place(
+        self, block: Block, index: tuple[int, ...], shape: tuple[int, ...]
+    ) -> tuple[list[int] | None, int | None]:
         """``(program, lane)`` of the lane at ``index`` of an array of this shape, as on a GPU; None where unclear."""
         program = [0, 0, 0]
         if len(shape) != self.rank():

@@ -8,6 +8,7 @@ until an address is made of them.
 from __future__ import annotations
 
 import sys
+from types import FrameType
 from typing import Any
 
 from aotidoctor.worker.emulation.memory import Memory
@@ -34,8 +35,8 @@ def install(libdevice: Any) -> None:
     """Patch Triton's interpreter."""
     import triton._utils
     import triton.language
-    import triton.language.core as core
     from torch._inductor.runtime import triton_helpers
+    from triton.language import core
     from triton.runtime import interpreter
 
     if getattr(interpreter, "aotidoctor_installed", False):
@@ -74,16 +75,16 @@ def _shape_size(shape: Any) -> int:
 
 def current_line(filename: str) -> int | None:
     """The line of the kernel's file that is being carried out: the outermost frame in it."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     line = None
     while frame is not None:
         if frame.f_code.co_filename == filename:
             line = frame.f_lineno
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return line
 
 
-def _patch_builder(interpreter: Any) -> None:
+def _patch_builder(interpreter: Any) -> None:  # noqa: C901 - one function an access
     import numpy as np
     import triton.language as tl
 
@@ -244,8 +245,8 @@ def _round_bfloat16(builder: Any, np: Any, tl: Any, handle: Any) -> None:
             bits = np.ascontiguousarray(src.data, dtype=np.float32).view(np.uint32)
             rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
             return handle(np.where(np.isnan(src.data), np.uint32(0x7FC0), rounded).astype(np.uint16), target)
-        if source == tl.bfloat16 or target == tl.bfloat16:
-            if source == tl.bfloat16 and target == tl.bfloat16:
+        if tl.bfloat16 in {source, target}:
+            if source == target:
                 return handle(src.data, target)
             between = cast(self, src, tl.float32)
             return cast(self, between, dst_type)

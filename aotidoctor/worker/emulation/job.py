@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -104,8 +105,8 @@ class _Engine:
         try:
             launch.run()
         except Exception as error:
-            text = (str(error).strip().splitlines() or [""])[-1]
-            raise CannotError(f"{name} in the interpreter: {type(error).__name__}: {text}"[:400]) from error
+            said = (str(error).strip().splitlines() or [""])[-1]
+            raise CannotError(f"{name} in the interpreter: {type(error).__name__}: {said}"[:400]) from error
         entry |= {"state": "done", "seconds": round(time.monotonic() - started, 4)}
         entry |= {"findings": len(self.found.findings) - before}
 
@@ -113,8 +114,8 @@ class _Engine:
         known = self.kernels.get(function.name)
         if known is None:
             try:
-                text = read_kernel(function.name, function.comment, function.line)
-                known = text, build(text, self._folder(), Libdevice())
+                parsed = read_kernel(function.name, function.comment, function.line)
+                known = parsed, build(parsed, self._folder(), Libdevice())
             except Refused as refused:
                 known = refused
             except Exception as error:
@@ -151,10 +152,8 @@ class _Engine:
     def _grid(self, function: _Function, names: Mapping[str, int | float]) -> tuple[int, int, int]:
         known: dict[str, Any] = dict(names)
         for name, text in function.sizes:
-            try:
+            with suppress(Unknown):
                 known[name] = compute(text, known)
-            except Unknown:
-                continue
         found = [known.get(f"grid_{at}") for at in range(3)]
         if any(not isinstance(one, int) for one in found):
             raise CannotError(f"{function.name}: its grid is not known")
@@ -182,7 +181,9 @@ def emulate(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     except ImportError as error:
         channel.put(emulation={"problem": f"Triton is not installed here ({error})", "install": True})
         return {}
-    constants = _constants(contract.constants, read_package_constants(artifact, model, contract.constants, contract.weights))
+    constants = _constants(
+        contract.constants, read_package_constants(artifact, model, contract.constants, contract.weights)
+    )
     _run(payload, channel, model, contract, constants, call)
     return {}
 
@@ -203,7 +204,9 @@ def _constants(specs: Sequence[ConstantSpec], stored: Mapping[str, Any]) -> list
         found = stored.get(spec.original_fqn)
         if spec.from_folded or found is None or found.content is None:
             why = "it is computed when the package is loaded" if spec.from_folded else None
-            made.append(Lost(f"the constant {spec.name}: {why or getattr(found, 'problem', None) or 'not in the package'}"))
+            made.append(
+                Lost(f"the constant {spec.name}: {why or getattr(found, 'problem', None) or 'not in the package'}")
+            )
             continue
         dtype = getattr(torch, spec.dtype or "float32")
         data = found.content.read_at(0, found.content.size)
@@ -218,7 +221,7 @@ def _constants(specs: Sequence[ConstantSpec], stored: Mapping[str, Any]) -> list
     return made
 
 
-def _run(
+def _run(  # noqa: PLR0917
     payload: dict[str, Any],
     channel: Channel,
     model: ModelEntry,
@@ -293,7 +296,9 @@ def _describe_all(outputs: list[tuple[str, Any]]) -> list[dict[str, Any]]:
     from aotidoctor.worker.describe import describe, digest
 
     return [
-        {**describe(path, tensor, values=True), "sha256": digest(tensor)} for path, tensor in outputs if tensor is not None
+        {**describe(path, tensor, values=True), "sha256": digest(tensor)}
+        for path, tensor in outputs
+        if tensor is not None
     ]
 
 
@@ -333,4 +338,3 @@ def _function(name: str, text: str, line: int) -> _Function:
         blocks=blocks,
         guarded="return;" in code,
     )
-

@@ -14,6 +14,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,9 @@ from typing import Any
 _OPENING = re.compile(r"async_compile\.triton\('(\w+)', '''")
 _END = "''', device_str="
 _MODULES = ("triton", "triton.language", "torch._inductor.runtime", "torch._inductor.runtime.triton_helpers")
-_MODULE_NAMES = ("triton", "tl", "triton_helpers", "libdevice", "tl_math", "math")
-_IMPORTED = _MODULE_NAMES + (
-    "triton_heuristics", "AotTuneHint", "AutotuneHint", "ReductionHint", "TileHint", "DeviceProperties", "language",
+_IMPORTED = (
+    "triton", "tl", "triton_helpers", "libdevice", "tl_math", "math", "triton_heuristics", "AutotuneHint",
+    "ReductionHint", "TileHint", "DeviceProperties", "language",
 )  # fmt: skip
 _BUILTINS = (
     "range", "min", "max", "len", "int", "float", "bool", "abs", "tuple", "list", "isinstance", "print", "zip", "sum",
@@ -42,7 +43,8 @@ class KernelText:
     """One kernel, parsed.
 
     ``signature`` maps its arguments to types (``*fp32``, ``i32``, ``constexpr``), ``constants`` those that were fixed.
-    ``first_line`` is the line of the wrapper where the text begins; ``executable`` has the same lines as ``text``. ``grid_type`` is Inductor's; None for others.
+    ``first_line`` is the line of the wrapper where the text begins; ``executable`` has the same lines as ``text``.
+    ``grid_type`` is Inductor's; None for others.
     ``tiles`` are the block axes with an index of the plain form ``program_id * BLOCK + arange``, by their axis of the
     grid.
     """
@@ -114,14 +116,14 @@ def _literals(node: ast.expr | None) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if isinstance(node, ast.Dict):
         for key, value in zip(node.keys, node.values, strict=True):
-            try:
-                found[str(ast.literal_eval(key))] = ast.literal_eval(value)  # type: ignore[arg-type]
-            except (ValueError, TypeError, SyntaxError):
-                continue
+            with suppress(ValueError, TypeError, SyntaxError):
+                found[str(ast.literal_eval(key or value))] = ast.literal_eval(value)
     return found
 
 
-_PLAIN = re.compile(r"^\s*([xyz])offset = tl\.program_id\((\d)\)(?:\.to\(tl\.int64\))? \* ([XYZ])BLOCK\s*$", re.MULTILINE)
+_PLAIN = re.compile(
+    r"^\s*([xyz])offset = tl\.program_id\((\d)\)(?:\.to\(tl\.int64\))? \* ([XYZ])BLOCK\s*$", re.MULTILINE
+)
 _INDEX = re.compile(r"tl\.(?:program_id|num_programs)\(")
 
 
@@ -137,10 +139,7 @@ def _cleaned(module: ast.Module) -> tuple[ast.Module, set[int]]:
     dropped: list[ast.stmt | ast.expr] = []
     for node in module.body:
         match node:
-            case ast.Expr(value=ast.Call(func=ast.Attribute(attr=attr))) if attr.startswith("set_driver_to"):
-                dropped.append(node)
-                continue
-            case ast.Expr(value=ast.Constant()):
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="set_driver_to_gpu")) | ast.Constant()):
                 dropped.append(node)
                 continue
             case ast.FunctionDef():
@@ -153,9 +152,9 @@ def _cleaned(module: ast.Module) -> tuple[ast.Module, set[int]]:
 
 
 def _check(module: ast.Module) -> None:
-    for node in module.body:
-        if not isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.Assign | ast.AnnAssign):
-            raise Refused(f"its source holds a {type(node).__name__}, which no kernel needs")
+    for statement in module.body:
+        if not isinstance(statement, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.Assign | ast.AnnAssign):
+            raise Refused(f"its source holds a {type(statement).__name__}, which no kernel needs")
     for node in ast.walk(module):
         match node:
             case ast.Import(names=names):
@@ -207,10 +206,9 @@ def _import(name: str, namespace: Any = None, local: Any = None, fromlist: Any =
 
 def _check_reach(module: ast.Module, names: Mapping[str, Any]) -> None:
     """No chain of attributes may lead from a module that is let in to one that is not."""
-    from torch._inductor.runtime import triton_helpers
-
     import triton
     import triton.language as tl
+    from torch._inductor.runtime import triton_helpers
 
     roots = {"triton": triton, "tl": tl, "triton_helpers": triton_helpers, "tl_math": tl.math}
     for node in ast.walk(module):
@@ -226,7 +224,8 @@ def _check_reach(module: ast.Module, names: Mapping[str, Any]) -> None:
 
 def _chain(node: ast.AST) -> list[str] | None:
     parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return [node.id, *reversed(parts)] if parts and isinstance(node, ast.Name) else None
+    inner = node
+    while isinstance(inner, ast.Attribute):
+        parts.append(inner.attr)
+        inner = inner.value
+    return [inner.id, *reversed(parts)] if parts and isinstance(inner, ast.Name) else None

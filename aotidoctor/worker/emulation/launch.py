@@ -131,7 +131,9 @@ class Launch:
         plain = self.kernel.grid_type in ("Grid1D", "Grid2D", "Grid3D", "Grid2DWithYZOverflow")
         if not tiles or not plain or self.kernel.template or (self.grid[2] > 1 and "z" not in tiles):
             return None
-        sizes = {letter: int(given.get(f"{letter.upper()}BLOCK", self._fixed(f"{letter.upper()}BLOCK"))) for letter in tiles}
+        sizes = {
+            letter: int(given.get(f"{letter.upper()}BLOCK", self._fixed(f"{letter.upper()}BLOCK"))) for letter in tiles
+        }
         return Tiling(sizes=sizes, axes=tiles, reduced=tuple(reduced), grid=self.grid)
 
     def _has(self, name: str) -> bool:
@@ -207,7 +209,9 @@ class Launch:
         import numpy as np
 
         index = tuple(int(one) for one in np.unravel_index(int(wrong.argmax()), wrong.shape))
-        self.found.add("device-assert", message=str(message)[:300], count=int(wrong.sum()), **self._place(index, wrong.shape))
+        self.found.add(
+            "device-assert", message=str(message)[:300], count=int(wrong.sum()), **self._place(index, wrong.shape)
+        )
 
     def _on_overflow(self, operation: str, wrong: Any, wide: Any, marks: Any) -> None:
         import numpy as np

@@ -29,6 +29,7 @@ class Libdevice:
     """Looks like the module; a function that is not known raises when it is called."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
+        """A function of that name."""
         if name.startswith("_"):
             raise AttributeError(name)
         return lambda *values, **_: _call(name, values)
@@ -64,7 +65,7 @@ def _compute(name: str, arrays: list[Any]) -> Any:
         return getattr(np, _TESTS[name])(arrays[0])
     if name in _TORCH:
         tensor = torch.from_numpy(np.ascontiguousarray(arrays[0]))
-        return getattr(torch.special, _TORCH[name], getattr(torch, _TORCH[name], None))(tensor).numpy()
+        return _torch_function(_TORCH[name])(tensor).numpy()
     match name:
         case "rsqrt":
             return 1 / np.sqrt(arrays[0])
@@ -78,3 +79,10 @@ def _compute(name: str, arrays: list[Any]) -> Any:
             return 10.0 ** arrays[0]
         case _:
             raise NotImplementedError(f"libdevice.{name}")
+
+
+def _torch_function(name: str) -> Callable[..., Any]:
+    import torch
+
+    function: Callable[..., Any] = getattr(torch.special, name, None) or getattr(torch, name)
+    return function

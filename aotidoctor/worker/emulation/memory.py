@@ -167,7 +167,8 @@ class Memory:
         import numpy as np
 
         tensor = pointer.tensor
-        assert tensor is not None
+        if tensor is None:
+            return
         index = tuple(int(one) for one in np.unravel_index(int(wrong.argmax()), wrong.shape))
         offset = int(at[index]) - tensor.start
         outside = not 0 <= offset <= tensor.extent - size
@@ -186,6 +187,9 @@ class Memory:
             offset_bytes=offset,
             extent=tensor.extent // size,
             extent_bytes=tensor.extent,
+            dtype=tensor.dtype,
+            sizes=list(tensor.sizes),
+            strides=list(tensor.strides),
             count=int(wrong.sum()),
             **self.place(index, wrong.shape),
         )
@@ -220,7 +224,8 @@ class Memory:
 
         index = tuple(int(one) for one in np.unravel_index(int(where.argmax()), where.shape))
         tensor = pointer.tensor
-        assert tensor is not None
+        if tensor is None:
+            return
         self.found.add(
             kind,
             argument=pointer.name,
@@ -257,7 +262,7 @@ class Memory:
         cells, own = index[chosen], programs[chosen]
         reader[cells] = np.where((reader[cells] == -1) | (reader[cells] == own), own, _MANY)
 
-    def _note_write(
+    def _note_write(  # noqa: PLR0917
         self, storage: Storage, pointer: Pointer, at: Any, values: Any, old: Any, shape: tuple[int, ...], good: Any
     ) -> None:
         """Remember the writers; two programs that write other values to one element, or one that was read, race."""
@@ -273,7 +278,7 @@ class Memory:
         writer = self.traces.writer.setdefault(id(storage), np.full(-(-storage.size // storage.unit), -1, np.int64))
         before = writer[index]
         writer[index] = programs
-        differs = ~((values == old) | ((values != values) & (old != old)))
+        differs = ~((values == old) | (_is_nan(values) & _is_nan(old)))
         clash = (before != -1) & (before != programs) & differs
         # Lanes of one block: the last one that wrote stands in the table.
         last = writer[index] != programs
@@ -295,9 +300,11 @@ class Memory:
 
         last = np.zeros(len(writer), dtype=values.dtype)
         last[index] = values
-        return ~((last[index] == values) | ((values != values) & (last[index] != last[index])))
+        return ~((last[index] == values) | (_is_nan(values) & _is_nan(last[index])))
 
-    def _race(self, pointer: Pointer, at: Any, where: Any, good: Any, shape: tuple[int, ...], access: str) -> None:
+    def _race(  # noqa: PLR0917
+        self, pointer: Pointer, at: Any, where: Any, good: Any, shape: tuple[int, ...], access: str
+    ) -> None:
         import numpy as np
 
         if good is not True:
@@ -307,6 +314,10 @@ class Memory:
             whole[chosen], offsets[chosen] = where, at
             where, at = whole, offsets
         self._tell("race", pointer, at, where, access=access)
+
+
+def _is_nan(values: Any) -> Any:
+    return values != values  # noqa: PLR0124 - whatever the dtype
 
 
 def _exchange(cells: Any, index: Any, values: Any) -> None:

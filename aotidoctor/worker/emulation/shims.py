@@ -7,7 +7,7 @@ length, what may be missing is a pointer, results are handles at the end.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from aotidoctor.worker.emulation.storage import Tensor, of_torch
@@ -173,7 +173,7 @@ def _read(reader: _Reader, operator: Any) -> tuple[list[Tensor], list[Any], dict
     return written, given, keywords
 
 
-def _compute(
+def _compute(  # noqa: PLR0917
     replay: Replay, function: str, operator: Any, given: list[Any], keywords: dict[str, Any], line: int
 ) -> tuple[Any, ...]:
     import torch
@@ -197,7 +197,9 @@ def _attention(operator: Any, given: list[Any]) -> tuple[Any, ...] | None:
     if name not in _ALIKE:
         return None
     query, key, value = given[:3]
-    bias = given[3] if name == "_scaled_dot_product_efficient_attention" and isinstance(given[3], torch.Tensor) else None
+    bias = (
+        given[3] if name == "_scaled_dot_product_efficient_attention" and isinstance(given[3], torch.Tensor) else None
+    )
     causal = next((one for one in given[4:] if isinstance(one, bool) and one), False)
     out = torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=bias, is_causal=bool(causal))
     return (out, *[torch.zeros(0) for _ in operator._schema.returns[1:]])
@@ -228,18 +230,19 @@ def _check_given(replay: Replay, function: str, given: list[Tensor], written: li
             )  # fmt: skip
 
 
-def _tell_nan(
+def _tell_nan(  # noqa: PLR0917
     replay: Replay, function: str, given: list[Tensor], written: list[Tensor], results: list[Any], line: int
 ) -> None:
     """NaN from values without any."""
     inputs = [one for one in given if not any(one is other for other in written)]
     outputs = [*written, *(one for one in results if isinstance(one, Tensor))]
-    finite: Callable[[Tensor], bool] = lambda one: _all_finite(one)  # noqa: E731
-    if all(map(finite, inputs)):
+    if all(map(_all_finite, inputs)):
         for tensor in outputs:
             count = _nans(tensor)
             if count:
-                replay.found.add("nan", kernel=function, wrapper_line=line, buffer=tensor.name, count=count, launch=None)
+                replay.found.add(
+                    "nan", kernel=function, wrapper_line=line, buffer=tensor.name, count=count, launch=None
+                )
 
 
 def _all_finite(tensor: Tensor) -> bool:

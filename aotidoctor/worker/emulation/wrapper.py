@@ -21,7 +21,9 @@ _UNPACK = re.compile(r"auto (\w+) = std::move\(inputs\[(\d{1,6})\]\);")
 _CONSTANT = re.compile(r"(?:\[\[maybe_unused\]\] )?auto&? (\w+) = \*?constants_->at\((\d{1,7})\);")
 _ALIGNED = re.compile(r"if \(\(reinterpret_cast<std::uintptr_t>\((\w+)\.data_ptr\(\)\) & \((\d+) ?- ?1\)\) != 0\) \{")
 _SHAPE = re.compile(r"auto (\w+)_(size|stride) = \1\.(?:sizes|strides)\(\);")
-_ARRAY = re.compile(r"(?:static constexpr |static const |const )int64_t (?:(\w+)\[\] = \{([^{}]*)\}|\*(\w+) ?= ?nullptr);")
+_ARRAY = re.compile(
+    r"(?:static constexpr |static const |const )int64_t (?:(\w+)\[\] = \{([^{}]*)\}|\*(\w+) ?= ?nullptr);"
+)
 _NUMBER = re.compile(r"(?:int64_t|int32_t|uint32_t|double|float|bool|auto) (\w+) = (.+);")
 _AGAIN = re.compile(r"(\w+) = (.+);")
 _ALLOCATE = re.compile(
@@ -140,7 +142,9 @@ class Replay:
     def tensor(self, text: str) -> Tensor:
         """A tensor by name, or as a view that is made on the spot. Raises ``CannotError``."""
         text = text.strip()
-        while (around := next((one for one in _AROUND if text.startswith(one) and text.endswith(")")), None)) is not None:
+        while (
+            around := next((one for one in _AROUND if text.startswith(one) and text.endswith(")")), None)
+        ) is not None:
             text = text[len(around) : -1].strip()
         text = text.removesuffix(".get()").removesuffix(".release()").removesuffix(".data_ptr()")
         view = _VIEW.fullmatch(text)

@@ -1,0 +1,251 @@
+"""Which lane of which launch goes astray, when the package is carried out on the CPU?
+
+What it does
+    Replays the wrapper of a CUDA package with tensors of the CPU and runs its Triton kernels in Triton's interpreter.
+    Every lane of every load, store and atomic is checked against the allocation that its pointer belongs to: outside of
+    it, misaligned, after it was freed, before anything was written there. Two programs of one launch that write to one
+    address are told, and so are failed assertions, overflows of 32-bit indices and the first NaN. Operators run by
+    their CPU kernels. Needs Triton (pip install 'aotidoctor[emulate]') and no GPU.
+
+Why it matters
+    A GPU says "illegal memory access" and nothing else, at a later call. Here the launch, the line of the kernel, the
+    lane, the element and the caller's input are named, on any machine.
+
+Example:
+    launch 1 triton_poi_fused_embedding_0, program 0, lane 5: observed index out of bounds: 0 <= tmp0 < 100, expected no
+    failed assertion
+
+When it is wrong
+    It is not the hardware: no timing, no races between warps, no libraries (matrix products and convolutions are those
+    of the CPU), no tensor cores. What could not be carried out is listed, and nothing is said about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from aotidoctor.localize.blame import chain_of
+from aotidoctor.localize.emulated import Emulated, Emulation, element_text, read_emulation, shown_buffer
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.run import Exited, Outcome, Request, TimedOut
+from aotidoctor.probes import blame
+from aotidoctor.probes.cuda import why_not
+from aotidoctor.probes.payload import base_payload, device_of
+from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+
+CODE, NAME = "AD-RUN-040", "emulation"
+UNAVAILABLE = "AD-HOST-003"
+INSTALL = (
+    "Triton is not installed here. With it (pip install 'aotidoctor[emulate]') the package is carried out on the CPU, "
+    "and launch, line, lane and input element of a bad access are named without a GPU"
+)
+# Of the time for one run, what the replay may take; the rest is for torch and Triton to be imported.
+SHARE = 0.8
+_NO_ADDRESS = ("nan", "inf")
+_WORDS = {
+    "out-of-bounds": ("access", "an access inside of the allocation"),
+    "misaligned": ("access", "an aligned address"),
+    "use-after-free": ("access", "memory that is still allocated"),
+    "device-assert": ("assert", "no failed assertion"),
+    "operator-refused": ("refused", "arguments that the operator takes"),
+    "uninitialized": ("uninitialized", "memory that was written before"),
+    "race": ("race", "one program for each element that is written"),
+    "int32-overflow": ("overflow", "an index that fits 32 bits"),
+    "nan": ("nan", "finite values"),
+    "inf": ("inf", "finite values"),
+}
+_SYMPTOMS = {
+    "out-of-bounds": "cuda-illegal-access",
+    "use-after-free": "cuda-illegal-access",
+    "misaligned": "cuda-misaligned",
+    "device-assert": "cuda-assert",
+    "operator-refused": "index-out-of-bounds",
+}
+
+
+def plan(case: Case, history: History) -> Request | NotChecked:
+    """Asked by itself where a CUDA package cannot run here, or where it failed on the GPU and nothing explains it."""
+    reason = _moot(case, history)
+    if reason is not None:
+        return unasked(CODE, NAME, reason)
+    if "triton" not in case.host.packages:
+        return unasked(CODE, NAME, INSTALL, moot=False)
+    payload = {**base_payload(case), "emulate_seconds": case.options.timeout * SHARE}
+    return Request(
+        probe=NAME,
+        job="emulate",
+        payload=payload,
+        # Read when Triton is imported.
+        env={"TRITON_INTERPRET": "1"},
+        fresh=True,
+        timeout=case.options.timeout,
+        memory_limit=case.options.memory_limit,
+        purpose="the package carried out on the CPU, with every address checked",
+    )
+
+
+def _moot(case: Case, history: History) -> str | None:
+    if device_of(case) != "cuda":
+        return "the package does not run on CUDA"
+    if case.options.emulate == "never":
+        return "--emulate never"
+    if case.contract is None:
+        return "the package has no wrapper.cpp that can be read"
+    if case.inputs is None and case.generated is None:
+        return "there are no inputs to call it with"
+    if case.options.emulate == "always" or history.errors(UNAVAILABLE):
+        return None
+    return why_not(case, history)
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """Findings in the order in which they happened; clean or unavailable where there is none."""
+    found = read_emulation(outcome)
+    if found is None or found.problem is not None:
+        return [_quiet("unavailable", outcome, _why_nothing(outcome, found))]
+    made = [item for one in _worth_telling(found) for item in _tell(case, one, outcome)]
+    if made:
+        return made
+    if isinstance(outcome.ending, TimedOut) or not succeeded(outcome):
+        return [_quiet("unavailable", outcome, f"it did not come to its end: {_why_nothing(outcome, None)}")]
+    if found.done < found.launched or found.skipped:
+        return [
+            _quiet("partial", outcome, f"{found.done} of {found.launched} launches without a finding; see not checked")
+        ]
+    return [_quiet("clean", outcome, f"{found.launched} launches, every access inside of its allocation")]
+
+
+def skipped(outcome: Outcome) -> list[NotChecked]:
+    """What was not carried out, one by one."""
+    found = read_emulation(outcome)
+    if found is None:
+        return []
+    return [
+        NotChecked(
+            code=CODE, name=NAME, reason=f"not emulated: {what}: {why}" + (f" ({times} times)" if times > 1 else "")
+        )
+        for what, why, times in found.skipped
+    ]
+
+
+def is_bad(outcome: Outcome) -> bool:
+    """Whether the emulation found a fault."""
+    found = read_emulation(outcome)
+    return found is not None and any(one.kind not in ("inf", "int32-overflow") for one in found.findings)
+
+
+def went_through(outcome: Outcome) -> bool:
+    """Whether everything was carried out, without a fault."""
+    found = read_emulation(outcome)
+    done = isinstance(outcome.ending, Exited) and outcome.ending.done and outcome.error is None
+    return done and found is not None and found.problem is None and not is_bad(outcome) and found.done == found.launched
+
+
+def _why_nothing(outcome: Outcome, found: Emulation | None) -> str:
+    if found is not None and found.problem is not None:
+        return found.problem
+    if outcome.error is not None:
+        said = outcome.error.message.strip().splitlines() or [""]
+        return f"{outcome.error.type}: {said[0][:200]}"
+    return f"the run ended in {outcome.stage}"
+
+
+def _quiet(kind: str, outcome: Outcome, observed: str) -> Evidence:
+    return evidence(
+        CODE, kind, Severity.INFO, outcome, observed=observed, expected="no finding", facts={"emulated": True}
+    )
+
+
+def _worth_telling(found: Emulation) -> list[Emulated]:
+    """Without what follows from a failed assertion of the same launch, and from what was found before."""
+    asserted = {one.launch for one in found.findings if one.kind == "device-assert"}
+    astray = {one.launch for one in found.findings if one.kind in ("out-of-bounds", "use-after-free", "misaligned")}
+    first = min((one for one in (*asserted, *astray) if one is not None), default=None)
+    return [
+        one
+        for one in found.findings
+        if not (one.launch in asserted and one.kind in ("out-of-bounds", "misaligned", "int32-overflow"))
+        # What is read from where a lane went astray is not what the model computes.
+        and not (one.kind in _NO_ADDRESS and first is not None)
+    ]
+
+
+def _tell(case: Case, one: Emulated, outcome: Outcome) -> list[Evidence]:
+    kind, expected = _WORDS.get(one.kind, ("other", "no finding"))
+    shown, path = shown_buffer(case, one.buffer)
+    facts: dict[str, FactValue] = {
+        "emulated": True,
+        "what": one.kind,
+        "kernel": one.kernel,
+        "launch": one.launch,
+        "grid": one.grid,
+        "line": one.line,
+        "wrapper_line": one.wrapper_line,
+        "text": one.text,
+        "program": one.program,
+        "lane": one.lane,
+        "argument": one.argument,
+        "buffer": one.buffer,
+        "shown": shown if one.buffer is not None else None,
+        "path": path,
+        "offset": one.offset,
+        "extent": one.extent,
+        "count": one.count,
+    }
+    failure = one.failure
+    if failure is not None:
+        facts |= {"variable": failure.variable, "bound": failure.bound}
+    if one.kind in _SYMPTOMS:
+        facts["symptom"] = _SYMPTOMS[one.kind]
+    chain = chain_of(case, failure) if failure is not None else None
+    if chain is None:
+        facts["chain"] = f"{one.place}: {_observed(one, shown)}"
+    made = evidence(
+        CODE,
+        kind,
+        Severity.INFO if one.kind == "inf" else Severity.WARN if one.kind == "int32-overflow" else Severity.ERROR,
+        outcome,
+        subject=path or one.kernel or one.output,
+        observed=f"{one.place}: {_observed(one, shown)}",
+        expected=expected,
+        facts=facts,
+    )
+    if failure is None or chain is None:
+        return [made]
+    followed = blame.finding(failure, chain, outcome)
+    return [made, replace(followed, facts={**followed.facts, "emulated": True, "on_device": True})]
+
+
+def _observed(one: Emulated, shown: str) -> str:
+    more = f" ({one.count} lanes)" if one.count > 1 else ""
+    match one.kind:
+        case "device-assert" | "operator-refused":
+            return f"{one.message}{more}"
+        case "nan" | "inf":
+            return f"writes {'NaN' if one.kind == 'nan' else 'Inf'} from finite values{more}"
+        case "int32-overflow":
+            return f"an index of 32 bits overflows ({one.value}){more}"
+        case "race":
+            return f"{one.access} in {shown}{element_text(one)}{more}"
+        case "uninitialized" if one.output is not None:
+            return f"{one.count} elements of {one.output} were never written"
+        case "uninitialized":
+            return f"reads {shown}{element_text(one)}, which nothing has written{more}"
+        case "use-after-free":
+            return f"{one.access} of {shown}, which was freed before{more}"
+        case _:
+            verb = {"load": "reads", "store": "writes", "atomic": "updates"}.get(one.access, "accesses")
+            odd = " at a misaligned address" if one.kind == "misaligned" else ""
+            return f"{verb} {shown}{element_text(one)}{odd}{more}"
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="which lane of which launch goes astray, when the package is carried out on the CPU?",
+    asked_when="for a CUDA package that cannot run here, or failed on the GPU without an explanation; needs Triton",
+    plan=plan,
+    read=read,
+)
