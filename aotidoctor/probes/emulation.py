@@ -52,10 +52,13 @@ _WORDS = {
     "operator-refused": ("refused", "arguments that the operator takes"),
     "uninitialized": ("uninitialized", "memory that was written before"),
     "race": ("race", "one program for each element that is written"),
+    "duplicate-index": ("duplicate", "each element written once"),
     "int32-overflow": ("overflow", "an index that fits 32 bits"),
     "nan": ("nan", "finite values"),
     "inf": ("inf", "finite values"),
 }
+# What a healthy model may do: a scatter with the same index twice; a number that no address is made of.
+_REMARKS = ("int32-overflow", "duplicate-index")
 _SYMPTOMS = {
     "out-of-bounds": "cuda-illegal-access",
     "use-after-free": "cuda-illegal-access",
@@ -133,7 +136,7 @@ def skipped(outcome: Outcome) -> list[NotChecked]:
 def is_bad(outcome: Outcome) -> bool:
     """Whether the emulation found a fault."""
     found = read_emulation(outcome)
-    return found is not None and any(one.kind not in ("inf", "int32-overflow") for one in found.findings)
+    return found is not None and any(one.kind not in ("inf", *_REMARKS) for one in found.findings)
 
 
 def went_through(outcome: Outcome) -> bool:
@@ -205,7 +208,7 @@ def _tell(case: Case, one: Emulated, outcome: Outcome) -> list[Evidence]:
     made = evidence(
         CODE,
         kind,
-        Severity.INFO if one.kind == "inf" else Severity.WARN if one.kind == "int32-overflow" else Severity.ERROR,
+        Severity.INFO if one.kind == "inf" else Severity.WARN if one.kind in _REMARKS else Severity.ERROR,
         outcome,
         subject=path or one.kernel or one.output,
         observed=f"{one.place}: {_observed(one, shown)}",
@@ -227,7 +230,7 @@ def _observed(one: Emulated, shown: str) -> str:
             return f"writes {'NaN' if one.kind == 'nan' else 'Inf'} from finite values{more}"
         case "int32-overflow":
             return f"an index of 32 bits overflows ({one.value}){more}"
-        case "race":
+        case "race" | "duplicate-index":
             return f"{one.access} in {shown}{element_text(one)}{more}"
         case "uninitialized" if one.output is not None:
             return f"{one.count} elements of {one.output} were never written"

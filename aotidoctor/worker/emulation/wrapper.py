@@ -42,6 +42,7 @@ _CALL = re.compile(r"(?:kernels\.)?(call_\w+|aoti_torch_\w+)\((.*)\);")
 _ASSERT = re.compile(r"assert_size_stride\((\w+), \{([^{}]*)\}, \{([^{}]*)\}")
 _VIEW = re.compile(r"reinterpret_tensor_wrapper\((.+), (\d+), (\w+), (\w+), (.+)\)$")
 _NAME = re.compile(r"\w+")
+_ARRAY_TYPE = re.compile(r"std::(?:array|vector)<[^<>]*>")
 _COMMENT = re.compile(r"// (?:Topologically Sorted |Unsorted )?Source Nodes: \[(.*?)\], Original ATen: \[(.*?)\]")
 # What stands around a tensor and changes nothing about it.
 _AROUND = (
@@ -260,7 +261,7 @@ class Replay:
 
     def _call(self, match: re.Match[str], line: int) -> bool:
         function = match[1]
-        arguments = list(split_list(match[2]))
+        arguments = list(split_list(_ARRAY_TYPE.sub("", match[2])))
         if function.startswith("call_"):
             self.launch(self, function.removeprefix("call_"), arguments, line)
         elif is_runtime(function):

@@ -1,0 +1,110 @@
+"""Carries out many cases in one child, so that torch and Triton are imported once; prints one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import os
+import sys
+import zipfile
+from pathlib import Path
+
+os.environ["TRITON_INTERPRET"] = "1"
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+import torch  # noqa: E402
+from cases import by_input, edits, healthy, sample  # noqa: E402
+from models import MODELS, flat  # noqa: E402
+
+from aotidoctor.worker.emulation import job  # noqa: E402
+
+DATA = HERE.parent / "data" / "emulation"
+
+
+class Channel:
+    """What a job tells, kept here."""
+
+    def __init__(self, folder):
+        self.user_cwd = Path("/")
+        self.run_dir = folder
+        self.told = {}
+
+    def enter(self, stage):
+        self.stage = stage
+
+    def put(self, **values):
+        self.told.update(values)
+
+    def warn(self, text):
+        pass
+
+
+def package(name, folder, edit=None):
+    """The package, with an edited wrapper where there is an edit; and the line that was edited."""
+    path = folder / f"{name}{'-edited' if edit else ''}.pt2"
+    line = None
+    if edit is None and path.exists():
+        return path, line
+    packed = folder / "packed"
+    packed.write_bytes(lzma.decompress((DATA / f"{name}.pt2.xz").read_bytes()))
+    with zipfile.ZipFile(packed) as old, zipfile.ZipFile(path, "w") as new:
+        for member in old.namelist():
+            content = old.read(member)
+            if edit is not None and member.endswith(".wrapper.cpp"):
+                text, line = edit(content.decode())
+                content = text.encode()
+            new.writestr(zipfile.ZipInfo(member), content)
+    return path, line
+
+
+def wrapper(name):
+    import io
+
+    with zipfile.ZipFile(io.BytesIO(lzma.decompress((DATA / f"{name}.pt2.xz").read_bytes()))) as archive:
+        return next(archive.read(one).decode() for one in archive.namelist() if one.endswith(".wrapper.cpp"))
+
+
+def run(case, folder):
+    """What the emulation said of one case, and how far its outputs are from eager's."""
+    path, line = package(case.model, folder, case.edit)
+    model, args = sample(case)
+    channel = Channel(folder)
+    torch.save(args, folder / "inputs.pt")
+    spec = {"path": str(folder / "inputs.pt"), "format": "pt", "trusted": False}
+    job.emulate({"package": str(path), "inputs": spec, "keep_outputs": str(folder / "outputs.pt")}, channel)
+    told = channel.told["emulation"]
+    made = {"id": case.id, "line": line, **{key: told.get(key) for key in ("findings", "not_emulated", "launches")}}
+    if case.kinds is None:
+        with torch.no_grad():
+            expected = flat(model(*[one.clone() for one in args]))
+        outputs = list(torch.load(folder / "outputs.pt").values())
+        made["far"] = [_far(one, other) for one, other in zip(outputs, expected, strict=True)]
+    return made
+
+
+def _far(one, other):
+    if one is None or one.shape != other.shape or one.dtype != other.dtype:
+        return None
+    wide = other.double()
+    return float(((one.double() - wide).abs() / (1 + wide.abs())).max()) if other.numel() else 0.0
+
+
+def cases(which):
+    have = {one.name.removesuffix(".pt2.xz") for one in DATA.glob("*.xz")}
+    if which == "healthy":
+        found = healthy()
+    elif which == "inputs":
+        found = by_input()
+    else:
+        found = [case for name in sorted(have & MODELS.keys()) for case in edits(wrapper(name), name)]
+    return [case for case in found if case.model in have]
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    room = Path(sys.argv[2])
+    wanted = set(sys.argv[3:])
+    for one in cases(sys.argv[1]):
+        if not wanted or one.id in wanted:
+            print(json.dumps(run(one, room)), flush=True)
