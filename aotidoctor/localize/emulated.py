@@ -20,11 +20,12 @@ _MOST = 300
 class Emulated:
     """One finding.
 
-    ``kind`` is ``out-of-bounds``, ``misaligned``, ``use-after-free``, ``uninitialized``, ``race``,
-    ``duplicate-index``, ``int32-overflow``, ``device-assert``, ``nan``, ``inf`` or ``operator-refused``. ``launch`` counts
-    launches from 1, None for what an operator did; ``line`` is the line of the kernel's own text, ``wrapper_line`` that of the wrapper. ``program``
-    is its place in the grid and ``lane`` the element of its block, None where every program has the same. ``buffer`` is
-    the wrapper's name, ``offset`` and ``extent`` count elements as the kernel reads them. ``count`` is how many lanes.
+    ``kind`` is ``out-of-bounds``, ``misaligned``, ``use-after-free``, ``uninitialized``, ``race``, ``duplicate-index``,
+    ``int32-overflow``, ``device-assert``, ``nan``, ``inf`` or ``operator-refused``. ``launch`` counts launches from 1,
+    None for what an operator did; ``line`` is the line of the kernel's own text, ``wrapper_line`` that of the wrapper.
+    ``program`` is its place in the grid and ``lane`` the element of its block, None where every program has the same.
+    ``buffer`` is the wrapper's name, ``offset`` and ``extent`` count elements as the kernel reads them. ``count`` is
+    how many lanes.
     """
 
     kind: str

@@ -32,7 +32,8 @@ class Case:
 def resized(args, dyn, factor):
     """The sample with other dynamic sizes: rows repeated, so that indices stay good."""
     changed = []
-    for tensor, dims in zip(args, dyn or (None,) * len(args), strict=True):
+    for given, dims in zip(args, dyn or (None,) * len(args), strict=True):
+        tensor = given
         for dim in dims or {}:
             rows = torch.arange(tensor.shape[dim] * factor // 2 + 1) % tensor.shape[dim]
             tensor = tensor.index_select(dim, rows)

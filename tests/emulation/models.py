@@ -5,7 +5,7 @@ follow from the seed 0, in this order: the model, then the inputs.
 """
 
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812
 from torch import nn
 from torch.export import Dim
 
