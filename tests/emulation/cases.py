@@ -27,6 +27,7 @@ class Case:
     edit: Callable[[str], tuple[str, int]] | None = None
     kinds: tuple[str, ...] | None = None
     facts: dict[str, Any] | None = None
+    kernel: str | None = None
 
 
 def resized(args, dyn, factor):
@@ -74,17 +75,17 @@ def cut(at, dim, rows):
     return lambda args: (*args[:at], args[at].narrow(dim, 0, rows).clone(), *args[at + 1 :])
 
 
-# model, argument, an index, the size of the table: every lane that reads it is astray.
+# model, argument, an index, the size of the table, how many lanes read each index.
 INDEXED = (
-    ("embedding", 0, (2, 3), 100),
-    ("embedding_linear", 0, (4,), 100),
-    ("gather", 1, (3, 2), 40),
-    ("index_select", 1, (5,), 50),
-    ("scatter", 1, (2, 1), 20),
-    ("scatter_add", 1, (9,), 30),
-    ("index_put", 1, (7,), 30),
-    ("positions", 0, (1, 5), 50),
-    ("positions", 1, (2,), 30),
+    ("embedding", 0, (2, 3), 100, 24),
+    ("embedding_linear", 0, (4,), 100, 16),
+    ("gather", 1, (3, 2), 40, 1),
+    ("index_select", 1, (5,), 50, 1),
+    ("scatter", 1, (2, 1), 20, 1),
+    ("scatter_add", 1, (9,), 30, 4),
+    ("index_put", 1, (7,), 30, 4),
+    ("positions", 0, (1, 5), 50, 1),
+    ("positions", 1, (2,), 30, 12),
 )
 # model, argument, dtype: narrower than the kernel reads.
 NARROW = (
@@ -109,7 +110,7 @@ SHORT = (
 def by_input() -> list[Case]:
     """Ids out of range, below it, of another dtype; inputs that are too short for the sizes of another."""
     cases = []
-    for name, at, index, size in INDEXED:
+    for name, at, index, size, lanes in INDEXED:
         for word, value in (("beyond", size), ("far", size + 10**6), ("negative", -size - 1)):
             cases.append(
                 Case(
@@ -117,7 +118,7 @@ def by_input() -> list[Case]:
                     model=name,
                     inputs=put(at, index, value),
                     kinds=("device-assert", *ACCESS, "operator-refused"),
-                    facts={"element": (at, index)},
+                    facts={"element": index, "argument": at, "lanes": lanes},
                 )
             )
     cases += [
@@ -147,7 +148,7 @@ def edits(wrapper: str, name: str) -> list[Case]:
                         model=name,
                         edit=_replace(start, number, changed),
                         kinds=kinds,
-                        facts={"line": start + number, "word": word},
+                        kernel=re.findall(r"async_compile\.triton\('(\w+)'", kernel)[0],
                     )
                 )
     return cases

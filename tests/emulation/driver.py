@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import lzma
 import os
+import re
 import sys
 import zipfile
 from pathlib import Path
@@ -69,12 +70,29 @@ def run(case, folder):
     """What the emulation said of one case, and how far its outputs are from eager's."""
     path, line = package(case.model, folder, case.edit)
     model, args = sample(case)
+    facts = dict(case.facts or {})
+    if "element" in facts:
+        facts["flat"] = int(
+            torch.arange(args[facts["argument"]].numel()).view(args[facts["argument"]].shape)[facts["element"]]
+        )
+    elif "input" in facts:
+        facts["bytes"] = args[facts["input"]].nbytes
     channel = Channel(folder)
     torch.save(args, folder / "inputs.pt")
     spec = {"path": str(folder / "inputs.pt"), "format": "pt", "trusted": False}
     job.emulate({"package": str(path), "inputs": spec, "keep_outputs": str(folder / "outputs.pt")}, channel)
     told = channel.told["emulation"]
-    made = {"id": case.id, "line": line, **{key: told.get(key) for key in ("findings", "not_emulated", "launches")}}
+    names = re.findall(r'inputs_info_\[\d+\]\.name = "(\w+)"', wrapper(case.model))
+    for one in told["findings"]:
+        one["buffer_input"] = names.index(one["buffer"]) if one.get("buffer") in names else None
+    made = {
+        "id": case.id,
+        "line": line,
+        "kinds": case.kinds,
+        "facts": facts,
+        "kernel": case.kernel,
+        **{key: told.get(key) for key in ("findings", "not_emulated", "launches")},
+    }
     if case.kinds is None:
         with torch.no_grad():
             expected = flat(model(*[one.clone() for one in args]))
@@ -104,7 +122,7 @@ def cases(which):
 if __name__ == "__main__":
     torch.set_num_threads(1)
     room = Path(sys.argv[2])
-    wanted = set(sys.argv[3:])
-    for one in cases(sys.argv[1]):
-        if not wanted or one.id in wanted:
+    every, wanted = int(sys.argv[3]), set(sys.argv[4:])
+    for at, one in enumerate(cases(sys.argv[1])):
+        if one.id in wanted or (not wanted and at % every == 0):
             print(json.dumps(run(one, room)), flush=True)
