@@ -107,6 +107,13 @@ def _one(where: str, value: object) -> Tolerance:
         raise ArgumentError(where, shown(value), expected) from error
 
 
+def emulation(where: str, value: object) -> str:
+    """When a CUDA package is emulated."""
+    if value not in ("always", "auto", "never"):
+        raise ArgumentError(where, shown(value), "'always', 'auto' or 'never'")
+    return str(value)
+
+
 _READERS: Mapping[str, tuple[str, Callable[[str, object], object]]] = {
     "model_name": ("model_name", text),
     "device": ("device", text),
@@ -123,6 +130,7 @@ _READERS: Mapping[str, tuple[str, Callable[[str, object], object]]] = {
     "jobs": ("jobs", count(1)),
     "threads": ("threads", count(1, _MAX_THREADS)),
     "memory_limit": ("memory_limit", count(1)),
+    "emulate": ("emulate", emulation),
     "trust_pickle": ("trust_pickle", flag),
     "probes": ("rungs", texts),
     "skip_probes": ("skip_rungs", texts),

@@ -47,6 +47,7 @@ def diagnose(
     jobs: int = 1,
     threads: int | None = None,
     memory_limit: int | None = None,
+    emulate: str = "auto",
     probes: str | tuple[str, ...] | list[str] | None = None,
     skip_probes: str | tuple[str, ...] | list[str] | None = None,
     shrink: bool = False,
@@ -89,6 +90,7 @@ def diagnose(
         jobs: child runs at a time.
         threads: threads to run with.
         memory_limit: address space of a child in bytes.
+        emulate: ``always``, ``auto`` or ``never`` carry a CUDA package out on the CPU.
         probes: run only these probes.
         skip_probes: skip these probes.
         shrink: find the smallest inputs that still fail.
@@ -132,6 +134,7 @@ def diagnose(
         "jobs": jobs,
         "threads": threads,
         "memory_limit": memory_limit,
+        "emulate": emulate,
         "probes": probes,
         "skip_probes": skip_probes,
         "shrink": shrink,
@@ -223,6 +226,7 @@ def compare(
     budget: float | None = None,
     threads: int | None = None,
     memory_limit: int | None = None,
+    emulate: str = "auto",
     environ: Mapping[str, str] | None = None,
     argv: tuple[str, ...] = (),
     on_event: OnEvent | None = None,
@@ -253,6 +257,7 @@ def compare(
         "budget": budget,
         "threads": threads,
         "memory_limit": memory_limit,
+        "emulate": emulate,
     }
     wanted = replace(options_of(options, asked), measure=True)
     source = source_of(inputs, args, kwargs)
