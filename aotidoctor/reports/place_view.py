@@ -60,9 +60,16 @@ def timeline_rows(place: Localization, *, whole: bool = False) -> tuple[list[tup
 
 
 def frame_rows(place: Localization, *, whole: bool = False) -> list[tuple[str, str, str]]:
-    """Rows (number, function, place) of the native stack."""
-    frames = place.frames if whole else _inside(place.frames)[:_FRAMES]
+    """Rows (number, function, place) of the native stack; in short, the telling ones: their numbers show the gaps."""
+    frames = place.frames if whole else _telling(_inside(place.frames))
     return [(f"#{frame.index}", _function(frame.function), _place(frame)) for frame in frames]
+
+
+def _telling(frames: Sequence[Frame]) -> Sequence[Frame]:
+    """The innermost ones, but none of them in place of the package's own."""
+    own = [frame for frame in frames if frame.member is not None][:_FRAMES]
+    others = [frame for frame in frames if frame.member is None][: _FRAMES - len(own)]
+    return sorted((*own, *others), key=lambda frame: frame.index)
 
 
 def _inside(frames: Sequence[Frame]) -> Sequence[Frame]:

@@ -124,17 +124,21 @@ def _stack(place: Localization) -> tuple[Block, ...]:
     rows = place_view.frame_rows(place, whole=True)
     if not rows:
         return ()
-    inside = len(place_view.frame_rows(place))
-    lines = [
-        Line(cells=(cell(number, look="num", tone="dim"), cell(html_text.code(name), heads=True), mono(where)))
+    shown = {number for number, _, _ in place_view.frame_rows(place)}
+    lines = {
+        number: Line(cells=(cell(number, look="num", tone="dim"), cell(html_text.code(name), heads=True), mono(where)))
         for number, name, where in rows
-    ]
+    }
     headings = ("", "Function", "Place")
-    rest, more = cut("frames", lines[inside:], _FRAMES)
-    blocks: list[Block] = [Table(label="Native stack, innermost first", headings=headings, rows=tuple(lines[:inside]))]
+    first = tuple(line for number, line in lines.items() if number in shown)
+    others = [line for number, line in lines.items() if number not in shown]
+    rest, more = cut("frames", others, _FRAMES)
+    blocks: list[Block] = [Table(label="Native stack, innermost first", headings=headings, rows=first)]
     if rest:
-        below = Table(label="Callers of the model", headings=headings, rows=rest)
-        summary = html_text.line(plural(len(lines) - inside, "frame of its callers", "frames of its callers"))
+        below = Table(label="Other frames", headings=headings, rows=rest)
+        summary = html_text.line(
+            plural(len(others), "frame of the runtime and its callers", "frames of the runtime and its callers")
+        )
         blocks.append(Folded(summary=summary, blocks=(below, *more)))
     return tuple(blocks)
 

@@ -125,3 +125,14 @@ def test_every_format_names_culprit_chain_line_and_address():
     assert document["culprit"] == "cpp_fused_log_1 (aten.log)"
     assert document["values"][1]["buffers"][2]["nan"] == 3
     assert document["frames"][0]["lines"][1] == {"number": 12, "text": "b = c;", "marked": True}
+
+
+def test_the_packages_own_frames_are_among_those_shown():
+    """An exception in a loop that threads share: the runtime's frames are above the kernel's."""
+    above = [Frame(index=at, function=f"gomp_{at}", library="libgomp.so") for at in range(14)]
+    own = Frame(index=14, function="cpp_fused_embedding_0", member="model/k.kernel.cpp", line=22)
+    callers = [Frame(index=at, function=f"outer_{at}", library="libtorch.so") for at in range(15, 20)]
+    rows = place_view.frame_rows(replace(PLACE, frames=(*above, own, *callers)))
+    assert len(rows) == 10
+    assert rows[-1] == ("#14", "cpp_fused_embedding_0", "k.kernel.cpp:22")
+    assert [number for number, _, _ in rows[:-1]] == [f"#{at}" for at in range(9)]
