@@ -167,6 +167,19 @@ def clear_execstack(_case: Case, _findings: Sequence[Evidence]) -> Plan:
     )
 
 
+def repack(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
+    """A copy of the package in the layout of the compiler, with the members that are there."""
+    # What the loader minds about the archive; its marks it does not ask for.
+    if not any(
+        item.kind in ("no-prefix", "mixed-prefix", "directory-entries") for item in found(findings, "AD-ART-007")
+    ):
+        return None
+    return Plan(
+        text="load a copy of the package with one top folder, files only, and the marks of the format",
+        steps=({"op": "repack"},),
+    )
+
+
 def load_device(case: Case, _findings: Sequence[Evidence]) -> Plan | None:
     """The device type that the package was compiled for, without an index."""
     wanted = case.contract.needs.device_type if case.contract is not None else None

@@ -19,6 +19,7 @@ Planner = Callable[[Case, Sequence[Evidence]], Plan | None]
 PLANNERS: Mapping[str, tuple[str, Planner]] = {
     "model-name": ("model-name", treat_host.model_name),
     "tmpdir": ("tmpdir", treat_host.tmpdir),
+    "artifact-layout": ("repack", treat_host.repack),
     "executable-stack": ("clear-execstack", treat_host.clear_execstack),
     "threads-exceed-build": ("threads", treat_host.threads),
     "threading": ("one-thread", treat_host.one_thread),

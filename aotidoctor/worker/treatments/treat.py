@@ -43,6 +43,12 @@ def prepare(payload: dict[str, Any], channel: Channel) -> tuple[dict[str, Any], 
         elif name == "clear_execstack":
             payload["package"] = _without_execstack(channel.user_cwd / payload["package"], channel)
             applied.append("clear_execstack (a copy of the package)")
+        elif name == "repack":
+            from aotidoctor.worker.treatments.repack import repacked
+
+            package = channel.user_cwd / payload["package"]
+            payload["package"] = repacked(package, channel.run_dir / f"repacked-{package.name}")
+            applied.append("repack (a copy of the package)")
         elif name not in LEAF_STEPS and name not in TREE_STEPS and name not in _LATER:
             raise TreatmentError(f"unknown treatment step: {name}")
     return payload, applied

@@ -228,3 +228,30 @@ def test_an_operator_is_replaced_by_zeros_of_the_form_that_it_promises() -> None
     assert given.tolist() == [1.0, 1.0]
     with pytest.raises(TreatmentError):
         stand_in("treatlab::absent", "cpu")
+
+
+def test_a_package_is_copied_into_the_layout_of_the_compiler(tmp_path: Path) -> None:
+    import zipfile
+
+    from aotidoctor.worker.treatments.repack import repacked
+
+    source, target = tmp_path / "flat.pt2", tmp_path / "copy.pt2"
+    with zipfile.ZipFile(source, "w") as archive:
+        archive.writestr("data/aotinductor/model/", b"")
+        archive.writestr("data/aotinductor/model/a.so", b"code")
+        archive.writestr("other/data/weights/model_weights_config.json", b"{}")
+        archive.writestr("other/archive_version", b"9")
+    repacked(source, target)
+    with zipfile.ZipFile(target) as copy:
+        found = {item.filename: copy.read(item) for item in copy.infolist()}
+    assert found == {
+        "model/archive_format": b"pt2",
+        "model/archive_version": b"0",
+        "model/byteorder": b"little",
+        "model/data/aotinductor/model/a.so": b"code",
+        "model/data/weights/model_weights_config.json": b"{}",
+    }
+    with zipfile.ZipFile(source, "w") as archive:
+        archive.writestr("readme.txt", b"nothing")
+    with pytest.raises(TreatmentError):
+        repacked(source, tmp_path / "none.pt2")
