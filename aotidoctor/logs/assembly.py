@@ -25,6 +25,8 @@ MOST_EVENTS, _REMEMBERED = 300, 50_000
 _AROUND = 40
 # Of so few lines somebody chose each one; of so few a part may be a whole paste.
 _SHORT, _PASTE = 10, 400
+# So far behind it is what somebody says of it.
+_NEXT = 3
 # What autotuning says of a candidate that it leaves out.
 _ROUTINE = re.compile(r"(?:for|of) benchmark choice|ignoring this choice")
 _RECOVERED = re.compile(r"(?i:(?:failure|error) (?:was )?recovered|recovered (?:by|after|from) )")
@@ -84,11 +86,20 @@ class Assembly:
         over = [line for line in lines if "ecover" in line.text and _RECOVERED.search(line.text) is not None]
         if over:
             self._recovered(over)
+        for line in lines:
+            if "gnoring this choice" in line.text:
+                self._left_out(line)
 
     def _recovered(self, over: Sequence[Line]) -> None:
         """What failed before a line that says that it was tried again and went well is news."""
         for draft in self.drafts:
             if draft.level == "error" and any(line.number > draft.at and line.origin == draft.origin for line in over):
+                draft.level = "mention"
+
+    def _left_out(self, line: Line) -> None:
+        """What autotuning says of a candidate is no failure where the next line leaves that one out."""
+        for draft in reversed(self.drafts):
+            if draft.level == "error" and draft.origin == line.origin and draft.at <= line.number <= draft.last + _NEXT:
                 draft.level = "mention"
 
     def listen(self) -> None:
@@ -105,14 +116,14 @@ class Assembly:
 
     def _keep(self, lines: Sequence[Line], first: int, last: int, found: Found, head: Line) -> None:
         key = hash((found.form, found.kind, _key(found)))
-        if key in self._index:
-            draft = self._index[key]
-            if draft is None:
-                self.more += 1
-            else:
-                draft.count += 1
-            return
         full = len(self.drafts) >= MOST_EVENTS
+        known = self._index.get(key)
+        if known is not None:
+            known.count += 1
+            return
+        if key in self._index and (full or found.level == "notice"):
+            self.more += 1
+            return
         draft = self._draft(lines, first, last, found, head)
         if not draft.matches and found.level == "notice":
             # It has the words of a pattern, and is another line.

@@ -14,18 +14,20 @@ from aotidoctor.diagnosis import find_playbook
 from aotidoctor.diagnosis.wording import fill, subject_of, title_of
 from aotidoctor.logs import LEAST_CONFIDENCE, is_fixed
 from aotidoctor.logs.known import known_issue
+from aotidoctor.logs.splits import Split, kind_of, split_of
 from aotidoctor.logs.wording import command_of, spoken, worded
 from aotidoctor.model.diagnosis import Diagnosis, Playbook, Remedy, Status
 from aotidoctor.model.evidence import Evidence, FactValue, FileSource, Severity
 from aotidoctor.model.log import LogEvent, LogMatch, LogReading
 
 KNOWN, UNKNOWN, UNREAD = "AD-LOG-001", "AD-LOG-002", "AD-LOG-003"
-_LONGEST = 300
+_LONGEST, _FRAMES = 300, 5
 LEAST_SUSPICION = 0.3
 # Causes whose subject is a kernel where no input is named.
 _OF_KERNELS = ("index-out-of-range", "cuda-device-assert", "integer-division", "kernel-crash", "cuda-illegal-access")
 _KERNEL = re.compile(r"\b(?:cpp|triton)_(?:[a-z]+_)*?fused_\w+")
 _RELEASE = re.compile(r" \((?:torch |Triton )?\d+\.\d+(?!\d)[^()]*\)$")
+_NO_SPLIT = Split(cause="", kind="", said="")
 _MOST_MATCHES, _MOST_UNKNOWN, _MOST_CAUSES = 12, 5, 5
 
 
@@ -67,6 +69,7 @@ def _known(match: LogMatch, reading: LogReading) -> Evidence:
     }
     facts["stage"] = pattern.stage or event.stage
     facts |= {key: value for key, value in _more(match, reading).items() if value}
+    facts = {**kind_of(pattern.cause, "\n".join((event.text, *event.frames[:_FRAMES]))), **facts}
     kernel = _KERNEL.search("\n".join((event.text, *event.frames)))
     if kernel is not None:
         facts.setdefault("kernel", kernel[0])
@@ -166,16 +169,20 @@ def _diagnosis(playbook: Playbook, evidence: Sequence[Evidence], rank: int) -> D
     lead, said = evidence[0], spoken(evidence[0])
     sure, stage, source = lead.facts.get("confidence"), lead.facts.get("stage"), lead.source
     line = source.line if isinstance(source, FileSource) else None
+    split = split_of(playbook.cause, lead.facts) or _NO_SPLIT
     return Diagnosis(
         cause=playbook.cause,
         rank=rank,
         status=Status.SUSPECTED,
         confidence=sure if isinstance(sure, float) else playbook.confidence,
-        title=title_of(playbook.title, said, evidence),
+        title=title_of(split.title or playbook.title, said, evidence),
         looked_like=f"line {line}: {lead.observed}",
         subject=subject_of(lead),
         evidence=tuple(item.id for item in evidence if item.id),
-        remedy=Remedy(text=_remedy(playbook, said), command=command_of(playbook.command, said)),
+        remedy=Remedy(
+            text=_remedy(split.remedy or playbook.remedy, said),
+            command=command_of(split.command or playbook.command, said),
+        ),
         playbook=playbook.cause,
         severity=lead.severity,
         would_confirm=fill(playbook.would_confirm, said),
@@ -183,8 +190,8 @@ def _diagnosis(playbook: Playbook, evidence: Sequence[Evidence], rank: int) -> D
     )
 
 
-def _remedy(playbook: Playbook, lead: Evidence) -> str:
-    text = fill(playbook.remedy, lead)
+def _remedy(template: str, lead: Evidence) -> str:
+    text = fill(template, lead)
     fixed, version, component = (lead.facts.get(key) for key in ("fixed", "version", "component"))
     issue, workaround = lead.facts.get("known_issue"), lead.facts.get("workaround_known")
     if issue:

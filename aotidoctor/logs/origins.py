@@ -35,6 +35,12 @@ _OWN = re.compile(
     r"|zipfile|AOTI|update_constant|UpdateConstant|swap_constant|run_const_fold|load_constants|DynamicLibrary"
     r"|aoti_package|fused_"
 )
+# The C++ file that raised it, with the function before it.
+_RAISED = re.compile(
+    r"(?:raised from [^\n]{1,600}? at |ASSERT FAILED at |\(\w{1,80} at )\"?((?:[A-Za-z]:)?[^\s:\"]{1,400})"
+)
+# Where torch had its compiler before it was its own.
+_OLD = re.compile(r"\btorch(inductor|dynamo)/(?!torch)")
 # Python's own library raises what its callers made it raise.
 _STANDARD = re.compile(
     r"/lib(?:64)?/(?:python3[\w.]*/)?(?:ctypes|importlib|multiprocessing|concurrent|asyncio|json)?/?\w+\.py:"
@@ -53,6 +59,7 @@ class Origin:
     why: str
     frame: str = ""
     innermost: str = ""
+    file: str = ""
     said: str = ""
     near: str = ""
     not_near: str = ""
@@ -71,6 +78,7 @@ class Origin:
         return (
             (not self.frame or _search(self.frame, frame))
             and (not self.innermost or _search(self.innermost, innermost))
+            and (not self.file or any(_search(self.file, path) for path in _RAISED.findall(text)))
             and (not self.said or _search(self.said, text))
             and (not self.near or (has_mark(around) if self.near == _TORCH else _search(self.near, around)))
             and not (self.not_near and _search(self.not_near, around))
@@ -82,7 +90,7 @@ def arisen(found: Found, number: int, around: str) -> LogMatch | None:
     if found.form == "signal":
         # The Python frames of a crash say what was running, not what broke.
         return None
-    frames = [one.replace("\\", "/") for one in found.frames[:_DEEPEST]]
+    frames = [_OLD.sub(r"torch/_\1/", one.replace("\\", "/")) for one in found.frames[:_DEEPEST]]
     frame = next((one for one in frames if _OWN.search(one)), "")
     innermost = next((one for one in frames if not _STANDARD.search(one)), "")
     text = f"{found.kind}: {found.text}"

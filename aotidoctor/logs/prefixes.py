@@ -51,6 +51,7 @@ _PREFIXES = tuple(
         rf"{_LEVEL} \d\d-\d\d \d\d:\d\d:\d\d (?:\[[\w./]+:\d+\] ?)?",
         rf"{_LEVEL}:[\w.]+:(?:\d+:)?",
         rf"[\w.-]+ - {_LEVEL} - ?",
+        rf"(?:\[\d+/\d+\w*\] )?[\w.]+: \[{_LEVEL}\] ?",
         rf"{_LEVEL} +(?:\[[\w.-]+\] ?|- )",
         r"(?P<level>INFO|DEBUG|TRACE|NOTICE|WARN(?:ING)?):? +(?=\S)",
         r"\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]? ",
@@ -61,7 +62,8 @@ _PREFIXES = tuple(
 )
 # What may stand at the start of a prefix; most lines of a stack have none of these.
 _MAY = re.compile(
-    r"[\[(#:<{\d]|[IWEFDVC] ?\d|[IWEFD] [a-z]|E(?: {3}|$)|> |[A-Z][a-z]{2} [ \d]\d |[A-Z]{3,8}\b|[\w.-]+ (?:- | *\| ?)"
+    r"[\[(#:<{\d]|[IWEFDVC] ?\d|[IWEFD] [a-z]|E(?: {3}|$)|> |[A-Z][a-z]{2} [ \d]\d "
+    r"|[A-Z]{3,8}\b|[\w.-]+(?: (?:- | *\| ?)|: \[)"
 )
 _COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_=>()][0-9A-B]?)")
 _MOST = 12

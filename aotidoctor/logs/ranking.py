@@ -62,8 +62,8 @@ def ranked(found: Sequence[Group], versions: dict[str, str], events: dict[int, L
         share = _share(group, found)
         for one in group.members:
             for place, match in enumerate(one.draft.matches):
-                if match.pattern.is_suspect and one.root is not None and group.root.found.form in _EXACT:
-                    # The tool that failed has said more than those who called it.
+                if match.pattern.is_suspect and one.root is not None and _has_said(group.root):
+                    # What failed has said more than those who called it.
                     continue
                 sure = share * match.confidence * (_FIXED if _is_over(match, versions) else 1.0)
                 if one.tainted or group.tainted:
@@ -73,6 +73,10 @@ def ranked(found: Sequence[Group], versions: dict[str, str], events: dict[int, L
                 scored.append(((sure < LEAST_CONFIDENCE, level, place > 0 or sure < _SURE, group.root.at, -sure), made))
     scored.sort(key=lambda item: item[0])
     return tuple(match for _, match in scored[:_MOST])
+
+
+def _has_said(root: Draft) -> bool:
+    return bool(root.matches) or root.found.form in _EXACT
 
 
 def _share(group: Group, found: Sequence[Group]) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from aotidoctor.logs.lines import decoded
 from aotidoctor.logs.prefixes import bare
@@ -18,8 +19,11 @@ from aotidoctor.logs.spelling import plain
 # Terminals and mails are not narrower, and hardly wider.
 _NARROWEST, _WIDEST = 38, 400
 _MOST_LINES = 4000
+# So many numbers in a row do not come by chance.
+_COUNTED = 4
 _ESCAPE = re.compile(r'\\(?P<letter>[nrt"/\\]|u[0-9a-fA-F]{4})')
 _LETTERS = {"n": "\n", "r": "", "t": "\t", '"': '"', "/": "/", "\\": "\\"}
+_COUNT = re.compile(r"[ \t]*(?P<number>\d{1,6})(?:[ \t]*[|:\u2502.)]|(?=[ \t]|$))[ \t]?")
 _MARGIN = re.compile(r"(?:[ \t]*(?:[>#*|;]|//|E(?=  ))?[ \t]?)")
 
 
@@ -45,6 +49,10 @@ def other_readings(lines: Sequence[Numbered]) -> Iterator[Reading]:
         yield split
         texts = _decoded(split)
     inner = _without_margin(texts)
+    counted = _without_numbers(inner)
+    if counted is not None:
+        yield counted
+        inner = _decoded(counted)
     for way in _WAYS:
         found = way(inner)
         if found is not None:
@@ -87,6 +95,15 @@ def _without_margin(texts: Sequence[tuple[int, str]]) -> Sequence[tuple[int, str
     while margin and not all(text.startswith(margin) or text == margin.rstrip() for text in said):
         margin = margin[:-1]
     return [(number, text[len(margin) :]) for number, text in texts] if margin else texts
+
+
+def _without_numbers(texts: Sequence[tuple[int, str]]) -> Reading | None:
+    """Without the numbers that an editor or a web page shows before its lines: each is higher than the one before."""
+    hits = [(_COUNT.match(text), number, text) for number, text in texts if text.strip()]
+    counts = [int(hit["number"]) for hit, _, _ in hits if hit is not None]
+    if len(counts) < _COUNTED or len(counts) < len(hits) or any(a >= b for a, b in pairwise(counts)):
+        return None
+    return _encoded([(number, text[hit.end() :] if hit else text) for hit, number, text in hits], is_sure=True)
 
 
 def _cut_at_the_edge(texts: Sequence[tuple[int, str]]) -> Reading | None:

@@ -14,7 +14,9 @@ from aotidoctor.logs.harmless import telling_part
 from aotidoctor.logs.line import Line
 
 # The end of the name of an exception, and what comes after it; its beginning is looked for backwards.
-_EXCEPTION = re.compile(r"(?:Error|Exception|Interrupt)(?P<after>['\"`>\])*]{0,4}\s?:|\(|[^\w\s.]|\s{0,8}$)")
+_EXCEPTION = re.compile(
+    r"(?:Error|Exception|Interrupt)(?P<after>['\"`>\])*]{0,4}\s?:|\(|[^\w\s.]|\s[-\u2013\u2014]|\s{0,8}$)"
+)
 _LONGEST_NAME = 120
 _SAID = re.compile(
     "|".join(  # noqa: FLY002 - one kind a line
@@ -43,7 +45,9 @@ _SAID = re.compile(
 _COMPLAINS = re.compile(
     r"(?i:\b(?:failed to|fail(?:s|ed)? with|unable to|could not|couldn't|cannot|not (?:supported|found)"
     r"|not implemented|unsupported|mismatch|incompatible|no such|missing|undefined|unresolved|killed|timed out|throws?"
-    r"|refused|denied|corrupt(?:ed)?|invalid|illegal)\b)|^\s*File \"[^\"]+\", line \d"
+    r"|expected\b[^\n]{0,80}\bgot|refused|denied|does(?:n't| not) exist|[a-z]Error|[a-z]Exception"
+    r"|corrupt(?:ed)?|invalid|illegal)\b)"
+    r"|^\s*File \"[^\"]+\", line \d"
 )
 _WARNS = re.compile(r"(?i:warn|deprecat|info\b|debug\b|skipp|optional|fallback|default)|\bW\d{4}\b")
 _WORD = re.compile(r"\w{4}")

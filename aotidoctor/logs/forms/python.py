@@ -27,7 +27,10 @@ _DOTTED = re.compile(r"^(?P<type>(?:[a-z_]\w*\.)+[A-Z]\w+)(?:: (?P<message>.*)|$
 _CLASS = re.compile(r"^(?P<type>(?:[A-Za-z_]\w*\.)*[A-Z]\w+)(?:: (?P<message>.*)|$)")
 _WARNING = re.compile(r"^\S+:\d+: (?P<type>\w*Warning): ")
 _FATAL = re.compile(r"^Fatal Python error: (?P<kind>.+)$")
-_FILE = re.compile(r'^\s*File "?(?P<file>[^",]+?)"?(?:, line |:)(?P<line>\d+)(?:,? in (?P<name>.+))?$')
+_FILE = re.compile(
+    r'^\s*(?:File "?|(?="[^"]{1,300}\.py", line )")(?P<file>[^",]+?)"?'
+    r"(?:, line |:)(?P<line>\d+)(?:,? in (?P<name>.+))?$"
+)
 _NOTEBOOK = re.compile(r"^(?:-+>|File |Cell |<ipython|Input In|\.\.\.|[~/\w.-]+\.py(?::\d+)? in )")
 _BARS = re.compile(r"^\s*[|+][\s|+-]*?(?=\S|$) ?")
 _LINK = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)")

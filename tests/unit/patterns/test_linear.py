@@ -18,7 +18,10 @@ from pathlib import Path
 import pytest
 
 import aotidoctor
+from aotidoctor.logs.bounded import bounded
+from aotidoctor.logs.origins import origins
 from aotidoctor.logs.patterns import load_patterns
+from aotidoctor.logs.splits import splits
 from tests.unit.patterns import pump
 
 _LENGTHS = (1000, 4000)
@@ -73,6 +76,13 @@ def _compiled():
     for pattern in load_patterns():
         for regex in (pattern.regex, *pattern.near, *pattern.not_near):
             yield f"playbooks.{pattern.record.cause}", "", regex
+    for origin in origins():
+        for text in filter(
+            None, (origin.frame, origin.innermost, origin.file, origin.said, origin.near, origin.not_near)
+        ):
+            yield f"logs.origins.{origin.cause}", "", re.compile(bounded(text), re.MULTILINE)
+    for split in splits():
+        yield f"logs.splits.{split.cause}", "", split.words
 
 
 def _inside(value, module, name, depth=0):

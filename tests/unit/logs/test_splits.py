@@ -1,0 +1,122 @@
+"""Advice that fits: the kinds of a cause have sentences of their own; the library and the symbol are named."""
+
+from __future__ import annotations
+
+import pytest
+
+from aotidoctor.commands.classify import classify_text
+from aotidoctor.diagnosis import find_playbook
+from aotidoctor.logs.demangled import demangled
+from aotidoctor.logs.splits import kind_of, splits
+
+SO = "/opt/venv/lib/python3.10/site-packages/flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so"
+KINDS = {
+    "codegen-bug": {
+        "does-not-compile": "/tmp/torchinductor_me/c5/c5h3mnas.main.cpp:182:22: error: redeclaration of 'CUstream_st* stream0'",
+        "stops": '  File "/venv/torch/_inductor/codegen/cpp.py", line 18, in generate\nIndexError: list index out of range',
+        "wrong-numbers": "FAILED inductor/test_aot_inductor.py::T::test_m - AssertionError: Tensor-likes are not close!",
+    },
+    "abi-mismatch": {
+        "libstdc++": "Error in dlopen: /lib/libstdc++.so.6: version `GLIBCXX_3.4.30' not found (required by /tmp/m.so)",
+        "libc": "ImportError: /lib64/libm.so.6: version `GLIBC_2.29' not found (required by /opt/torch/lib/libtorch_cpu.so)",
+        "entry-point": "[WARNING] Could not dlsym AOTInductorModelContainerGetConstantsBlobSize\nRuntimeError: Failed to get it. Otherwise consider rebuilding your model",
+        "extension": f"ImportError: {SO}: undefined symbol: _ZN3c105ErrorC2ENS_14SourceLocationE",
+        "versions": "RuntimeError: Detected that PyTorch and TorchAudio were compiled with different CUDA versions.",
+        "symbol": "RuntimeError: Error in dlopen: /tmp/m.wrapper.so: undefined symbol: _ZN2at4_ops5zeros4callE",
+    },
+    "gpu-arch-mismatch": {
+        "torch": "UserWarning: sm_120 is not compatible with the current PyTorch installation.\nRuntimeError: CUDA error",
+        "library": "RuntimeError: FlashAttention only supports Ampere GPUs or newer.",
+    },
+    "backend-unsupported": {
+        "old-gpu": "torch._inductor.exc.GPUTooOldForTriton: Found Tesla P100 which is too old to be supported by the triton GPU compiler"
+    },
+    "custom-op-fake-kernel": {
+        "missing": "NotImplementedError: There was no fake impl registered for <CustomOpDef(mylib::scale)>.",
+        "unnamed": "    assert_size_stride(buf4, (2, 2), (2, 1))\nAssertionError: expected size 2==2, stride 1==2 at dim=0",
+    },
+    "export-unsupported": {
+        "control-flow": "torch._dynamo.exc.UserError: Dynamic control flow is not supported at the moment.",
+        "untraceable": "torch._dynamo.exc.Unsupported: call_function BuiltinVariable(iter)",
+    },
+    "cuda-launch": {
+        "shared-memory": "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 147456",
+        "registers": "RuntimeError: CUDA error: too many resources requested for launch",
+        "configuration": "RuntimeError: CUDA error: invalid configuration argument",
+    },
+    "tmpdir": {
+        "torch_extensions": "PermissionError: [Errno 13] Permission denied: '/home/me/.cache/torch_extensions/py310'",
+        "triton": "PermissionError: [Errno 13] Permission denied: '/root/.triton/cache'",
+        "inductor": "PermissionError: [Errno 13] Permission denied: '/tmp/torchinductor_root/aotriton'",
+        "home": "PermissionError: [Errno 13] Permission denied: '/.cache'",
+    },
+    "cuda-graph-capture": {
+        "operator": "RuntimeError: operation not permitted when stream is capturing, in aten::nonzero",
+    },
+    "output-alias": {
+        "overwritten": "RuntimeError: Error: accessing tensor output of CUDAGraphs that has been overwritten by a subsequent run.",
+    },
+    "load-api": {
+        "entry-point": "RuntimeError: No update_constant_buffer_from_cpu in .so! Consider rebuild your model with the latest AOTInductor."
+    },
+    "missing-library": {"openmp": "dyld[331]: Library not loaded: @rpath/libomp.dylib\ntorch"},
+}
+CASES = [(cause, kind, text) for cause, kinds in KINDS.items() for kind, text in kinds.items()]
+
+
+@pytest.mark.parametrize(("cause", "kind", "text"), CASES, ids=[f"{cause}-{kind}" for cause, kind, _ in CASES])
+def test_a_kind_has_its_own_sentences(cause, kind, text):
+    findings, diagnoses, _ = classify_text(f"{text}\n".encode(), "log")
+    first, playbook = diagnoses[0], find_playbook(cause)
+    assert (first.cause, findings[0].facts.get("split")) == (cause, kind)
+    (split,) = (one for one in splits() if (one.cause, one.kind) == (cause, kind))
+    assert (split.title in ("", playbook.title)) or first.title != playbook.title
+    assert "{" not in first.title + first.remedy.text
+    assert "?" not in first.title
+
+
+def test_the_sentences_of_the_kinds_differ():
+    told = [(one.cause, one.title, one.remedy) for one in splits() if one.title or one.remedy]
+    assert len(set(told)) == len(told) > 25
+
+
+def test_every_kind_is_of_a_cause_that_has_a_playbook():
+    assert all(find_playbook(one.cause) is not None for one in splits())
+    told = {(one.cause, one.kind) for one in splits()}
+    assert told >= {(cause, kind) for cause, kind, _ in CASES}
+    assert len(told) == len(splits())
+
+
+def test_the_library_and_the_symbol_are_named():
+    findings, diagnoses, _ = classify_text(
+        f"ImportError: {SO}: undefined symbol: _ZN3c105ErrorC2ENS_1E\n".encode(), "log"
+    )
+    assert findings[0].facts["library"] == "flash_attn"
+    assert findings[0].facts["demangled"] == "c10::Error::Error"
+    assert "flash_attn" in diagnoses[0].title
+    assert "c10::Error::Error" in diagnoses[0].title
+
+
+def test_a_cause_without_kinds_has_none():
+    assert kind_of("out-of-memory", "CUDA out of memory") == {}
+
+
+# What c++filt and undname say, without parameters.
+@pytest.mark.parametrize(
+    ("symbol", "name"),
+    [
+        ("_ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112basic_stringIcE", "c10::Error::Error"),
+        ("_ZN2at4_ops5zeros4callEN3c108ArrayRefINS2_6SymIntEEE", "at::_ops::zeros::call"),
+        ("_ZNK3c1017SymbolicShapeMeta18init_is_contiguousEv", "c10::SymbolicShapeMeta::init_is_contiguous"),
+        ("_ZTVN5torch2nn10LinearImplE", "vtable for torch::nn::LinearImpl"),
+        ("_Z16aoti_torch_dtypeIN3c104HalfEEiv", "aoti_torch_dtype"),
+        ("_ZN3c1012OperatorNameD1Ev", "c10::OperatorName::~OperatorName"),
+        ("__ZN3c104impl8GPUTrace13gpuTraceStateE", "c10::impl::GPUTrace::gpuTraceState"),
+        ("?torchInternalAssertFail@detail@c10@@YAXPEBD0I0AEBV?$basic_string", "c10::detail::torchInternalAssertFail"),
+        ("aoti_torch_item_float32", "aoti_torch_item_float32"),
+        ("_Z", "_Z"),
+        ("_ZN99999E", "_ZN99999E"),
+    ],
+)
+def test_mangled_names(symbol, name):
+    assert demangled(symbol) == name
