@@ -70,6 +70,7 @@ LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
             r"^\s*(?:fix|fixes|fixed|resolves?d?|handles?|avoids?|prevents?|closes) (?!.*error: )",
         ),
     ),
+    ("what a policy of the kernel denies to other programs", (r"^audit: ", r"\bapparmor=\"")),
     ("the firmware of the machine, printed at every start of Linux", (r"^ACPI\b", r"\bACPI BIOS Error")),
     (
         "handled: it was tried again, ignored or replaced",

@@ -51,7 +51,7 @@ _PREFIXES = tuple(
         rf"{_LEVEL} \d\d-\d\d \d\d:\d\d:\d\d (?:\[[\w./]+:\d+\] ?)?",
         rf"{_LEVEL}:[\w.]+:(?:\d+:)?",
         rf"[\w.-]+ - {_LEVEL} - ?",
-        rf"(?:\[\d+/\d+\w*\] )?[\w.]+: \[{_LEVEL}\] ?",
+        rf"(?:\[\d{{1,6}}/\d{{1,6}}\w{{0,6}}\] )?[\w.]{{1,80}}: \[{_LEVEL}\] ?",
         rf"{_LEVEL} +(?:\[[\w.-]+\] ?|- )",
         r"(?P<level>INFO|DEBUG|TRACE|NOTICE|WARN(?:ING)?):? +(?=\S)",
         r"\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]? ",

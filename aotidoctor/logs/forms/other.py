@@ -49,7 +49,7 @@ _COMPLAINS = re.compile(
     r"|corrupt(?:ed)?|invalid|illegal)\b)"
     r"|^\s*File \"[^\"]+\", line \d"
 )
-_WARNS = re.compile(r"(?i:warn|deprecat|info\b|debug\b|skipp|optional|fallback|default)|\bW\d{4}\b")
+_WARNS = re.compile(r"(?i:warn|deprecat|info\b|debug\b|skipp|optional|fallback|default)|\b[VIW]\d{4}\b")
 _WORD = re.compile(r"\w{4}")
 _SUCCEEDS = re.compile(r"(?i:success|\bpassed\b|\bdone\b|completed|finished|\bok\b)")
 START = re.compile(rf"(?:{_EXCEPTION.pattern})|(?:{_SAID.pattern})")

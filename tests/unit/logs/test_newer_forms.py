@@ -31,7 +31,7 @@ FORMS = (
         "RuntimeError: Expected AOTInductorModelContainerGetConstantsBlobSize. Otherwise consider rebuilding your model with the latest AOTInductor.",
     ),
     (
-        "load-api",
+        "weights-not-loaded",
         "Error: Constants are not mmap'd. Use AOTInductorModelUpdateConstantsBlob to initialize the constants first.",
     ),
     ("load-api", "RuntimeError: constant blob size is only available for mmap'd weights"),

@@ -120,3 +120,11 @@ def test_a_cause_without_kinds_has_none():
 )
 def test_mangled_names(symbol, name):
     assert demangled(symbol) == name
+
+
+def test_mixed_devices_and_a_load_as_another_device_are_offered_together():
+    text = "create_func_(&container_handle_, 1) API call failed\nError: CUDAGuardImpl initialized with non-CUDA DeviceType: cpu\n"
+    _, diagnoses, _ = classify_text(text.encode(), "log")
+    assert {one.cause for one in diagnoses} == {"load-device", "mixed-device"}
+    _, diagnoses, _ = classify_text(b"Error: CUDAGuardImpl initialized with non-CUDA DeviceType: cpu\n", "log")
+    assert [one.cause for one in diagnoses] == ["mixed-device"]
