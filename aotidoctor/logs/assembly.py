@@ -125,16 +125,14 @@ class Assembly:
             self.more += 1
             return
         draft = self._draft(lines, first, last, found, head)
-        if not draft.matches and found.level == "notice":
-            # It has the words of a pattern, and is another line.
-            draft = None
-        elif full and not draft.matches:
-            self.more += 1
-            draft = None
-        else:
+        # It may have the words of a pattern, and be another line.
+        is_other = not draft.matches and found.level == "notice"
+        is_left = not draft.matches and full and not is_other
+        self.more += is_left
+        if not is_other and not is_left:
             self.drafts.append(draft)
         if len(self._index) < _REMEMBERED:
-            self._index[key] = draft
+            self._index[key] = None if is_other or is_left else draft
 
     def _draft(self, lines: Sequence[Line], first: int, last: int, found: Found, head: Line) -> Draft:
         origins = ("", head.origin)
