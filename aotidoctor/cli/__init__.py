@@ -163,6 +163,13 @@ COMMANDS = {
             "aotidoctor sweep model.pt2 --budget 2m --report html:map.html --json",
         ),
     ),
+    "minimize": Entry(
+        "minimize:minimize",
+        (
+            "aotidoctor minimize model.pt2 --inputs sample.pt --reference exported.pt2",
+            "aotidoctor minimize model.pt2 -i sample.pt --reference exported.pt2 -o minimized --budget 1h",
+        ),
+    ),
     "stamp": Entry("stamp:stamp", ("aotidoctor stamp model.pt2 --exported exported.pt2 -o stamped.pt2",)),
     "fix": Entry("fix:fix", ("aotidoctor fix execstack model.pt2 -o fixed.pt2",)),
     "env": Entry("env:env", ("aotidoctor env", "aotidoctor env --save host.json", "aotidoctor env --host debian-13")),

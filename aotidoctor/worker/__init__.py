@@ -7,6 +7,7 @@ for, so that a request pays for its own job only. The modules use the standard l
 from __future__ import annotations
 
 JOBS: dict[str, tuple[str, str]] = {
+    "cut": ("aotidoctor.worker.cut", "cut"),
     "run": ("aotidoctor.worker.run_model", "run"),
     "emulate": ("aotidoctor.worker.emulation.job", "emulate"),
     "hook": ("aotidoctor.worker.hook", "hook"),

@@ -44,14 +44,14 @@ class NoDoubleRunError(Exception):
 def run_program(program: Any, call: Call, noise: Noise | None = None) -> tuple[Any, list[str]]:
     """Outputs of an exported program in float64, and the operators that were run in their own dtype."""
     module = program.module()
-    flat = [widened(leaf, copy=True) for leaf in _leaves(program.call_spec.in_spec, call)]
+    flat = [widened(leaf, copy=True) for leaf in leaves_of(program.call_spec.in_spec, call)]
     interpreter = Double(module, noise)
     with torch.no_grad(), _default_float64():
         results = interpreter.run(*flat, enable_io_processing=False)
     return module.graph.process_outputs(results), list(dict.fromkeys(interpreter.kept))
 
 
-def _leaves(in_spec: Any, call: Call) -> list[Any]:
+def leaves_of(in_spec: Any, call: Call) -> list[Any]:
     """The leaves in the order of the program: of a dict by its keys, as the program itself takes them."""
     from torch.export._tree_utils import reorder_kwargs
 

@@ -1,0 +1,141 @@
+"""``aotidoctor minimize``: the smallest part of a program that still fails in the same way."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from aotidoctor.cli import options as opt
+from aotidoctor.cli.show import warn, write_stdout
+from aotidoctor.version import __version__
+
+if TYPE_CHECKING:
+    from aotidoctor.commands.minimize.minimize import Minimized
+
+_BUDGET = 1800.0
+Program = Annotated[str, typer.Option("--reference", metavar="FILE", help="The exported program behind the package.")]
+Folder = Annotated[
+    Path, typer.Option("--output-dir", "-o", metavar="DIR", help="Folder of the result; a search in it goes on.")
+]
+Budget = Annotated[float, typer.Option(parser=opt.duration, metavar="TIME", help="Limit of the search.")]
+Repro = Annotated[bool, typer.Option("--repro/--no-repro", help="Also write a script that fails alike.")]
+
+
+def minimize(
+    package: opt.Package,
+    *,
+    inputs: opt.RequiredInputs,
+    reference: Program,
+    output_dir: Folder = Path("minimized"),
+    budget: Budget = _BUDGET,
+    timeout: opt.Timeout = 60.0,
+    repro: Repro = True,
+    model_name: opt.ModelName = None,
+    setup: opt.Setup = None,
+    custom_op_library: opt.CustomOpLibrary = None,
+    trust_pickle: opt.TrustPickle = False,
+    memory_limit: opt.MemoryLimit = None,
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
+    redact: opt.Redact = True,
+) -> None:
+    """Find the smallest program that still fails in the same way.
+
+    Cuts operators out of the exported program, compiles what is left and calls it with the values that it had within
+    the whole, each step in a child. Writes program, inputs and package of the smallest part that fails alike, and a
+    script. Exit status: 1 found; 0 the call does not fail; 3 the program, compiled here, does not fail alike; 6 the
+    budget ended the search, and the same command goes on with it.
+    """
+    from aotidoctor.commands.minimize.minimize import minimize as search  # noqa: PLC0415 - `--help` does not need it
+    from aotidoctor.model.case import Options  # noqa: PLC0415 - likewise
+    from aotidoctor.model.errors import AotidoctorError, UsageError  # noqa: PLC0415 - likewise
+
+    options = Options(
+        reference=reference,
+        budget=budget,
+        timeout=timeout,
+        setup=setup,
+        custom_op_libraries=tuple(custom_op_library or ()),
+        model_name=model_name,
+        trust_pickle=trust_pickle,
+        memory_limit=memory_limit,
+    )
+    try:
+        found = search(
+            package,
+            inputs,
+            options,
+            output_dir,
+            environ=os.environ,
+            on_step=_quiet if quiet else _tell,
+            with_repro=repro,
+        )
+    except UsageError as error:
+        raise typer.BadParameter(str(error)) from error
+    except AotidoctorError as error:
+        if json:
+            _print_json({"package": package, "cannot_examine": str(error)})
+        warn(str(error))
+        raise typer.Exit(error.exit_status) from error
+    shown = _redacted(found, os.environ) if redact else found
+    if json:
+        _print_json(asdict(shown))
+    else:
+        write_stdout(_text(shown))
+    raise typer.Exit({"healthy": 0, "smallest": 1, "package-only": 3, "unfinished": 6}[found.ending])
+
+
+def _text(found: Minimized) -> str:
+    from aotidoctor.reports.text import one_line, plural  # noqa: PLC0415 - after the work
+
+    reason = one_line(found.reason or "")
+    if found.ending == "healthy":
+        return f" HEALTHY  {reason}\n"
+    if found.ending == "package-only":
+        return f" NOT REPRODUCED  the program does not fail in the same way when it is compiled here: {reason}\n"
+    if not found.operators:
+        return f" UNFINISHED  {reason}\n"
+    head = "SMALLEST" if found.ending == "smallest" else "UNFINISHED"
+    more = f" ({reason}; the same command goes on)" if found.ending == "unfinished" else ""
+    fails = one_line(" ".join(found.manner))
+    lines = [
+        f" {head}  {plural(len(found.operators), 'operator')} of {found.of} still fail in the same way: {fails}{more}",
+        *(
+            f"   {one_line(name)}: {one_line(target)}"
+            for name, target in zip(found.operators, found.targets, strict=False)
+        ),
+        f" Files   {found.directory}: exported.pt2, sample.pt, model.pt2",
+        f" Tried   {plural(found.asked, 'part')} compiled now",
+        *([f" Script  {one_line(found.repro)}"] if found.repro else []),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _print_json(body: Mapping[str, object]) -> None:
+    from aotidoctor.commands.minimize.folder import SCHEMA  # noqa: PLC0415 - for JSON only
+    from aotidoctor.reports.json.render import dumps  # noqa: PLC0415 - likewise
+
+    write_stdout(dumps({"schema": SCHEMA, "tool": {"name": "aotidoctor", "version": __version__}, **body}))
+
+
+def _redacted(found: Minimized, environ: Mapping[str, str]) -> Minimized:
+    from aotidoctor.reports.redact import Redactor  # noqa: PLC0415 - after the work
+
+    return Redactor.of(environ=environ, host_name=platform.node()).value(found)
+
+
+def _quiet(_text: str) -> None:
+    """Say nothing."""
+
+
+def _tell(text: str) -> None:
+    """A line of progress."""
+    if sys.stderr is not None:
+        typer.echo(text, err=True)

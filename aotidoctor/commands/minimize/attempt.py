@@ -1,0 +1,144 @@
+"""One part of the program: cut out, compiled and called, each step in a child of its own; how it fails then."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from aotidoctor.localize.comparison import FINE, read_comparison
+from aotidoctor.model.case import Case, Options
+from aotidoctor.model.evidence import FactValue
+from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.run import NotStarted, Outcome, Request
+from aotidoctor.probes import recompiled
+from aotidoctor.probes.payload import base_payload, run_request
+from aotidoctor.probes.probe import succeeded
+from aotidoctor.probes.shrink import signature_of
+from aotidoctor.triage import open_case
+from aotidoctor.triage.chains.compile_cache import CompileCache
+from aotidoctor.triage.session import Session
+
+CUT_TIMEOUT_S = 300.0
+# Names of generated kernels hold the operators that were fused: another part has others.
+_KERNEL = re.compile(r"\b(?:cpp|triton)_\w+")
+# Of ``shrink.signature_of``: kind, signal, type, symptom, kernel, operator, variable, words.
+_COMPARED = (0, 1, 2, 3, 5)
+_WORDS = 7
+Manner = tuple[FactValue, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """``manner`` is how it failed (None: it did not), ``problem`` why there was nothing to call."""
+
+    manner: Manner | None = None
+    problem: str | None = None
+    operators: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    inputs: int = 0
+    package: Path | None = None
+
+
+class OutOfTimeError(Exception):
+    """The budget is spent."""
+
+
+def manner_of(case: Case, outcome: Outcome) -> Manner | None:
+    """How a run failed, as far as a part of the program can fail alike; None where it did not."""
+    found = signature_of(case, outcome)
+    if found is not None:
+        return (*(found[at] for at in _COMPARED), _KERNEL.sub("kernel", str(found[_WORDS])))
+    if not succeeded(outcome):
+        return None
+    wrong = [item for item in read_comparison(outcome) if item.verdict not in FINE]
+    kinds = {"nan" if item.nan_differs else "numbers" for item in wrong}
+    return ("wrong", min(kinds, key=("nan", "numbers").index)) if kinds else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workshop:
+    """What all attempts share. ``session`` is of the original case, and holds the runner and the deadline."""
+
+    session: Session
+    cache: CompileCache
+    environ: Mapping[str, str]
+
+    def whole(self) -> Manner | None:
+        """How the package itself fails on its inputs."""
+        case = self.session.case
+        outcome = self._run(run_request(case, "minimize", "the package as it is", **_asked(case.options.reference)))
+        if isinstance(outcome.ending, NotStarted):
+            raise OutOfTimeError(outcome.ending.reason)
+        return manner_of(case, outcome)
+
+    def attempt(self, names: Sequence[str] | None, room: Path) -> Tried:
+        """The part of these operators (None: all), made in ``room``. Raises OutOfTimeError."""
+        case = self.session.case
+        base = base_payload(case)
+        payload: JsonObject = {key: base[key] for key in ("inputs", "setup", "custom_op_libraries")}
+        nodes: list[JsonValue] | None = None if names is None else [*names]
+        payload |= {"reference": case.options.reference, "nodes": nodes, "folder": str(room)}
+        what = "the program" if names is None else f"{len(names)} operators"
+        cut = self._run(
+            Request(probe="minimize", job="cut", payload=payload, timeout=CUT_TIMEOUT_S, purpose=f"cut out {what}")
+        )
+        told = Tried(operators=_texts(cut.result.get("operators")), targets=_texts(cut.result.get("targets")))
+        if not succeeded(cut) or cut.result.get("problem"):
+            return replace(told, problem=_why(cut))
+        target = room / "model.pt2"
+        request = recompiled.compile_request(case, "minimize", f"compile {what}")
+        changes: JsonObject = {
+            "reference": str(room / "exported.pt2"), "target": str(target), "cache": str(self.cache.compiler),
+        }  # fmt: skip
+        compiled = self._run(replace(request, payload={**request.payload, **changes}))
+        if not succeeded(compiled):
+            return replace(told, problem=_why(compiled))
+        inputs = cut.result.get("inputs")
+        told = replace(told, package=target, inputs=inputs if isinstance(inputs, int) else 0)
+        return replace(told, manner=self.called(target, room / "sample.pt", room / "exported.pt2"))
+
+    def called(self, package: Path, sample: Path, program: Path) -> Manner | None:
+        """How a part fails."""
+        options = replace(_plain(self.session.case.options), reference=str(program))
+        case, _ = open_case.open_case(str(package), str(sample), options, self.environ)
+        return manner_of(case, self._run(run_request(case, "minimize", "call it", **_asked(str(program)))))
+
+    def _run(self, request: Request) -> Outcome:
+        outcome = self.session.run(request)
+        if outcome is None:
+            raise OutOfTimeError(self.session.refusal())
+        if outcome.request.timeout < request.timeout and not succeeded(outcome) and outcome.error is None:
+            # What the budget ended says nothing of the part.
+            raise OutOfTimeError("the time budget is spent")
+        return outcome
+
+
+def new_room(parent: Path) -> Path:
+    """A folder for one attempt, on the disk of the result."""
+    return Path(tempfile.mkdtemp(prefix=".attempt-", dir=parent))
+
+
+def _plain(options: Options) -> Options:
+    """Without what is about the original package."""
+    return replace(options, model_name=None, weights=None, trust_pickle=False)
+
+
+def _asked(reference: str | None) -> JsonObject:
+    return {"calls": 1, "observe": ["outputs"], "reference": reference}
+
+
+def _why(outcome: Outcome) -> str:
+    problem = outcome.result.get("problem")
+    if isinstance(problem, str):
+        return problem
+    told = (
+        f"{outcome.error.type}: {outcome.error.message}" if outcome.error is not None else "it did not come to an end"
+    )
+    return f"{outcome.stage}: {' '.join(told.split())[:300]}"
+
+
+def _texts(value: JsonValue) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) else ()

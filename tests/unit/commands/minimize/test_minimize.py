@@ -1,0 +1,141 @@
+"""The search for the smallest part: what it asks, what it keeps, and how it ends. No process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from typer.testing import CliRunner
+
+from aotidoctor.cli import build_app
+from aotidoctor.commands.minimize.attempt import OutOfTimeError, Tried
+from aotidoctor.commands.minimize.folder import FILES, STATE, key_of, open_folder
+from aotidoctor.commands.minimize.minimize import _searched
+from aotidoctor.commands.minimize.search import fewest
+from aotidoctor.model.errors import CannotExamineError, UsageError
+
+NAMES = tuple(f"n{at}" for at in range(40))
+
+
+def searched(fails):
+    """The result, and what was asked."""
+    asked, search = [], fewest(NAMES)
+    try:
+        names = next(search)
+        while True:
+            asked.append(names)
+            names = search.send(fails(set(names)))
+    except StopIteration as end:
+        return end.value, asked
+
+
+@pytest.mark.parametrize("culprits", [{"n0"}, {"n17"}, {"n39"}, {"n3", "n4"}, {"n3", "n30"}, {"n1", "n19", "n38"}])
+def test_only_the_culprits_are_left(culprits):
+    found, asked = searched(lambda names: culprits <= names)
+    assert set(found) == culprits
+    assert len(asked) < 60
+    assert all(names and len(set(names)) == len(names) for names in asked)
+
+
+def test_one_operator_takes_a_question_per_halving():
+    _, asked = searched(lambda names: "n17" in names)
+    assert len(asked) <= 14
+
+
+def test_what_needs_all_of_them_keeps_all():
+    found, _ = searched(lambda names: len(names) == len(NAMES))
+    assert found == NAMES
+
+
+def test_what_is_returned_failed_also_where_longer_parts_do_not():
+    """Failing is not monotone: the assumption of the halves is wrong, the result is right."""
+
+    def fails(names):
+        return names == set(NAMES) or ({"n20"} <= names and len(names) % 3 == 1)
+
+    found, _ = searched(fails)
+    assert fails(set(found))
+
+
+class Shop:
+    """Fails as told, without a compiler."""
+
+    def __init__(self, wanted, fails, budget=10**6):
+        self.wanted, self.fails, self.left, self.asked = wanted, fails, budget, []
+
+    def whole(self):
+        return self.wanted
+
+    def attempt(self, names, room: Path):
+        self.left -= 1
+        if self.left < 0:
+            raise OutOfTimeError("the time budget is spent")
+        self.asked.append(names)
+        for name in FILES:
+            (room / name).write_text(",".join(names or NAMES))
+        failed = self.fails(set(NAMES if names is None else names))
+        return Tried(
+            manner=("wrong", "numbers") if failed else None, operators=NAMES, targets=NAMES, package=room / "model.pt2"
+        )
+
+
+def folder(tmp_path: Path):
+    return open_folder(tmp_path / "minimized", "key")
+
+
+def test_a_search_goes_on_where_it_ended(tmp_path):
+    def fails(names):
+        return {"n3", "n30"} <= names
+
+    told = SimpleNamespace(lines=[])
+    first = _searched(Shop(("wrong", "numbers"), fails, budget=5), folder(tmp_path), told.lines.append)
+    assert (first.ending, first.asked) == ("unfinished", 5)
+    again = Shop(("wrong", "numbers"), fails)
+    second = _searched(again, folder(tmp_path), told.lines.append)
+    assert (second.ending, second.operators) == ("smallest", ("n3", "n30"))
+    third = Shop(("wrong", "numbers"), fails)
+    last = _searched(third, folder(tmp_path), told.lines.append)
+    assert (last.ending, last.operators, last.asked, third.asked) == ("smallest", ("n3", "n30"), 0, [])
+    assert {(tmp_path / "minimized" / name).read_text() for name in FILES} == {"n3,n30"}
+    assert sorted(path.name for path in (tmp_path / "minimized").iterdir()) == sorted([*FILES, STATE])
+
+
+def test_how_else_it_ends(tmp_path):
+    healthy = _searched(Shop(None, lambda _: True), folder(tmp_path), lambda _: None)
+    assert healthy.ending == "healthy"
+    alone = _searched(Shop(("wrong", "numbers"), lambda _: False), folder(tmp_path), lambda _: None)
+    assert (alone.ending, alone.operators) == ("package-only", ())
+    other = _searched(Shop(("exception", None), lambda _: True), folder(tmp_path), lambda _: None)
+    assert other.ending == "package-only"
+    assert not (tmp_path / "minimized" / STATE).exists()
+    late = _searched(Shop(("wrong", "numbers"), lambda _: True, budget=0), folder(tmp_path), lambda _: None)
+    assert (late.ending, late.operators) == ("unfinished", ())
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("x")
+    with pytest.raises(UsageError):
+        open_folder(tmp_path / "mine", "key")
+    _searched(Shop(("wrong", "numbers"), lambda names: "n1" in names), folder(tmp_path), lambda _: None)
+    with pytest.raises(UsageError):
+        open_folder(tmp_path / "minimized", "another key")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(CannotExamineError):
+        open_folder(tmp_path / "file" / "below", "key")
+
+
+def test_the_key_is_of_the_contents(tmp_path):
+    (tmp_path / "a").write_text("1")
+    (tmp_path / "b").write_text("1")
+    assert key_of(str(tmp_path / "a"), None) == key_of(str(tmp_path / "b"), None)
+    assert key_of(str(tmp_path / "a"), None) != key_of(None, str(tmp_path / "a"))
+
+
+def test_what_cannot_be_read_is_told(tmp_path):
+    words = ["minimize", str(tmp_path / "absent"), "-i", str(tmp_path / "x"), "--reference", str(tmp_path / "y")]
+    done = CliRunner().invoke(build_app(), [*words, "-o", str(tmp_path / "out"), "--json"])
+    assert done.exit_code == 4
+    assert "cannot_examine" in done.stdout
+    assert not (tmp_path / "out").exists()
