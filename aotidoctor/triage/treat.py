@@ -209,7 +209,7 @@ def _try(session: Session, treatment: Treatment, baseline: Outcome) -> Trial | N
             kind=EventKind.TREATMENT,
             name=treatment.name,
             seconds=outcome.seconds,
-            verdict="healed" if trial.healed else "no difference" if trial.harmless else "the failure stayed",
+            verdict=_VERDICTS[_kind(trial)],
             ok=trial.healed,
         )
     )
@@ -275,10 +275,11 @@ def _how(baseline: Outcome, outcome: Outcome, agrees: bool) -> str:
 
 def _evidence(trial: Trial) -> Evidence:
 
-    kind = "healed" if trial.healed else "harmless" if trial.harmless else "stayed"
+    kind = _kind(trial)
     observed = {
         "healed": trial.how,
         "harmless": "bit-identical outputs with and without it",
+        "untried": f"it could not be tried, the run ended in {trial.outcome.stage}",
         "stayed": "the failure stayed" if not succeeded(trial.outcome) else "the same outputs",
     }[kind]
     return evidence(
@@ -290,6 +291,26 @@ def _evidence(trial: Trial) -> Evidence:
         expected="the failure gone",
         facts={"cause": trial.treatment.cause, "treatment": trial.treatment.name},
     )
+
+
+_VERDICTS = {
+    "healed": "healed",
+    "harmless": "no difference",
+    "untried": "could not be tried",
+    "stayed": "the failure stayed",
+}
+
+
+def _kind(trial: Trial) -> str:
+    if trial.healed or trial.harmless:
+        return "healed" if trial.healed else "harmless"
+    return "untried" if _untried(trial) else "stayed"
+
+
+def _untried(trial: Trial) -> bool:
+    """The treated run ended on its way to the call, where the untreated one had come further."""
+    before = ("start", "import", "setup", "inputs")
+    return not succeeded(trial.outcome) and trial.outcome.stage in before and trial.baseline.stage not in before
 
 
 def _say_untreated(session: Session, diagnoses: Sequence[Diagnosis], reason: str | None) -> None:

@@ -90,6 +90,22 @@ def test_a_crash_that_stays_refutes():
     assert (verdicts.confirmed, verdicts.refuted) == ({}, ("input-stride",))
 
 
+def test_a_treatment_that_did_not_get_to_the_call_is_none():
+    """An import that fails here, say: neither healed nor stayed."""
+    died = outcome(ending=Signalled(signal=11, name="SIGSEGV"), stage="run1")
+    session = stride_climb(raised("no such module", stage="setup"), plain=died)
+    verdicts = treat.treat(session, [diagnosis("input-stride")])
+    assert (verdicts.confirmed, verdicts.refuted) == ({}, ())
+    assert [item.kind for item in session.findings if item.code == treat.CODE] == ["untried"]
+
+
+def test_a_proof_by_a_stand_in_is_no_remedy_that_was_tried():
+    verdicts = treat.Verdicts(confirmed={"custom-op-crash": "how"}, shown=("custom-op-crash",))
+    (confirmed,) = treat.apply([diagnosis("custom-op-crash")], verdicts)
+    assert confirmed.status is Status.CONFIRMED
+    assert not confirmed.remedy.verified
+
+
 def test_another_failure_after_the_treatment_refutes_nothing():
     first, second = (raised(f"{COMPLAINT}{at}", probe="check_inputs") for at in (1, 2))
     session = stride_climb(second, plain=outcome(outputs=GARBAGE), checked=first)
