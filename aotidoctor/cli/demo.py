@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,14 +26,19 @@ if TYPE_CHECKING:
 Seen = tuple["Patient", Report]
 
 
-def demo(*, json: opt.Json = False, quiet: opt.Quiet = False, redact: opt.Redact = True) -> None:
+Cuda = Annotated[
+    bool, typer.Option("--cuda", help="Find a fault of a CUDA package without a GPU instead; compiles nothing.")
+]
+
+
+def demo(*, cuda: Cuda = False, json: opt.Json = False, quiet: opt.Quiet = False, redact: opt.Redact = True) -> None:
     """Break a small model in four ways; triage each.
 
     The first time compiles the model, which takes a minute; later times do not. Exit status 0: every cause was found.
     """
     show = make_show(format_=None, json=json, quiet=quiet, redact=redact)
     seen: list[Seen] = []
-    for patient, report in _triaged(show, os.environ):
+    for patient, report in (_emulated if cuda else _triaged)(show, os.environ):
         seen.append((patient, report))
         if show.format is Format.RICH:
             write_stdout(_screen(len(seen), patient, report, os.environ))
@@ -54,6 +59,18 @@ def _triaged(show: Show, environ: Mapping[str, str]) -> Iterator[Seen]:
             yield patient, redacted(report, environ) if show.redact else report
             if not _was_examined(report):
                 return
+
+
+def _emulated(show: Show, environ: Mapping[str, str]) -> Iterator[Seen]:
+    """The one for CUDA."""
+    from aotidoctor.commands import demo_cuda  # noqa: PLC0415 - as above
+    from aotidoctor.commands.demo import warm_runner  # noqa: PLC0415
+
+    with warm_runner(environ) as runner:
+        progress = make_progress(sys.stderr, environ, quiet=show.detail < 0)
+        work = partial(demo_cuda.triage, runner, environ)
+        report = examined("run", demo_cuda.PATIENT.package, work, progress)
+        yield demo_cuda.PATIENT, redacted(report, environ) if show.redact else report
 
 
 def _was_examined(report: Report) -> bool:
@@ -90,10 +107,13 @@ def _by_hand(seen: list[Seen], environ: Mapping[str, str]) -> str:
     """The commands that repeat each triage; nothing where the files are not there."""
     if not _was_examined(seen[-1][1]):
         return ""
-    from aotidoctor.commands.demo import argv, folder  # noqa: PLC0415
+    from aotidoctor.commands import demo, demo_cuda  # noqa: PLC0415
 
-    lines = ["By hand, with everything below the first screen:", "", f"    cd {_shell_path(folder(environ), environ)}"]
-    return "\n".join([*lines, *(f"    {shlex.join(argv(patient))}" for patient, _ in seen)]) + "\n"
+    cuda = seen[-1][0] is demo_cuda.PATIENT
+    place = demo_cuda.folder(environ) if cuda else demo.folder(environ)
+    words = [demo_cuda.argv()] if cuda else [demo.argv(patient) for patient, _ in seen]
+    lines = ["By hand, with everything below the first screen:", "", f"    cd {_shell_path(place, environ)}"]
+    return "\n".join([*lines, *(f"    {shlex.join(one)}" for one in words)]) + "\n"
 
 
 def _shell_path(place: Path, environ: Mapping[str, str]) -> str:

@@ -76,13 +76,13 @@ PATIENTS = (
 
 def folder(environ: Mapping[str, str]) -> Path:
     """Where the demo's files are, or will be. Raises CannotExamineError without torch."""
-    return _cache(environ) / _key()
+    return cache(environ) / _key()
 
 
 def prepare(environ: Mapping[str, str], on_event: OnEvent) -> Path:
     """The folder with the demo's files, built first where needed. Raises CannotExamineError when it cannot be."""
     place = folder(environ)
-    root = _cache(environ).parent
+    root = cache(environ).parent
     if place.is_dir() and not is_private(place, root):
         # It is executed: what others may have written is made anew.
         shutil.rmtree(place, ignore_errors=True)
@@ -119,7 +119,8 @@ def triage(patient: Patient, runner: Runner, environ: Mapping[str, str], on_even
     )
 
 
-def _cache(environ: Mapping[str, str]) -> Path:
+def cache(environ: Mapping[str, str]) -> Path:
+    """The folder of the files of all demos."""
     base = environ.get("XDG_CACHE_HOME") or ""
     home = environ.get("HOME") or tempfile.gettempdir()
     return (Path(base) if base.startswith("/") else Path(home) / ".cache") / "aotidoctor" / "demo"

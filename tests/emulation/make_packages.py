@@ -1,7 +1,7 @@
 """Compile the packages of tests/data/emulation for CUDA on a machine without a GPU; run under a fake CUDA driver.
 
     python make_packages.py FOLDER [NAME...]     # a torch for CUDA, a libcuda.so.1 that accepts everything preloaded
-    python make_packages.py --slim FOLDER DATA   # any Python: what the tests keep of them
+    python make_packages.py --slim FOLDER DATA   # the same Python: what the tests keep of them
 
 What is kept of a package: the wrapper, its metadata, and of the library, stripped, only what holds constants.
 """
@@ -50,8 +50,16 @@ def _kept(package):
                 if "constants_info_[0]" not in wrapper:
                     continue
                 content = _stripped(content)
-            new.writestr(zipfile.ZipInfo(name), content)
+            new.writestr(zipfile.ZipInfo(name), without_paths(content))
     return made.getvalue()
+
+
+def without_paths(content):
+    """The names of the machine that compiled it, replaced by others of the same length."""
+    for path in (sys.prefix, str(Path.home()), f"torchinductor_{Path.home().name}"):
+        plain = ("/opt/build/" + "x" * len(path))[: len(path)] if path.startswith("/") else path[:14] + "user"
+        content = content.replace(path.encode(), plain.encode()[: len(path)])
+    return content
 
 
 def _stripped(content):

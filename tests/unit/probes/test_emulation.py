@@ -1,0 +1,138 @@
+"""The emulation probe: when it is asked, and what is made of recorded results."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from aotidoctor.diagnosis import confirm, rerank
+from aotidoctor.model.diagnosis import Diagnosis, Remedy, Status
+from aotidoctor.model.evidence import NotChecked, Severity
+from aotidoctor.model.run import Request, Signalled, TimedOut
+from aotidoctor.probes import emulation
+from aotidoctor.triage import emulated
+from aotidoctor.triage.session import Session
+from tests.unit.probes.outcomes import case, history, outcome
+from tests.unit.probes.test_probes import finding
+
+ASTRAY = {
+    "kind": "out-of-bounds",
+    "launch": 2,
+    "kernel": "triton_poi_fused_add_0",
+    "line": 12,
+    "wrapper_line": 900,
+    "text": "tmp0 = tl.load(in_ptr0 + (x0), xmask)",
+    "grid": [3, 1, 1],
+    "program": [1, 0, 0],
+    "lane": 7,
+    "access": "load",
+    "argument": "in_ptr0",
+    "buffer": "buf0",
+    "offset": 40,
+    "extent": 40,
+    "sizes": [10, 4],
+    "strides": [4, 1],
+    "count": 8,
+}
+ASSERT = {**ASTRAY, "kind": "device-assert", "launch": 1, "message": "index out of bounds: 0 <= tmp0 < 100", "count": 3}
+NO_GPU = finding("AD-HOST-003", "torch-build")
+
+
+def on_cuda(*, triton=True, **options):
+    packages = {"triton": "3.9.0"} if triton else {}
+    given = case(device="cuda", **options)
+    return replace(given, host=replace(given.host, packages=packages))
+
+
+def emulated_run(*findings, launched=1, skipped=(), **more):
+    launches = [{"number": at + 1, "kernel": "k", "state": "done"} for at in range(launched)]
+    told = {"findings": list(findings), "launches": launches, "launched": launched, "not_emulated": list(skipped)}
+    return outcome(probe="emulation", result={"emulation": told}, **more)
+
+
+@pytest.mark.parametrize(
+    ("about", "found", "asked"),
+    [
+        (on_cuda(), (NO_GPU,), True),
+        (on_cuda(), (), False),
+        (on_cuda(emulate="always"), (), True),
+        (on_cuda(emulate="never"), (NO_GPU,), False),
+        (on_cuda(triton=False), (NO_GPU,), False),
+        (case(), (NO_GPU,), False),
+    ],
+)
+def test_when_it_is_asked(about, found, asked):
+    plan = emulation.plan(about, history(*found))
+    assert isinstance(plan, Request if asked else NotChecked)
+    if asked:
+        assert (plan.job, plan.env, plan.fresh) == ("emulate", {"TRITON_INTERPRET": "1"}, True)
+
+
+def test_what_is_missing_is_the_readers_to_install():
+    assert not emulation.plan(on_cuda(triton=False), history(NO_GPU)).moot
+
+
+def test_an_access_names_launch_lane_and_buffer():
+    (found,) = emulation.read(on_cuda(), history(), emulated_run(ASTRAY))
+    assert (found.kind, found.severity, found.subject) == ("access", Severity.ERROR, "triton_poi_fused_add_0")
+    wanted = {"launch": 2, "line": 12, "program": (1, 0, 0), "lane": 7, "buffer": "buf0", "offset": 40, "count": 8}
+    assert {name: found.facts[name] for name in wanted} == wanted
+    assert found.facts["symptom"] == "cuda-illegal-access"
+    assert "program 1, lane 7: reads buf0[10, 0] of 10 rows" in found.observed
+
+
+def test_what_follows_from_a_failed_assertion_is_not_told():
+    found = emulation.read(on_cuda(), history(), emulated_run(ASSERT, {**ASTRAY, "launch": 1}))
+    assert [item.kind for item in found if item.code == emulation.CODE] == ["assert"]
+    assert (found[0].facts["variable"], found[0].facts["bound"]) == ("tmp0", "100")
+
+
+@pytest.mark.parametrize(
+    ("run", "kind"),
+    [
+        (emulated_run(), "clean"),
+        (emulated_run(skipped=[{"what": "x", "why": "y", "times": 1}]), "partial"),
+        (emulated_run(ending=TimedOut(limit=5), stage="run1"), "unavailable"),
+        (outcome(probe="emulation", ending=Signalled(signal=9, name="SIGKILL"), stage="load"), "unavailable"),
+        (outcome(probe="emulation", result={"emulation": {"problem": "no wrapper"}}), "unavailable"),
+        (outcome(probe="emulation", result={"emulation": ["odd"]}), "unavailable"),
+    ],
+)
+def test_without_a_finding(run, kind):
+    (found,) = emulation.read(on_cuda(), history(), run)
+    assert (found.kind, found.severity) == (kind, Severity.INFO)
+    assert emulation.went_through(run) == (kind == "clean" or kind == "partial")
+
+
+@pytest.mark.parametrize("kind", ["int32-overflow", "duplicate-index", "inf"])
+def test_remarks_are_no_faults(kind):
+    run = emulated_run({**ASTRAY, "kind": kind})
+    assert all(item.severity is not Severity.ERROR for item in emulation.read(on_cuda(), history(), run))
+    assert not emulation.is_bad(run)
+
+
+def test_what_was_left_out_is_said_and_the_missing_device_is_a_remark():
+    run = emulated_run(skipped=[{"what": "a call", "why": "no kernel", "times": 2}])
+    session = Session(case=on_cuda(), runner=None)
+    session.add([NO_GPU, finding("AD-IN-008", "device"), finding("AD-IN-008", "type")])
+    emulated.note(session, run)
+    assert [item.reason for item in session.not_checked] == ["not emulated: a call: no kernel (2 times)"]
+    assert [item.severity for item in session.findings] == [Severity.WARN, Severity.WARN, Severity.ERROR]
+
+
+def test_confirmed_in_emulation_is_a_status_of_its_own():
+    def named(cause):
+        remedy = Remedy(text="")
+        return Diagnosis(
+            cause=cause, rank=1, status=Status.SUSPECTED, confidence=0.9, title="", looked_like="", subject=None,
+            evidence=(), remedy=remedy, playbook=cause,
+        )  # fmt: skip
+
+    ranked = rerank([named("a"), confirm(named("b"), "how", emulated=True), confirm(named("c"), "how")])
+    assert [(item.cause, item.status.value) for item in ranked] == [
+        ("c", "confirmed"),
+        ("b", "confirmed-in-emulation"),
+        ("a", "suspected"),
+    ]
+    assert not ranked[1].remedy.verified

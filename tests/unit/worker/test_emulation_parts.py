@@ -1,0 +1,175 @@
+"""Parts of the emulation that need no Triton: arithmetic, blocks, checked memory, what a kernel's text may hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from aotidoctor.worker.emulation.arithmetic import Unknown, compute
+from aotidoctor.worker.emulation.blocks import Tiling
+from aotidoctor.worker.emulation.found import Found
+from aotidoctor.worker.emulation.kernel_text import Refused, read_kernel
+from aotidoctor.worker.emulation.memory import Memory, Pointer
+from aotidoctor.worker.emulation.storage import empty, of_torch
+
+pytest.importorskip("torch", reason="torch is not installed")
+np = pytest.importorskip("numpy", reason="numpy is not installed")
+pytestmark = pytest.mark.torch
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("((xnumel + (256 - 1)) / (256))", 3),
+        ("168L*s0", 840),
+        ("(-7L) / 2L", -3),
+        ("c10::div_floor_integer(static_cast<int64_t>((-7L)), static_cast<int64_t>(2L))", -4),
+        ("(-7L) % 2L", -1),
+        ("std::max({1L, s0, 3L})", 5),
+        ("sizes[1] * 2", 18),
+        ("0.5", 0.5),
+    ],
+)
+def test_sizes_are_computed_as_in_cpp(text, value):
+    assert compute(text, {"xnumel": 600, "s0": 5, "sizes": (4, 9)}) == value
+
+
+@pytest.mark.parametrize("text", ["s9", "f(1)", "__import__('os')", "1/0", "a.b", "[].append", "(" * 5000, "1 +"])
+def test_what_is_no_size_is_unknown(text):
+    with pytest.raises(Unknown):
+        compute(text, {})
+
+
+@pytest.mark.parametrize("grid", [1, 2, 7, 1000, 5000])
+@pytest.mark.parametrize("size", [1, 32, 1024])
+def test_blocks_cover_the_grid_once(grid, size):
+    tiling = Tiling(sizes={"x": size}, axes={"x": 0}, reduced=(), grid=(grid, 1, 1))
+    seen = []
+    for block in tiling.blocks():
+        start, count = block.start["x"], block.count["x"]
+        assert start % count == 0
+        seen += range(start, start + count)
+        lane = (min(size * count - 1, size),)
+        program, within = tiling.place(block, lane, (size * count,))
+        assert program[0] * size + within == start * size + lane[0]
+    assert seen == list(range(grid))
+
+
+def memory(tensor, *, programs=0, shared=()):
+    pointer = Pointer(name="in_ptr0", number=1, tensor=tensor, itemsize=4)
+    found = Found()
+
+    def place(index, shape):
+        return {"launch": 1, "line": 1, "lane": index[0]}
+
+    made = Memory(
+        pointers={1: pointer}, found=found, programs=lambda shape: programs, place=place,
+        shared=frozenset(id(one.storage) for one in shared),
+    )  # fmt: skip
+    return made, np.uint64(pointer.address), found
+
+
+def lanes(base, *offsets):
+    return base + np.array(offsets, dtype=np.int64).view(np.uint64) * np.uint64(4)
+
+
+def test_a_lane_outside_reads_zero_and_is_told():
+    import torch
+
+    made, base, found = memory(of_torch("a", torch.arange(1, 5, dtype=torch.float32)))
+    ptrs = lanes(base, 0, 3, 4, -1, 1 << 40)
+    values = made.load(ptrs, np.array([True, True, True, True, False]), None, np.float32, 1)
+    assert values.tolist() == [1, 4, 0, 0, 0]
+    (one,) = found.findings
+    assert (one["kind"], one["lane"], one["offset"], one["extent"], one["count"]) == ("out-of-bounds", 2, 4, 4, 2)
+
+
+def test_a_store_outside_writes_nothing():
+    made, base, found = memory(empty("a", "float32", (4,), (1,)))
+    made.store(lanes(base, 3, 4), np.array([7, 8], dtype=np.float32), np.ones(2, dtype=bool), 1)
+    assert [one["kind"] for one in found.findings] == ["out-of-bounds"]
+    assert made.load(lanes(base, 3), np.ones(1, dtype=bool), None, np.float32, 1).tolist() == [7]
+    assert len(found.findings) == 1
+
+
+def test_misaligned_unwritten_and_freed():
+    tensor = empty("a", "float32", (4,), (1,))
+    made, base, found = memory(tensor)
+    made.load(lanes(base, 0) + np.uint64(2), np.ones(1, dtype=bool), None, np.float32, 1)
+    made.load(lanes(base, 1), np.ones(1, dtype=bool), None, np.float32, 1)
+    tensor.storage.live = False
+    made.load(lanes(base, 2), np.ones(1, dtype=bool), None, np.float32, 1)
+    assert [one["kind"] for one in found.findings] == ["misaligned", "uninitialized", "use-after-free"]
+
+
+@pytest.mark.parametrize(
+    ("values", "programs", "race"),
+    [((1, 2), (0, 1), True), ((1, 1), (0, 1), False), ((1, 2), (0, 0), False)],
+)
+def test_two_programs_that_write_one_element(values, programs, race):
+    tensor = empty("a", "float32", (4,), (1,))
+    made, base, found = memory(tensor, programs=np.array(programs), shared=(tensor,))
+    made.store(lanes(base, 2, 2), np.array(values, dtype=np.float32), np.ones(2, dtype=bool), 1)
+    assert [one["kind"] for one in found.findings] == (["race"] if race else [])
+
+
+def test_a_program_that_reads_what_another_writes():
+    tensor = empty("a", "float32", (4,), (1,))
+    tensor.storage.all_written()
+    made, base, found = memory(tensor, shared=(tensor,))
+    made.load(lanes(base, 1), np.ones(1, dtype=bool), None, np.float32, 1)
+    made.programs = lambda shape: 1
+    made.store(lanes(base, 1), np.array([5], dtype=np.float32), np.ones(1, dtype=bool), 1)
+    assert [one["kind"] for one in found.findings] == ["race"]
+
+
+KERNEL = """/*
+    async_compile.triton('k', '''
+    import triton
+    import triton.language as tl
+    {head}
+    @triton_heuristics.pointwise(triton_meta={{'signature': {{'in_ptr0': '*i64', 'XBLOCK': 'constexpr'}}}},
+        inductor_meta={{'grid_type': 'Grid1D'}})
+    @triton.jit
+    def k(in_ptr0, XBLOCK : tl.constexpr):
+        xoffset = tl.program_id(0) * XBLOCK
+        {body}
+    ''', device_str='cuda')
+"""
+
+
+def test_a_kernel_is_read():
+    kernel = read_kernel("k", KERNEL.format(head="", body="x = xoffset"), 100)
+    assert (kernel.signature["in_ptr0"], kernel.grid_type, kernel.tiles) == ("*i64", "Grid1D", {"x": 0})
+    wrapper = KERNEL.format(head="", body="x = xoffset").split("\n")
+    lines = kernel.text.split("\n")
+    for number, line in enumerate(lines[:-1]):
+        assert wrapper[kernel.first_line - 100 + number].strip() == line.strip()
+
+
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        ("import os", "pass"),
+        ("from os import path", "pass"),
+        ("from torch._inductor.runtime import runtime_utils", "pass"),
+        ("print(open('/etc/passwd').read())", "pass"),
+        ("x = [y for y in ().__class__.__bases__]", "pass"),
+        ("", "eval('1')"),
+        ("", "__import__('os').system('true')"),
+        ("", "tl.core.__builtins__"),
+        ("", "getattr(tl, 'x')"),
+        ("", "with tl: pass"),
+        ("class A: pass", "pass"),
+        ("", "global z"),
+        ("(" * 300, "pass"),
+    ],
+)
+def test_what_no_kernel_needs_is_refused(head, body):
+    with pytest.raises(Refused):
+        read_kernel("k", KERNEL.format(head=head, body=body), 1)
+
+
+def test_no_source_is_refused():
+    for text in ("", "/* nothing */", "async_compile.triton('k', '''"):
+        with pytest.raises(Refused):
+            read_kernel("k", text, 1)
