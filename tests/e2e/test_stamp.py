@@ -113,6 +113,14 @@ def test_the_release_is_known(packages: Kit, tmp_path: Path) -> None:
     assert [sample.shape for sample in case.stamp.stamp.sample] == [tuple(x.shape) for x in packages.call("mlp")[0]]
 
 
+def test_nothing_small_is_hashed(packages: Kit) -> None:
+    """A hash of a few bytes gives them away: the bias of three numbers has none."""
+    made = make_stamp(read_program(str(packages.exported("linear"))))
+    small = [one.fqn for one in made.facts.constants if one.tensor is not None and one.tensor.shape == ("12",)]
+    assert len(made.facts.constants) > len(made.weights)
+    assert not set(small) & set(made.weights)
+
+
 def test_other_weights_are_seen(packages: Kit, tmp_path: Path, command_line: CommandLine) -> None:
     with zipfile.ZipFile(packages.exported("linear")) as archive:
         (weight,) = [info.filename for info in archive.infolist() if info.file_size == 768]

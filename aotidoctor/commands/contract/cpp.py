@@ -78,7 +78,7 @@ def _head(wanted: Shippable, leaves: tuple[LeafSpec, ...]) -> Iterator[str]:
     for index, leaf in enumerate(leaves):
         yield f"  {index}: {leaf.path!a}"
     for fact in wanted.untold:
-        yield f"The package does not state, and nothing compares: {ascii(fact)[1:-1]}"
+        yield f"The package does not state, and nothing compares: {fact!a}"
 
 
 def _leaf(leaf: LeafSpec, symbols: Mapping[str, str]) -> str:

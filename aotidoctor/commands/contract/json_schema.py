@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 
 from aotidoctor.commands.contract.expressions import step_of
@@ -91,7 +92,7 @@ def _leaf(wanted: Shippable, leaf: LeafSpec) -> JsonObject:
 def _tensor(leaf: LeafSpec) -> JsonObject:
     properties: JsonObject = {"layout": {"const": "strided"}, "conj": {"const": False}, "neg": {"const": False}}
     if leaf.device_type is not None:
-        properties["device"] = {"type": "string", "pattern": f"^{leaf.device_type}(:[0-9]+)?$"}
+        properties["device"] = {"type": "string", "pattern": f"^{re.escape(leaf.device_type)}(:[0-9]+)?$"}
     elsewhere = [] if leaf.device_type in (None, "cpu") else ["device"]
     base: JsonObject = {"type": "object", "properties": properties, "required": ["dtype", "shape", *elsewhere]}
     if leaf.used is False:
