@@ -57,6 +57,13 @@ Hosts = Annotated[
     ),
 ]
 Jobs = Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes. [default: one per processor]")]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Judge on the workers of a Dask scheduler: tcp://host:8786."),
+]
+ClusterOption = Annotated[
+    str | None, typer.Option("--cluster", metavar="local:N", help="Judge on N Dask workers of this machine.")
+]
 ItemTimeout = Annotated[
     float | None,
     typer.Option(parser=opt.duration, metavar="TIME", help="Limit of an item. [default: 2m, 15m where it is executed]"),
@@ -80,6 +87,8 @@ def batch(
     inputs_pattern: InputsPattern = None,
     host: Hosts = None,
     jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    cluster: ClusterOption = None,
     timeout: opt.Timeout = 60.0,
     item_timeout: ItemTimeout = None,
     memory_limit: Memory = None,
@@ -129,6 +138,8 @@ def batch(
         inputs_pattern=inputs_pattern,
         settings=settings,
         jobs=jobs or processors(),
+        scheduler=scheduler,
+        cluster=cluster,
         cache=None if no_cache else cache or _cache_file(os.environ),
     )
     with _at_urls(wish.words, wish.hosts) as (words, profiles):

@@ -24,6 +24,7 @@ from aotidoctor.model.fleet import FleetRun, FleetSummary
 from aotidoctor.triage.open_case import host_of
 from aotidoctor.version import __version__
 
+MOST_WORKERS = 1024
 OnProgress = Callable[[Tally], None]
 
 
@@ -62,6 +63,9 @@ def batch(
         CannotExamineError: the results cannot be written, or nobody can judge.
     """
     _look_at_hosts(wish, environ)
+    if wish.scheduler is not None and wish.cluster is not None:
+        raise UsageError("--scheduler and --cluster cannot be combined")
+    _workers(wish.cluster)
     fleet = find_items(wish.words, Search(command=wish.command, hosts=wish.hosts, inputs_pattern=wish.inputs_pattern))
     tally = Tally(total=len(fleet))
     began = time.monotonic()
@@ -120,7 +124,19 @@ def _look_at_hosts(wish: Wish, environ: Mapping[str, str]) -> None:
 def _engine(wish: Wish, environ: Mapping[str, str]) -> AbstractContextManager[Engine]:
     settings = wish.settings
     limits = Limits(seconds=settings.item_timeout, memory=settings.memory_limit)
+    if wish.scheduler is not None or wish.cluster is not None:
+        from aotidoctor.fleet.cluster import Cluster  # noqa: PLC0415 - for those who ask for it
+
+        return Cluster(wish.scheduler, _workers(wish.cluster), limits, settings_json(settings))
     return Pool(wish.jobs, limits, environ, settings_json(settings))
+
+
+def _workers(cluster: str | None) -> int:
+    """N of ``local:N``. Raises UsageError."""
+    kind, _, number = (cluster or "local:1").partition(":")
+    if kind != "local" or not number.isascii() or not number.isdecimal() or not 1 <= int(number) <= MOST_WORKERS:
+        raise UsageError(f"--cluster: observed {cluster!r}, expected local:N with N from 1 to {MOST_WORKERS}")
+    return int(number)
 
 
 def _begin(wish: Wish, fleet: Sequence[Item], argv: tuple[str, ...]) -> FleetRun:
@@ -146,7 +162,9 @@ def _goes_on(folder: str, run: FleetRun) -> bool:
 
 def _host_key(name: str | None, *, environ: Mapping[str, str], engine: Engine) -> str:
     """The digest of the host that is judged for. Raises UsageError and CannotExamineError."""
-    del engine
+    there = getattr(engine, "host_key", None)
+    if name is None and there is not None:
+        return str(there())
     return host_digest(host_of(Options(host=name), None, environ))
 
 

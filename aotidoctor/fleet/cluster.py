@@ -1,0 +1,199 @@
+"""Many machines: the same jobs given to Dask, which has a scheduler, and workers wherever they were started.
+
+Work is sent by reference: paths and URLs that the workers reach, never contents. Each thread of a worker keeps one
+process that judges, as the pool of one machine does, so that an item which kills its process costs itself only, and
+not the worker. A worker that is lost is Dask's affair: its jobs go to another one, and are given up where they lose
+that as well.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from aotidoctor.fleet.digest import host_digest, tool_digest
+from aotidoctor.fleet.pool import Answer, Job, Limits, Pool
+from aotidoctor.model.errors import UsageError
+from aotidoctor.model.fleet import KILLED
+from aotidoctor.model.json_types import JsonObject
+from aotidoctor.readers.host import read_host
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+INSTALL = "pip install 'aotidoctor[fleet]'"
+# Workers that a job may lose before it is given up; where the scheduler is ours.
+_LOST_WORKERS = 1
+# Jobs that are under way for each thread of a worker: one is judged, the others are on their way.
+_AHEAD = 3
+_LOOK_S, _COUNT_S, _CONNECT_S, _SILENCE_S = 0.2, 5.0, 30.0, 60.0
+
+# What a worker answers: the message, the report, how it was lost, why, seconds, attempts.
+Returned = tuple[JsonObject, bytes, str | None, str, float, int]
+
+
+There = Callable[[JsonObject, JsonObject, tuple[float, int | None]], Returned]
+"""What a worker does with a message, the settings and the limits."""
+
+
+class ClusterLostError(OSError):
+    """Nobody is left to judge: the scheduler is gone."""
+
+
+class Cluster:
+    """A context manager: an engine whose jobs are judged by the workers of a Dask cluster.
+
+    ``address`` is that of a scheduler; without one, ``workers`` processes of this machine are started.
+    """
+
+    def __init__(
+        self, address: str | None, workers: int, limits: Limits, settings: JsonObject, *, judge: There | None = None
+    ) -> None:
+        self._judge = judge or judge_there
+        self._address = address
+        self._workers = workers
+        self._limits = (limits.seconds, limits.memory)
+        self._settings = settings
+        self._stack = ExitStack()
+        self._client: Client = None
+        self._jobs: dict[str, tuple[Job, Future]] = {}
+        self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._threads, self._counted = 1, 0.0
+        self._heard = time.monotonic()
+
+    def __enter__(self) -> Cluster:  # noqa: PYI034 - typing.Self is of Python 3.11
+        """Connect, or start the workers. Raises UsageError, and OSError where there is no scheduler."""
+        try:
+            import dask  # noqa: PLC0415 - for those who ask for it
+            from distributed import Client, LocalCluster  # noqa: PLC0415 - likewise
+        except ImportError as error:
+            raise UsageError(f"--scheduler and --cluster need Dask; {INSTALL}") from error
+        # What it says of workers that come and go is not what a user asked for.
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        with ExitStack() as stack:
+            where: object = self._address
+            if self._address is None:
+                stack.enter_context(dask.config.set({"distributed.scheduler.allowed-failures": _LOST_WORKERS}))
+                where = stack.enter_context(
+                    LocalCluster(
+                        n_workers=self._workers,
+                        threads_per_worker=1,
+                        processes=True,
+                        dashboard_address=None,
+                        silence_logs=logging.CRITICAL,
+                    )
+                )
+            self._client = stack.enter_context(Client(where, timeout=_CONNECT_S, set_as_default=False))
+            self._look_at_workers()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Let go of what is under way, and end what was started."""
+        for _, future in self._jobs.values():
+            future.cancel(force=True)
+        self._jobs.clear()
+        self._stack.close()
+
+    def _look_at_workers(self) -> None:
+        self._client.wait_for_workers(1, timeout=_CONNECT_S)
+        digests = set(self._client.run(tool_digest).values())
+        if digests != {tool_digest()}:
+            raise UsageError("the workers have another version of aotidoctor than this process")
+
+    def host_key(self) -> str:
+        """What the machines are that judge, as one number; they need not be alike."""
+        return "+".join(sorted(set(self._client.run(host_digest_here).values())))
+
+    @property
+    def pending(self) -> int:
+        """Jobs without an answer."""
+        return len(self._jobs)
+
+    @property
+    def room(self) -> int:
+        """Jobs that may be submitted now."""
+        now = time.monotonic()
+        if now - self._counted > _COUNT_S:
+            info = self._client.scheduler_info(n_workers=-1).get("workers", {})
+            self._threads = max(1, sum(int(worker.get("nthreads", 1)) for worker in info.values()))
+            self._counted = now
+        return _AHEAD * self._threads - self.pending
+
+    def submit(self, job: Job) -> None:
+        """Add a job."""
+        future = self._client.submit(self._judge, job.message, self._settings, self._limits, pure=False)
+        self._jobs[future.key] = (job, future)
+        future.add_done_callback(lambda done: self._ended.put(done.key))
+
+    def wait(self) -> Iterator[Answer]:
+        """The answers that have come, after at most a moment. Raises ClusterLostError."""
+        keys = []
+        try:
+            keys.append(self._ended.get(timeout=_LOOK_S))
+            while True:
+                keys.append(self._ended.get_nowait())
+        except queue.Empty:
+            pass
+        self._look_at_scheduler()
+        for key in keys:
+            if key in self._jobs:
+                yield self._answer(*self._jobs.pop(key))
+
+    def _look_at_scheduler(self) -> None:
+        now = time.monotonic()
+        if self._client.status == "running":
+            self._heard = now
+        elif self._client.status == "closed" or now - self._heard > _SILENCE_S:
+            raise ClusterLostError(f"the scheduler {self._address or 'of --cluster'} is lost")
+
+    def _answer(self, job: Job, future: Future) -> Answer:
+        if future.status in ("cancelled", "lost"):
+            raise ClusterLostError(f"the scheduler {self._address or 'of --cluster'} is lost")
+        try:
+            returned: Returned = future.result(timeout=_SILENCE_S)
+        except Exception as error:  # noqa: BLE001 - whatever happened there, the others go on
+            why = f"the worker was lost with it: {type(error).__name__}" if _is_lost(error) else f"{error}"
+            return Answer(job=job, lost=KILLED, problem=why[:300], attempts=_LOST_WORKERS + 1)
+        message, body, lost, problem, seconds, attempts = returned
+        return Answer(
+            job=job, message=message, body=body, lost=lost, problem=problem, seconds=seconds, attempts=attempts
+        )
+
+
+def _is_lost(error: Exception) -> bool:
+    return type(error).__name__ == "KilledWorker"
+
+
+_LOCAL = threading.local()
+
+
+def judge_there(message: JsonObject, settings: JsonObject, limits: tuple[float, int | None]) -> Returned:
+    """On a worker: the answer to one job, by the process that this thread keeps."""
+    pool = _pool(settings, limits)
+    pool.submit(Job(tag="", message=message))
+    while True:
+        for answer in pool.wait():
+            return answer.message, answer.body, answer.lost, answer.problem, answer.seconds, answer.attempts
+
+
+def _pool(settings: JsonObject, limits: tuple[float, int | None]) -> Pool:
+    """The pool of this thread, with one process. It ends with the worker, and where it is asked for something else."""
+    kept: Mapping[str, Pool] | None = getattr(_LOCAL, "pools", None)
+    key = repr((settings, limits))
+    if kept is None or key not in kept:
+        for old in (kept or {}).values():
+            old.__exit__(None, None, None)
+        kept = _LOCAL.pools = {key: Pool(1, Limits(seconds=limits[0], memory=limits[1]), os.environ, settings)}
+    return kept[key]
+
+
+def host_digest_here() -> str:
+    """On a worker: what its machine is."""
+    return host_digest(read_host(artifact=None, environ=os.environ))
