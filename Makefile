@@ -22,7 +22,7 @@ FUZZ_RUNS ?= 200
 GPU_PYTHON ?= python3
 GPU_OUT ?= gpu-outcomes
 
-.PHONY: demo test test-fast docs fuzz fuzz-runs test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels trial-releases lint picture trial bench install clean
+.PHONY: demo test test-fast docs fuzz fuzz-runs test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels trial-releases lint picture trial bench bench-fleet install clean
 
 # What it takes to run it; what it takes to test it comes on top.
 $(BIN)/.runnable: pyproject.toml
@@ -120,6 +120,9 @@ trial: $(TRIAL_VENV)/.installed
 
 bench: install
 	$(BIN)/python -m pytest tests/bench -m bench --benchmark-only -p no:xdist
+
+bench-fleet: install
+	$(BIN)/python -m tests.bench.fleet --items $(or $(ITEMS),10000)
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks

@@ -25,6 +25,8 @@ from aotidoctor.triage.open_case import host_of
 from aotidoctor.version import __version__
 
 MOST_WORKERS = 1024
+# Of a process that judges, where nothing else is asked for: reading takes a tenth of it.
+MEMORY = 4 << 30
 OnProgress = Callable[[Tally], None]
 
 
@@ -123,7 +125,7 @@ def _look_at_hosts(wish: Wish, environ: Mapping[str, str]) -> None:
 
 def _engine(wish: Wish, environ: Mapping[str, str]) -> AbstractContextManager[Engine]:
     settings = wish.settings
-    limits = Limits(seconds=settings.item_timeout, memory=settings.memory_limit)
+    limits = Limits(seconds=settings.item_timeout, memory=settings.memory_limit or MEMORY)
     if wish.scheduler is not None or wish.cluster is not None:
         from aotidoctor.fleet.cluster import Cluster  # noqa: PLC0415 - for those who ask for it
 

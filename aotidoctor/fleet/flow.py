@@ -104,6 +104,7 @@ class Flow:
     _under_way: dict[str, list[_Known]] = field(default_factory=dict)
     _to_judge: deque[_Known] = field(default_factory=deque)
     _hosts: dict[str | None, str] = field(default_factory=dict)
+    _no_hosts: dict[str | None, str] = field(default_factory=dict)
     _jobs: int = 0
 
     def run(self, fleet: Sequence[Item]) -> None:
@@ -165,12 +166,12 @@ class Flow:
         return _Known(item, status, digests)
 
     def _host_problem(self, item: Item) -> str | None:
-        if item.host not in self._hosts:
+        if item.host not in self._hosts and item.host not in self._no_hosts:
             try:
                 self._hosts[item.host] = self.means.host_key(item.host)
             except AotidoctorError as error:
-                return str(error)
-        return None
+                self._no_hosts[item.host] = str(error)
+        return self._no_hosts.get(item.host)
 
     def _decide(self, known: _Known) -> None:
         """Keep the line that there is, take an answer from the cache, or have it judged."""
