@@ -32,7 +32,9 @@ INSTALL = "pip install 'aotidoctor[fleet]'"
 _LOST_WORKERS = 1
 # Jobs that are under way for each thread of a worker: one is judged, the others are on their way.
 _AHEAD = 3
-_LOOK_S, _COUNT_S, _CONNECT_S, _SILENCE_S = 0.2, 5.0, 30.0, 60.0
+_LOOK_S, _COUNT_S, _CONNECT_S, _RESULT_S = 0.2, 5.0, 30.0, 60.0
+# A scheduler that does not answer for so long is lost; what was judged is on the disk.
+_SILENCE_S = 15.0
 
 # What a worker answers: the message, the report, how it was lost, why, seconds, attempts.
 Returned = tuple[JsonObject, bytes, str | None, str, float, int]
@@ -157,10 +159,11 @@ class Cluster:
         if future.status in ("cancelled", "lost"):
             raise ClusterLostError(f"the scheduler {self._address or 'of --cluster'} is lost")
         try:
-            returned: Returned = future.result(timeout=_SILENCE_S)
+            returned: Returned = future.result(timeout=_RESULT_S)
         except Exception as error:  # noqa: BLE001 - whatever happened there, the others go on
             why = f"the worker was lost with it: {type(error).__name__}" if _is_lost(error) else f"{error}"
-            return Answer(job=job, lost=KILLED, problem=why[:300], attempts=_LOST_WORKERS + 1)
+            lost = int(getattr(error, "allowed_failures", _LOST_WORKERS))
+            return Answer(job=job, lost=KILLED, problem=why[:300], attempts=lost + 1)
         message, body, lost, problem, seconds, attempts = returned
         return Answer(
             job=job, message=message, body=body, lost=lost, problem=problem, seconds=seconds, attempts=attempts
