@@ -14,7 +14,7 @@ import socket
 import sys
 import threading
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NoReturn
 
@@ -85,6 +85,11 @@ class Judge:
 
     def answer(self, message: JsonObject) -> tuple[JsonObject, bytes]:
         """The message and the body of the answer."""
+        where = message.get("cwd")
+        if isinstance(where, str):
+            # Where there is no such folder, the files are not there either, and the answer says so.
+            with suppress(OSError):
+                os.chdir(where)
         if message.get("op") == "digest":
             return {"digests": [_digest(path) for path in items(message.get("paths"))]}, b""
         result, report = self.judge(read_item(message))

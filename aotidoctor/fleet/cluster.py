@@ -23,6 +23,7 @@ from aotidoctor.model.errors import UsageError
 from aotidoctor.model.fleet import KILLED
 from aotidoctor.model.json_types import JsonObject
 from aotidoctor.readers.host import read_host
+from aotidoctor.runner.places import current_directory
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -76,8 +77,7 @@ class Cluster:
             from distributed import Client, LocalCluster  # noqa: PLC0415 - likewise
         except ImportError as error:
             raise UsageError(f"--scheduler and --cluster need Dask; {INSTALL}") from error
-        # What it says of workers that come and go is not what a user asked for.
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        _silence()
         with ExitStack() as stack:
             where: object = self._address
             if self._address is None:
@@ -87,7 +87,8 @@ class Cluster:
                         n_workers=self._workers,
                         threads_per_worker=1,
                         processes=True,
-                        dashboard_address=None,
+                        dashboard_address="127.0.0.1:0",
+                        scheduler_kwargs={"dashboard": False},
                         silence_logs=logging.CRITICAL,
                     )
                 )
@@ -130,7 +131,9 @@ class Cluster:
 
     def submit(self, job: Job) -> None:
         """Add a job."""
-        future = self._client.submit(self._judge, job.message, self._settings, self._limits, pure=False)
+        # Paths are relative to where we are, and are to be named as they were given.
+        message = {**job.message, "cwd": current_directory()}
+        future = self._client.submit(self._judge, message, self._settings, self._limits, pure=False)
         self._jobs[future.key] = (job, future)
         future.add_done_callback(lambda done: self._ended.put(done.key))
 
@@ -168,6 +171,13 @@ class Cluster:
         return Answer(
             job=job, message=message, body=body, lost=lost, problem=problem, seconds=seconds, attempts=attempts
         )
+
+
+def _silence() -> None:
+    """What Dask says of workers and connections that come and go is not what a user asked for."""
+    known = [name for name in logging.root.manager.loggerDict if name.startswith(("distributed", "tornado"))]
+    for name in ("distributed", "tornado", *known):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def _is_lost(error: Exception) -> bool:
