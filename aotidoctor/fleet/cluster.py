@@ -165,8 +165,8 @@ class Cluster:
             returned: Returned = future.result(timeout=_RESULT_S)
         except Exception as error:  # noqa: BLE001 - whatever happened there, the others go on
             why = f"the worker was lost with it: {type(error).__name__}" if _is_lost(error) else f"{error}"
-            lost = int(getattr(error, "allowed_failures", _LOST_WORKERS))
-            return Answer(job=job, lost=KILLED, problem=why[:300], attempts=lost + 1)
+            workers = int(getattr(error, "allowed_failures", _LOST_WORKERS)) + 1
+            return Answer(job=job, lost=KILLED, problem=why[:300], attempts=workers)
         message, body, lost, problem, seconds, attempts = returned
         return Answer(
             job=job, message=message, body=body, lost=lost, problem=problem, seconds=seconds, attempts=attempts
