@@ -163,7 +163,10 @@ class Cluster:
             raise ClusterLostError(f"the scheduler {self._address or 'of --cluster'} is lost")
         try:
             returned: Returned = future.result(timeout=_RESULT_S)
-        except Exception as error:  # noqa: BLE001 - whatever happened there, the others go on
+        except Exception as error:
+            if future.status != "error":
+                # Not the job has failed, but the way to its answer.
+                raise ClusterLostError(f"the scheduler {self._address or 'of --cluster'} is lost") from error
             why = f"the worker was lost with it: {type(error).__name__}" if _is_lost(error) else f"{error}"
             workers = int(getattr(error, "allowed_failures", _LOST_WORKERS)) + 1
             return Answer(job=job, lost=KILLED, problem=why[:300], attempts=workers)
