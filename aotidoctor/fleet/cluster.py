@@ -33,7 +33,8 @@ INSTALL = "pip install 'aotidoctor[fleet]'"
 _LOST_WORKERS = 1
 # Jobs that are under way for each thread of a worker: one is judged, the others are on their way.
 _AHEAD = 3
-_LOOK_S, _COUNT_S, _CONNECT_S, _RESULT_S = 0.2, 5.0, 30.0, 60.0
+_LOOK_S, _COUNT_S, _RESULT_S = 0.2, 5.0, 60.0
+_CONNECT_S, _WORKERS_S = 10.0, 60.0
 # A scheduler that does not answer for so long is lost; what was judged is on the disk.
 _SILENCE_S = 15.0
 
@@ -105,7 +106,7 @@ class Cluster:
         self._stack.close()
 
     def _look_at_workers(self) -> None:
-        self._client.wait_for_workers(1, timeout=_CONNECT_S)
+        self._client.wait_for_workers(1, timeout=_WORKERS_S)
         digests = set(self._client.run(tool_digest).values())
         if digests != {tool_digest()}:
             raise UsageError("the workers have another version of aotidoctor than this process")

@@ -61,7 +61,8 @@ def _counted(summary: FleetSummary) -> str:
     done = summary.kept + summary.cached + summary.judged
     parts = ", ".join(f"{count:,} {name}" for name, count in summary.verdicts.items())
     whole = f"{done:,} of {summary.items:,}" if done < summary.items else f"{done:,}"
-    return f"{whole} items: {parts}" if parts else f"{whole} items"
+    noun = "item" if summary.items == 1 else "items"
+    return f"{whole} {noun}: {parts}" if parts else f"{whole} {noun}"
 
 
 def _lines(summary: FleetSummary) -> Iterator[str]:
