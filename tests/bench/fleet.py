@@ -17,8 +17,9 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import mean
 
 ROOT = Path(__file__).parents[2]
 BASES = 30
@@ -82,29 +83,32 @@ def batch(folder: Path, output: str, *more: object, cache: str | None = None) ->
     return timed(command("batch", "m", "-o", output, "-q", *kept, *more), folder)
 
 
-def measure(items: int, rounds: int, lines: int) -> dict[str, float]:
-    found: dict[str, float] = {}
+def measure(items: int, rounds: int, lines: int) -> Iterator[tuple[str, float]]:
+    """The figures, as they are found."""
     with tempfile.TemporaryDirectory(prefix="aotidoctor-bench-") as name:
         folder = Path(name)
         make_fleet(folder / "m", items)
-        cold = batch(folder, "cold", "--jobs", 2, cache="c.sqlite")
-        found["cold_s_per_10000"] = cold[0] * 10_000 / items
-        found["unchanged_s_per_10000"] = batch(folder, "cold", "--jobs", 2, cache="c.sqlite")[0] * 10_000 / items
-        found["from_cache_s_per_10000"] = batch(folder, "other", "--jobs", 2, cache="c.sqlite")[0] * 10_000 / items
-        single, one, two, dask = [], [], [], []
+        share = 10_000 / items
+        yield "cold_s_per_10000", batch(folder, "cold", "--jobs", 2, cache="c.sqlite")[0] * share
+        yield "unchanged_s_per_10000", batch(folder, "cold", "--jobs", 2, cache="c.sqlite")[0] * share
+        yield "from_cache_s_per_10000", batch(folder, "other", "--jobs", 2, cache="c.sqlite")[0] * share
         sample = random.Random(1).sample(sorted((folder / "m").iterdir()), min(SAMPLE, items))
+        took: dict[str, list[tuple[float, float]]] = {"single": [], "one": [], "two": [], "dask": []}
         for at in range(rounds):
-            single.append(sum(timed(command("check", path, "-q"), folder)[0] for path in sample) / len(sample))
-            one.append(batch(folder, f"one{at}", "--jobs", 1)[0])
-            two.append(batch(folder, f"two{at}", "--jobs", 2)[0])
-            dask.append(batch(folder, f"dask{at}", "--cluster", "local:2")[0])
-        found["single check, s"] = min(single)
-        found["per item in a pool of one, s"] = min(one) / items
-        found["per item, pool : single"] = min(one) / items / min(single)
-        found["two workers : one, times faster"] = min(one) / min(two)
-        found["Dask : pool"] = min(dask) / min(two)
-        found["parent at 100,000 lines, MB"] = parent_memory(folder, lines)
-    return found
+            alone = [timed(command("check", path, "-q"), folder) for path in sample]
+            took["single"].append((mean(one[0] for one in alone), mean(one[1] for one in alone)))
+            took["one"].append(batch(folder, f"one{at}", "--jobs", 1)[:2])
+            took["two"].append(batch(folder, f"two{at}", "--jobs", 2)[:2])
+            took["dask"].append(batch(folder, f"dask{at}", "--cluster", "local:2")[:2])
+        wall = {name: min(one[0] for one in each) for name, each in took.items()}
+        cpu = {name: min(one[1] for one in each) for name, each in took.items()}
+        yield "single check, s", wall["single"]
+        yield "per item, pool : single", wall["one"] / items / wall["single"]
+        yield "per item, pool : single, processor", cpu["one"] / items / cpu["single"]
+        yield "two workers : one, times faster", wall["one"] / wall["two"]
+        yield "Dask : pool", wall["dask"] / wall["two"]
+        yield "Dask : pool, processor", cpu["dask"] / cpu["two"]
+        yield "parent at 100,000 lines, MB", parent_memory(folder, lines)
 
 
 def parent_memory(folder: Path, lines: int) -> float:
@@ -121,12 +125,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--lines", type=int, default=100_000)
     given = parser.parse_args()
-    found = measure(given.items, given.rounds, given.lines)
-    print(f"{given.items:,} packages, {given.rounds} rounds, load {os.getloadavg()[0]:.1f}")
-    for name, value in found.items():
+    print(f"{given.items:,} packages, {given.rounds} rounds, load {os.getloadavg()[0]:.1f}", flush=True)
+    for name, value in measure(given.items, given.rounds, given.lines):
         aim = AIMS.get(name)
         told = "" if aim is None else f"   (aim: at {'least' if aim < 0 else 'most'} {abs(aim):g})"
-        print(f"{name:36} {value:10.3f}{told}")
+        print(f"{name:36} {value:10.3f}{told}", flush=True)
 
 
 if __name__ == "__main__":
