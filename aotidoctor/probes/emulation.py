@@ -34,6 +34,7 @@ from aotidoctor.probes import blame
 from aotidoctor.probes.cuda import why_not
 from aotidoctor.probes.payload import base_payload, device_of
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.reference import comparison
 
 CODE, NAME = "AD-RUN-040", "emulation"
 UNAVAILABLE = "AD-HOST-003"
@@ -75,7 +76,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, reason)
     if "triton" not in case.host.packages:
         return unasked(CODE, NAME, INSTALL, moot=False)
-    payload = {**base_payload(case), "emulate_seconds": case.options.timeout * SHARE}
+    payload = {**base_payload(case), **comparison(case), "emulate_seconds": case.options.timeout * SHARE}
     return Request(
         probe=NAME,
         job="emulate",

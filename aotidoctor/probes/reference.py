@@ -33,32 +33,41 @@ from aotidoctor.model.run import Outcome, Request, TimedOut
 from aotidoctor.model.tolerance import Tolerance
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.plain_run import read_ending
-from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
 from aotidoctor.probes.reference_findings import CODE, output_finding, weights_finding
 from aotidoctor.probes.results import reference
 
-NAME = "reference"
+NAME, EMULATION = "reference", "emulation"
 # The worker is there once the outputs were compared and only the float64 run is missing.
 FLOAT64 = "float64"
 RANGE = "AD-IN-017"
 
 
-def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked when a reference was given and the plain run returned."""
+def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
+    """Asked when a reference was given and the plain run returned, or the emulation did where there was none."""
     if case.options.reference is None:
         return unasked(CODE, NAME, "no --reference was given", moot=False)
+    if "plain_run" not in history.outcomes and "reference" in _emulated(history):
+        return Reuse(probe=EMULATION)
     if case.inputs is None or not succeeded(history.outcomes.get("plain_run")):
         return unasked(CODE, NAME, "the plain run returned no outputs to compare")
-    return run_request(
-        case,
-        NAME,
-        "against the exported program",
-        calls=1,
-        reference=case.options.reference,
-        measure=case.options.measure,
-        rtol=_spelt(case.options.tolerances.rtol),
-        atol=_spelt(case.options.tolerances.atol),
-    )
+    return run_request(case, NAME, "against the exported program", calls=1, **comparison(case))
+
+
+def comparison(case: Case) -> JsonObject:
+    """What the worker needs to compare with the reference of the options."""
+    return {
+        "reference": case.options.reference,
+        "measure": case.options.measure,
+        "rtol": _spelt(case.options.tolerances.rtol),
+        "atol": _spelt(case.options.tolerances.atol),
+    }
+
+
+def _emulated(history: History) -> JsonObject:
+    """The result of a package that could not be run here and was emulated."""
+    outcome = history.outcomes.get(EMULATION)
+    return outcome.result if outcome is not None else {}
 
 
 def _spelt(given: Sequence[Tolerance]) -> list[JsonValue]:

@@ -34,7 +34,7 @@ def reference(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     call = treat.apply(payload.get("treatment") or [], call, applied)
     channel.enter("reference")
     program = load_reference(payload["reference"], channel)
-    return {"applied": applied, "reference": _attempt(program, call)[0]}
+    return {"applied": applied, "reference": attempt(program, call)[0]}
 
 
 def check_reference(
@@ -59,7 +59,7 @@ def check_reference(
     saved, ours = outputs
     given = saved or call
     again, before, state = given.copy(), given.digests(), _buffers(reference)
-    seen, theirs = _attempt(reference, given)
+    seen, theirs = attempt(reference, given)
     if theirs is None:
         return result | {"reference": seen}
     facts = compare_outputs(ours, theirs, _tolerances(payload))
@@ -158,7 +158,7 @@ def load_reference(spec: str, channel: Channel) -> Reference:
     return Reference(call=program.module(), program=program, tensors=tensors_of(program))
 
 
-def _attempt(reference: Reference, call: Call) -> tuple[dict[str, Any], Any]:
+def attempt(reference: Reference, call: Call) -> tuple[dict[str, Any], Any]:
     """What the reference gives on ``call``: its facts, and its outputs (None when it raised)."""
     import torch
 
