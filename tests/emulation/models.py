@@ -110,7 +110,9 @@ class _(nn.Module):
         return x[i].sum(-1)
 
 
-@model("scatter", lambda: (r(8, 20), torch.rand(8, 20).argsort(1)[:, :6], r(8, 6)), ({0: B}, {0: B}, {0: B}))
+@model(
+    "scatter", lambda: (r(8, 20), torch.rand(8, 20).argsort(1)[:, :6].contiguous(), r(8, 6)), ({0: B}, {0: B}, {0: B})
+)
 class _(nn.Module):
     def forward(self, x, i, v):
         return torch.scatter(x, 1, i, v)

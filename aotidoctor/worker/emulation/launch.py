@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from aotidoctor.worker.emulation.blocks import Block, Tiling
@@ -63,6 +64,7 @@ class Launch:
             found=self.found,
             programs=self._programs,
             place=self._place,
+            later=self._later,
             shared=frozenset(
                 id(one.tensor.storage)
                 for name, one in pointers.items()
@@ -180,6 +182,13 @@ class Launch:
         if self.tiling is None:
             return self.program[0] + self.grid[0] * (self.program[1] + self.grid[1] * self.program[2])
         return self.tiling.programs(self.block, shape)
+
+    def _later(self, shape: tuple[int, ...]) -> Callable[[], Any]:
+        """``_programs`` as of now, for when it is needed."""
+        if self.tiling is None:
+            number = self._programs(shape)
+            return lambda: number
+        return partial(self.tiling.programs, self.block, shape)
 
     def _place(self, index: tuple[int, ...], shape: tuple[int, ...]) -> dict[str, Any]:
         """Where a lane is: launch, kernel, line of its text, program and lane."""

@@ -38,13 +38,29 @@ class Pointer:
         return (self.number << _SPAN) + _MIDDLE + self.tensor.start
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Elements one after the other, read or written by one lane each: ``programs()`` are the lanes' programs."""
+
+    storage: Storage
+    write: bool
+    start: int
+    count: int
+    size: int
+    shape: tuple[int, ...]
+    programs: Callable[[], Any]
+
+
 @dataclass(slots=True)
 class Traces:
-    """Who wrote and read what in this launch: program numbers by element of a storage, -1 for nobody."""
+    """Who wrote and read what in this launch: program numbers by element of a storage, -1 for nobody.
+
+    ``runs`` are accesses that are not in these tables yet: most launches never need the tables.
+    """
 
     writer: dict[int, Any] = field(default_factory=dict)
     reader: dict[int, Any] = field(default_factory=dict)
-    values_differ: bool = False
+    runs: dict[int, list[Run]] = field(default_factory=dict)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,6 +76,7 @@ class Memory:
     found: Found
     programs: Callable[[tuple[int, ...]], Any]
     place: Callable[[tuple[int, ...], tuple[int, ...]], dict[str, Any]]
+    later: Callable[[tuple[int, ...]], Callable[[], Any]] | None = None
     shared: frozenset[int] = frozenset()
     traces: Traces = field(default_factory=Traces)
     refused: Any = None
@@ -70,6 +87,14 @@ class Memory:
         import numpy as np
 
         given = np.zeros(ptrs.shape, dtype=dtype) if other is None else np.broadcast_to(other, ptrs.shape)
+        run = self._dense(ptrs, mask, np.dtype(dtype).itemsize, argument)
+        if run is not None and self._joins(run):
+            cells = run.storage.elements(dtype)[run.start // run.size : run.start // run.size + run.count]
+            if run.count == ptrs.size:
+                return cells.reshape(ptrs.shape).copy()
+            values = np.array(given, dtype=dtype)
+            values.reshape(-1)[: run.count] = cells
+            return values
         pointer, at, good = self._reach(ptrs, mask, np.dtype(dtype).itemsize, "load", argument)
         if pointer is None or pointer.tensor is None:
             return np.array(given, dtype=dtype)
@@ -86,6 +111,14 @@ class Memory:
 
         values = np.broadcast_to(values, ptrs.shape)
         size = values.dtype.itemsize
+        run = self._dense(ptrs, mask, size, argument, write=True)
+        if run is not None and self._joins(run):
+            first = run.start // size
+            run.storage.elements(values.dtype)[first : first + run.count] = values.reshape(-1)[: run.count]
+            if run.storage.written is not None:
+                unit = run.storage.unit
+                run.storage.written[run.start // unit : (run.start + run.count * size) // unit] = True
+            return
         pointer, at, good = self._reach(ptrs, mask, size, "store", argument)
         if pointer is None or pointer.tensor is None:
             return
@@ -128,6 +161,71 @@ class Memory:
         if hit.any():
             self.store(ptrs, np.broadcast_to(values, ptrs.shape), hit, argument)
         return before
+
+    def _dense(self, ptrs: Any, mask: Any, size: int, argument: int | None, *, write: bool = False) -> Run | None:
+        """The access as a run of elements, each lane the next one, up to the first lane that is masked; else None.
+
+        Only where all of it is inside, aligned, and, to be read, written before.
+        """
+        import numpy as np
+
+        pointer = self.pointers.get(argument) if argument is not None else None
+        if pointer is None or pointer.tensor is None or self.later is None or not ptrs.size:
+            return None
+        tensor = pointer.tensor
+        marks = mask.reshape(-1)
+        count = int(np.count_nonzero(marks))
+        flat = ptrs.reshape(-1)
+        if not count or not marks[0] or not marks[count - 1] or (count < len(marks) and not marks[:count].all()):
+            return None
+        start = int(flat[0]) - ((pointer.number << _SPAN) + _MIDDLE)
+        inside = tensor.start <= start and start + count * size <= tensor.start + tensor.extent
+        storage = tensor.storage
+        if not inside or not storage.live or start % size or size % storage.unit:
+            return None
+        if count > 1 and not (np.diff(flat[:count]) == np.uint64(size)).all():
+            return None
+        part = slice(start // storage.unit, (start + count * size) // storage.unit)
+        fresh = not write and storage.written is not None and storage.known
+        if fresh and not storage.written[part].all():
+            return None
+        return Run(
+            storage=storage, write=write, start=start, count=count, size=size, shape=ptrs.shape,
+            programs=self.later(ptrs.shape),
+        )  # fmt: skip
+
+    def _joins(self, run: Run) -> bool:
+        """Keep a run for later where it cannot clash with what this launch did before; else enter all there is."""
+        key = id(run.storage)
+        if not run.write and key not in self.shared:
+            return True
+        before = self.traces.runs.setdefault(key, [])
+        tables = key in self.traces.writer or key in self.traces.reader
+        same = all((one.start, one.count, one.shape) == (run.start, run.count, run.shape) for one in before)
+        clear = not any(one.write for one in before) if not run.write else not any(one.write for one in before) and same
+        if tables or not clear:
+            self._enter(key)
+            return False
+        before.append(run)
+        return True
+
+    def _enter(self, key: int) -> None:
+        """Put the kept runs of a storage into the tables."""
+        import numpy as np
+
+        for run in self.traces.runs.pop(key, []):
+            programs = run.programs()
+            if programs is None:
+                continue
+            own = np.broadcast_to(programs, run.shape).reshape(-1)[: run.count]
+            unit = run.storage.unit
+            table = self.traces.writer if run.write else self.traces.reader
+            cells = table.setdefault(key, np.full(-(-run.storage.size // unit), -1, np.int64))
+            index = (run.start + np.arange(run.count) * run.size) // unit
+            if run.write:
+                cells[index] = own
+            else:
+                cells[index] = np.where((cells[index] == -1) | (cells[index] == own), own, _MANY)
 
     def _reach(self, ptrs: Any, mask: Any, size: int, access: str, argument: int | None) -> tuple[Any, Any, Any]:
         """Whose memory it is, byte offsets in it (those of refused lanes are 0), and which lanes may go there."""
@@ -245,6 +343,7 @@ class Memory:
         """Remember the readers; a program that reads what another of this launch wrote is a race."""
         import numpy as np
 
+        self._enter(id(storage))
         programs = self.programs(at.shape)
         if programs is None:
             return
@@ -270,6 +369,7 @@ class Memory:
         """Remember the writers; two programs that write other values to one element, or one that was read, race."""
         import numpy as np
 
+        self._enter(id(storage))
         programs = self.programs(shape)
         if programs is None:
             return
