@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from aotidoctor.api.arguments import PathLike, ToleranceLike, environment, options_of, path, words
 from aotidoctor.api.live import Source, given, source_of
+from aotidoctor.api.plugging import plugins
 from aotidoctor.api.report import Report, public
 from aotidoctor.commands import diagnose as command
 from aotidoctor.model.case import Options
@@ -52,6 +53,7 @@ def diagnose(
     skip_probes: str | tuple[str, ...] | list[str] | None = None,
     shrink: bool = False,
     plan: bool = False,
+    no_plugins: bool = False,
     environ: Mapping[str, str] | None = None,
     argv: tuple[str, ...] = (),
     on_event: OnEvent | None = None,
@@ -95,6 +97,7 @@ def diagnose(
         skip_probes: skip these probes.
         shrink: find the smallest inputs that still fail.
         plan: say what would run and why, and run nothing.
+        no_plugins: use no installed plugin.
         environ: the environment of the children; by default that of this process.
         argv: what the report states as the command; by default the same question on the command line.
         on_event: is called with each ``Event`` of the progress, in the calling thread.
@@ -146,7 +149,7 @@ def diagnose(
         source_of(inputs, args, kwargs),
         options_of(options, asked),
         asked,
-        _Wish(environ, argv, on_event, runner, command, plan=plan, static=static_only or plan),
+        _Wish(environ, argv, on_event, runner, command, plugins=not no_plugins, plan=plan, static=static_only or plan),
     )
 
 
@@ -168,6 +171,7 @@ def check(
     trust_pickle: bool = False,
     seed: int = 0,
     threads: int | None = None,
+    no_plugins: bool = False,
     environ: Mapping[str, str] | None = None,
     argv: tuple[str, ...] = (),
     on_event: OnEvent | None = None,
@@ -200,7 +204,7 @@ def check(
         source_of(inputs, args, kwargs),
         options_of(options, asked),
         asked,
-        _Wish(environ, argv, on_event, None, "check", static=True),
+        _Wish(environ, argv, on_event, None, "check", plugins=not no_plugins, static=True),
     )
 
 
@@ -227,6 +231,7 @@ def compare(
     threads: int | None = None,
     memory_limit: int | None = None,
     emulate: str = "auto",
+    no_plugins: bool = False,
     environ: Mapping[str, str] | None = None,
     argv: tuple[str, ...] = (),
     on_event: OnEvent | None = None,
@@ -265,7 +270,9 @@ def compare(
         return _judged(from_, package, source, wanted, argv or ("aotidoctor", "compare", "--from", str(from_)))
     if package is None or wanted.reference is None or not (source.path or source.is_live or wanted.generate):
         raise UsageError("compare needs a package, a reference and inputs (or generate=True); or from_ a report")
-    return _examined(package, source, wanted, asked, _Wish(environ, argv, on_event, runner, "compare"))
+    return _examined(
+        package, source, wanted, asked, _Wish(environ, argv, on_event, runner, "compare", plugins=not no_plugins)
+    )
 
 
 def _judged(
@@ -289,6 +296,7 @@ class _Wish:
         runner: Runner | None,
         command: str,
         *,
+        plugins: bool,
         plan: bool = False,
         static: bool = False,
     ) -> None:
@@ -297,8 +305,11 @@ class _Wish:
         self.on_event = on_event
         self.runner = runner
         self.command = command
+        self.plugins = plugins
         self.plan = plan
         self.static = static
+        # The name that the command line has for it.
+        self.name = "check" if static and not plan else command
 
 
 def _examined(package: PathLike, source: Source, options: Options, asked: Mapping[str, object], wish: _Wish) -> Report:
@@ -307,7 +318,7 @@ def _examined(package: PathLike, source: Source, options: Options, asked: Mappin
     place = path("package", package)
     argv = wish.argv or _argv(place, source, asked, wish)
     try:
-        with given(source, to_run=not wish.static) as live:
+        with plugins(wish.name, wanted=wish.plugins), given(source, to_run=not wish.static) as live:
             if wish.plan:
                 return public(command.plan(place, source.path, options, argv=argv, environ=wish.environ, live=live))
             found = command.diagnose(
@@ -329,10 +340,9 @@ def _examined(package: PathLike, source: Source, options: Options, asked: Mappin
 
 def _argv(package: str, source: Source, asked: Mapping[str, object], wish: _Wish) -> tuple[str, ...]:
     inputs = source.path or (_LIVE if source.is_live else None)
-    name = "check" if wish.static and not wish.plan else wish.command
     return (
         "aotidoctor",
-        name,
+        wish.name,
         package,
         *(("--inputs", inputs) if inputs is not None else ()),
         *words(asked),

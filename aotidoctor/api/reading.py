@@ -8,6 +8,7 @@ from io import BufferedReader, BytesIO, RawIOBase
 from typing import BinaryIO, cast
 
 from aotidoctor.api.arguments import PathLike, environment, options_of, path, paths, shown, text, texts, words
+from aotidoctor.api.plugging import plugins
 from aotidoctor.api.report import Report, public
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import ArgumentError, CannotExamineError, LimitReachedError, UsageError
@@ -20,6 +21,7 @@ def inspect(
     options: Options | None = None,
     *,
     model_name: str | None = None,
+    no_plugins: bool = False,
     environ: Mapping[str, str] | None = None,
     argv: tuple[str, ...] = (),
 ) -> Report:
@@ -41,7 +43,8 @@ def inspect(
     place, wanted = path("package", package), options_of(options, asked)
     said = argv or ("aotidoctor", "inspect", place, *words(asked))
     try:
-        return public(diagnose.inspect(place, wanted, argv=said, environ=environment(environ)))
+        with plugins("inspect", wanted=not no_plugins):
+            return public(diagnose.inspect(place, wanted, argv=said, environ=environment(environ)))
     except LimitReachedError as reached:
         raise CannotExamineError(f"{place}: {reached}") from reached
 
@@ -52,6 +55,7 @@ def compat(
     host: PathLike | tuple[PathLike, ...] | list[PathLike] = (),
     torch: str | tuple[str, ...] | list[str] = (),
     model_name: str | None = None,
+    no_plugins: bool = False,
     environ: Mapping[str, str] | None = None,
     argv: tuple[str, ...] = (),
 ) -> Report:
@@ -62,6 +66,7 @@ def compat(
         host: profiles: files of ``aotidoctor env --save``, built-in names, ``here``. By default this machine.
         torch: releases to have there instead (``2.14``).
         model_name: the model inside the packages.
+        no_plugins: use no installed plugin.
         environ: what ``here`` means; by default the environment of this process.
         argv: what the report states as the command.
 
@@ -82,9 +87,9 @@ def compat(
     asked: dict[str, object] = {"host": hosts, "torch": releases, "model_name": name}
     said = argv or ("aotidoctor", "compat", *places, *words(asked))
     try:
-        return public(
-            answer(places, hosts, releases, model_name=name, argv=said, environ=environment(environ)),
-        )
+        with plugins("compat", wanted=not no_plugins):
+            found = answer(places, hosts, releases, model_name=name, argv=said, environ=environment(environ))
+        return public(found)
     except LimitReachedError as reached:
         raise CannotExamineError(str(reached)) from reached
 
@@ -96,6 +101,7 @@ def classify(
     inputs: PathLike | None = None,
     model_name: str | None = None,
     trust_pickle: bool = False,
+    no_plugins: bool = False,
     environ: Mapping[str, str] | None = None,
     argv: tuple[str, ...] = (),
 ) -> Report:
@@ -107,6 +113,7 @@ def classify(
         inputs: the inputs file of the call; only with ``package``.
         model_name: the model inside the package.
         trust_pickle: describe an inputs file that needs code to be unpickled.
+        no_plugins: use no installed plugin.
         environ: by default the environment of this process.
         argv: what the report states as the command.
 
@@ -131,7 +138,7 @@ def classify(
     name, opened = _opened(log)
     said = argv or ("aotidoctor", "classify", name, *words({"package": about, "inputs": sample, **asked}))
     try:
-        with opened as stream:
+        with plugins("classify", wanted=not no_plugins), opened as stream:
             found = classified(
                 stream, name, package=about, inputs=sample, options=options, argv=said, environ=environment(environ)
             )

@@ -179,6 +179,7 @@ COMMANDS = {
         "mcp:mcp",
         ("aotidoctor mcp --root models", "aotidoctor mcp --root models --allow-run"),
     ),
+    "plugins": Entry("plugins:plugins", ("aotidoctor plugins", "aotidoctor plugins --json")),
     "completion": Entry(
         "completion:completion",
         (

@@ -17,6 +17,7 @@ from typing import NoReturn
 
 import typer
 
+from aotidoctor.api.plugging import plugins
 from aotidoctor.cli.extras import write_extras
 from aotidoctor.cli.limits import limited, report_limited
 from aotidoctor.cli.progress import Progress, make_progress
@@ -51,9 +52,11 @@ def execute(command: str, path: str, show: Show, work: Work, *, static: bool = F
     """
     environ = os.environ
     progress = make_progress(sys.stderr, environ, quiet=show.detail < 0)
-    with limited() if static else nullcontext():
-        report = examined(command, path, work, progress)
-    raise typer.Exit(present(report, show, environ, static=static))
+    with plugins(command, wanted=show.plugins):
+        with limited() if static else nullcontext():
+            report = examined(command, path, work, progress)
+        status = present(report, show, environ, static=static)
+    raise typer.Exit(status)
 
 
 def examined(command: str, path: str, work: Work, progress: Progress) -> Report:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from aotidoctor.api.plugging import plugins
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.show import PageFormat, page_format, write_stdout
 
@@ -23,7 +24,8 @@ def explain(
     # `--help` does not need these.
     from aotidoctor.commands import explain as manual  # noqa: PLC0415
 
-    page = manual.find(topic)
+    with plugins("explain", wanted=True):
+        page = manual.find(topic)
     if page is None:
         near = manual.near(topic)
         hint = f"; did you mean {', '.join(near)}?" if near else ""

@@ -8,14 +8,17 @@ its exit status stands.
 from __future__ import annotations
 
 import contextlib
+import platform
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from aotidoctor.model.errors import AotidoctorError
 from aotidoctor.model.report import Report
 from aotidoctor.reports.text import neutral
+from aotidoctor.reports.write import write_file
 
 Extra = Callable[[Report, Path, Mapping[str, str], bool], str]
 
@@ -33,6 +36,19 @@ def _repro(report: Report, path: Path, environ: Mapping[str, str], redact: bool)
     return line_of(of_report(report, path, environ, redact=redact), path)
 
 
+def _plugin(name: str, report: Report, path: Path, environ: Mapping[str, str], redact: bool) -> str:
+    """In the format of a plugin, which gets the report as it is shown."""
+    from aotidoctor.plugins.active import PluginError, render_with  # noqa: PLC0415 - for a format of a plugin only
+    from aotidoctor.reports.redact import Redactor  # noqa: PLC0415 - likewise
+
+    shown = Redactor.of(environ=environ, host_name=platform.node()).report(report) if redact else report
+    try:
+        write_file(path, render_with(name, shown))
+    except PluginError as error:
+        return f"warning: no {name} at {path}: the plugin failed: {error}"
+    return f"{name} written to {path}"
+
+
 EXTRAS: Mapping[str, Extra] = {"bundle": _bundle, "repro": _repro}
 
 
@@ -46,7 +62,7 @@ def write_extras(
 
 def _made(kind: str, report: Report, path: Path, environ: Mapping[str, str], *, redact: bool) -> str:
     try:
-        return EXTRAS[kind](report, path, environ, redact)
+        return EXTRAS.get(kind, partial(_plugin, kind))(report, path, environ, redact)
     except (OSError, AotidoctorError) as error:
         return f"warning: no {kind} at {path}: {error}"
     except Exception as error:  # noqa: BLE001 - the document is out: nothing may change its exit status any more

@@ -151,6 +151,7 @@ OutputDir = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="The verdict only, and no progress.")]
 Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="More detail; -vv for everything.")]
 FailOnOption = Annotated[FailOn, typer.Option("--fail-on", help="Least severity that makes the exit status 1.")]
+NoPlugins = Annotated[bool, typer.Option("--no-plugins", help="Use no installed plugin.")]
 Redact = Annotated[
     bool,
     typer.Option("--redact/--no-redact", help="Hide names, secrets and tensor values."),

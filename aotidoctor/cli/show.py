@@ -88,6 +88,7 @@ class Show:
     fail_on: FailOn = FailOn.ERROR
     redact: bool = True
     form: IssueForm = IssueForm.GENERIC
+    plugins: bool = True
 
 
 def page_format(format_: PageFormat | None, *, json: bool) -> PageFormat:
@@ -108,14 +109,15 @@ def make_show(
     fail_on: FailOn = FailOn.ERROR,
     redact: bool = True,
     form: IssueForm = IssueForm.GENERIC,
+    plugins: bool = True,
     protected: Sequence[str | None] = (),
 ) -> Show:
     """The output options as one value; ``protected`` are files that must not be overwritten. Raises BadParameter."""
     if json and format_ not in (None, Format.JSON):
         raise typer.BadParameter("--json and another --format cannot be combined", param_hint="--json")
-    specs = [_spec(text) for text in report or ()]
-    files = [(Format(kind), path) for kind, path in specs if kind not in EXTRAS]
-    extras = tuple((kind, path) for kind, path in specs if kind in EXTRAS)
+    specs = [_spec(text, plugins=plugins) for text in report or ()]
+    files = [(Format(kind), path) for kind, path in specs if kind in _FILE_FORMATS]
+    extras = tuple((kind, path) for kind, path in specs if kind not in _FILE_FORMATS)
     if output_dir is not None:
         files += [(kind, Path(output_dir) / f"report.{kind.value}") for kind in _DIRECTORY_FORMATS]
     taken = {os.path.realpath(path) for path in protected if path}
@@ -135,13 +137,18 @@ def make_show(
         fail_on=fail_on,
         redact=redact,
         form=form,
+        plugins=plugins,
     )
 
 
-def _spec(text: str) -> tuple[str, Path]:
-    """The kind of report and its path: a format of a file, or a key of ``EXTRAS``."""
+def _spec(text: str, *, plugins: bool) -> tuple[str, Path]:
+    """The kind of report and its path: a format of a file, a key of ``EXTRAS``, or a format of a plugin."""
     name, colon, path = text.partition(":")
     known = [*(kind.value for kind in _FILE_FORMATS), *EXTRAS]
+    if plugins and name not in known:
+        from aotidoctor.plugins.discover import found  # noqa: PLC0415 - for a name that is none of ours
+
+        known += [entry.name for entry in found() if entry.group == "reports"]
     if not colon or not path or name not in known:
         hint = f"{text!r} is not FMT:PATH; formats of a file: {', '.join(known)}"
         raise typer.BadParameter(hint, param_hint="--report")

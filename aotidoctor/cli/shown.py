@@ -96,6 +96,7 @@ def _show(
     verbose: opt.Verbose = 0,
     fail_on: opt.FailOnOption = FailOn.ERROR,
     redact: opt.Redact = True,
+    no_plugins: opt.NoPlugins = False,
 ) -> Show:
     """The options as they are shown in help, in this order."""
     return make_show(
@@ -107,6 +108,7 @@ def _show(
         verbose=verbose,
         fail_on=fail_on,
         redact=redact,
+        plugins=not no_plugins,
         form=for_,
         protected=protected,
     )

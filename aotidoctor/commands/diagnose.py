@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from aotidoctor.model import extensions
 from aotidoctor.model.artifact import RUNNABLE_KINDS, Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.event import Event, EventKind
@@ -102,6 +103,10 @@ def _examine(session: Session, command: str) -> tuple[tuple[Diagnosis, ...], boo
         # Not needed, and not worth its import, where nothing is executed.
         from aotidoctor.triage import examine  # noqa: PLC0415
 
+        if extensions.current().setups:
+            from aotidoctor.triage.plugin_setups import admit  # noqa: PLC0415 - likewise
+
+            admit(session)
         return examine.compare(session) if command == "compare" else examine.examine(session)
     run_checks(session)
     session.not_checked.append(NotChecked(code="AD-RUN", name="runs", reason=NOT_EXECUTED))

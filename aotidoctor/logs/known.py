@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 from aotidoctor.logs.found import Found
 from aotidoctor.logs.patterns import PatternError
@@ -68,12 +69,14 @@ def recognised(found: Found, number: int) -> LogMatch | None:
     return LogMatch(event=event, pattern=record, line=number, text=line, confidence=_CONFIDENCE)
 
 
-@lru_cache(maxsize=1)
 def known_issues() -> tuple[Known, ...]:
     """The entries of all playbooks. Raises ``PatternError``."""
-    return tuple(
-        one for path in playbook_files.files() for one in read_known(path.stem, path.read_text(encoding="utf-8"))
-    )
+    return _issues(playbook_files.files())
+
+
+@lru_cache(maxsize=4)
+def _issues(paths: tuple[Path, ...]) -> tuple[Known, ...]:
+    return tuple(one for path in paths for one in read_known(path.stem, path.read_text(encoding="utf-8")))
 
 
 def read_known(cause: str, text: str) -> tuple[Known, ...]:

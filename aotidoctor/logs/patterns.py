@@ -15,7 +15,7 @@ from pathlib import Path
 
 from aotidoctor.logs.bounded import bounded
 from aotidoctor.logs.literals import literals_of
-from aotidoctor.model import playbook_files
+from aotidoctor.model import extensions, playbook_files
 from aotidoctor.model.errors import AotidoctorError
 from aotidoctor.model.log import LogPattern
 
@@ -67,7 +67,12 @@ class Pattern:
 
 def load_patterns() -> tuple[Pattern, ...]:
     """The patterns of all playbooks, by cause and in the order of each file. Raises ``PatternError``."""
-    return _load(playbook_files.files())
+    return _load(pattern_files())
+
+
+def pattern_files() -> tuple[Path, ...]:
+    """The files that have them: playbooks, and what plugins add to those."""
+    return (*playbook_files.files(), *extensions.current().patterns)
 
 
 @lru_cache(maxsize=4)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import BinaryIO
 
 from aotidoctor.logs.assembly import Assembly, Draft
 from aotidoctor.logs.judgement import Judged, judge
 from aotidoctor.logs.lines import Streams, clean, decoded
 from aotidoctor.logs.matching import Matcher
-from aotidoctor.logs.patterns import LEAST_CONFIDENCE, Pattern, load_patterns
+from aotidoctor.logs.patterns import LEAST_CONFIDENCE, Pattern, load_patterns, pattern_files
 from aotidoctor.logs.ranking import groups, ranked
 from aotidoctor.logs.sieve import Numbered, Sieve
 from aotidoctor.logs.source import Source
@@ -107,8 +108,12 @@ def _surest(reading: LogReading) -> float:
     return reading.matches[0].confidence if reading.matches else 0.0
 
 
-@lru_cache(maxsize=1)
 def _tools() -> tuple[Telltale, Matcher]:
+    return _tools_for(pattern_files())
+
+
+@lru_cache(maxsize=4)
+def _tools_for(_files: tuple[Path, ...]) -> tuple[Telltale, Matcher]:
     return _tools_of(load_patterns())
 
 

@@ -29,6 +29,7 @@ class Options:
     against the reference's; ``measure`` asks for their distance from a float64 run also where they agree. ``emulate``
     tells when a CUDA package is carried out on the CPU: ``always``, ``auto`` (where it cannot run here, or failed
     without an explanation) or ``never``.
+    ``imports`` are modules that every child imports first: setups of plugins.
     """
 
     model_name: str | None = None
@@ -55,6 +56,7 @@ class Options:
     tolerances: Tolerances = field(default_factory=Tolerances)
     measure: bool = False
     emulate: str = "auto"
+    imports: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from aotidoctor.model import extensions
+
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
@@ -17,11 +19,10 @@ def folder() -> Path | None:
 
 
 def files() -> tuple[Path, ...]:
-    """Every playbook, sorted by cause. A README among them is not one."""
+    """Every playbook, sorted by cause, those of plugins last. A README among them is not one."""
     place = folder()
-    if place is None:
-        return ()
-    return tuple(sorted(path for path in place.glob("*.md") if path.stem.islower()))
+    own = sorted(path for path in place.glob("*.md") if path.stem.islower()) if place is not None else []
+    return (*own, *extensions.current().playbooks)
 
 
 def find(cause: str) -> Path | None:

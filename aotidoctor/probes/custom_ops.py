@@ -57,6 +57,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     payload: JsonObject = {
         "targets": targets,
         "setup": case.options.setup,
+        **({"imports": list(case.options.imports)} if case.options.imports else {}),
         "custom_op_libraries": list(case.options.custom_op_libraries),
         "device": device_of(case),
     }

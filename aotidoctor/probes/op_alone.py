@@ -78,6 +78,7 @@ def _request(case: Case, history: History, target: str, plain: Outcome) -> Reque
         "target": target,
         "files": files,
         "setup": case.options.setup,
+        **({"imports": list(case.options.imports)} if case.options.imports else {}),
         "custom_op_libraries": list(case.options.custom_op_libraries),
         "device": device_of(case),
         "threads": case.options.threads,

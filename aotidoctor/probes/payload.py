@@ -48,6 +48,7 @@ def base_payload(case: Case) -> JsonObject:
         "observe": list(OBSERVE),
         "perturb": None,
         "reference": None,
+        **({"imports": list(case.options.imports)} if case.options.imports else {}),
     }
 
 

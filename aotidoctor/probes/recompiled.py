@@ -78,6 +78,7 @@ def compile_request(case: Case, probe: str, purpose: str, **changes: JsonValue) 
     payload: JsonObject = {
         "reference": case.options.reference,
         "setup": case.options.setup,
+        **({"imports": list(case.options.imports)} if case.options.imports else {}),
         "custom_op_libraries": list(case.options.custom_op_libraries),
         "config": settings_of(case),
         "printer": 0,

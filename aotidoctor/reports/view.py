@@ -228,6 +228,14 @@ def command_text(argv: Sequence[str]) -> str:
     return " ".join((head, *(shlex.quote(word) for word in argv[1:])))
 
 
+def plugin_rows(report: Report) -> tuple[tuple[str, str], ...]:
+    """Which plugins took part, and what they know of the host; nothing where none is installed."""
+    names = report.extra.get("plugins")
+    facts = [(name.removeprefix("host."), value) for name, value in report.extra.items() if name.startswith("host.")]
+    rows = [("Plugins", names), *facts] if names else facts
+    return tuple((one_line(label, 80), one_line(text)) for label, text in rows)
+
+
 def has_artifact(report: Report) -> bool:
     """False where no file was asked for (``env``)."""
     return bool(report.case.artifact.path)

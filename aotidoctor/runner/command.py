@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+
+from aotidoctor.runner.own import own_command
 
 # After it was asked to end, a command writes the report of what it knows.
 _GRACE_S = 10.0
@@ -51,7 +52,7 @@ class Command:
                     return Finished(status=-signal.SIGTERM, stdout=b"", stderr="", late=False)
                 # A group of its own: an interrupt of the terminal is for who started us.
                 self._process = subprocess.Popen(  # noqa: S603 - ourselves
-                    [sys.executable, "-m", "aotidoctor", *self._words],
+                    own_command(self._words),
                     cwd=self._cwd,
                     stdin=given,
                     stdout=subprocess.PIPE,

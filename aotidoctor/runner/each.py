@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from aotidoctor.runner.own import own_command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,8 +20,7 @@ class Ended:
 
 def run_each(words: Sequence[str], path: str) -> Ended:
     """``aotidoctor words``, to its end; the limits are the command's own."""
-    command = [sys.executable, "-m", "aotidoctor", *words]
-    done = subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)  # noqa: S603 - ourselves
+    done = subprocess.run(own_command(words), capture_output=True, check=False, stdin=subprocess.DEVNULL)  # noqa: S603 - ourselves
     status = done.returncode if done.returncode >= 0 else 128 - done.returncode
     # Progress is on stderr; it is shown where nothing else was said.
     said = (done.stdout or done.stderr).decode("utf-8", "replace")

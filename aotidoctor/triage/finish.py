@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Protocol
 
 from aotidoctor.diagnosis import signed
+from aotidoctor.model import extensions
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.report import Report
 from aotidoctor.version import __version__
@@ -91,6 +92,7 @@ def finish(
     Without a ``verdict`` it is ``problem`` where there is a cause, ``unknown`` where there is an error finding or the
     report is partial, else ``healthy``; without a ``stage`` it is that of the first cause.
     """
+    added = extensions.current()
     late = out_of_time or found.out_of_time
     partial = interrupted or late or cannot_examine is not None
     failed = partial or any(item.severity is Severity.ERROR for item in found.findings)
@@ -100,7 +102,7 @@ def finish(
         case=found.case,
         diagnoses=diagnoses,
         findings=tuple(found.findings),
-        not_checked=tuple(found.not_checked),
+        not_checked=(*found.not_checked, *added.problems),
         runs=tuple(found.runs),
         argv=watch.argv,
         command=watch.command,
@@ -112,6 +114,12 @@ def finish(
         cannot_examine=cannot_examine,
         localization=localization,
         log=log,
-        extra=extra or {},
+        extra={**(extra or {}), **_of_plugins(added)},
     )
     return signed(report)
+
+
+def _of_plugins(added: extensions.Extensions) -> dict[str, str]:
+    """Which plugins took part, and the facts that they know of the host."""
+    facts = {f"host.{name}": value for name, value in added.host_facts.items()}
+    return {"plugins": added.took_part, **facts} if added.took_part else facts

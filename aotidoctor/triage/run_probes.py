@@ -9,6 +9,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from aotidoctor.checks import CHECKS
+from aotidoctor.model import extensions
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.event import Event, EventKind
@@ -42,7 +43,11 @@ def run_probes(session: Session, *, only: Collection[str] | None = None, but: Co
 
     ``only`` are the names of those that are asked now, ``but`` of those that are not; they are not even mentioned.
     """
-    left = [probe for probe in PROBES if (only is None or probe.name in only) and probe.name not in but]
+    left = [
+        probe
+        for probe in (*PROBES, *extensions.current().probes)
+        if (only is None or probe.name in only) and probe.name not in but
+    ]
     try:
         while left:
             _guard_probe(left[0], session)
@@ -54,8 +59,12 @@ def run_probes(session: Session, *, only: Collection[str] | None = None, but: Co
 
 def skip_probes(session: Session, reason: str, *, but: Collection[str]) -> None:
     """Ask none of the probes but those in ``but``, and say why."""
-    left = [probe for probe in (*PROBES, *LATER) if probe.name not in but]
+    left = [probe for probe in _all() if probe.name not in but]
     session.not_checked += [NotChecked(code=probe.code, name=probe.name, reason=reason) for probe in left]
+
+
+def _all() -> tuple[Probe, ...]:
+    return (*PROBES, *LATER, *extensions.current().probes)
 
 
 def _guard_probe(probe: Probe, session: Session) -> None:
@@ -174,7 +183,7 @@ def _correct_threads(session: Session, outcome: Outcome) -> None:
 
 def check_rung_names(case: Case) -> None:
     """UsageError for a rung that does not exist."""
-    known = [probe.name for probe in (*PROBES, *LATER)]
+    known = [probe.name for probe in _all()]
     for option, names in (("--probes", case.options.rungs or ()), ("--skip-probes", case.options.skip_rungs)):
         for name in names:
             if name not in known:
@@ -184,7 +193,7 @@ def check_rung_names(case: Case) -> None:
 def plan_lines(session: Session) -> tuple[str, ...]:
     """What would be asked, and why, without running anything."""
     lines = []
-    for probe in (*PROBES, *LATER):
+    for probe in _all():
         match plan_of(probe, session):
             case NotChecked(reason=reason) if probe.name == "plain_run" or reason.startswith(("--", "not among")):
                 lines.append(f"{probe.name}: no - {reason}")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from aotidoctor import checks, diagnosis
+from aotidoctor.model import extensions
 from aotidoctor.model.errors import LimitReachedError
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.fault import failure
@@ -88,7 +89,7 @@ def run_checks(session: Session) -> None:
     What a check found stands, also where a part of the wrapper that it reads was not understood; that part is reported.
     """
     failed: set[str] = set()
-    for check in checks.CHECKS:
+    for check in (*checks.CHECKS, *extensions.current().checks):
         blocked = [name for name in check.needs if name in failed]
         result = _pointless(check, blocked[0]) if blocked else ask_check(check, session)
         missed = None if blocked else check.overlooked(session.case)

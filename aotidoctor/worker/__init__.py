@@ -23,6 +23,7 @@ JOBS: dict[str, tuple[str, str]] = {
     "demo_build": ("aotidoctor.worker.demo_build", "demo_build"),
     "verify": ("aotidoctor.worker.verify.job", "verify"),
     "save_inputs": ("aotidoctor.worker.save_inputs", "save_inputs"),
+    "setup_only": ("aotidoctor.worker.setup_only", "setup_only"),
     "script": ("aotidoctor.worker.script", "script"),
 }
 """Name of a job -> module and function."""

@@ -133,6 +133,7 @@ def facts(report: Report) -> tuple[tuple[str, Markup], ...]:
         rows.append(("Inputs", text.line(str(case.inputs_error))))
     torch = f"torch {case.host.torch.version}" if case.host.torch is not None else "no torch"
     rows.append(("Host", text.line(f"{case.host.system} {case.host.machine}, {torch}")))
+    rows += [(label, text.line(named)) for label, named in view.plugin_rows(report)]
     rows.append(("Command", text.code(view.command_text(report.argv))))
     took = f"{report.started} in {seconds(report.seconds)}"
     return (*rows, ("Made", text.line(f"by aotidoctor {report.version}, {took}")))

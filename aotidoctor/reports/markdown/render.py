@@ -262,4 +262,5 @@ def provenance(report: Report) -> str:
     signature = f"\n\nSignature: {code(report.signature)}{family}" if report.signature else ""
     command = fence(view.command_text(report.argv), language="sh", room=4000)
     made = f"Made by aotidoctor {prose(report.version)} at {report.started} in {seconds(report.seconds)}."
-    return f"### Again\n\n{command}{signature}\n\n{made}"
+    plugins = "".join(f"\n\n{prose(label)}: {prose(text)}" for label, text in view.plugin_rows(report))
+    return f"### Again\n\n{command}{signature}{plugins}\n\n{made}"

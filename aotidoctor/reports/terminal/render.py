@@ -341,6 +341,8 @@ def _footer(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
     if report.fingerprint is not None and detail > 0:
         _fingerprint(report.fingerprint, out, parts=detail > 1)
     _repro(report, out)
+    for label, named in view.plugin_rows(report):
+        out.line(Text(f" {label}: {named}", style="dim"))
     if report.diagnoses and report.command != "env":
         out.line(Text(f" More: aotidoctor explain {report.diagnoses[0].cause}", style="dim"))
     out.code(view.command_text(report.argv), label=" Again: ")

@@ -1,0 +1,91 @@
+"""Which plugins are installed: by the entry points of installed distributions, read as text.
+
+``importlib.metadata`` alone would cost every command as much as reading a package; here a folder is listed and the one
+file of each distribution is looked at for our name. The folder that a command is called in is not looked at: what lies
+beside a stranger's package is not installed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from aotidoctor.plugins import GROUPS
+from aotidoctor.readers.host.import_path import import_path
+
+_MARK = b"[aotidoctor."
+_LARGEST, _MOST = 64 << 10, 200
+_SECTION = re.compile(r"^\[aotidoctor\.([a-z_]{1,40})\]$")
+_ENTRY = re.compile(r"^([A-Za-z0-9_.-]{1,80})\s{0,20}=\s{0,20}([\w.]{1,200}(?::[\w.]{1,200})?)$")
+_VERSION = re.compile(r"^Version:\s{0,20}(\S{1,80})", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One entry point: ``target`` is ``module:attribute`` or a module; ``distribution`` has it, in its ``version``."""
+
+    group: str
+    name: str
+    target: str
+    distribution: str
+    version: str
+
+    @property
+    def label(self) -> str:
+        """How a report names it."""
+        return f"{self.distribution} {self.version}: {self.group} {self.name}"
+
+
+def found() -> tuple[Entry, ...]:
+    """All entry points of plugins, in a fixed order; of two alike the one that Python would import first."""
+    entries: dict[tuple[str, str, str], Entry] = {}
+    for folder in _folders():
+        for entry in _of_folder(folder):
+            entries.setdefault((entry.group, entry.name, entry.distribution), entry)
+    order = {group: number for number, group in enumerate(GROUPS)}
+    ordered = sorted(entries.values(), key=lambda one: (order.get(one.group, 99), one.name, one.distribution))
+    return tuple(ordered[:_MOST])
+
+
+def _folders() -> Iterator[str]:
+    yield from dict.fromkeys(import_path())
+
+
+def _of_folder(folder: str) -> Iterator[Entry]:
+    try:
+        with os.scandir(folder) as items:
+            names = sorted(item.name for item in items if item.name.endswith((".dist-info", ".egg-info")))
+    except OSError:
+        return
+    for name in names:
+        text = _read(os.path.join(folder, name, "entry_points.txt"))  # noqa: PTH118 - hundreds at every start
+        if text is not None:
+            yield from _of_distribution(Path(folder) / name, text)
+
+
+def _read(path: str) -> str | None:
+    try:
+        with open(path, "rb") as stream:  # noqa: PTH123 - likewise
+            data = stream.read(_LARGEST)
+    except OSError:
+        return None
+    return data.decode("utf-8", "replace") if _MARK in data else None
+
+
+def _of_distribution(folder: Path, text: str) -> Iterator[Entry]:
+    name = folder.name.rpartition(".")[0].partition("-")[0]
+    metadata = next((path for path in (folder / "METADATA", folder / "PKG-INFO") if path.is_file()), None)
+    head = metadata.read_bytes()[:_LARGEST].decode("utf-8", "replace") if metadata is not None else ""
+    version = _VERSION.search(head)
+    section = None
+    for line in text.splitlines():
+        stripped = line.strip()
+        if stripped.startswith("["):
+            named = _SECTION.match(stripped)
+            section = named[1] if named else None
+        elif section is not None and (entry := _ENTRY.match(stripped)):
+            release = version[1] if version else "?"
+            yield Entry(group=section, name=entry[1], target=entry[2], distribution=name, version=release)
