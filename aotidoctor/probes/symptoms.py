@@ -213,6 +213,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("link-failed", r"Failed to (?:link|compile) files|cannot find -l\w+"),
     ("unsafe-pickle", r"Weights only load failed"),
     ("constant-not-found", r"Constant not found: (?P<name>[\w.]+)"),
+    ("constant-state", r"Unknown constant state: (?:ConstantState::)?(?P<name>\w+)"),
     ("constant-not-given", r"Cannot find constants? (?P<name>[\w.]+)"),
 )
 COMPILED = tuple((symptom, re.compile(pattern)) for symptom, pattern in PATTERNS)

@@ -51,6 +51,7 @@ MESSAGES = [
         {},
     ),
     ("Expected i < index_size to be true, but got false.  (Could this error message", "index-out-of-bounds", {}),
+    ("Unknown constant state: ConstantState::NONE", "constant-state", {"name": "NONE"}),
     ("Cannot find constants l_weight in constants_map!", "constant-not-given", {"name": "l_weight"}),
     (
         "../x.py:8: unknown: block: [0,0,0], thread: [3,0,0] Assertion `index out of bounds: 0 <= tmp4 < ks0 + 2` failed.",
