@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from aotidoctor.model.evidence import NotChecked, Severity
-from aotidoctor.model.run import Exited, Request
+from aotidoctor.model.run import Exited, Request, TimedOut
 from aotidoctor.probes import load_time
 from tests.unit.probes.outcomes import case, history, outcome, raised
 
@@ -79,3 +79,13 @@ def test_what_a_package_of_2_14_says_of_its_constants():
         "load_time", stages=STAGES, result={"load_parts": INSIDE}, stderr_tail=stderr.replace("200", "900")
     )
     assert "constants" not in load_time.parts_of(longer), "another model's"
+
+
+def test_a_limit_that_is_broken_is_slow_and_no_failure_of_the_model():
+    """On a busy machine the checks of the CPU alone broke it."""
+    stages = {"import": 9.0, "setup": 0.0, "imports": 8.0}
+    told = outcome("load_time", ending=TimedOut(limit=60.0), stage="cpu_checks", stages=stages, seconds=60.0)
+    found = load_time.read(ASKED, history(), told)
+    assert [(item.kind, item.severity, item.subject) for item in found] == [("slow", Severity.WARN, "cpu_checks")]
+    assert found[0].facts["seconds"][-1] == 43.0
+    assert [item.severity for item in load_time.read(case(), history(), told)] == [Severity.INFO]
