@@ -115,9 +115,9 @@ def parts_of(outcome: Outcome) -> dict[str, float]:
     if isinstance(outcome.ending, TimedOut):
         # The part that it was in has no end.
         stages.setdefault(outcome.stage, max(0.0, outcome.seconds - sum(stages.values())))
-    found = {name: stages[name] for name in ("import", "imports", "cpu_checks") if name in stages}
+    found: dict[str, float] = {name: stages[name] for name in ("import", "imports", "cpu_checks") if name in stages}
     told = outcome.result.get("load_parts")
-    inside = told if isinstance(told, dict) else {"load": stages.get("load", 0.0)}
+    inside = told if isinstance(told, dict) else {"load": stages.get("load")}
     found |= {name: float(seconds) for name, seconds in inside.items() if isinstance(seconds, int | float)}
     copied = sum(int(one[1]) for one in _COPIED.finditer(outcome.stderr_tail)) / 1000
     if "create" in found and 0 < copied <= found["create"]:
