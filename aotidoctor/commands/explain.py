@@ -116,7 +116,8 @@ def _page(kind: str, name: str, source: str) -> Page | None:
     lent = [node.module for node in tree.body if isinstance(node, ast.ImportFrom) and _lends(node)]
     texts = (item.value for node in assigned for item in ast.walk(node) if isinstance(item, ast.Constant))
     codes = (text for text in texts if isinstance(text, str) and re.fullmatch(r"AD-[A-Z]+-\d+|VERIFY-[A-Z]\d\d", text))
-    code = next(codes, None) or next((_code_of(module) for module in lent if module is not None), None)
+    # It may name the codes of others besides.
+    code = next((_code_of(module) for module in lent if module is not None), None) or next(codes, None)
     return Page(kind=kind, name=name, code=code, text=ast.get_docstring(tree) or "")
 
 

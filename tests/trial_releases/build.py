@@ -27,6 +27,9 @@ def build(name: str, folder: Path) -> None:
     """One model."""
     # To ask for the CPU's instructions the compiler is started again and again, in each process.
     torch._inductor.config.cpp.vec_isa_ok = True
+    if hasattr(torch._inductor.config.aot_inductor, "precompile_headers"):
+        # The compiler does it by itself.
+        torch._inductor.config.aot_inductor.precompile_headers = False
     torch.manual_seed(1)
     model = MODELS[name]()
     module = model.module.eval()
