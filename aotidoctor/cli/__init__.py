@@ -39,6 +39,16 @@ TRITON_WORDS = {
     ),
 }
 
+# Likewise after ``cases``.
+CASES_WORDS = {
+    "list": Entry("cases:cases", ("aotidoctor cases list --cases desk.sqlite --words 'strides batch'",)),
+    "show": Entry("cases:show", ("aotidoctor cases show 3 --cases desk.sqlite",)),
+    "note": Entry("cases:note", ("aotidoctor cases note 3 'call .contiguous() first' --solved --cases desk.sqlite",)),
+    "export": Entry("cases:export", ("aotidoctor cases export --cases desk.sqlite -o cases.json",)),
+    "import": Entry("cases:import_", ("aotidoctor cases import cases.json --cases desk.sqlite",)),
+    "merge": Entry("cases:merge", ("aotidoctor cases merge other.sqlite --cases desk.sqlite",)),
+}
+
 # In the order in which a newcomer needs them: name, where it is, examples.
 COMMANDS = {
     "run": Entry(
@@ -126,6 +136,11 @@ COMMANDS = {
             "aotidoctor diff works.json fails.json",
             "aotidoctor diff model.pt2 production-host.json --json",
         ),
+    ),
+    "cases": Entry(
+        "cases:cases",
+        ("aotidoctor cases --cases desk.sqlite", "aotidoctor cases --cause input-stride --json"),
+        CASES_WORDS,
     ),
     "fleet": Entry(
         "fleet:fleet",

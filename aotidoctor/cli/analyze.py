@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
+from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, execute
 from aotidoctor.cli.show import Show
 from aotidoctor.cli.shown import shown
@@ -13,8 +15,8 @@ from aotidoctor.cli.shown import shown
 Sent = Annotated[str, typer.Argument(metavar="BUNDLE", help="A bundle (.zip), or a JSON report.")]
 
 
-@shown("sent")
-def analyze(sent: Sent, *, show: Show) -> None:
+@shown("sent", "cases")
+def analyze(sent: Sent, *, cases: opt.Cases = None, show: Show) -> None:
     """Judge a bundle again, without its package, host or GPU.
 
     Asks every check that needs no execution again, keeps what the runs of then showed, reads the logs in it, and says
@@ -22,4 +24,4 @@ def analyze(sent: Sent, *, show: Show) -> None:
     """
     from aotidoctor.commands.analyze.analyze import analyze as judge  # noqa: PLC0415 - `--help` does not need the stages
 
-    execute("analyze", sent, show, lambda _: judge(sent, argv=argv()), static=True)
+    execute("analyze", sent, replace(show, cases=cases), lambda _: judge(sent, argv=argv()), static=True)

@@ -100,6 +100,7 @@ def batch(
     trust_pickle: opt.TrustPickle = False,
     cache: CacheFile = None,
     no_cache: NoCache = False,
+    cases: opt.Cases = None,
     format_: opt.PageFormatOption = None,
     json: opt.Json = False,
     quiet: opt.Quiet = False,
@@ -143,7 +144,7 @@ def batch(
         cache=None if no_cache else cache or _cache_file(os.environ),
     )
     with _at_urls(wish.words, wish.hosts) as (words, profiles):
-        _work(replace(wish, words=words, hosts=profiles), shape, quiet=quiet, fail_on=fail_on)
+        _work(replace(wish, words=words, hosts=profiles), shape, quiet=quiet, fail_on=fail_on, cases=cases)
 
 
 @contextmanager
@@ -159,7 +160,7 @@ def _at_urls(words: tuple[str, ...], hosts: tuple[str, ...]) -> Iterator[tuple[t
         raise typer.Exit(error.exit_status) from error
 
 
-def _work(wish: object, shape: PageFormat, *, quiet: bool, fail_on: FailOn) -> NoReturn:
+def _work(wish: object, shape: PageFormat, *, quiet: bool, fail_on: FailOn, cases: str | None) -> NoReturn:
     from aotidoctor.cli.batch_progress import BatchProgress  # noqa: PLC0415 - likewise
     from aotidoctor.commands import batch as fleets  # noqa: PLC0415 - likewise
     from aotidoctor.remote.urls import cleaned  # noqa: PLC0415 - likewise
@@ -184,9 +185,21 @@ def _work(wish: object, shape: PageFormat, *, quiet: bool, fail_on: FailOn) -> N
         raise typer.Exit(error.exit_status) from error
     finally:
         progress.close()
+    if cases is not None:
+        _keep(wish.folder, cases)
     status = exit_status(summary, fail_on)
     write_stdout(_shown(summary, status, shape))
     raise typer.Exit(status)
+
+
+def _keep(folder: str, cases: str) -> None:
+    """Keep the failures in the store of cases; what goes wrong there is a warning."""
+    from aotidoctor.commands.cases.remember import remember_results  # noqa: PLC0415 - with --cases only
+
+    try:
+        remember_results(cases, folder)
+    except CannotExamineError as error:
+        warn(f"--cases: {error}")
 
 
 def exit_status(summary: FleetSummary, fail_on: FailOn) -> int:

@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from io import BufferedReader, RawIOBase
 from typing import Annotated, BinaryIO
 
@@ -29,7 +30,7 @@ OfPackage = Annotated[
 ]
 
 
-@shown("log", "package", "inputs")
+@shown("log", "package", "inputs", "cases")
 def classify(
     log: LogFile,
     *,
@@ -37,6 +38,7 @@ def classify(
     inputs: opt.Inputs = None,
     model_name: opt.ModelName = None,
     trust_pickle: opt.TrustPickle = False,
+    cases: opt.Cases = None,
     show: Show,
 ) -> None:
     """Name the cause of a failure from its log alone.
@@ -46,7 +48,9 @@ def classify(
     if inputs is not None and package is None:
         raise typer.BadParameter("--inputs needs --package", param_hint="--inputs")
     wanted = Options(model_name=model_name, trust_pickle=trust_pickle)
-    execute("classify", "", show, lambda _on_event: _work(log, package, inputs, wanted), static=True)
+    execute(
+        "classify", "", replace(show, cases=cases), lambda _on_event: _work(log, package, inputs, wanted), static=True
+    )
 
 
 def _work(path: str, package: str | None, inputs: str | None, options: Options) -> Report:

@@ -21,7 +21,7 @@ from aotidoctor.api.plugging import plugins
 from aotidoctor.cli.extras import write_extras
 from aotidoctor.cli.limits import limited, report_limited
 from aotidoctor.cli.progress import Progress, make_progress
-from aotidoctor.cli.show import Show, documents, emit
+from aotidoctor.cli.show import Show, documents, emit, warn
 from aotidoctor.cli.urls import finished, shown_words
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case
@@ -80,6 +80,7 @@ def examined(command: str, path: str, work: Work, progress: Progress) -> Report:
 
 def present(report: Report, show: Show, environ: Mapping[str, str], *, static: bool = False) -> int:
     """Redact, print, write; returns the exit status."""
+    report = kept(report, show.cases, environ)
     try:
         with report_limited() if static else nullcontext():
             shown = redacted(report, environ) if show.redact else report
@@ -97,6 +98,22 @@ def present(report: Report, show: Show, environ: Mapping[str, str], *, static: b
     else:
         write_extras(report, show.extras, environ, redact=show.redact)
     return exit_status(report, show.fail_on.value)
+
+
+def kept(report: Report, store: str | None, environ: Mapping[str, str]) -> Report:
+    """``report`` with what ``store`` knew of its failure, in which it is kept; what goes wrong there is a warning."""
+    if store is None:
+        return report
+    from aotidoctor.commands.cases.remember import remember  # noqa: PLC0415 - with --cases only
+
+    try:
+        return remember(store, report, environ)
+    except AotidoctorError as error:
+        warn(f"--cases: {error}")
+    except Exception as error:  # noqa: BLE001 - the report stands whatever becomes of the store
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        warn(f"--cases: {type(error).__name__} at {os.path.basename(where.filename)}:{where.lineno}")  # noqa: PTH119
+    return report
 
 
 def redacted(report: Report, environ: Mapping[str, str]) -> Report:

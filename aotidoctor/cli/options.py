@@ -164,3 +164,9 @@ LoadHook = Annotated[
     bool,
     typer.Option("--load-hook", help="Call the library of MODEL_INIT_LIBRARY in a child: executes its native code."),
 ]
+Cases = Annotated[
+    str | None,
+    typer.Option(
+        "--cases", metavar="FILE", envvar="AOTIDOCTOR_CASES", help="Keep the diagnosis there, and say if it was seen."
+    ),
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, execute
@@ -11,7 +12,7 @@ from aotidoctor.cli.shown import shown
 from aotidoctor.model.case import Options
 
 
-@shown("package", "inputs", "reference", "host", "setup", "custom_op_library", "weights")
+@shown("package", "inputs", "reference", "host", "setup", "custom_op_library", "weights", "cases")
 def run(
     package: opt.Package,
     inputs: opt.Inputs = None,
@@ -39,6 +40,7 @@ def run(
     skip_rungs: opt.SkipRungs = None,
     shrink: opt.Shrink = False,
     plan: opt.Plan = False,
+    cases: opt.Cases = None,
     show: Show,
 ) -> None:
     """Find the cause of a failure, and prove it by removing it.
@@ -77,6 +79,6 @@ def run(
     execute(
         "run",
         package,
-        show,
+        replace(show, cases=cases),
         lambda on_event: diagnose.diagnose(package, inputs, wanted, argv=argv(), environ=os.environ, on_event=on_event),
     )

@@ -78,7 +78,7 @@ class Show:
     """The output options.
 
     ``detail`` is -1 (quiet), 0, 1 or 2. ``files`` are the further reports to write, ``extras`` what is made besides.
-    ``form`` is the issue form that Markdown fills.
+    ``form`` is the issue form that Markdown fills. ``cases`` is the store that the report is kept in, None: nowhere.
     """
 
     format: Format = Format.RICH
@@ -89,6 +89,7 @@ class Show:
     redact: bool = True
     form: IssueForm = IssueForm.GENERIC
     plugins: bool = True
+    cases: str | None = None
 
 
 def page_format(format_: PageFormat | None, *, json: bool) -> PageFormat:

@@ -13,6 +13,7 @@ import stat
 import sys
 import tempfile
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -57,6 +58,7 @@ def watch(
     setup: opt.Setup = None,
     custom_op_library: opt.CustomOpLibrary = None,
     reference: opt.Reference = None,
+    cases: opt.Cases = None,
     report: opt.ReportTo = None,
     for_: opt.For = IssueForm.GENERIC,
     output_dir: opt.OutputDir = None,
@@ -78,8 +80,9 @@ def watch(
         verbose=verbose,
         redact=redact,
         form=for_,
-        protected=(package, inputs, reference, setup, *(custom_op_library or ()), *program),
+        protected=(package, inputs, reference, setup, cases, *(custom_op_library or ()), *program),
     )
+    show = replace(show, cases=cases)
     given = Program(argv=tuple(program), limit=timeout, core=core)
     watched = run_watched(given, os.environ, keep=always)
     if watched.exec_error is not None:
@@ -125,7 +128,7 @@ def _triage(
     options: Options,
 ) -> None:
     """Everything after a failure. Its modules are imported here: a program that ends well does not pay for them."""
-    from aotidoctor.cli.execute import argv, redacted  # noqa: PLC0415 - likewise
+    from aotidoctor.cli.execute import argv, kept, redacted  # noqa: PLC0415 - likewise
     from aotidoctor.cli.progress import make_progress  # noqa: PLC0415 - likewise
     from aotidoctor.commands.watch import report as watching  # noqa: PLC0415 - see above
     from aotidoctor.runner.watch_core import autopsy  # noqa: PLC0415 - likewise
@@ -145,6 +148,7 @@ def _triage(
         _say("aotidoctor: the program's input cannot be replayed: the second run gets no input\n")
     with progress:
         made = watching.report_on(watched, wish, argv=argv(), environ=os.environ, on_event=progress.on_event)
+    made = kept(made, show.cases, os.environ)
     show_on_stderr(made, redacted(made, os.environ) if show.redact else made, show)
 
 

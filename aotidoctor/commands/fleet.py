@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from aotidoctor.commands import explain
 from aotidoctor.fleet.summary.accepted import read_accepted
-from aotidoctor.model.clusters import FleetSummary
+from aotidoctor.model.clusters import Overview
 from aotidoctor.model.errors import UsageError
 from aotidoctor.reports.redact import Redactor
 from aotidoctor.runner.notify import notify
@@ -47,7 +47,7 @@ def judge(wanted: Wanted, redactor: Redactor | None) -> Fleet:
     return found if redactor is None else replace(found, summary=redactor.value(found.summary))
 
 
-def status(summary: FleetSummary, *, fail_on_new: bool) -> int:
+def status(summary: Overview, *, fail_on_new: bool) -> int:
     """1 for what is new, and 4 where items that were examined in the baseline are not any more; else 0."""
     if not fail_on_new:
         return 0
@@ -108,7 +108,7 @@ def hook_words(command: str) -> tuple[str, ...]:
 
 
 def call_for_news(
-    summary: FleetSummary, words: Sequence[str], environ: Mapping[str, str], warn: Callable[[str], None]
+    summary: Overview, words: Sequence[str], environ: Mapping[str, str], warn: Callable[[str], None]
 ) -> None:
     """Call the command once for each new cluster, with the cluster as JSON on its input; a failure is a warning."""
     from aotidoctor.reports.fleet.document import render_cluster  # noqa: PLC0415 - with --on-new only

@@ -189,7 +189,7 @@ class DamagedFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FleetSummary:
+class Overview:
     """Everything that a format may show of a fleet, but for the rows of the items.
 
     The state of an item is that of the latest folder that has it. ``past`` clusters were seen in an earlier folder

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from aotidoctor.model.compat import Compatibility
     from aotidoctor.model.diagnosis import Diagnosis
     from aotidoctor.model.evidence import Evidence, NotChecked
+    from aotidoctor.model.history import History
     from aotidoctor.model.localization import Localization
     from aotidoctor.model.log import LogReading
     from aotidoctor.model.run import Outcome
@@ -31,6 +32,7 @@ class Report:
     the place of the failure in the compiled code, None where nothing was looked for. ``names`` are those that
     a release of Triton has for the package's tensors, None where nobody asked. ``fingerprint`` is the signature at two
     granularities with its parts, ``signature`` the finer one alone. ``log`` is what a log said, where one was read.
+    ``history`` is what a store of cases knows of the failure from before, None where none was named.
     ``compat`` is what packages need and where they run, None where nobody asked.
     """
 
@@ -58,3 +60,4 @@ class Report:
     fingerprint: Signature | None = None
     log: LogReading | None = None
     compat: Compatibility | None = None
+    history: History | None = None

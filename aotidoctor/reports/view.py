@@ -10,7 +10,7 @@ from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.diagnosis import Diagnosis, Status
 from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Source
 from aotidoctor.model.report import Report
-from aotidoctor.reports import log_view
+from aotidoctor.reports import history_view, log_view
 from aotidoctor.reports.headline import WATCHED
 from aotidoctor.reports.run_view import last_words, outcome_failed, run_ending
 from aotidoctor.reports.text import one_line
@@ -40,7 +40,12 @@ def first_rows(report: Report) -> tuple[Row, ...]:
         rows = _diagnosis_rows(report, report.diagnoses[0])
     elif report.verdict == "unknown" and report.internal_error is None:
         rows = _unknown_rows(report)
-    return (*rows, *_own_failures(report))
+    return (*rows, *_seen_before(report), *_own_failures(report))
+
+
+def _seen_before(report: Report) -> tuple[Row, ...]:
+    """What a store of cases knows of the failure."""
+    return (Row(label="Seen before", text=history_view.told(report.history)),) if report.history is not None else ()
 
 
 def _own_failures(report: Report) -> tuple[Row, ...]:

@@ -26,12 +26,15 @@ def discreet(report: Report) -> Report:
     if case.inputs is not None:
         case = replace(case, inputs=_inputs(case.inputs))
     runs = tuple(replace(run, result=_object(run.result)) for run in report.runs)
-    return replace(report, case=case, runs=runs, localization=_place(place) if place is not None else None)
+    # What a desk noted of earlier cases is its own.
+    return replace(
+        report, history=None, case=case, runs=runs, localization=_place(place) if place is not None else None
+    )
 
 
 def discreet_document(value: JsonObject) -> JsonObject:
     """The same of a report that was saved as JSON."""
-    return _object(value)
+    return _object({name: item for name, item in value.items() if name != "history"})
 
 
 def _object(value: JsonObject) -> JsonObject:

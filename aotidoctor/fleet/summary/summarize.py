@@ -12,7 +12,7 @@ from aotidoctor.fleet.summary.clusters import MOST_CLUSTERS, cluster_keys, clust
 from aotidoctor.fleet.summary.table import FAILING, HEALTHY, UNEXAMINED, Table, read_table
 from aotidoctor.fleet.summary.traits import find_traits
 from aotidoctor.fleet.summary.views import matrix, slowest, timeline
-from aotidoctor.model.clusters import Acceptance, Cluster, FleetSummary, ItemRow
+from aotidoctor.model.clusters import Acceptance, Cluster, ItemRow, Overview
 from aotidoctor.model.fleet import REPORTS_FOLDER
 from aotidoctor.version import __version__
 
@@ -23,7 +23,7 @@ _ORDER = {FAILING: 0, UNEXAMINED: 1, HEALTHY: 2}
 class Fleet:
     """A summary with the table that it was made from."""
 
-    summary: FleetSummary
+    summary: Overview
     table: Table
 
     def rows(self) -> Iterator[ItemRow]:
@@ -44,7 +44,7 @@ def summarize(
     keys = every[:MOST_CLUSTERS]
     found = clusters(table, keys, find_traits(table, keys))
     states = table.latest["state"].astype("object").value_counts()
-    summary = FleetSummary(
+    summary = Overview(
         folders=table.folders,
         items=len(table.latest),
         healthy=int(states.get(HEALTHY, 0)),
@@ -70,7 +70,7 @@ def summarize(
     return Fleet(summary=_accepted(summary, table, accepted) if accepted else summary, table=table)
 
 
-def _against(summary: FleetSummary, table: Table, base: Baseline) -> FleetSummary:
+def _against(summary: Overview, table: Table, base: Baseline) -> Overview:
     compared = compare(table, summary.clusters, summary.unexamined, base)
     return replace(
         summary,
@@ -85,7 +85,7 @@ def _against(summary: FleetSummary, table: Table, base: Baseline) -> FleetSummar
     )
 
 
-def _accepted(summary: FleetSummary, table: Table, entries: Sequence[Acceptance]) -> FleetSummary:
+def _accepted(summary: Overview, table: Table, entries: Sequence[Acceptance]) -> Overview:
     names = {str(key): list(part) for key, part in table.latest.groupby("key", observed=True)["name"]}
     found = tuple(
         replace(

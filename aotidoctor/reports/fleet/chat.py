@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from aotidoctor.model.clusters import FleetSummary
+from aotidoctor.model.clusters import Overview
 from aotidoctor.reports.fleet import words
 from aotidoctor.reports.markdown.text import unlinked
 from aotidoctor.reports.text import one_line
@@ -12,7 +12,7 @@ from aotidoctor.reports.text import one_line
 _CAUSES = 4
 
 
-def render(summary: FleetSummary) -> str:
+def render(summary: Overview) -> str:
     """One line that ends in a newline."""
     head = words.verdict(summary)
     parts = [f"{head.word}: {head.text}"]

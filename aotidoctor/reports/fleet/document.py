@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 
-from aotidoctor.model.clusters import SUMMARY_SCHEMA, Cluster, FleetSummary
+from aotidoctor.model.clusters import SUMMARY_SCHEMA, Cluster, Overview
 from aotidoctor.reports.fleet import words
 from aotidoctor.reports.json.render import dumps
 
 _APART = ("argv", "version", "made", "clusters")
 
 
-def render(summary: FleetSummary) -> str:
+def render(summary: Overview) -> str:
     """``summary`` as one document that ends in a newline."""
     head = words.verdict(summary)
-    rest = {item.name: getattr(summary, item.name) for item in fields(FleetSummary) if item.name not in _APART}
+    rest = {item.name: getattr(summary, item.name) for item in fields(Overview) if item.name not in _APART}
     return dumps(
         {
             "schema": SUMMARY_SCHEMA,
@@ -31,7 +31,7 @@ def render(summary: FleetSummary) -> str:
     )
 
 
-def render_cluster(summary: FleetSummary, cluster: Cluster) -> str:
+def render_cluster(summary: Overview, cluster: Cluster) -> str:
     """One cluster alone: what a command that is called for it reads."""
     return dumps(
         {

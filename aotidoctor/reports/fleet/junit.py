@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from aotidoctor.model.clusters import NEW, Cluster, FleetSummary, ItemRow
+from aotidoctor.model.clusters import NEW, Cluster, ItemRow, Overview
 from aotidoctor.reports import view
 from aotidoctor.reports.fleet import words
 from aotidoctor.reports.junit_xml import Case, attribute, case_lines
@@ -19,7 +19,7 @@ MOST = 20_000
 _MESSAGE = 400
 
 
-def render(summary: FleetSummary, rows: Iterable[ItemRow]) -> str:
+def render(summary: Overview, rows: Iterable[ItemRow]) -> str:
     """``summary`` with its items ``rows`` as XML."""
     cases: list[Case] = []
     left = 0
@@ -41,7 +41,7 @@ def render(summary: FleetSummary, rows: Iterable[ItemRow]) -> str:
     return "\n".join([*lines, "  </testsuite>", "</testsuites>"]) + "\n"
 
 
-def _properties(summary: FleetSummary, left: int) -> list[str]:
+def _properties(summary: Overview, left: int) -> list[str]:
     head = words.verdict(summary)
     values = {
         "tool": f"aotidoctor {summary.version}",
@@ -55,7 +55,7 @@ def _properties(summary: FleetSummary, left: int) -> list[str]:
     return ["    <properties>", *rows, "    </properties>"]
 
 
-def _case(row: ItemRow, summary: FleetSummary) -> Case:
+def _case(row: ItemRow, summary: Overview) -> Case:
     family = f"aotidoctor.{row.command}.{row.host}"
     match row.state:
         case "healthy":
@@ -79,7 +79,7 @@ def _case(row: ItemRow, summary: FleetSummary) -> Case:
     )
 
 
-def _known(cluster: Cluster, summary: FleetSummary) -> str:
+def _known(cluster: Cluster, summary: Overview) -> str:
     """Why it is no news; empty where it is."""
     if cluster.is_accepted and cluster.accepted is not None:
         return f"accepted until {cluster.accepted.until} ({cluster.accepted.reason})"

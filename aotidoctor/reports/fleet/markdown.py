@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from functools import partial
 
-from aotidoctor.model.clusters import Cluster, FleetSummary
+from aotidoctor.model.clusters import Cluster, Overview
 from aotidoctor.reports import view
 from aotidoctor.reports.fleet import words
 from aotidoctor.reports.markdown.room import Room, fitted, section
 from aotidoctor.reports.markdown.text import cell, code, details, fence, prose
 
 
-def render(summary: FleetSummary) -> str:
+def render(summary: Overview) -> str:
     """``summary`` as Markdown, shorter than GitHub's limit."""
     return fitted(partial(_parts, summary))
 
 
-def _parts(summary: FleetSummary, room: Room) -> list[str]:
+def _parts(summary: Overview, room: Room) -> list[str]:
     head = words.verdict(summary)
     lines = [f"## {head.word}: {prose(head.text, 400)}", ""]
     if told := words.against(summary):
@@ -51,7 +51,7 @@ def _details(number: int, cluster: Cluster, room: Room) -> str:
     return details(f"{number}. {words.cause(cluster)} ({words.plural_of(cluster.count, 'item')})", "\n".join(rows))
 
 
-def _timeline(summary: FleetSummary, room: Room) -> str:
+def _timeline(summary: Overview, room: Room) -> str:
     line = summary.timeline
     rows = [
         (start, *(str(counts[at]) for _, counts in line.series))
@@ -62,7 +62,7 @@ def _timeline(summary: FleetSummary, room: Room) -> str:
     return section("Causes over time", headings, rows[-room.rows :], room)
 
 
-def _matrix(summary: FleetSummary, room: Room) -> str:
+def _matrix(summary: Overview, room: Room) -> str:
     found = summary.matrix
     rows = [
         (cell(host, room.cell), *(str(count or "") for count in counts), f"{total:,}")
@@ -71,13 +71,13 @@ def _matrix(summary: FleetSummary, room: Room) -> str:
     return section("Hosts and causes", ("Host", *(cell(name) for name in found.causes), "All items"), rows, room)
 
 
-def _gone(name: str, summary: FleetSummary, room: Room) -> str:
+def _gone(name: str, summary: Overview, room: Room) -> str:
     rows = [
         (cell(words.cause(one)), cell(one.title, room.cell), str(one.before), str(one.healthy)) for one in summary.gone
     ]
     return section(name, words.GONE, rows, room)
 
 
-def _slowest(summary: FleetSummary, room: Room) -> str:
+def _slowest(summary: Overview, room: Room) -> str:
     rows = [(cell(one.name, room.cell), cell(one.host), f"{one.seconds:.2f}", one.state) for one in summary.slowest]
     return section("Slowest items", words.SLOWEST, rows, room)

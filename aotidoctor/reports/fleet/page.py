@@ -15,7 +15,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from aotidoctor.model.clusters import HERE, Cluster, FleetSummary, ItemRow
+from aotidoctor.model.clusters import HERE, Cluster, ItemRow, Overview
 from aotidoctor.reports import view
 from aotidoctor.reports.fleet import words
 from aotidoctor.reports.fleet.figures import over_time
@@ -31,7 +31,7 @@ _ICON_COLORS = {"good": "#1a7f37", "bad": "#c62828", "unsure": "#9a6700"}
 _DETAILED = 300
 
 
-def render(summary: FleetSummary, rows: Iterable[ItemRow]) -> str:
+def render(summary: Overview, rows: Iterable[ItemRow]) -> str:
     """``summary`` with its items ``rows`` as a page."""
     head = words.verdict(summary)
     shown = _within(rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import quote
 
-from aotidoctor.model.clusters import CHANGED, KNOWN, NEW, Cluster, Example, FleetSummary, Gone
+from aotidoctor.model.clusters import CHANGED, KNOWN, NEW, Cluster, Example, Gone, Overview
 from aotidoctor.reports import view
 from aotidoctor.reports.fleet import words
 from aotidoctor.reports.json.render import dumps
@@ -18,7 +18,7 @@ _STATES = {NEW: "new", KNOWN: "unchanged", CHANGED: "updated"}
 _HELP = 8000
 
 
-def render(summary: FleetSummary, manual: Manual = lambda _: None) -> str:
+def render(summary: Overview, manual: Manual = lambda _: None) -> str:
     """``summary`` as a SARIF log; ``manual`` gives name and text of the page of a cause."""
     clusters = summary.clusters[:RESULTS]
     gone = summary.gone[: RESULTS - len(clusters)]

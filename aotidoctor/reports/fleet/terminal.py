@@ -9,7 +9,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from aotidoctor.model.clusters import Cluster, FleetSummary
+from aotidoctor.model.clusters import Cluster, Overview
 from aotidoctor.reports import view
 from aotidoctor.reports.fleet import words
 from aotidoctor.reports.terminal.layout import Layout
@@ -21,7 +21,7 @@ _MOST, _DETAILED, _PERIODS = 40, 8, 14
 _UNFOLDED = 200
 
 
-def text(summary: FleetSummary, *, stream: TextIO, environ: Mapping[str, str], detail: int = 0) -> str:
+def text(summary: Overview, *, stream: TextIO, environ: Mapping[str, str], detail: int = 0) -> str:
     """``summary`` as ``stream`` can show it; ``detail`` -1 the first lines only, 0 normal, 1 all."""
     shown = looks_of(stream)
     console = Console(
@@ -37,7 +37,7 @@ def text(summary: FleetSummary, *, stream: TextIO, environ: Mapping[str, str], d
     return _captured(summary, console, detail).encode(encoding, "replace").decode(encoding)
 
 
-def plain_text(summary: FleetSummary, *, width: int = 100, detail: int = 0) -> str:
+def plain_text(summary: Overview, *, width: int = 100, detail: int = 0) -> str:
     """``summary`` without colour at a fixed width."""
     console = Console(
         file=io.StringIO(), _environ={}, width=width, color_system=None, highlight=False, markup=False, emoji=False
@@ -45,13 +45,13 @@ def plain_text(summary: FleetSummary, *, width: int = 100, detail: int = 0) -> s
     return _captured(summary, console, detail)
 
 
-def _captured(summary: FleetSummary, console: Console, detail: int) -> str:
+def _captured(summary: Overview, console: Console, detail: int) -> str:
     with console.capture() as captured:
         _render(summary, Layout(console), detail)
     return "\n".join(line.rstrip(" ") for line in captured.get().split("\n"))
 
 
-def _render(summary: FleetSummary, out: Layout, detail: int) -> None:
+def _render(summary: Overview, out: Layout, detail: int) -> None:
     head = words.verdict(summary)
     out.headline(head.word, head.text, style=_TONES[head.tone])
     if told := words.against(summary):
@@ -111,7 +111,7 @@ def _details(found: Sequence[Cluster], out: Layout, most: int | None) -> None:
         out.line(Text(f" and {len(found) - most:,} more (-v shows all)", style="dim"))
 
 
-def _unexamined(summary: FleetSummary, out: Layout) -> None:
+def _unexamined(summary: Overview, out: Layout) -> None:
     rows = [
         (one.ending, f"{one.count:,}", one_line(one.problem, 120), one_line(one.examples[0].name, 80))
         for one in summary.unexamined
@@ -119,7 +119,7 @@ def _unexamined(summary: FleetSummary, out: Layout) -> None:
     _table("Not examined", words.UNEXAMINED, rows, out)
 
 
-def _timeline(summary: FleetSummary, out: Layout, most: int | None) -> None:
+def _timeline(summary: Overview, out: Layout, most: int | None) -> None:
     line = summary.timeline
     if len(line.starts) < 2:
         return
@@ -129,7 +129,7 @@ def _timeline(summary: FleetSummary, out: Layout, most: int | None) -> None:
     _table("Causes over time", headings, kept, out, len(rows) - len(kept))
 
 
-def _matrix(summary: FleetSummary, out: Layout, most: int | None) -> None:
+def _matrix(summary: Overview, out: Layout, most: int | None) -> None:
     found = summary.matrix
     if len(found.hosts) < 2 or not found.causes:
         return
@@ -141,7 +141,7 @@ def _matrix(summary: FleetSummary, out: Layout, most: int | None) -> None:
     _table("Hosts and causes", ("Host", *found.causes, "All items"), kept, out, len(rows) - len(kept))
 
 
-def _gone(summary: FleetSummary, out: Layout, most: int | None) -> None:
+def _gone(summary: Overview, out: Layout, most: int | None) -> None:
     for name, found in (("Gone since the baseline", summary.gone), ("Seen before, not now", summary.past)):
         rows = [(words.cause(one), one_line(one.title, 120), str(one.before), str(one.healthy)) for one in found]
         kept = rows[:most]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from aotidoctor.model.clusters import CHANGED, NEW, Acceptance, Cluster, FleetSummary, Gone, Trait
+from aotidoctor.model.clusters import CHANGED, NEW, Acceptance, Cluster, Gone, Overview, Trait
 from aotidoctor.reports.text import one_line, plural
 
 CORRELATION = (
@@ -25,7 +25,7 @@ class Verdict:
     text: str
 
 
-def verdict(summary: FleetSummary) -> Verdict:
+def verdict(summary: Overview) -> Verdict:
     """The first line."""
     counts = [f"{summary.failing:,} of {plural_of(summary.items, 'item')} failing"]
     if summary.failing:
@@ -57,7 +57,7 @@ def plural_of(count: int, noun: str) -> str:
     return plural(count, noun).replace(str(count), f"{count:,}", 1)
 
 
-def against(summary: FleetSummary) -> str:
+def against(summary: Overview) -> str:
     """The comparison with the baseline in one line; empty without one."""
     if not summary.baseline:
         return ""
@@ -72,7 +72,7 @@ def against(summary: FleetSummary) -> str:
     return f"against {one_line(summary.baseline, 200)}: " + ", ".join(parts)
 
 
-def notes(summary: FleetSummary) -> list[str]:
+def notes(summary: Overview) -> list[str]:
     """What a reader must know of the data: what is damaged, unfinished, not as expected, or out of date."""
     found = [
         f"{one_line(item.folder, 200)}: {plural_of(item.lines, 'line')} could not be read: "

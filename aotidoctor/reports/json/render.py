@@ -43,6 +43,8 @@ def document(report: Report) -> dict[str, object]:
         further["names"] = json_case.names(report.names)
     if report.compat is not None:
         further["compat"] = report.compat
+    if report.history is not None:
+        further["history"] = report.history
     return {
         "schema": SCHEMA,
         "tool": {"name": "aotidoctor", "version": report.version, "argv": report.argv},

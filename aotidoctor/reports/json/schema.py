@@ -293,6 +293,13 @@ _LOG = _record(
 )
 
 
+_NOTE = _record({"text": _TEXT, "at": _TEXT, "solved": _FLAG})
+_HISTORY = _record(
+    {"of": _one_of("exact", "family"), "count": _COUNT, "since": _TEXT, "last": _TEXT},
+    optional={"host_class": _TEXT, "solved": _nullable(_NOTE), "notes": _COUNT, "number": _COUNT},
+)
+
+
 def schema() -> JsonObject:
     """The JSON Schema document."""
     body = _record(
@@ -326,6 +333,7 @@ def schema() -> JsonObject:
             "extra": _OPEN,
             "names": _NAMES,
             "compat": _COMPAT,
+            "history": _HISTORY,
             "fingerprint": _nullable(_FINGERPRINT),
             "log": _nullable(_LOG),
         },

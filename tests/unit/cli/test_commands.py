@@ -14,11 +14,12 @@ import pytest
 from typer.testing import CliRunner
 
 from aotidoctor import cli
-from aotidoctor.cli import COMMANDS, TRITON_WORDS, build_app
+from aotidoctor.cli import CASES_WORDS, COMMANDS, TRITON_WORDS, build_app
 
 ENTRIES = {
     **{(name,): entry for name, entry in COMMANDS.items()},
     **{("triton", w): e for w, e in TRITON_WORDS.items()},
+    **{("cases", w): e for w, e in CASES_WORDS.items()},
 }
 MODULES = {entry.place.partition(":")[0] for entry in ENTRIES.values()}
 LOADED = """

@@ -28,7 +28,7 @@ def test_library():
 
 
 # Names of JSON documents: programs of others look for them.
-DOCUMENTS = ("bundle", "case", "clusters", "demo", "diff", "explain", "map", "plugins", "report")
+DOCUMENTS = ("bundle", "case", "cases", "clusters", "demo", "diff", "explain", "map", "plugins", "report")
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
