@@ -100,9 +100,9 @@ lint: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The picture of a report in the README; needs Chromium with its driver.
+# The pictures in the README; needs Chromium with its driver.
 picture: install
-	$(BIN)/python -m tests.browser.picture .github/report.png
+	$(BIN)/python -m tests.browser.picture .github/report.png docs/fleet.png
 
 # Real architectures through every command; needs a network once, some GB of disk and hours. MODELS are names or traits.
 TRIAL_VENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/aotidoctor-trial/venv

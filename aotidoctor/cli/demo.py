@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
+import platform
 import shlex
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
 from functools import partial
+from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import examined, redacted
 from aotidoctor.cli.progress import make_progress
-from aotidoctor.cli.show import Format, Show, make_show, rendered, write_stdout
+from aotidoctor.cli.show import Format, Show, make_show, rendered, warn, write_stdout
+from aotidoctor.model.errors import AotidoctorError
 from aotidoctor.model.report import Report
+from aotidoctor.reports.redact import Redactor
 from aotidoctor.reports.status import OK, PROBLEM, UNKNOWN, exit_status
 
 if TYPE_CHECKING:
@@ -29,14 +33,28 @@ Seen = tuple["Patient", Report]
 Cuda = Annotated[
     bool, typer.Option("--cuda", help="Find a fault of a CUDA package without a GPU instead; compiles nothing.")
 ]
+OfFleet = Annotated[
+    bool, typer.Option("--fleet", help="Judge 60 packages of two nights instead; what is new? Needs pandas.")
+]
 
 
-def demo(*, cuda: Cuda = False, json: opt.Json = False, quiet: opt.Quiet = False, redact: opt.Redact = True) -> None:
+def demo(
+    *,
+    cuda: Cuda = False,
+    fleet: OfFleet = False,
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
+    redact: opt.Redact = True,
+) -> None:
     """Break a small model in four ways; triage each.
 
     The first time compiles the model, which takes a minute; later times do not. Exit status 0: every cause was found.
     """
+    if cuda and fleet:
+        raise typer.BadParameter("--cuda and --fleet cannot be combined", param_hint="--fleet")
     show = make_show(format_=None, json=json, quiet=quiet, redact=redact)
+    if fleet:
+        _demo_fleet(show, os.environ)
     seen: list[Seen] = []
     for patient, report in (_emulated if cuda else _triaged)(show, os.environ):
         seen.append((patient, report))
@@ -44,6 +62,31 @@ def demo(*, cuda: Cuda = False, json: opt.Json = False, quiet: opt.Quiet = False
             write_stdout(_screen(len(seen), patient, report, os.environ))
     write_stdout(_as_json(seen) if show.format is Format.JSON else _by_hand(seen, os.environ))
     raise typer.Exit(_status(seen))
+
+
+def _demo_fleet(show: Show, environ: Mapping[str, str]) -> NoReturn:
+    """Sixty packages, two nights: what the second has that the first had not."""
+    from aotidoctor.commands import demo_fleet  # noqa: PLC0415 - `--help` does not need the stages
+    from aotidoctor.commands.fleet import rendered as fleet_in  # noqa: PLC0415 - likewise
+
+    progress = make_progress(sys.stderr, environ, quiet=show.detail < 0)
+    redactor = Redactor.of(environ=environ, host_name=platform.node())
+    try:
+        with progress:
+            found = demo_fleet.make(environ, progress.on_event, redactor)
+    except AotidoctorError as error:
+        warn(redactor.text(str(error)))
+        raise typer.Exit(error.exit_status) from error
+    if show.format is Format.JSON:
+        write_stdout("".join(fleet_in(found, "json")))
+    else:
+        from aotidoctor.reports.fleet.terminal import text  # noqa: PLC0415 - for a terminal only
+
+        write_stdout(text(found.summary, stream=sys.stdout or StringIO(), environ=environ, detail=min(show.detail, 0)))
+        place = _shell_path(demo_fleet.folder(environ), environ)
+        write_stdout(f"\nThe page, and by hand:\n\n    {place}/{demo_fleet.PAGE}\n    cd {place}\n    aotidoctor fleet")
+        write_stdout(f" {demo_fleet.TONIGHT} --baseline {demo_fleet.LAST_NIGHT} --fail-on-new\n")
+    raise typer.Exit(OK if demo_fleet.is_as_expected(found) else UNKNOWN)
 
 
 def _triaged(show: Show, environ: Mapping[str, str]) -> Iterator[Seen]:

@@ -1,6 +1,6 @@
-"""The picture of a report for the README: ``make picture``, or ``python -m tests.browser.picture .github/report.png``.
+"""The pictures of the README: ``make picture``, or ``python -m tests.browser.picture .github/report.png docs/fleet.png``.
 
-The report is a real one: ``aotidoctor run model.pt2 --inputs int32_ids.pt --report html:report.html`` on the model that
+That of a fleet is the page of ``aotidoctor demo --fleet``. The report is a real one: ``aotidoctor run model.pt2 --inputs int32_ids.pt --report html:report.html`` on the model that
 ``aotidoctor demo`` compiles.
 """
 
@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from aotidoctor.commands import demo
+from aotidoctor.commands import demo, demo_fleet
 from tests.browser.chromium import chromium
 
 WIDTH = 1040
@@ -30,15 +30,27 @@ def real_report(folder: Path) -> Path:
     return folder / "report.html"
 
 
-def picture(report: Path, profile: Path) -> bytes:
-    """The report as PNG, down to the end of its contract."""
+def real_fleet(folder: Path) -> Path:
+    """The page of the demo's fleet."""
+    program = str(Path(sys.executable).with_name("aotidoctor"))
+    subprocess.run([program, "demo", "--fleet", "-q"], check=True, stdout=subprocess.DEVNULL)
+    page = folder / "fleet.html"
+    page.write_bytes((demo_fleet.folder(os.environ) / demo_fleet.PAGE).read_bytes())
+    return page
+
+
+def picture(report: Path, profile: Path, last: str = LAST) -> bytes:
+    """The page as PNG, down to the end of the section ``last``."""
     with chromium(profile) as page:
         page.open(report, width=WIDTH)
-        end = page.ask(f"return document.getElementById('{LAST}').getBoundingClientRect().bottom + window.scrollY")
+        end = page.ask(f"return document.getElementById('{last}').getBoundingClientRect().bottom + window.scrollY")
         return page.picture(WIDTH, round(float(str(end))) + 20)
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as scratch:
-        made = picture(real_report(Path(scratch)), Path(scratch, "profile"))
-    Path(sys.argv[1]).write_bytes(made)
+        here = Path(scratch)
+        report = picture(real_report(here), here / "profile")
+        fleet = picture(real_fleet(here), here / "profile", "K1")
+    Path(sys.argv[1]).write_bytes(report)
+    Path(sys.argv[2]).write_bytes(fleet)

@@ -218,8 +218,9 @@ def packages_of_the_demo(monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache_dir()))
 
 
-def test_the_picture_of_the_readme():
-    path = Path(__file__).parents[2] / ".github" / "report.png"
+@pytest.mark.parametrize("name", [".github/report.png", "docs/fleet.png"])
+def test_the_pictures_of_the_readme(name):
+    path = Path(__file__).parents[2] / name
     assert path.stat().st_size < 300_000
     with Image.open(path) as picture:
         assert picture.format == "PNG"

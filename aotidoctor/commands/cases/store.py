@@ -12,6 +12,7 @@ Times are RFC 3339 UTC. Every change is one transaction that takes the write loc
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -266,32 +267,38 @@ def open_store(path: str, *, make: bool = False) -> Iterator[Store]:
     if not make and not Path(path).is_file():
         raise CannotExamineError(f"{path}: no such file; expected a store that `--cases` wrote")
     with told(path):
-        connection = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None)
+        # Made absolute: an empty path and ":memory:" would be stores that nobody finds again.
+        connection = sqlite3.connect(os.path.abspath(path), timeout=_WAIT_S, isolation_level=None)  # noqa: PTH100
     try:
         with told(path):
-            _prepare(connection, path)
+            if make and _is_empty(connection):
+                _make_tables(connection)
+            _refuse_others(connection, path)
         yield Store(path, connection)
     finally:
         connection.close()
 
 
-def _prepare(connection: sqlite3.Connection, path: str) -> None:
-    """Make the tables in an empty file; refuse what is not ours."""
-    if _is_empty(connection):
-        with suppress(sqlite3.OperationalError):
-            # Where another process is just making it, it has been done; some file systems cannot.
-            connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            if _is_empty(connection):
-                for statement in _TABLES:
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA application_id = {APPLICATION}")
-                connection.execute(f"PRAGMA user_version = {VERSION}")
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
-        connection.execute("COMMIT")
+def _make_tables(connection: sqlite3.Connection) -> None:
+    """Make the tables in an empty file, which other processes may be about to do as well."""
+    with suppress(sqlite3.OperationalError):
+        # Where another process is just making it, it has been done; some file systems cannot.
+        connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if _is_empty(connection):
+            for statement in _TABLES:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def _refuse_others(connection: sqlite3.Connection, path: str) -> None:
+    """Raise CannotExamineError for a file that is not ours, or of another version."""
     application, version = (_pragma(connection, name) for name in ("application_id", "user_version"))
     if application != APPLICATION:
         raise CannotExamineError(f"{path}: a SQLite file of another program, left as it is")

@@ -33,6 +33,9 @@ _REPEATED = (
     "problem", "seen",
 )  # fmt: skip
 
+# And those of which each line has its own.
+_OWN = ("item", "name")
+
 
 def state_of(result: FleetResult) -> str:
     """``healthy``, ``failing``, or ``unexamined``: then nothing is said of the package."""
@@ -167,7 +170,7 @@ class _Columns:
         for name, value in _texts_of(result, run_started).items():
             # pandas hashes texts as UTF-8, which has no half of a surrogate pair.
             sound = value if value.isascii() else value.encode("utf-8", "replace").decode()
-            self._texts[name].append(self._known.setdefault(sound, sound))
+            self._texts[name].append(sound if name in _OWN else self._known.setdefault(sound, sound))
         self._folder.append(folder)
         self._seconds.append(result.seconds)
         self._confirmed.append(result.cause_status == "confirmed")

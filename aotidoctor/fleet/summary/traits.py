@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -21,6 +22,7 @@ FEWEST = 3
 """Of fewer items nothing is common that could not be chance."""
 LEAST_DIFFERENCE, LEAST_SURE = 0.25, 0.01
 MOST = 6
+_CHUNK = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,15 +65,10 @@ def difference(trait: Trait) -> float:
 def _words(table: Table, groups: pd.Series[str], keys: Sequence[str]) -> Iterator[tuple[str, Trait]]:
     """Features that are a word, such as a host."""
     names = [*table.features.names]
-    rows = pd.DataFrame({"row": pd.Series(table.features.rows), "id": pd.Series(table.features.ids)})
-    rows = rows[rows["row"].isin(groups.index)]
-    rows = rows.assign(group=groups.astype("category").loc[rows["row"]].array)
-    counts: dict[tuple[str, int], int] = {}
-    totals: dict[tuple[str, str], int] = {}
-    for (group, number), count in rows.groupby(["group", "id"], observed=True).size().items():
-        place = (str(group), names[int(number)][0])
-        counts[str(group), int(number)] = int(count)
-        totals[place] = totals.get(place, 0) + int(count)
+    counts = _counted(table, groups)
+    totals: Counter[tuple[str, str]] = Counter()
+    for (group, number), count in counts.items():
+        totals[group, names[number][0]] += count
     usual = {number for (group, number), count in counts.items() if group == HEALTHY and count >= FEWEST}
     for key in keys:
         own = {number for (group, number), count in counts.items() if group == key and count >= FEWEST}
@@ -81,6 +78,20 @@ def _words(table: Table, groups: pd.Series[str], keys: Sequence[str]) -> Iterato
             if min(of_inside, of_healthy) >= FEWEST:
                 inside, healthy = counts.get((key, number), 0), counts.get((HEALTHY, number), 0)
                 yield key, _trait(name, value, "is", (inside, of_inside), (healthy, of_healthy))
+
+
+def _counted(table: Table, groups: pd.Series[str]) -> Counter[tuple[str, int]]:
+    """How many items of each group have each feature. A part of the rows at a time, so that memory stays flat."""
+    counts: Counter[tuple[str, int]] = Counter()
+    kept = groups.astype("category")
+    for start in range(0, len(table.features.rows), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        rows = pd.DataFrame({"row": pd.Series(table.features.rows[part]), "id": pd.Series(table.features.ids[part])})
+        rows = rows[rows["row"].isin(kept.index)]
+        rows = rows.assign(group=kept.loc[rows["row"]].array)
+        for (group, number), count in rows.groupby(["group", "id"], observed=True).size().items():
+            counts[str(group), int(number)] += int(count)
+    return counts
 
 
 def _numbers(table: Table, groups: pd.Series[str], keys: Sequence[str]) -> Iterator[tuple[str, Trait]]:

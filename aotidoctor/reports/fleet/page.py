@@ -83,7 +83,7 @@ def _cluster(number: int, cluster: Cluster) -> dict[str, object]:
         "cause": words.cause(cluster),
         "title": words.title(cluster),
         "details": words.details(cluster) if number <= _DETAILED else [],
-        "examples": [one_line(f"{one.name} on {one.host}", _CELL) for one in cluster.examples],
+        "examples": [words.example(one, _CELL) for one in cluster.examples],
     }
 
 

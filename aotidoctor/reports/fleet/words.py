@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from aotidoctor.model.clusters import CHANGED, NEW, Acceptance, Cluster, Gone, Overview, Trait
+from aotidoctor.model.clusters import CHANGED, HERE, NEW, Acceptance, Cluster, Example, Gone, Overview, Trait
 from aotidoctor.reports.text import one_line, plural
 
 CORRELATION = (
@@ -65,8 +65,8 @@ def against(summary: Overview) -> str:
     new = sum(cluster.change == NEW for cluster in summary.clusters)
     parts = [f"{plural_of(new, 'cluster')} new", f"{changed} changed", f"{len(summary.gone)} gone"]
     parts += [
-        f"{summary.fixed:,} failing items fixed",
-        f"{summary.added:,} items added",
+        f"{plural_of(summary.fixed, 'failing item')} fixed",
+        f"{plural_of(summary.added, 'item')} added",
         f"{summary.removed:,} removed",
     ]
     return f"against {one_line(summary.baseline, 200)}: " + ", ".join(parts)
@@ -129,6 +129,11 @@ def trait(item: Trait) -> str:
     return f"{name}: {item.inside:,} of {item.of_inside:,} here, {item.healthy:,} of {item.of_healthy:,} healthy"
 
 
+def example(item: Example, limit: int = 300) -> str:
+    """The name of an item, and its host where that is another one than judged it."""
+    return one_line(item.name if item.host == HERE else f"{item.name} on {item.host}", limit)
+
+
 def cluster_rows(cluster: Cluster, number: int) -> tuple[str, ...]:
     """The cells of ``CLUSTERS``."""
     days = (cluster.first_seen[:10], cluster.last_seen[:10])
@@ -138,7 +143,7 @@ def cluster_rows(cluster: Cluster, number: int) -> tuple[str, ...]:
 def details(cluster: Cluster) -> list[tuple[str, str]]:
     """More of a cluster, labelled."""
     first = cluster.examples[0] if cluster.examples else None
-    rows = [("For example", one_line(f"{first.name} on {first.host}", 300))] if first else []
+    rows = [("For example", example(first))] if first else []
     if first is not None and first.report is not None:
         rows.append(("Report", one_line(f"{first.folder.rstrip('/')}/{first.report}", 300)))
     rows += [("Shares", trait(item)) for item in cluster.shared]

@@ -148,11 +148,23 @@ def test_files_of_others_are_refused_and_left_as_they_are(tmp_path, make):
     with sqlite3.connect(newer) as connection:
         connection.execute(f"PRAGMA user_version = {VERSION + 1}")
         connection.execute("PRAGMA journal_mode = DELETE")
-    for path in (text, other, newer):
+    empty = tmp_path / "empty"
+    empty.touch()
+    for path in (text, other, newer) if make else (text, other, newer, empty):
         before = path.read_bytes()
         with pytest.raises(CannotExamineError, match=path.name), open_store(str(path), make=make):
             pass
         assert path.read_bytes() == before
+
+
+def test_a_store_in_memory_is_a_file_of_that_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with open_store(":memory:", make=True) as store:
+        store.add([record()])
+    with open_store(":memory:") as store:
+        assert store.get(A).count == 1
+    with pytest.raises(CannotExamineError), open_store("", make=True):
+        pass
 
 
 def test_what_is_not_there_is_made_only_to_be_written(tmp_path):
