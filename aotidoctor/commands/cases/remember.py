@@ -12,18 +12,16 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from aotidoctor.commands.cases.store import digest, open_store
+from aotidoctor.fleet.essence import facts
 from aotidoctor.fleet.results import read_results
 from aotidoctor.model.history import CaseRecord, Sighting
 from aotidoctor.reports.redact import Identity, Redactor
 from aotidoctor.reports.text import one_line
 
 if TYPE_CHECKING:
-    from aotidoctor.model.fleet import FleetResult
-    from aotidoctor.model.host import Host
+    from aotidoctor.model.fleet import Fact, FleetResult
     from aotidoctor.model.report import Report
 
-# The newest set of instructions of a processor, best first.
-_ISA = (("amx_tile", "amx"), ("avx512f", "avx512"), ("avx2", "avx2"), ("sve", "sve"), ("asimd", "neon"))
 _LONGEST = 400
 _CHUNK = 500
 
@@ -71,7 +69,7 @@ def essence(report: Report, environ: Mapping[str, str]) -> CaseRecord:
                 package=_short(package),
                 sha256=artifact.sha256 or "",
                 # A log may come from another machine.
-                host_class=host_class(report.case.host) if report.log is None else "",
+                host_class="" if report.log is not None else report.case.host.profile or host_class(facts(report.case)),
                 status=first.status.value if first is not None else "",
                 tool=report.version,
             ),
@@ -84,8 +82,6 @@ def of_result(result: FleetResult) -> CaseRecord | None:
     """What is kept of a line of a fleet's results, which is redacted as it is; None where it is no case."""
     if result.signature is None or result.is_healthy:
         return None
-    facts = [str(result.facts[name]) for name in ("host_machine", "host_isa") if name in result.facts]
-    torch = f"torch {result.facts['host_torch']}" if "host_torch" in result.facts else ""
     return CaseRecord(
         signature=result.signature,
         family=result.family or "",
@@ -100,7 +96,7 @@ def of_result(result: FleetResult) -> CaseRecord | None:
                 subject=_short(result.subject or ""),
                 package=_short(result.name.rpartition("/")[2]),
                 sha256=result.sha256 or "",
-                host_class=result.host or ", ".join(part for part in (" ".join(facts), torch) if part),
+                host_class=result.host or host_class(result.facts),
                 status=result.cause_status or "",
                 tool=result.tool,
             ),
@@ -121,14 +117,11 @@ def remember_results(path: str, folder: str) -> int:
     return seen
 
 
-def host_class(host: Host) -> str:
-    """The kind of machine: its profile, or processor, instructions, torch and GPU. No name of it."""
-    if host.profile is not None:
-        return _short(host.profile)
-    isa = next((name for flag, name in _ISA if flag in host.cpu_flags), "")
-    gpu = f"{host.gpus[0].name}" if host.gpus else ""
-    torch = f"torch {host.torch.version}" if host.torch is not None else ""
-    return _short(", ".join(part for part in (f"{host.machine} {isa}".strip(), torch, gpu) if part))
+def host_class(known: Mapping[str, Fact]) -> str:
+    """The kind of machine, of the facts of a case: processor, instructions, torch and GPU. No name of it."""
+    words = " ".join(str(known[name]) for name in ("host_machine", "host_isa") if name in known)
+    torch = f"torch {known['host_torch']}" if "host_torch" in known else ""
+    return _short(", ".join(part for part in (words, torch, str(known.get("host_gpu", ""))) if part))
 
 
 def strict(environ: Mapping[str, str]) -> Redactor:

@@ -87,6 +87,15 @@ def test_the_store_is_not_overwritten_by_a_report(log, store):
     assert store.read_bytes() == before
 
 
+def test_a_batch_keeps_its_failures_once(log, store, tmp_path):
+    (tmp_path / "again.log").write_text(LOG)
+    words = ("batch", log, tmp_path / "again.log", "-o", tmp_path / "results", "--no-cache", "-q", "--cases", store)
+    for _ in range(2):
+        assert call(*words).exit_code in (1, 3)
+        found = json.loads(call("cases", "--cases", store, "--json").stdout)["cases"]
+        assert [one["count"] for one in found] == [2]
+
+
 def test_export_import_and_merge(log, store, tmp_path):
     call("classify", log, "--cases", store)
     assert call("cases", "export", "--cases", store, "-o", tmp_path / "cases.json").exit_code == 0
