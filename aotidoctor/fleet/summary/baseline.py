@@ -44,6 +44,14 @@ def read_baseline(folder: str) -> Baseline:
     return found
 
 
+def news(table: Table, base: Baseline) -> set[str]:
+    """The clusters of ``table`` that ``base`` lacks, or that have items which were healthy there."""
+    rows = table.latest
+    old = base.counts()
+    pairs = zip(rows["item"], rows["key"], strict=True)
+    return {key for item, key in pairs if key and (key not in old or base.items.get(item) == HEALTHY)}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
     """The clusters with their changes, and what is not among them."""

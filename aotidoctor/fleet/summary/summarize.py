@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 from aotidoctor.fleet.summary.accepted import covering, unused
-from aotidoctor.fleet.summary.baseline import Baseline, compare, past
+from aotidoctor.fleet.summary.baseline import Baseline, compare, news, past
 from aotidoctor.fleet.summary.clusters import MOST_CLUSTERS, cluster_keys, clusters, unexamined
 from aotidoctor.fleet.summary.table import FAILING, HEALTHY, UNEXAMINED, Table, read_table
 from aotidoctor.fleet.summary.traits import find_traits
@@ -41,7 +41,10 @@ def summarize(
     """What the results in ``folders`` show together. Raises CannotExamineError."""
     table = read_table(folders)
     every = cluster_keys(table)
-    keys = every[:MOST_CLUSTERS]
+    # What is new is never among those that are left out.
+    first = news(table, baseline) if baseline is not None else set()
+    chosen = set(sorted(every, key=lambda key: key not in first)[:MOST_CLUSTERS])
+    keys = [key for key in every if key in chosen]
     found = clusters(table, keys, find_traits(table, keys))
     states = table.latest["state"].astype("object").value_counts()
     summary = Overview(
@@ -109,8 +112,11 @@ def item_rows(table: Table, found: Sequence[Cluster]) -> Iterator[ItemRow]:
     numbers = {cluster.key: number for number, cluster in enumerate(found, 1)}
     rows = table.latest
     cluster = rows["key"].astype("object").map(numbers).fillna(0).astype("int64")
+    # Those of clusters that are not shown come after the others.
+    place = cluster.where(cluster > 0, len(numbers) + 1)
     rank = rows["state"].astype("object").map(_ORDER)
-    order = rows.assign(cluster=cluster, rank=rank).sort_values(["rank", "cluster", "name"], kind="stable")
+    order = rows.assign(cluster=cluster, place=place, rank=rank)
+    order = order.sort_values(["rank", "place", "name"], kind="stable")
     names = (
         "item", "name", "host", "command", "state", "cause", "subject", "title", "stage", "signature", "seconds",
         "seen", "problem", "labels", "report", "cluster",

@@ -212,6 +212,21 @@ def test_an_item_that_was_healthy_is_news_in_a_known_cluster_and_a_new_item_is_n
     assert [(one.change, one.regressed, one.is_news) for one in grown.clusters] == [("changed", 0, False)]
 
 
+def test_what_is_new_is_shown_however_many_clusters_there_are(tmp_path, monkeypatch):
+    from aotidoctor.fleet.summary import summarize as module
+
+    monkeypatch.setattr(module, "MOST_CLUSTERS", 2)
+    old = [failing(f"{cause}{n}", cause) for cause in ("input-stride", "isa-mismatch", "input-dtype") for n in range(3)]
+    base = read_baseline(write(tmp_path / "old", [*old, healthy("was")]))
+    found = summarize(
+        [write(tmp_path / "now", [*old, failing("x", "weights-not-loaded"), failing("was", "input-dtype")])],
+        baseline=base,
+    )
+    assert {one.cause for one in found.summary.news} == {"weights-not-loaded", "input-dtype"}
+    assert found.summary.more_clusters == 2
+    assert [row.cluster for row in found.rows()] == [1] * 4 + [2] + [0] * 6
+
+
 def test_what_was_examined_and_is_not_any_more_is_told(tmp_path):
     assert against(tmp_path, [healthy("a"), unexamined("b")], [unexamined("a"), unexamined("b")]).blind == 1
 
