@@ -16,7 +16,7 @@ MEANINGS: Mapping[Judged, str] = {
     Judged.REFUSED: "the package ends with an error where the program computes",
     Judged.HARMLESS: "outside of the contract, and the package is right all the same",
     Judged.FINE: "contract, package and program agree",
-    Judged.UNKNOWN: "not known",
+    Judged.UNKNOWN: "the program refuses what the package computes: there is nothing to tell whether that is right",
 }
 _HEADINGS = ("Meaning", "Subject", "Change", "Contract", "Package", "With checks", "Program")
 # Below the table: nobody reads more on a terminal.
