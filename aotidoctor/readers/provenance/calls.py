@@ -127,8 +127,10 @@ def _size(subject: str, dim: Dim, size: str, ranges: Mapping[str, SizeRange]) ->
     if dim.max is not None and bounds.high is not None and dim.max != bounds.high:
         return _difference("inputs", "range", subject, package, program, decisive=dim.max > bounds.high)
     if dim.min is not None and bounds.low is not None and dim.min != bounds.low:
-        # 0 and 1 are special to the compiler, which may take them back.
-        return _difference("inputs", "range", subject, package, program, decisive=2 <= dim.min < bounds.low)
+        # 0 and 1 are special to the compiler, which takes them back.
+        special = dim.min == 2 and bounds.low < 2
+        decisive = 2 <= dim.min < bounds.low
+        return None if special else _difference("inputs", "range", subject, package, program, decisive=decisive)
     return None
 
 

@@ -110,6 +110,9 @@ WEIGHT = ("l.weight", "parameter", "float32", (12, 16))
         (contract(leaf("args[0]", Dim(min=2, max=65, expr=S0), Dim(static=4))), program(), ["inputs range"]),
         (contract(leaf("args[0]", Dim(min=4, max=64, expr=S0), Dim(static=4))), program(), ["inputs range hint"]),
         (contract(leaf("args[0]", Dim(min=1, max=64, expr=S0), Dim(static=4))), program(), ["inputs range hint"]),
+        # A batch from 1 on is compiled from 2 on.
+        (contract(), program(ranges={"s0": SizeRange(low=1, high=64)}), []),
+        (contract(), program(ranges={"s0": SizeRange(low=0, high=64)}), []),
         (contract(leaf("args[0]", Dim(expr=S0), Dim(static=4))), program(), []),
         (
             contract(leaf("args[0]", Dim(expr=S0)), leaf("args[1]", Dim(expr=Sym("s1")))),
