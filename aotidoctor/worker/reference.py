@@ -141,8 +141,6 @@ def share_reference(spec: str, channel: Channel) -> None:
 
 def load_reference(spec: str, channel: Channel) -> Reference:
     """An exported program, or the function in ``module.py:function``."""
-    import torch
-
     if spec in _shared:
         return _shared[spec]
     path, colon, function = spec.rpartition(":")
@@ -152,8 +150,10 @@ def load_reference(spec: str, channel: Channel) -> Reference:
     if not (channel.user_cwd / spec).is_file():
         # A named pipe would be waited for until the time is up.
         raise FileNotFoundError(f"no such file: {spec}")
-    program = torch.export.load(str(channel.user_cwd / spec))
+    from aotidoctor.worker.program_file import load_program
     from aotidoctor.worker.weights import tensors_of
+
+    program = load_program(channel.user_cwd / spec)
 
     return Reference(call=program.module(), program=program, tensors=tensors_of(program))
 

@@ -286,7 +286,7 @@ MODELS = (
     Model(name="clip", traits=("multimodal", "output-class"), setup=OUTPUTS + "import transformers.models.clip.modeling_clip\n",
           build=_made(_clip, _pictures_and_text, _clip_dims, index_bounds={"kwargs['input_ids']": VOCAB})),
     Model(name="int8-weights", traits=("quantised",), build=_made(_quantised("Int8WeightOnlyConfig"), _sequences, _sequence_dims)),
-    Model(name="int8-dynamic", traits=("quantised",),
+    Model(name="int8-dynamic", traits=("quantised",), setup="import torchao.quantization\n",  # its program calls torchao's operators
           build=_made(_quantised("Int8DynamicActivationInt8WeightConfig"), _sequences, _sequence_dims)),
     Model(name="static-cache", traits=("decoder", "cache", "mutated"), setup=f"{TORCHVISION}\nimport transformers\n",
           build=_made(_StaticCache, _steps, lambda: None, index_bounds={"kwargs['input_ids']": VOCAB})),

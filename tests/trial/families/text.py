@@ -16,6 +16,7 @@ try:
 except ValueError:
     pass  # done before
 """
+EXPERTS = OUTPUTS + "import transformers.integrations.moe\n"
 SIZES = ((2, 12), (1, 5), (5, 31), (3, 2))
 
 
@@ -165,9 +166,9 @@ MODELS = (
           build=causal(hf.BloomForCausalLM, lambda: hf.BloomConfig(vocab_size=VOCAB, hidden_size=32, n_layer=2, n_head=2))),
     Model(name="gpt-neox", traits=(D_, "output-class"), setup=OUTPUTS,
           build=causal(hf.GPTNeoXForCausalLM, _bert_like(hf.GPTNeoXConfig))),
-    Model(name="mixtral", traits=(D_, "moe", "output-class"), setup=OUTPUTS,
+    Model(name="mixtral", traits=(D_, "moe", "output-class"), setup=EXPERTS,
           build=causal(hf.MixtralForCausalLM, _llama_like(hf.MixtralConfig, num_local_experts=4, num_experts_per_tok=2))),
-    Model(name="olmoe", traits=(D_, "moe", "output-class"), setup=OUTPUTS,
+    Model(name="olmoe", traits=(D_, "moe", "output-class"), setup=EXPERTS,
           build=causal(hf.OlmoeForCausalLM, _llama_like(hf.OlmoeConfig, num_experts=4, num_experts_per_tok=2))),
     Model(name="mamba", traits=("state-space", "output-class"), setup=CACHES + "import transformers.models.mamba.modeling_mamba\n",
           build=causal(hf.MambaForCausalLM, lambda: hf.MambaConfig(
