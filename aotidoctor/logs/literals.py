@@ -16,6 +16,7 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _GROUPS = ("(?:", "(?P<", "(?<!", "(?<=", "(?!", "(?=")
+_OTHERS = re.compile(r"[^a-zA-Z]")
 # Escapes that stand for one character of their own.
 _SELF = re.compile(r"\\[^a-zA-Z0-9]")
 
@@ -30,7 +31,7 @@ def literals_of(regex: str) -> tuple[str, ...]:
 
 
 def _letters(word: str) -> int:
-    return sum(letter.isascii() and letter.isalpha() for letter in word)
+    return len(_OTHERS.sub("", word))
 
 
 def _alternatives(regex: str) -> list[list[str]]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from aotidoctor.logs.words import Telltale, letters
+from aotidoctor.logs.words import Telltale, letters, squeezed
 
 # Lines remembered: those of everyday, and the telling ones. A longer line is news each time.
 _PLAIN, _TELLING, _LONGEST = 20_000, 100_000, 2_000
 # The share of new lines above which it is not worth the effort to remember them, and for how many blocks.
-_NEW, _REST = 0.3, 30
+_NEW, _REST = 0.3, 120
 # Of so few lines each is counted by itself.
 _FEW = 8
 
@@ -29,6 +29,8 @@ class Memory:
 
     def news(self, reduced: bytes) -> list[int]:
         """The telling lines of a block that are unlike all before, by their places; ``reduced`` are its letters."""
+        if b"\n" not in reduced:
+            reduced = squeezed(reduced)
         if self._rest > 0:
             self._rest -= 1
             if not self._telltale.may_tell(reduced):

@@ -75,12 +75,13 @@ class Origin:
 
     def fits(self, frame: str, innermost: str, text: str, around: str) -> bool:
         """Whether it speaks of a failure with these frames, this message and these lines around it."""
+        # The cheap questions first: each expression has to be compiled.
         return (
             (not self.frame or _search(self.frame, frame))
             and (not self.innermost or _search(self.innermost, innermost))
             and (not self.file or any(_search(self.file, path) for path in _RAISED.findall(text)))
-            and (not self.said or _search(self.said, text))
             and (not self.near or (has_mark(around) if self.near == _TORCH else _search(self.near, around)))
+            and (not self.said or _search(self.said, text))
             and not (self.not_near and _search(self.not_near, around))
         )
 

@@ -24,7 +24,7 @@ LONGEST = 4000
 _PATIENCE, LONG_LINE = 1 << 20, 1 << 15
 # Lines looked at closely, beyond which only the end of the log still is.
 BUDGET = 30_000
-_LATE_BLOCKS, _LATE_LINES = 2, 4000
+_LATE_BLOCKS, _LATE_LINES = 4, 2000
 
 Numbered = tuple[int, bytes]
 
@@ -39,6 +39,8 @@ class Sieve:
         self._open: list[Numbered] = []
         self._wants = 0
         self._tail: list[Numbered] = []
+        # The block before, if it was quiet, and its last line: cut into lines where they are needed.
+        self._quiet: tuple[bytes, int] | None = None
         self._spent = 0
         self._late: deque[tuple[int, bytes]] = deque(maxlen=_LATE_BLOCKS)
         self.skipped = 0
@@ -55,22 +57,14 @@ class Sieve:
 
     def feed(self, blocks: Iterable[bytes]) -> Iterator[list[Numbered]]:
         """The segments of ``blocks``, in order."""
-        rest, blocks = b"", iter(blocks)
+        blocks = iter(blocks)
         first = next(blocks, b"")
         second = next(blocks, b"")
         if not second and len(first) <= SMALL:
             yield from self._whole(first)
             return
-        for block in chain((first, second), blocks):
-            whole = rest + block if rest else block
-            cut = whole.rfind(b"\n") + 1
-            if not cut and len(whole) < _PATIENCE:
-                rest = whole
-                continue
-            rest = whole[cut:] if cut else b""
-            yield from self._block(whole[:cut] if cut else whole)
-        if rest:
-            yield from self._block(rest)
+        for block in _at_line_ends(chain((first, second), blocks)):
+            yield from self._block(block)
         for number, block in self._late:
             lines = block.rsplit(b"\n", _LATE_LINES)[-_LATE_LINES:]
             yield from self._telling(lines, range(0, len(lines), AFTER), number)
@@ -103,8 +97,7 @@ class Sieve:
         if self._wants:
             self._keep(block.split(b"\n", self._wants)[: min(self._wants, ends)], number)
             yield from self._close()
-        last = block.rsplit(b"\n", BEFORE + 1)[1:] if ends else [block]
-        self._tail = list(enumerate(last, self._number - len(last) + 1))
+        self._quiet = (block, self._number)
 
     def _put_off(self, block: bytes, number: int) -> None:
         """Enough was looked at: only the last blocks still are, at the end."""
@@ -129,6 +122,15 @@ class Sieve:
             if self._wants <= 0:
                 yield from self._close()
         self._tail = list(enumerate(lines[-BEFORE:], number + max(len(lines) - BEFORE, 0)))
+        self._quiet = None
+
+    def _recall(self) -> None:
+        """The last lines of a quiet block, with their numbers."""
+        if self._quiet is not None:
+            block, number = self._quiet
+            last = block.rsplit(b"\n", BEFORE + 1)[1:] if b"\n" in block else [block]
+            self._tail = list(enumerate(last, number - len(last) + 1))
+            self._quiet = None
 
     def _keep(self, lines: Sequence[bytes], number: int) -> None:
         """Of a line without end, what is telling."""
@@ -148,6 +150,7 @@ class Sieve:
             if spans and spans[0][0] <= self._wants:
                 spans[0] = (0, max(spans[0][1], self._wants))
         elif hits and hits[0] < BEFORE:
+            self._recall()
             self._open = self._tail[max(len(self._tail) - (BEFORE - hits[0]), 0) :]
         return spans
 
@@ -156,3 +159,17 @@ class Sieve:
             yield self._open
             self._open = []
             self._wants = 0
+
+
+def _at_line_ends(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """``blocks`` cut where lines end. Of a line that is too long to be waited for the parts."""
+    held: list[bytes] = []
+    for block in blocks:
+        cut = block.rfind(b"\n") + 1
+        held.append(block[:cut] if cut else block)
+        if cut or sum(map(len, held)) >= _PATIENCE:
+            # What is held is little; a block that is alone is not copied.
+            yield b"".join(held)
+            held = [block[cut:]] if 0 < cut < len(block) else []
+    if held:
+        yield b"".join(held)

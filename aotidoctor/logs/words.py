@@ -9,7 +9,7 @@ words there are. What it finds is a hint, and the lines decide.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from aotidoctor.logs.patterns import Pattern
 
@@ -27,6 +27,8 @@ _LEAST, _MOST = 4, 9
 # A shorter word of a pattern may be an everyday one.
 _RARE_ENOUGH = 12
 _RARE = "jqzxkvbgf"
+# A word has no letter so often in a row; what the head of a text has much of, all of it may have.
+_RUN, _HEAD = 8, 4096
 _LETTERS = b"abcdefghijklmnopqrstuvwxyz"
 _LOWER = bytes.maketrans(_LETTERS.upper(), _LETTERS)
 _OTHERS = bytes(byte for byte in range(256) if byte not in _LETTERS + _LETTERS.upper() + b"\n")
@@ -39,12 +41,22 @@ def letters(text: bytes) -> bytes:
     return text.translate(_LOWER, _OTHERS)
 
 
+def squeezed(reduced: bytes) -> bytes:
+    """A part of a line without end, without its long runs of a rare letter: a search would look at each of them."""
+    head = reduced[:_HEAD]
+    for letter in _RARE.encode():
+        run = bytes([letter]) * _RUN
+        if head.count(run) * _RUN > _HEAD // 4:
+            reduced = reduced.replace(run, run[:1])
+    return reduced
+
+
 class Telltale:
     """Looks for words."""
 
     def __init__(self, words: Iterable[str]) -> None:
         parts = {part for word in words if (part := _part(letters(word.encode()).decode()))}
-        shortest = [part for part in parts if not any(other != part and other in part for other in parts)]
+        shortest = [part for part in parts if not any(inner in parts for inner in _inside(part))]
         rare = [part for part in shortest if part[0] in _RARE]
         self._common = tuple(part.encode() for part in sorted(shortest) if part[0] not in _RARE)
         tree = [_alternation(_tree(rare)).encode()] if rare else []
@@ -66,6 +78,12 @@ class Telltale:
             found.add(text[text.rfind(b"\n", 0, hit.start()) + 1 : end])
             hit = self._all.search(text, end)
         return found
+
+
+def _inside(part: str) -> Iterator[str]:
+    """The shorter words in ``part``."""
+    ends = range(_LEAST, len(part) + 1)
+    return (part[at:end] for end in ends for at in range(end - _LEAST + 1) if end - at < len(part))
 
 
 def _any_of(parts: list[bytes]) -> re.Pattern[bytes]:

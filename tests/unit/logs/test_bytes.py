@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from aotidoctor.logs import read_log
+from aotidoctor.logs.words import squeezed
 from tests.unit.logs.reading import causes, read, told
 
 ERROR = "RuntimeError: Could not find schema for mylib::custom_op.\n"
@@ -92,6 +93,24 @@ def test_lines_are_counted_and_numbered():
     assert (reading.lines, reading.events[0].first) == (30_002, 30_001)
     assert read("no end").lines == 1
     assert read("").lines == 0
+
+
+@pytest.mark.parametrize("shift", [0, 1, 60, 4000])
+def test_a_failure_at_any_place_of_a_block_is_read_with_what_is_before_it(shift):
+    before = "".join(f"  step {chr(97 + at % 26)} of the day {at}\n" for at in range(30_000))
+    failure = 'Traceback (most recent call last):\n  File "a.py", line 3, in f\n    g()\n'
+    # The frames end one block, the exception begins the next one.
+    place = (1 << 18) + (1 << 16) * 3 + shift
+    head = before[:place].rpartition("\n")[0] + "\n" + failure
+    reading = read(head + ERROR + before)
+    assert [(event.first, event.frames) for event in reading.events] == [(head.count("\n") - 2, ("f (a.py:3)",))]
+
+
+def test_a_line_without_end_is_searched_behind_a_run_of_one_letter():
+    for letter in "xvq":
+        assert causes(read(letter * 3_000_000 + f" {ERROR.strip()} " + letter * 3_000_000)) == ["custom-op-missing"]
+    assert squeezed(b"x" * 8000 + b"fatal") == b"x" * 1000 + b"fatal"
+    assert squeezed(b"fatal " * 1000) == b"fatal " * 1000
 
 
 class Endless(io.RawIOBase):
