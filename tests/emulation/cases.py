@@ -148,6 +148,7 @@ def edits(wrapper: str, name: str) -> list[Case]:
                         model=name,
                         edit=_replace(start, number, changed),
                         kinds=kinds,
+                        facts={"word": word},
                         kernel=re.findall(r"async_compile\.triton\('(\w+)'", kernel)[0],
                     )
                 )
@@ -161,9 +162,19 @@ def _wrong(line: str, lines: list[str]) -> list[tuple[str, str, tuple[str, ...]]
     found = _ACCESS.search(line)
     if found is None:
         return []
+    made: list[tuple[str, str, tuple[str, ...]]] = []
+    plain = "xoffset = tl.program_id(0) * XBLOCK" in "\n".join(lines) and not any("_BLOCK" in one for one in lines)
+    # One element a lane, in order.
+    direct = plain and any(one.strip() == f"{found[3]} = xindex" for one in lines)
+    if direct and line.rstrip().endswith(", xmask)"):
+        # The last block of the grid is not full: the lanes beyond it go astray.
+        made.append(("unmasked", line.replace(", xmask)", ", None)"), ("out-of-bounds",)))
+    if found[1] == "tl.store" and direct:
+        # Every program writes to the first elements.
+        made.append(("everywhere", line.replace(f"({found[3]})", f"({found[3]} % 8)"), ("race",)))
     far = line.replace(f"{found[2]} + ({found[3]}), ", f"{found[2]} + (1000000000 + {found[3]}), ", 1)
     before = line.replace(f"{found[2]} + ({found[3]}), ", f"{found[2]} + ({found[3]} - 1000000), ", 1)
-    return [("shifted", far, ("out-of-bounds",)), ("before", before, ("out-of-bounds",))]
+    return [*made, ("shifted", far, ("out-of-bounds",)), ("before", before, ("out-of-bounds",))]
 
 
 def _kernels(wrapper: str) -> list[tuple[int, str]]:

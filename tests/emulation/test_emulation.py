@@ -18,6 +18,7 @@ HERE = Path(__file__).parent
 REASON = "Triton is not installed: pip install 'aotidoctor[emulate]'"
 pytestmark = [
     pytest.mark.torch,
+    pytest.mark.emulate,
     pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason=REASON),
 ]
 # Of 1 + the value, and of half precision.

@@ -80,7 +80,7 @@ class _Engine:
         arguments = self._arguments(replay, function, text, texts)
         names = {key: value for key, value in arguments.items() if isinstance(value, int | float)}
         grid = self._grid(function, names)
-        entry |= {"grid": list(grid), "blocks": dict(function.blocks)}
+        entry |= {"grid": list(grid), "blocks": dict(function.blocks), "numbers": names}
         if 0 in grid:
             entry["state"] = "empty"
             return

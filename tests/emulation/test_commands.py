@@ -1,0 +1,49 @@
+"""What a user of the command line gets: the demo, and a wrong number found by holding it against the program."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REASON = "Triton is not installed: pip install 'aotidoctor[emulate]'"
+WITHOUT = importlib.util.find_spec("triton") is None
+ROOT = Path(__file__).parent.parent.parent
+pytestmark = [pytest.mark.torch, pytest.mark.emulate]
+
+
+def aotidoctor(*words, cache):
+    paths = os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))
+    environ = {**os.environ, "PYTHONPATH": paths, "XDG_CACHE_HOME": str(cache)}
+    command = [sys.executable, "-m", "aotidoctor", *words]
+    return subprocess.run(command, capture_output=True, text=True, env=environ, check=False, timeout=400)
+
+
+@pytest.mark.skipif(WITHOUT, reason=REASON)
+def test_the_demo_names_the_element_and_proves_it(tmp_path):
+    done = aotidoctor("demo", "--cuda", "--json", cache=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (patient,) = json.loads(done.stdout)["patients"]
+    first = patient["report"]["diagnoses"][0]
+    assert (first["cause"], first["status"], first["subject"]) == (
+        "cuda-device-assert",
+        "confirmed-in-emulation",
+        "args[0]",
+    )
+    (found,) = [item for item in patient["report"]["findings"] if item["code"] == "AD-RUN-040"]
+    # Element 2, 3 of rows of 7, each read by 24 lanes; 256 lanes a program.
+    assert (found["facts"]["program"], found["facts"]["lane"]) == ([1, 0, 0], (2 * 7 + 3) * 24 - 256)
+    blamed = next(item for item in patient["report"]["findings"] if item["code"] == "AD-RUN-022")
+    assert (blamed["facts"]["element"], blamed["facts"]["value"]) == ("args[0][2, 3]", 100)
+
+
+@pytest.mark.skipif(not WITHOUT, reason="Triton is installed")
+def test_without_triton_the_demo_says_what_to_install(tmp_path):
+    done = aotidoctor("demo", "--cuda", "--json", cache=tmp_path)
+    assert done.returncode == 4
+    assert "aotidoctor[emulate]" in done.stdout
