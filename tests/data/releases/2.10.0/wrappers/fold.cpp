@@ -1,0 +1,205 @@
+extern "C"  void  cpp_fused_add_mul_t_0(const float* in_ptr0,
+                       float* out_ptr0,
+                       float* out_ptr1);
+CACHE_TORCH_DTYPE(float32);
+CACHE_TORCH_DEVICE(cpu);
+CACHE_TORCH_LAYOUT(strided);
+namespace torch::aot_inductor {
+namespace {
+class AOTInductorModelKernels : public AOTInductorModelKernelsBase {
+  public:
+    void* cpp_fused_add_mul_t_0{nullptr};
+};
+}  // namespace
+
+
+
+AOTInductorModel::AOTInductorModel(std::shared_ptr<ConstantMap> constants_map,
+                                   std::shared_ptr<std::vector<ConstantHandle>> constants_array,
+                                   const std::string& device_str,
+                                   std::optional<std::string> cubin_dir)
+    : AOTInductorModelBase(1,
+                           1,
+                           2,
+                           device_str,
+                           std::move(cubin_dir),
+                           true) {
+    inputs_info_[0].name = "arg1_1";
+    constants_info_[0].name = "w";
+    constants_info_[0].dtype = static_cast<int32_t>(cached_torch_dtype_float32);
+    constants_info_[0].offset = 0;
+    constants_info_[0].data_size = 256;
+    constants_info_[0].from_folded = false;
+    constants_info_[0].type = static_cast<int32_t>(torch::aot_inductor::ConstantType::Parameter);
+    constants_info_[0].shape = {8, 8};
+    constants_info_[0].stride = {8, 1};
+    constants_info_[0].layout = static_cast<int32_t>(cached_torch_layout_strided);
+    constants_info_[0].original_fqn = "w";
+    constants_info_[1].name = "_FOLDED_CONST_permute_1";
+    constants_info_[1].dtype = static_cast<int32_t>(cached_torch_dtype_float32);
+    constants_info_[1].offset = 0;
+    constants_info_[1].data_size = 256;
+    constants_info_[1].from_folded = true;
+    constants_info_[1].type = static_cast<int32_t>(torch::aot_inductor::ConstantType::FoldedConstant);
+    constants_info_[1].shape = {8, 8};
+    constants_info_[1].stride = {8, 1};
+    constants_info_[1].layout = static_cast<int32_t>(cached_torch_layout_strided);
+    constants_info_[1].original_fqn = "_FOLDED_CONST_permute_1";
+    update_constants_map(std::move(constants_map));
+    update_constants_array(std::move(constants_array));
+    in_spec_ = R"([1, {"type": "builtins.tuple", "context": "null", "children_spec": [{"type": "builtins.tuple", "context": "null", "children_spec": [{"type": null, "context": null, "children_spec": []}]}, {"type": "builtins.dict", "context": "[]", "children_spec": []}]}])";
+    out_spec_ = R"([1, {"type": null, "context": null, "children_spec": []}])";
+    outputs_info_[0].name = "output0";
+    this->kernels_ = std::make_unique<AOTInductorModelKernels>();
+}
+
+std::unordered_map<std::string, AtenTensorHandle> AOTInductorModel::const_run_impl(
+    DeviceStreamType stream,
+    AOTIProxyExecutorHandle proxy_executor,
+    bool initialization
+) {
+    
+                std::unordered_map<std::string, AtenTensorHandle> folded_constants_map;
+                folded_constants_map.reserve(1);
+                std::vector<AtenTensorHandle> output_handles(1);
+                
+
+    // The below assignment of output_handles to constants is not used directly.
+    // It's only used to memo the correspondence of handle and constants.
+    output_handles[0] = constants_->at(1);
+    _const_run_impl(output_handles, stream, proxy_executor);
+    folded_constants_map["_FOLDED_CONST_permute_1"] = output_handles[0];
+    return folded_constants_map;
+}
+} // namespace torch::aot_inductor
+using namespace torch::aot_inductor;
+namespace torch::aot_inductor {
+CACHE_TORCH_DTYPE(float32);
+CACHE_TORCH_DEVICE(cpu);
+
+void AOTInductorModel::_const_run_impl(
+    std::vector<AtenTensorHandle>& output_handles,
+    DeviceStreamType stream,
+    AOTIProxyExecutorHandle proxy_executor
+) {
+    [[maybe_unused]] auto& w = constants_->at(0);
+    [[maybe_unused]] auto& kernels = static_cast<AOTInductorModelKernels&>(*this->kernels_.get());
+    static constexpr int64_t int_array_0[] = {8L, 8L};
+    static constexpr int64_t int_array_1[] = {8L, 1L};
+    AtenTensorHandle buf0_handle;
+    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(2, int_array_0, int_array_1, cached_torch_dtype_float32, cached_torch_device_type_cpu, this->device_idx_, &buf0_handle));
+    RAIIAtenTensorHandle buf0(buf0_handle);
+    AtenTensorHandle buf1_handle;
+    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(2, int_array_0, int_array_1, cached_torch_dtype_float32, cached_torch_device_type_cpu, this->device_idx_, &buf1_handle));
+    RAIIAtenTensorHandle buf1(buf1_handle);
+    cpp_fused_add_mul_t_0((const float*)(w.data_ptr()), (float*)(buf0.data_ptr()), (float*)(buf1.data_ptr()));
+    output_handles[0] = buf1.release();
+} // AOTInductorModel::_const_run_impl
+
+AOTI_NOINLINE static void check_input_0(
+    AtenTensorHandle* input_handles
+) {
+    ConstantHandle arg1_1 = ConstantHandle(input_handles[0]);
+    int32_t arg1_1_dtype;
+    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_get_dtype(arg1_1, &arg1_1_dtype));
+
+    int32_t arg1_1_expected_dtype = aoti_torch_dtype_float32();
+    if (arg1_1_expected_dtype != arg1_1_dtype) {
+        std::stringstream ss;
+        ss << "input_handles[0]: unmatched dtype, "
+           << "expected: " << arg1_1_expected_dtype << "(at::kFloat), "
+           << "but got: " << arg1_1_dtype << "\n";
+        throw std::runtime_error(ss.str());
+    }
+    auto arg1_1_size = arg1_1.sizes();
+
+    if (4 != arg1_1_size[0]) {
+        std::stringstream ss;
+        ss << "input_handles[0]: unmatched dim value at 0, "
+           << "expected: 4, " << "but got: " << arg1_1_size[0]
+           << "\n";
+        throw std::runtime_error(ss.str());
+    }
+
+    if (8 != arg1_1_size[1]) {
+        std::stringstream ss;
+        ss << "input_handles[0]: unmatched dim value at 1, "
+           << "expected: 8, " << "but got: " << arg1_1_size[1]
+           << "\n";
+        throw std::runtime_error(ss.str());
+    }
+    auto arg1_1_stride = arg1_1.strides();
+
+    if (8 != arg1_1_stride[0]) {
+        std::stringstream ss;
+        ss << "input_handles[0]: unmatched stride value at 0, "
+           << "expected: 8, " << "but got: " << arg1_1_stride[0]
+           << "\n";
+        throw std::runtime_error(ss.str());
+    }
+
+    if (1 != arg1_1_stride[1]) {
+        std::stringstream ss;
+        ss << "input_handles[0]: unmatched stride value at 1, "
+           << "expected: 1, " << "but got: " << arg1_1_stride[1]
+           << "\n";
+        throw std::runtime_error(ss.str());
+    }
+    int32_t arg1_1_device_type;
+    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(arg1_1, &arg1_1_device_type));
+
+    int32_t arg1_1_expected_device_type = 0;
+    if (arg1_1_expected_device_type != arg1_1_device_type) {
+        std::stringstream ss;
+        ss << "input_handles[0]: unmatched device type, "
+        << "expected: " << arg1_1_expected_device_type << "0(cpu), "
+        << "but got: " << arg1_1_device_type << "\n";
+        throw std::runtime_error(ss.str());
+    }
+}
+
+static bool _check_aoti_runtime_check_inputs_env() {
+    const static char* env_var_value = getenv("AOTI_RUNTIME_CHECK_INPUTS");
+    const static bool result = env_var_value != nullptr && env_var_value[0] != '0';
+    return result;
+}
+
+AOTI_NOINLINE static void __check_inputs_outputs(
+    AtenTensorHandle* input_handles,
+    AtenTensorHandle* output_handles) {
+    if (!_check_aoti_runtime_check_inputs_env()){
+        return;
+    }
+    check_input_0(input_handles);
+}
+
+void AOTInductorModel::run_impl(
+    AtenTensorHandle*
+        input_handles, // array of input AtenTensorHandle; handles
+                        // are stolen; the array itself is borrowed
+    AtenTensorHandle*
+        output_handles, // array for writing output AtenTensorHandle; handles
+                        // will be stolen by the caller; the array itself is
+                        // borrowed
+    DeviceStreamType stream,
+    AOTIProxyExecutorHandle proxy_executor
+) {
+    __check_inputs_outputs(input_handles, output_handles);
+
+    auto inputs = steal_from_raw_handles_to_raii_handles(input_handles, 1);
+    auto arg1_1 = std::move(inputs[0]);
+    [[maybe_unused]] auto& w = constants_->at(0);
+    [[maybe_unused]] auto& _FOLDED_CONST_permute_1 = constants_->at(1);
+    inputs.clear();
+    [[maybe_unused]] auto& kernels = static_cast<AOTInductorModelKernels&>(*this->kernels_.get());
+    static constexpr int64_t int_array_0[] = {4L, 8L};
+    static constexpr int64_t int_array_1[] = {8L, 1L};
+    AtenTensorHandle buf0_handle;
+    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(2, int_array_0, int_array_1, cached_torch_dtype_float32, cached_torch_device_type_cpu, this->device_idx_, &buf0_handle));
+    RAIIAtenTensorHandle buf0(buf0_handle);
+    // Topologically Sorted Source Nodes: [linear], Original ATen: [aten.mm]
+    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_mm_out(buf0, arg1_1, _FOLDED_CONST_permute_1));
+    arg1_1.reset();
+    output_handles[0] = buf0.release();
+} // AOTInductorModel::run_impl
+} // namespace torch::aot_inductor
