@@ -26,6 +26,8 @@ SCHEMA = "aotidoctor.fleet/1"
 RUN_FILE, RESULTS_FILE, REPORTS_FOLDER = "fleet.json", "results.jsonl", "reports"
 
 Fact = str | int | float | bool
+# No size, count or time is beyond this; NaN is neither below nor above it.
+_LARGEST = 1 << 63
 
 # How judging an item ended. What is not ``JUDGED`` is a failure of the examination, and never the package's.
 JUDGED = "judged"
@@ -222,7 +224,7 @@ def _text_or_none(name: str, value: JsonValue) -> str | None:
 
 
 def _number(name: str, value: JsonValue) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not -_LARGEST < value < _LARGEST:
         raise _wrong(name, value, "a number")
     return float(value)
 
@@ -232,7 +234,7 @@ def _number_or_none(name: str, value: JsonValue) -> float | None:
 
 
 def _whole(name: str, value: JsonValue) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
+    if isinstance(value, bool) or not isinstance(value, int) or not -_LARGEST < value < _LARGEST:
         raise _wrong(name, value, "a whole number")
     return value
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
+from itertools import islice
 
 from aotidoctor.fleet.results import Damage, read_fleet, read_results
 from aotidoctor.model.clusters import HERE, DamagedFile
@@ -26,7 +27,8 @@ HEALTHY, FAILING, UNEXAMINED = "healthy", "failing", "unexamined"
 # Exit statuses of an examination that did not take place, and of one that was cut short.
 _NOT_EXAMINED, _PARTIAL = (4, 5), (6, 130)
 _DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ][\d:.]{5,18}(?:Z|[+-]\d{2}:\d{2})?)?", re.ASCII)
-_LONGEST_VALUE = 200
+_LONGEST_VALUE, _LONGEST_TEXT = 200, 4000
+_MOST_FEATURES, _LARGEST = 64, 1e18
 # Text columns that repeat: pandas keeps each value once.
 _REPEATED = (
     "host", "command", "state", "cause", "stage", "key", "signature", "family", "ending", "labels", "subject", "title",
@@ -76,10 +78,10 @@ class Features:
         """Note all features of ``result``, which is at ``row``."""
         self._word(row, "command", result.command)
         self._word(row, "host", result.host or HERE)
-        for name, label in result.labels.items():
-            self._value(row, f"label {name}", label)
-        for name, fact in result.facts.items():
-            self._value(row, name, fact)
+        for name, label in islice(result.labels.items(), _MOST_FEATURES):
+            self._value(row, f"label {name[:_LONGEST_VALUE]}", label)
+        for name, fact in islice(result.facts.items(), _MOST_FEATURES):
+            self._value(row, name[:_LONGEST_VALUE], fact)
         if result.size is not None:
             self._number(row, "size", float(result.size))
 
@@ -94,7 +96,7 @@ class Features:
                 else:
                     self.dates.add(name)
                     self._number(row, name, at)
-            case _:
+            case _ if -_LARGEST < value < _LARGEST:
                 self._number(row, name, float(value))
 
     def _word(self, row: int, name: str, value: str) -> None:
@@ -169,7 +171,8 @@ class _Columns:
     def add(self, folder: int, run_started: str, result: FleetResult) -> None:
         for name, value in _texts_of(result, run_started).items():
             # pandas hashes texts as UTF-8, which has no half of a surrogate pair.
-            sound = value if value.isascii() else value.encode("utf-8", "replace").decode()
+            short = value[:_LONGEST_TEXT]
+            sound = short if short.isascii() else short.encode("utf-8", "replace").decode()
             self._texts[name].append(sound if name in _OWN else self._known.setdefault(sound, sound))
         self._folder.append(folder)
         self._seconds.append(result.seconds)

@@ -162,6 +162,37 @@ def test_damaged_lines_are_counted_and_the_others_are_there(tmp_path):
     assert [(one.lines, len(one.reasons)) for one in summary.damaged] == [(2, 2)]
 
 
+BIG = "1" + "0" * 400
+ODD = {
+    "status": BIG, "size": BIG, "seconds": "NaN", "confidence": "Infinity", "attempts": "-" + BIG,
+    "facts": f'{{"a": NaN, "b": Infinity, "c": {BIG}, "d": -1e308, "e": true, "f": null, "g": [1]}}',
+    "labels": "{" + ", ".join(f'"{n}": "{n}"' for n in range(20_000)) + "}", "name": f'"{"x" * 500_000}"',
+    "title": f'"{"y" * 500_000}"', "started": '"9999-99-99"', "host": '""', "cause": '"\\ud800"',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_no_value_of_a_line_breaks_the_summary(tmp_path, name):
+    """Written by somebody else: not by ``result_line``."""
+    from aotidoctor.reports.fleet import chat, document, junit, markdown, page, sarif, table, terminal
+
+    folder = write(tmp_path / "r", [*mixed(), failing("odd", "input-stride")])
+    lines = (tmp_path / "r" / "results.jsonl").read_text().splitlines()
+    odd = lines[-1][:-1] + f',"{name}":{ODD[name]}}}'  # of two keys of one name the later one counts
+    (tmp_path / "r" / "results.jsonl").write_text("\n".join([*lines[:-1], odd]) + "\n")
+    found = summarize([folder])
+    assert found.summary.items + sum(one.lines for one in found.summary.damaged) == 56
+    texts = [
+        chat.render(found.summary),
+        document.render(found.summary),
+        markdown.render(found.summary),
+        sarif.render(found.summary),
+    ]
+    texts += [terminal.plain_text(found.summary), page.render(found.summary, found.rows())]
+    texts += [junit.render(found.summary, found.rows()), "".join(table.render(found.rows()))]
+    assert all(len(text) < 1_000_000 for text in texts)
+
+
 def test_a_folder_of_another_version_is_refused(tmp_path):
     folder = write(tmp_path / "r", mixed())
     (tmp_path / "r" / "fleet.json").write_text('{"schema": "aotidoctor.fleet/0"}')
