@@ -35,7 +35,7 @@ class NotReadableError(OSError):
 def content_digest(path: str) -> tuple[str, int]:
     """The sha256 of a file, and its size; of a folder, that of the names and contents below it.
 
-    Of a URL it is what the server says of its version. Raises OSError and CannotExamineError.
+    A bare library has none: what is beside it decides, too. Of a URL it is what the server says of its version. Raises OSError and CannotExamineError.
     """
     if is_url(path):
         return _url_digest(path)
@@ -48,6 +48,8 @@ def content_digest(path: str) -> tuple[str, int]:
             raise NotReadableError(f"{path} is not a regular file")
         digest, size = hashlib.sha256(), 0
         while data := stream.read(_CHUNK):
+            if not size and data.startswith(b"\x7fELF"):
+                raise NotReadableError(f"{path} is judged with the files beside it")
             digest.update(data)
             size += len(data)
         return digest.hexdigest(), size
@@ -108,5 +110,7 @@ def key_of(item: Item, contents: Sequence[str], settings: Settings, host: str) -
     options = {name: value for name, value in settings_json(settings).items() if name != "item_timeout"}
     used = options if item.command in EXECUTING else {**options, "timeout": None, "repeat": None}
     given = [name is not None for name in (item.package, item.inputs, item.reference, item.setup)]
-    asked = [item.command, list(contents), given, used, host, tool_digest()]
+    # What a file is may be told by the end of its name.
+    ends = [os.path.splitext(path)[1] for path in item.files]  # noqa: PTH122 - of any name
+    asked = [item.command, list(contents), given, ends, used, host, tool_digest()]
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()

@@ -48,6 +48,8 @@ def essence(item: Item, report: Report, status: int) -> FleetResult:
         signature=report.signature,
         family=fingerprint.family if fingerprint else None,
         problem=_cut(_problem(report)),
+        sha256=report.case.artifact.sha256,
+        size=report.case.artifact.size if report.case.artifact.sha256 else None,
         inputs=item.inputs,
         reference=item.reference,
         log=item.path if item.command == "classify" else None,
