@@ -35,7 +35,9 @@ class NotReadableError(OSError):
 def content_digest(path: str) -> tuple[str, int]:
     """The sha256 of a file, and its size; of a folder, that of the names and contents below it.
 
-    A bare library has none: what is beside it decides, too. Of a URL it is what the server says of its version. Raises OSError and CannotExamineError.
+    A bare library has none: what is beside it decides, too. Of a URL it is what the server says of its version.
+
+    Raises OSError and CannotExamineError.
     """
     if is_url(path):
         return _url_digest(path)
