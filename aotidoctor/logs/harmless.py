@@ -48,7 +48,7 @@ LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             (
                 r"\b(?:raise|except|class|import|isinstance|issubclass|catch|throw|return|def|raises|assertRaises\w*|noqa)\b"
-                r"[ (][^:]{0,200}?(?:Error|Exception)"
+                r"[ (][^:]{0,200}?(?:Error|Exception)(?!: \S)"
             ),
         ),
     ),

@@ -35,7 +35,7 @@ _SAID = re.compile(
             r"_(?:ERROR|STATUS|RESULT)_(?!SUCCESS|NONE|CODE)[A-Z]{4}|\b(?:cuda|hip)Error[A-Z]",
             r"(?i:\b(?:build|compil(?:ation|e)|link(?:ing)?|linker command|import|install(?:ation)?) failed\b)",
             r"\bError(?: \(\w{1,20}\))? (?:at|in|while|when|during|on|from|occurred)\b",
-            r">>> Lint for |\bwould reformat\b|files were modified by this hook|\b[1-9]\d{0,5} problems? \(",
+            r"\u2771 \d+|>>> Lint for |\bwould reformat\b|files were modified by this hook|\b[1-9]\d{0,5} problems? \(",
             r"\bFound [1-9]\d{0,5} errors?\b",
             r"(?i:\b(?:test|command|job|step|export|load(?:ing)?) failed\b)",
         )
@@ -45,11 +45,12 @@ _SAID = re.compile(
 _COMPLAINS = re.compile(
     r"(?i:\b(?:failed to|fail(?:s|ed)? with|unable to|could not|couldn't|cannot|not (?:supported|found)"
     r"|not implemented|unsupported|mismatch|incompatible|no such|missing|undefined|unresolved|killed|timed out|throws?"
-    r"|expected\b[^\n]{0,80}\bgot|refused|denied|does(?:n't| not) exist|[a-z]Error|[a-z]Exception"
+    r"|expected\b[^\n]{0,80}\bgot|no module named|refused|denied|does(?:n't| not) exist|[a-z]Error|[a-z]Exception"
     r"|corrupt(?:ed)?|invalid|illegal)\b)"
     r"|^\s*File \"[^\"]+\", line \d"
 )
 _WARNS = re.compile(r"(?i:warn|deprecat|info\b|debug\b|skipp|optional|fallback|default)|\b[VIW]\d{4}\b")
+_RAISED = "\u2771"
 _WORD = re.compile(r"\w{4}")
 _SUCCEEDS = re.compile(r"(?i:success|\bpassed\b|\bdone\b|completed|finished|\bok\b)")
 START = re.compile(rf"(?:{_EXCEPTION.pattern})|(?:{_SAID.pattern})")
@@ -63,7 +64,8 @@ def read(lines: Sequence[Line], at: int) -> Found | None:
     if lines[at].level in ("info", "warning") and not text.lstrip().startswith(("Error", "ERROR", "error")):
         return None
     told = telling_part(text)
-    if told != text and not START.search(told):
+    # Rich marks the line that raised, whatever it says.
+    if told != text and not START.search(told) and _RAISED not in text:
         return None
     said, frames, end = message(lines, at)
     named = _EXCEPTION.search(text)
