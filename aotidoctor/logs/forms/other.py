@@ -35,6 +35,7 @@ _SAID = re.compile(
             r"_(?:ERROR|STATUS|RESULT)_(?!SUCCESS|NONE|CODE)[A-Z]{4}|\b(?:cuda|hip)Error[A-Z]",
             r"(?i:\b(?:build|compil(?:ation|e)|link(?:ing)?|linker command|import|install(?:ation)?) failed\b)",
             r"\bError(?: \(\w{1,20}\))? (?:at|in|while|when|during|on|from|occurred)\b",
+            r"::\S{1,200} (?:FAILED|ERROR)\b|: (?:ERROR|FATAL) |:\d+:\d+: [A-Z]{1,3}\d{3,4} ",
             r"\u2771 \d+|>>> Lint for |\bwould reformat\b|files were modified by this hook|\b[1-9]\d{0,5} problems? \(",
             r"\bFound [1-9]\d{0,5} errors?\b",
             r"(?i:\b(?:test|command|job|step|export|load(?:ing)?) failed\b)",
@@ -47,8 +48,9 @@ _COMPLAINS = re.compile(
     r"|not implemented|unsupported|mismatch|incompatible|no such|missing|undefined|unresolved|killed|timed out|throws?"
     r"|expected\b[^\n]{0,80}\bgot|no module named|refused|denied|does(?:n't| not) exist|[a-z]Error|[a-z]Exception"
     r"|corrupt(?:ed)?|invalid|illegal)\b)"
-    r"|^\s*File \"[^\"]+\", line \d"
 )
+# The place of something, of a failure where nobody says that it is less.
+_PLACE = re.compile(r"^\s*File \"[^\"]+\", line \d")
 _WARNS = re.compile(r"(?i:warn|deprecat|info\b|debug\b|skipp|optional|fallback|default)|\b[VIW]\d{4}\b")
 _RAISED = "\u2771"
 _WORD = re.compile(r"\w{4}")
@@ -93,11 +95,18 @@ def complains(lines: Sequence[Line]) -> Found | None:
     """The first line of a short log that complains of something without the word of an error."""
     if any(_SUCCEEDS.search(line.text) for line in lines):
         return None
+    is_warned = any(_WARNS.search(line.text) for line in lines)
     for at, line in enumerate(lines):
         text = line.text
-        if line.level in ("info", "warning") or not _COMPLAINS.search(telling_part(text)) or _WARNS.search(text):
+        if line.level in ("info", "warning") or not _complaint(text, is_warned=is_warned):
             continue
         said, frames, end = message(lines, at)
         texts = tuple((one.number, one.text) for one in said)
         return Found(form="line", said=texts, first=at, end=end, frames=tuple(frames))
     return None
+
+
+def _complaint(text: str, *, is_warned: bool) -> bool:
+    if _PLACE.search(text) is not None:
+        return not is_warned
+    return _COMPLAINS.search(telling_part(text)) is not None and _WARNS.search(text) is None
