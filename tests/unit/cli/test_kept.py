@@ -9,7 +9,7 @@ import pytest
 
 import aotidoctor
 from aotidoctor.checks import CHECKS
-from aotidoctor.cli import COMMANDS, TRITON_WORDS
+from aotidoctor.cli import CASES_WORDS, COMMANDS, TRITON_WORDS
 from aotidoctor.cli.lazy import CONTEXT, load
 from aotidoctor.model import playbook_files
 from aotidoctor.probes import LATER, PROBES
@@ -40,7 +40,7 @@ def test_documents(name):
 @pytest.mark.parametrize("name", KEPT["commands"])
 def test_options(name):
     word = name.split()[-1]
-    command = load(word, TRITON_WORDS[word] if " " in name else COMMANDS[word])
+    command = load(word, {**TRITON_WORDS, **CASES_WORDS}[word] if " " in name else COMMANDS[word])
     known = {option for param in command.params for option in (*param.opts, *param.secondary_opts)}
     current = CONTEXT["token_normalize_func"]
     former = {
