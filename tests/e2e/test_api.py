@@ -62,7 +62,8 @@ EXAMPLES = list(examples())
 
 def test_every_function_has_an_example():
     have = {test.name.partition(".")[0] for test in EXAMPLES}
-    assert {name for name in aotidoctor.__all__ if inspect.isfunction(getattr(aotidoctor, name))} <= have
+    ours = [name for name in aotidoctor.__all__ if inspect.isfunction(getattr(aotidoctor, name))]
+    assert {name for name in ours if not getattr(aotidoctor, name).__module__.startswith("aotidoctor.commands")} <= have
     assert {"Report.show", "Report.to_html", "Report.to_dict", "Report.raise_for_problem"} <= {t.name for t in EXAMPLES}
 
 

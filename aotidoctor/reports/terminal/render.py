@@ -60,6 +60,8 @@ def text(report: Report, *, stream: TextIO, environ: Mapping[str, str], detail: 
         markup=False,
         emoji=False,
         legacy_windows=False,
+        # What it makes of a page for a notebook is not text.
+        force_jupyter=False,
     )
     with console.capture() as captured:
         render(report, console, detail=detail)
