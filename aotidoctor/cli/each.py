@@ -3,9 +3,9 @@
 Each file is examined by a process of its own, as on the command line, so that no limit is shared. The output of those
 that are not healthy is printed; the exit status is the highest of all. A ``config.pbtxt`` stands for its folder.
 
-With ``--patterns`` the files are found by bash's patterns below the working folder, one a line; ``--reports DIR`` keeps
-a JSON report and SARIF per file and ``all.sarif``, a document with one run, as code scanning takes it; ``--summary
-FILE`` appends Markdown.
+``batch`` is one command for all of them. With ``--patterns`` the files are found by bash's patterns below the working
+folder, one a line; ``--reports DIR`` keeps a JSON report and SARIF per file and ``all.sarif``, a document with one run,
+as code scanning takes it; ``--summary FILE`` appends Markdown.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from aotidoctor.model.json_types import JsonObject, JsonValue, objects
 from aotidoctor.reports.text import one_line, plain
 from aotidoctor.runner.each import Ended, run_each
 
-COMMANDS = ("check", "run", "triton")
+COMMANDS = ("check", "run", "triton", "batch")
 CONFIG = "config.pbtxt"
 # What GitHub shows of a summary is 1 MiB; a file's part is short.
 _PART, _SUMMARY = 20_000, 900_000
@@ -35,13 +35,16 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run it; the exit status."""
     given = _parser().parse_args(words)
     try:
-        files = [*given.files, *_found(given.patterns or "")]
+        lines = [line.strip() for line in (given.patterns or "").splitlines() if line.strip()]
+        files = [*given.files, *(lines if given.command == "batch" else _found(lines))]
         more = [*shlex.split(given.arguments or ""), "--fail-on", given.fail_on]
     except ValueError as error:
         return _said(f"--arguments: {error}", _USAGE)
     if not files:
         return _said(f"no file matches {given.patterns!r}" if given.patterns else "no file was given", _NOTHING)
     reports = Path(given.reports) if given.reports else None
+    if given.command == "batch":
+        return _batch(files, more, reports, given.summary)
     ended = [_one(given.command, path, more, reports) for path in files]
     for one in ended:
         if one.status:
@@ -68,8 +71,19 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _found(patterns: str) -> list[str]:
-    lines = [line.strip() for line in patterns.splitlines() if line.strip()]
+def _batch(items: Sequence[str], more: Sequence[str], reports: Path | None, summary: str | None) -> int:
+    """All of them by one ``aotidoctor batch``, which finds them itself; its page is the summary."""
+    folder = [] if reports is None else ["--output-dir", str(reports / "batch")]
+    places = [os.path.join(".", item) if item.startswith("-") else item for item in items]  # noqa: PTH118 - a pattern
+    done = run_each(["batch", *places, *more, *folder, "--format", "md"], "batch")
+    sys.stdout.write(f"{done.output}\n")
+    if summary is not None:
+        with Path(summary).open("a", encoding="utf-8") as stream:
+            stream.write(f"{plain(done.output)[:_SUMMARY]}\n")
+    return done.status
+
+
+def _found(lines: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(path for line in lines for path in sorted(glob.glob(line, recursive=True))))  # noqa: PTH207
 
 

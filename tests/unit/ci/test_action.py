@@ -143,12 +143,23 @@ def test_a_sick_one_fails_and_is_uploaded(action):
     assert "<details><summary>models/cut.pt2</summary>" in summary
 
 
+def test_a_batch(action):
+    status = action.run(
+        packages="models/**/*.pt2", command="batch", arguments="--host torch-2.14-cuda-13.0", sarif="true", install=""
+    )
+    assert status == 1, action.said
+    assert "Upload" not in action.said
+    results = Path(action.outputs["examine"]["reports"]) / "batch" / "results.jsonl"
+    assert len(results.read_text().splitlines()) >= 3
+    assert "healthy" in (action.room / "summary.md").read_text()
+
+
 def test_what_is_not_there_fails(action):
     assert action.run(packages="none/*.pt2", install="") == 4
     assert "no file matches" in action.said["Examine"]
 
 
-@pytest.mark.parametrize("inputs", [{"command": "bundle"}, {"arguments": "--nonsense"}, {"arguments": "'"}])
+@pytest.mark.parametrize("inputs", [{"command": "watch"}, {"arguments": "--nonsense"}, {"arguments": "'"}])
 def test_what_cannot_be_meant_is_a_usage_error(action, inputs):
     assert action.run(packages="models/good*.pt2", install="", **inputs) == 2
 
