@@ -74,7 +74,7 @@ def fleet(
 
     Clusters by signature with what sets them apart, causes over time, hosts against causes, the slowest items. Needs
     pandas, and no torch. Exit status 0 whatever was found; with --fail-on-new 1 where something is new, and 4 where
-    items were not examined that the baseline has.
+    items were not examined that were before, or results are unfinished or damaged.
     """
     if (fail_on_new or on_new is not None) and baseline is None:
         raise typer.BadParameter("without --baseline nothing is new", param_hint="--baseline")

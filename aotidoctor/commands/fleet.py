@@ -48,10 +48,14 @@ def judge(wanted: Wanted, redactor: Redactor | None) -> Fleet:
 
 
 def status(summary: Overview, *, fail_on_new: bool) -> int:
-    """1 for what is new, and 4 where items that were examined in the baseline are not any more; else 0."""
+    """1 for what is new, 4 where something may be hidden, else 0.
+
+    Hidden: items that were examined in the baseline and are not any more, a run that has not finished, damaged lines.
+    """
     if not fail_on_new:
         return 0
-    return 1 if summary.news else 4 if summary.blind else 0
+    hidden = summary.blind or summary.unfinished or summary.damaged
+    return 1 if summary.news else 4 if hidden else 0
 
 
 def rendered(fleet: Fleet, kind: str) -> Iterator[str]:

@@ -49,6 +49,17 @@ def test_the_exit_status_is_that_of_what_is_new(tmp_path, old, now, status, kind
     assert done.stdout
 
 
+def test_what_may_hide_something_is_not_quiet(tmp_path):
+    base = write(tmp_path / "old", [healthy("a"), healthy("b")])
+    unfinished = write(tmp_path / "unfinished", [healthy("a")], finished="")
+    damaged = write(tmp_path / "damaged", [healthy("a")])
+    with (tmp_path / "damaged" / "results.jsonl").open("a") as stream:
+        stream.write("{\n")
+    whole = write(tmp_path / "whole", [healthy("a")])
+    for folder, status in ((unfinished, 4), (damaged, 4), (whole, 0)):
+        assert call(folder, "--baseline", base, "--fail-on-new", "-q").exit_code == status
+
+
 def test_an_accepted_list_keeps_it_quiet(tmp_path, folders):
     path = tmp_path / "accepted.toml"
     path.write_text(
