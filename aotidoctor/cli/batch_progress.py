@@ -12,7 +12,7 @@ from typing import TextIO, final
 
 from aotidoctor.cli.progress import is_terminal
 from aotidoctor.fleet.tally import Tally
-from aotidoctor.reports.text import neutral
+from aotidoctor.reports.text import one_line
 
 _CLEAR = "\r\x1b[2K"
 _LIVE_S, _LINE_S = 0.2, 10.0
@@ -59,7 +59,7 @@ def line_of(tally: Tally) -> str:
     named = ", ".join(f"{count:,} {cause}" for cause, count in causes)
     more = sum(tally.causes.values()) - sum(count for _, count in causes)
     parts += [named + (f", {more:,} others" if more else "")] if named else []
-    return neutral("  " + " - ".join(parts))[:_WIDTH]
+    return "  " + one_line(" - ".join(parts), _WIDTH)
 
 
 def _time(seconds: float) -> str:
