@@ -271,6 +271,38 @@ class _(nn.Module):
         return x[j % 40] + x[i]
 
 
+@torch.library.custom_op("emu::twice", mutates_args=())
+def twice(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+@twice.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+@model("custom_op", lambda: (r(9, 50),), ({0: B},))
+class _(nn.Module):
+    def forward(self, x):
+        return twice(x + 1) * 3
+
+
+@model("topk", lambda: (r(9, 50),), ({0: B},))
+class _(nn.Module):
+    def forward(self, x):
+        return torch.topk(x * 2, 3)[0] + 1
+
+
+@model("user_triton", lambda: (r(9, 50),), ({0: B},))
+class _(nn.Module):
+    """``make_packages`` compiles it with a Triton kernel of the user's in place of ``scaled``."""
+
+    scaled = staticmethod(lambda x: x * 3.0)
+
+    def forward(self, x):
+        return self.scaled(x + 1) * 2
+
+
 def made(name):
     """The model with its weights, and a sample of its inputs."""
     cls, args, _ = MODELS[name]

@@ -6,8 +6,10 @@ Stages: ``setup``, ``inputs``, ``load`` (wrapper, constants, kernels), ``run1``,
 
 from __future__ import annotations
 
+import json
 import re
 import time
+import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -245,6 +247,7 @@ def _run(  # noqa: PLR0917
         found=found,
         launch=engine.launch,
         operator=call_operator,
+        nodes=_nodes(str(channel.user_cwd / payload["package"]), model),
     )
     wrapper = find_sections(model.wrapper_cpp or "")
     channel.enter("run1")
@@ -285,6 +288,18 @@ def _compare(payload: dict[str, Any], call: Call, outputs: dict[str, Any], chann
     # What failed fails again, and is told.
     model: Any = _NoModel()
     channel.put(**reference.check_reference(payload, model, call, (None, ours), channel))
+
+
+def _nodes(package: str, model: ModelEntry) -> list[dict[str, Any]]:
+    """The calls of the proxy executor, from the package's JSON; none where it cannot be read."""
+    if model.extern_member is None:
+        return []
+    try:
+        with zipfile.ZipFile(package) as archive:
+            document = json.loads(archive.read(model.extern_member))
+        return [entry["node"] for entry in document["nodes"]]
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
+        return []
 
 
 def _statements(text: str, line: int) -> list[tuple[int, str]]:

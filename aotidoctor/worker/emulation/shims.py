@@ -10,8 +10,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from aotidoctor.readers.contract.text import split_list
 from aotidoctor.worker.emulation.storage import Tensor, of_torch
 from aotidoctor.worker.emulation.wrapper import CannotError, Replay
+from aotidoctor.worker.operators.alone import find
+from aotidoctor.worker.operators.arguments import ArgumentError, build_arguments, read_call
 
 _DEVICE = re.compile(r"aoti_torch_(?:(?:cuda|cpu|xpu|mps|aten)_)?")
 _NULL = ("0", "nullptr", "NULL", "{}")
@@ -45,7 +48,8 @@ def call_operator(replay: Replay, function: str, arguments: list[str], line: int
         target.mark()
         return
     if name == "proxy_executor_call_function":
-        raise CannotError("a custom operator, or one without a C function, is not carried out")
+        _call_node(replay, arguments, line)
+        return
     operator = _find(torch, name)
     reader = _Reader(replay, iter(arguments))
     written, given, keywords = _read(reader, operator)
@@ -56,6 +60,34 @@ def call_operator(replay: Replay, function: str, arguments: list[str], line: int
         tensor.mark()
     _hand_over(replay, made, results)
     _tell_nan(replay, function, reader.tensors, written, [replay.names.get(one) for one in results], line)
+
+
+def _call_node(replay: Replay, arguments: list[str], line: int) -> None:
+    """An operator without a C function: the package's JSON has its name and what is not passed."""
+    import torch
+
+    index = int(replay.number(arguments[1]))
+    if index >= len(replay.nodes):
+        raise CannotError("the package does not describe the operator")
+    node = replay.nodes[index]
+    target = str(node.get("target"))
+    integers = replay.numbers(arguments[3]) if replay.number(arguments[2]) else ()
+    inside = re.search(r"\{(.*)\}", arguments[5])
+    texts = split_list(inside[1]) if inside is not None else ()
+    try:
+        described, kept = read_call(node, integers, texts, "cpu")
+        given = [replay.tensor(text) for text in kept]
+        operator = find(target)
+        _check_given(replay, target, given, [], line)
+        values = build_arguments(described, [one.torch() for one in given])
+        with torch.no_grad():
+            made = operator(**values)
+    except (RuntimeError, LookupError, ValueError, TypeError, AttributeError, ArgumentError) as error:
+        said = (str(error).strip().splitlines() or [""])[0][:200]
+        raise CannotError(f"{target} on the CPU: {type(error).__name__}: {said}") from error
+    for tensor in given:
+        tensor.mark()
+    _hand_over(replay, tuple(made) if isinstance(made, tuple | list) else (made,), list(texts[len(kept) :]))
 
 
 def _find(torch: Any, name: str) -> Any:
@@ -135,8 +167,6 @@ class _Reader:
         length = int(self._replay.number(next(self._texts)))
         if inside is None:
             raise CannotError("a list of tensors that is not written out")
-        from aotidoctor.readers.contract.text import split_list
-
         parts = split_list(inside[1])[:length]
         return [None if one.strip() in _NULL else self._tensor(one.strip().removeprefix("&")) for one in parts]
 

@@ -58,6 +58,9 @@ class Lost:
     why: str
 
 
+UNMADE = Lost("nothing was put there")
+
+
 class CannotError(Exception):
     """A statement cannot be carried out; the text says why."""
 
@@ -67,7 +70,7 @@ class Replay:
     """The wrapper's variables by name, and what is done for calls of kernels and operators.
 
     ``launch(replay, kernel, arguments, line)`` and ``operator(replay, function, arguments, line)`` get the texts of the
-    arguments. ``outputs`` are filled as the wrapper fills them.
+    arguments. ``outputs`` are filled as the wrapper fills them. ``nodes`` describe the calls of the proxy executor.
     """
 
     inputs: Sequence[Tensor]
@@ -79,6 +82,7 @@ class Replay:
     outputs: dict[int, Tensor | Lost] = field(default_factory=dict)
     origins: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     skipping: int = 0
+    nodes: Sequence[dict[str, Any]] = ()
 
     def run(self, statements: Sequence[tuple[int, str]]) -> None:
         """Replay ``(line, statement)`` in order."""
@@ -221,6 +225,10 @@ class Replay:
         return True
 
     def _owned(self, match: re.Match[str], line: int) -> bool:
+        if self.names.get(match[2]) is UNMADE:
+            # Filled by an operator that gets the handle.
+            self.names[match[1]] = UNMADE
+            return True
         self.bind(match[1], self.tensor(match[2]))
         return True
 
@@ -274,7 +282,7 @@ class Replay:
         """Functions that move handles; of the others, nothing follows."""
         match function:
             case "aoti_torch_new_uninitialized_tensor":
-                self.names[arguments[0].removeprefix("&")] = Lost("nothing was put there")
+                self.names[arguments[0].removeprefix("&")] = UNMADE
             case "aoti_torch_clone_preserve_strides":
                 self.names[arguments[1].removeprefix("&")] = self.tensor(arguments[0])
         return True
