@@ -13,6 +13,11 @@ from aotidoctor.readers.contract.custom_calls import element_type
 from aotidoctor.readers.contract.symbols import SymbolTable
 from aotidoctor.readers.contract.treespec import SpecError, parse_spec
 
+# Operators whose result has the dtype of their first argument.
+_KEEPING = re.compile(r"^aoti_torch_[a-z]+_(?:mkldnn_)?_?(?:convolution(?:_pointwise)?|linear_pointwise)$")
+_FIRST = re.compile(r"\s*(\w+)\s*,")
+_DEEPEST = 8
+
 
 def output_paths(out_spec: str | None, count: int) -> tuple[str, ...]:
     """Paths of ``count`` outputs (``result``, ``result[0]``, ``result['a']``), by position if the spec does not fit."""
@@ -106,7 +111,9 @@ def _origin(name: str, body: Body, symbols: SymbolTable, asserted: Mapping[str, 
             break
         shared = shared and name in body.renamed
         name = body.renamed[name] if name in body.renamed else body.like[name]
-    dtype = None if buffer is not None or not name else element_type(name, body) or element_type(first, body)
+    dtype = None
+    if buffer is None and name:
+        dtype = element_type(name, body) or element_type(first, body) or _kept_dtype(name, body)
     return _Origin(
         name=name,
         buffer=buffer,
@@ -115,6 +122,22 @@ def _origin(name: str, body: Body, symbols: SymbolTable, asserted: Mapping[str, 
         viewed_as=viewed_as,
         shared=shared,
     )
+
+
+def _kept_dtype(name: str, body: Body, depth: int = 0) -> str | None:
+    """Of what an operator gives that keeps the dtype of its first argument: that of the argument."""
+    call = next(
+        (one for one in body.calls if _KEEPING.search(one.function) and f"&{name}_handle" in one.arguments), None
+    )
+    given = _FIRST.match(call.arguments) if call is not None else None
+    if given is None or depth > _DEEPEST:
+        return None
+    source = given[1]
+    while source in body.renamed and source not in body.view_dtypes:
+        source = body.renamed[source]
+    made = body.buffers.get(source)
+    known = body.view_dtypes.get(source) or element_type(source, body) or (made.dtype if made is not None else None)
+    return known or _kept_dtype(source, body, depth + 1)
 
 
 def _shape_of(name: str, body: Body, asserted: Mapping[str, Assertion]) -> tuple[tuple[str, ...] | None, bool]:

@@ -1,5 +1,7 @@
 """Outputs that are no tensors: a number of the program, None."""
 
+import pytest
+
 
 def test_numbers_and_none_are_told_from_tensors(contract_of):
     outputs = {output.path: output for output in contract_of("odd_outputs").outputs}
@@ -50,3 +52,23 @@ def test_a_buffer_that_is_reused_in_another_form_has_that_form(contract_from, re
     contract = contract_from(text.replace(kept, f"{arrays}\n    {reused}\n    output_handles[4] = buf9.release();"))
     assert (contract.outputs[4].dtype, contract.outputs[4].shape) == ("float32", ("3", "2"))
     assert contract.unknown_lines == contract_from(text).unknown_lines
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype"),
+    [
+        ("aoti_torch_cpu_convolution", "float32"),
+        ("aoti_torch_cpu_mkldnn__convolution_pointwise", "float32"),
+        # What another operator makes of its argument may have another dtype.
+        ("aoti_torch_cpu_argsort", None),
+    ],
+)
+def test_a_convolution_keeps_the_dtype_of_its_input(contract_from, recorded_text, function, dtype):
+    """The last step of a segmentation model: its result goes out as the operator gives it."""
+    text = recorded_text("odd_outputs")
+    last = f"""AtenTensorHandle buf9_handle;
+    AOTI_TORCH_ERROR_CODE_CHECK({function}(buf2, buf2, nullptr, 2, 0, &buf9_handle));
+    RAIIAtenTensorHandle buf9(buf9_handle);
+    output_handles[4] = buf9.release();"""
+    kept = "output_handles[4] = buf2.release();"
+    assert contract_from(text.replace(kept, last)).outputs[4].dtype == dtype
