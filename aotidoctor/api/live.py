@@ -25,6 +25,8 @@ from aotidoctor.readers.inputs import describe_live, read_inputs
 _CALL = "a tuple or list of arguments, such as args=(x,)"
 _NAMED = "a dict of keyword arguments, such as kwargs={'ids': ids}"
 _INPUTS = "a path, a tensor, a tuple or list of args, or a dict of kwargs"
+# Modules that only this process has: the script or the notebook itself.
+_SCRIPT = ("__main__.", "__mp_main__.")
 # As deep as the readers of files go.
 _MAX_DEPTH = 64
 
@@ -94,7 +96,11 @@ def given(source: Source, *, to_run: bool) -> Iterator[InputSet | None]:
         place = str(Path(room) / "inputs.pt")
         _write(source, place)
         # These are the caller's own objects: to unpickle them runs no code but the caller's.
-        yield _noted(replace(read_inputs(place, trust_pickle=True), form="live"), source)
+        found = read_inputs(place, trust_pickle=True)
+        private = [name for name in found.globals if name.startswith(_SCRIPT)]
+        if private:
+            raise _unfit(private[0], "a class of a module that a child process can import; check() needs none")
+        yield _noted(replace(found, form="live"), source)
 
 
 def forget(found: InputSet) -> InputSet:

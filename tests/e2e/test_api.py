@@ -129,8 +129,15 @@ try:
     aotidoctor.diagnose("model.pt2", args=args, kwargs={"ids": (Odd() for _ in "a")})
 except aotidoctor.InputsError as error:
     print(error.where, "generator" in error.observed)
-report = aotidoctor.diagnose("model.pt2", args=args, kwargs={"ids": Odd()}, probes=["plain_run"])
-print(report.cause != "inputs-file-unsafe", report.verdict != "healthy", [item.subject for item in report.findings if item.severity.value == "error"])
+class Own(torch.Tensor):
+    pass
+# A class that only this script has is no fault of the model's.
+for odd in (Odd(), ids.as_subclass(Own), [ids.as_subclass(Own)]):
+    try:
+        aotidoctor.diagnose("model.pt2", args=args, kwargs={"ids": odd}, probes=["plain_run"])
+    except aotidoctor.InputsError as error:
+        print(error.observed, end=" ")
+print(aotidoctor.check("model.pt2", args=args, kwargs={"ids": Odd()}).cause)
 """
 
 
@@ -146,7 +153,7 @@ def test_live_tensors_in_a_running_loop_beside_a_thread_and_in_a_forked_process(
     assert lines[0] == "(('problem', 'input-dtype', ['confirmed']), ('healthy', None, []))"
     assert lines[1].startswith("('problem', 'index-out-of-range'")
     assert lines[2] == "inputs True"
-    assert lines[3].startswith("True True")
+    assert lines[3] == "__main__.Odd __main__.Own __main__.Own input-nontensor"
     assert list(temporary.iterdir()) == []
 
 
