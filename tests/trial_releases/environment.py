@@ -56,6 +56,8 @@ def environ(root: Path) -> dict[str, str]:
         "PYTHONPATH": str(REPOSITORY),
         "CXX": str(compiler),
         "TRIAL_HEADERS": str(root / "headers"),
+        # Loading asks for what the CPU can do by compiling, in each process; build.py says it to older releases.
+        "TORCHINDUCTOR_VEC_ISA_OK": "1",
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
     }
 

@@ -27,6 +27,8 @@ def call(folder: Path) -> str:
 
         loaded = aot_load(case["package"], "cpu")
     else:
+        # 2.10.0 itself forgets it.
+        import torch._inductor.codecache
         from torch._inductor.package import load_package
 
         loaded = load_package(case["package"], case["model_name"] or "model")
