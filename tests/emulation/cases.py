@@ -155,6 +155,27 @@ def edits(wrapper: str, name: str) -> list[Case]:
     return cases
 
 
+def hostile() -> list[Case]:
+    """Wrappers that nobody compiled: what cannot be carried out is said, and nothing else is."""
+    texts = {
+        "endless": (
+            "xoffset = tl.program_id(0) * XBLOCK",
+            "xoffset = tl.program_id(0) * XBLOCK; [0 for _ in iter(int, 1)]",
+        ),
+        "loop": ("xmask = xindex < xnumel", "while True: xmask = xindex < xnumel"),
+        "import": ("import triton.language as tl", "import os as tl"),
+        "syntax": ("xmask = xindex < xnumel", "xmask = = xindex"),
+        "grid": ("uint32_t grid_0 = ((xnumel + (256 - 1)) / (256));", "uint32_t grid_0 = 2147483647L*xnumel;"),
+        "size": ("const int64_t int_array_0[] = {s", "const int64_t int_array_0[] = {1000000000000L*s"),
+        "negative": ("const int64_t int_array_0[] = {s", "const int64_t int_array_0[] = {-1L*s"),
+        "zero": ("/ (256));", "/ (0));"),
+    }
+    return [
+        Case(id=f"hostile-{word}", model="pointwise", edit=lambda text, p=pair: (text.replace(*p), 0), kinds=())
+        for word, pair in texts.items()
+    ]
+
+
 _ACCESS = re.compile(r"(tl\.(?:load|store|atomic_add))\((\w+) \+ \((.*?)\), ")
 
 

@@ -24,6 +24,7 @@ pytestmark = [
 # Of 1 + the value, and of half precision.
 CLOSE, HALF_CLOSE = 1e-4, 1e-2
 HALF = ("half", "bfloat16")
+HOSTILE = ("endless", "loop", "import", "syntax", "grid", "size", "negative", "zero")
 # Cases of each kind, every so manieth one where there are too many for each run of the suite.
 EVERY = int(os.environ.get("AOTIDOCTOR_EMULATION_EVERY", "5"))
 
@@ -82,3 +83,11 @@ def test_faults_in_kernels_name_kernel_and_line(room):
         first = case["findings"][0]
         assert first["kind"] in case["kinds"], (case["id"], told(case))
         assert (first["kernel"], first["wrapper_line"]) == (case["kernel"], case["line"]), (case["id"], told(case))
+
+
+def test_what_cannot_be_carried_out_is_said(room):
+    cases = carried_out("hostile", room, *(f"hostile-{word}" for word in HOSTILE))
+    assert [case["id"] for case in cases] == [f"hostile-{word}" for word in HOSTILE]
+    for case in cases:
+        assert told(case) == [], case["id"]
+        assert case["not_emulated"], case["id"]

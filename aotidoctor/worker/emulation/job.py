@@ -27,7 +27,7 @@ from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.emulation.arithmetic import Unknown, compute
 from aotidoctor.worker.emulation.found import Found
 from aotidoctor.worker.emulation.kernel_text import KernelText, Refused, build, read_kernel
-from aotidoctor.worker.emulation.launch import Launch
+from aotidoctor.worker.emulation.launch import Launch, TooLong
 from aotidoctor.worker.emulation.libdevice import Libdevice
 from aotidoctor.worker.emulation.shims import call_operator
 from aotidoctor.worker.emulation.storage import Tensor, of_torch
@@ -106,6 +106,8 @@ class _Engine:
         )
         try:
             launch.run()
+        except TooLong as error:
+            raise CannotError(f"{name} did not end within {launch.seconds:.3g} s") from error
         except Exception as error:
             said = (str(error).strip().splitlines() or [""])[-1]
             raise CannotError(f"{name} in the interpreter: {type(error).__name__}: {said}"[:400]) from error

@@ -89,6 +89,9 @@ class Tensor:
         """How many of its elements nothing has written to."""
         if self.storage.written is None or not self.storage.known or 0 in self.sizes:
             return 0
+        if self.storage.written.all():
+            self.storage.all_written()
+            return 0
         at = self._places()
         return int((~self.storage.written[at * self.itemsize // self.storage.unit]).sum())
 

@@ -58,6 +58,8 @@ class Lost:
     why: str
 
 
+# What sizes and strides that make no sense end in.
+_ODD = (RuntimeError, MemoryError, ValueError, OverflowError, TypeError, IndexError)
 UNMADE = Lost("nothing was put there")
 
 
@@ -92,9 +94,10 @@ class Replay:
                 continue
             try:
                 self._one(text, line)
-            except CannotError as error:
-                self.found.skip(text[:120], str(error))
-                self._lose(text, str(error))
+            except (CannotError, *_ODD) as error:
+                why = str(error) if isinstance(error, CannotError) else f"{type(error).__name__}: {str(error)[:200]}"
+                self.found.skip(text[:120], why)
+                self._lose(text, why)
                 if text.endswith("{"):
                     self.skipping = 1
 
