@@ -39,6 +39,9 @@ _OWN = re.compile(
 _RAISED = re.compile(
     r"(?:raised from [^\n]{1,600}? at |ASSERT FAILED at |\(\w{1,80} at )\"?((?:[A-Za-z]:)?[^\s:\"]{1,400})"
 )
+_FRAME = re.compile(
+    r'^ {0,20}File "(?P<file>[^"\n]{1,400})", line (?P<line>\d{1,9}), in (?P<name>\S{1,200})', re.MULTILINE
+)
 # Where torch had its compiler before it was its own.
 _OLD = re.compile(r"\btorch(inductor|dynamo)/(?!torch)")
 # Python's own library raises what its callers made it raise.
@@ -91,7 +94,8 @@ def arisen(found: Found, number: int, around: str) -> LogMatch | None:
     if found.form == "signal":
         # The Python frames of a crash say what was running, not what broke.
         return None
-    frames = [_OLD.sub(r"torch/_\1/", one.replace("\\", "/")) for one in found.frames[:_DEEPEST]]
+    told = found.frames or _logged(found.text, around)
+    frames = [_OLD.sub(r"torch/_\1/", one.replace("\\", "/")) for one in told[:_DEEPEST]]
     frame = next((one for one in frames if _OWN.search(one)), "")
     innermost = next((one for one in frames if not _STANDARD.search(one)), "")
     text = f"{found.kind}: {found.text}"
@@ -116,6 +120,13 @@ def arisen(found: Found, number: int, around: str) -> LogMatch | None:
         facts=facts,
         confidence=origin.confidence,
     )
+
+
+def _logged(text: str, around: str) -> Sequence[str]:
+    """The frames of a traceback that a logger printed line by line: a line of it is not a failure of its own."""
+    if _FRAME.match(text) is None:
+        return ()
+    return [f"{hit['name']} ({hit['file']}:{hit['line']})" for hit in _FRAME.finditer(around)][::-1]
 
 
 @lru_cache(maxsize=1)
