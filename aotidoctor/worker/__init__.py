@@ -1,7 +1,8 @@
 """The child program: one file per job. The only package that may import torch, and only inside functions.
 
 A job is a function ``(payload, channel) -> result`` in its own module. It is named here and imported when it is asked
-for, so that a request pays for its own job only. The modules use the standard library, torch and ``aotidoctor.model``.
+for, so that a request pays for its own job only. The modules use the standard library, torch and ``aotidoctor.model``;
+the emulation also reads the package itself (``aotidoctor.readers``).
 """
 
 from __future__ import annotations
