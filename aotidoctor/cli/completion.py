@@ -26,7 +26,7 @@ def completion(
     The script knows the words of this version, so pressing TAB starts no Python.
     """
     from aotidoctor.cli import completion_scripts as scripts  # noqa: PLC0415 - `--help` does not need all commands
-    from aotidoctor.cli.words import described  # noqa: PLC0415 - likewise
+    from aotidoctor.cli.option_table import described  # noqa: PLC0415 - likewise
 
     make = {Shell.BASH: scripts.bash, Shell.ZSH: scripts.zsh, Shell.FISH: scripts.fish}[shell]
     write_stdout(make(described()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from aotidoctor.cli.words import Described, Word
+from aotidoctor.cli.option_table import Described, Word
 
 _BASH = """\
 # Completion of aotidoctor for bash, made by `aotidoctor completion bash`.

@@ -15,7 +15,7 @@ from aotidoctor.reports.write import write_file
 from aotidoctor.version import __version__
 
 if TYPE_CHECKING:
-    from aotidoctor.cli.words import Described, Word
+    from aotidoctor.cli.option_table import Described, Word
 
 Folder = Annotated[
     str | None,
@@ -44,7 +44,7 @@ def man(command: Command = None, *, output_dir: Folder = None) -> None:
 
     `aotidoctor man check | man -l -` shows one.
     """
-    from aotidoctor.cli.words import described  # noqa: PLC0415 - `--help` does not need all commands
+    from aotidoctor.cli.option_table import described  # noqa: PLC0415 - `--help` does not need all commands
 
     commands = described()
     made = {"aotidoctor": overview(commands), **{_name(one): page(one) for one in commands}}

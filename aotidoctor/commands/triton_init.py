@@ -28,7 +28,7 @@ from aotidoctor.triton.reading import read_config
 from aotidoctor.triton.releases import find_release
 from aotidoctor.triton.repository import ModelFolder
 from aotidoctor.triton.rules import RULES
-from aotidoctor.triton.settle import settle
+from aotidoctor.triton.server_defaults import server_defaults
 from aotidoctor.triton.tables import remark_of
 
 _FILE = "model.pt2"
@@ -159,7 +159,7 @@ def _model(package: Package, text: str) -> ServedModel:
         config=config,
         parse_problem=reading.problem,
         parse_at=reading.at,
-        settled=settle(config, folder, package.release, host) if config is not None else None,
+        settled=server_defaults(config, folder, package.release, host) if config is not None else None,
         versions=(version,),
     )
 

@@ -10,6 +10,7 @@ from aotidoctor.logs.forms import FORMS
 from aotidoctor.logs.forms.other import complains
 from aotidoctor.logs.forms.python import unfinished
 from aotidoctor.logs.found import Found, message, numbered
+from aotidoctor.logs.keyword_filter import letters
 from aotidoctor.logs.known import recognised
 from aotidoctor.logs.line import Line
 from aotidoctor.logs.margins import without_margins
@@ -17,7 +18,6 @@ from aotidoctor.logs.marks import of_torch
 from aotidoctor.logs.matching import Matcher
 from aotidoctor.logs.origins import arisen
 from aotidoctor.logs.patterns import LEAST_CONFIDENCE
-from aotidoctor.logs.words import letters
 from aotidoctor.model.log import LogMatch
 
 # Kept with all they say; what comes after them is counted.

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aotidoctor.logs.assembly import Draft
-from aotidoctor.logs.words import letters
+from aotidoctor.logs.keyword_filter import letters
 
 # They pass a failure on, or notice that there was one.
 _WRAPPERS = re.compile(

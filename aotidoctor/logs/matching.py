@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 
 from aotidoctor.logs.found import Found
+from aotidoctor.logs.keyword_filter import KeywordFilter, known_words, letters
 from aotidoctor.logs.line import Line
 from aotidoctor.logs.patterns import Pattern
-from aotidoctor.logs.words import Telltale, known_words, letters
 from aotidoctor.model.evidence import FactValue
 from aotidoctor.model.log import LogEvent, LogMatch
 
@@ -20,18 +20,18 @@ class Matcher:
 
     def __init__(self, patterns: Sequence[Pattern]) -> None:
         self._patterns = patterns
-        self._telltale = Telltale(known_words(patterns))
+        self._keywords = KeywordFilter(known_words(patterns))
 
     def candidates(self, lines: Sequence[Line]) -> frozenset[str]:
         """The texts that a pattern may know."""
         reduced = {line.text: letters(line.text.encode("utf-8", "replace")) for line in lines}
-        telling = self._telltale.telling(set(reduced.values()))
+        telling = self._keywords.telling(set(reduced.values()))
         return frozenset(text for text, own in reduced.items() if own in telling)
 
     def matches(self, found: Found, around: str) -> tuple[LogMatch, ...]:
         """The patterns that know ``found``, the surest first; of each cause the best one."""
         text = found.text
-        if not self._telltale.may_tell(letters(text.encode("utf-8", "replace"))):
+        if not self._keywords.may_tell(letters(text.encode("utf-8", "replace"))):
             return ()
         hits = [
             (pattern, hit)

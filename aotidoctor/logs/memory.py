@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from aotidoctor.logs.words import Telltale, letters, squeezed
+from aotidoctor.logs.keyword_filter import KeywordFilter, letters, squeezed
 
 # Lines remembered: those of everyday, and the telling ones. A longer line is news each time.
 _PLAIN, _TELLING, _LONGEST = 20_000, 100_000, 2_000
@@ -17,8 +17,8 @@ _FEW = 8
 class Memory:
     """Remembers lines by their letters."""
 
-    def __init__(self, telltale: Telltale) -> None:
-        self._telltale = telltale
+    def __init__(self, keywords: KeywordFilter) -> None:
+        self._keywords = keywords
         self._plain: set[bytes] = set()
         self._counts: dict[bytes, int] = {}
         self._rest = 0
@@ -33,7 +33,7 @@ class Memory:
             reduced = squeezed(reduced)
         if self._rest > 0:
             self._rest -= 1
-            if not self._telltale.may_tell(reduced):
+            if not self._keywords.may_tell(reduced):
                 return []
         keys = reduced.split(b"\n")
         distinct = set(keys)
@@ -42,7 +42,7 @@ class Memory:
             self._rest = _REST
         known = fresh & self._counts.keys()
         fresh -= known
-        new = self._telltale.telling(fresh) if self._telltale.may_tell(b"\n".join(fresh)) else set()
+        new = self._keywords.telling(fresh) if self._keywords.may_tell(b"\n".join(fresh)) else set()
         if len(self._plain) < _PLAIN:
             self._plain.update(key for key in fresh - new if len(key) <= _LONGEST)
         self._counted(keys, known | new)

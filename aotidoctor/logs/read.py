@@ -1,4 +1,4 @@
-"""From a stream to a ``LogReading``: source, sieve, lines, forms, patterns, judgement, in that order."""
+"""From a stream to a ``LogReading``: source, prefilter, lines, forms, patterns, judgement, in that order."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import BinaryIO
 
 from aotidoctor.logs.assembly import Assembly, Draft
 from aotidoctor.logs.judgement import Judged, judge
+from aotidoctor.logs.keyword_filter import KeywordFilter, telling_words
 from aotidoctor.logs.lines import Streams, clean, decoded
 from aotidoctor.logs.matching import Matcher
 from aotidoctor.logs.patterns import LEAST_CONFIDENCE, Pattern, load_patterns, pattern_files
+from aotidoctor.logs.prefilter import Numbered, Prefilter
 from aotidoctor.logs.ranking import groups, ranked
-from aotidoctor.logs.sieve import Numbered, Sieve
 from aotidoctor.logs.source import Source
 from aotidoctor.logs.stages import stage_of
 from aotidoctor.logs.transports import other_readings
 from aotidoctor.logs.versions import HINTS, versions_in
-from aotidoctor.logs.words import Telltale, telling_words
 from aotidoctor.model.errors import LimitReachedError
 from aotidoctor.model.log import LogEvent, LogReading
 
@@ -31,23 +31,23 @@ def read_log(stream: BinaryIO, name: str, patterns: Sequence[Pattern] | None = N
 
     A short log is read in other ways as well, where its lines may have been cut on their way; see ``transports``.
     """
-    telltale, matcher = _tools() if patterns is None else _tools_of(patterns)
-    source, sieve = Source(stream), Sieve(telltale)
+    keywords, matcher = _tools() if patterns is None else _tools_of(patterns)
+    source, prefilter = Source(stream), Prefilter(keywords)
     whole: list[list[Numbered]] = []
     read = _Read(matcher)
     reached = ""
     try:
-        for segment in sieve.feed(source.blocks()):
+        for segment in prefilter.feed(source.blocks()):
             read.add(segment)
-            if sieve.is_small:
+            if prefilter.is_small:
                 whole.append(segment)
     except LimitReachedError as error:
         if error.final:
             raise
-        reached = f"{error}: not read beyond line {sieve.lines:,}"
+        reached = f"{error}: not read beyond line {prefilter.lines:,}"
     # Programs tell their versions when they start.
     _versions(list(enumerate(source.head.split(b"\n"))), read.versions)
-    made = read.finished(name, source, sieve)
+    made = read.finished(name, source, prefilter)
     if reached:
         return replace(made, problems=(*made.problems, reached), out_of_time=True)
     if not whole:
@@ -58,7 +58,7 @@ def read_log(stream: BinaryIO, name: str, patterns: Sequence[Pattern] | None = N
             continue
         other = _Read(matcher)
         other.add(way.lines)
-        made = other.finished(name, source, sieve)
+        made = other.finished(name, source, prefilter)
         best = made if way.is_certain and made.events else _better(best, made, is_sure=way.is_sure)
     return best
 
@@ -74,11 +74,11 @@ class _Read:
         _versions(segment, self.versions)
         self._assembly.add(list(clean(segment, self._streams)))
 
-    def finished(self, name: str, source: Source, sieve: Sieve) -> LogReading:
-        if sieve.is_small:
+    def finished(self, name: str, source: Source, prefilter: Prefilter) -> LogReading:
+        if prefilter.is_small:
             self._assembly.listen()
-        judged = judge(self._assembly.finished(sieve.lines))
-        events = {id(one.draft): _event(one, sieve) for one in judged}
+        judged = judge(self._assembly.finished(prefilter.lines))
+        events = {id(one.draft): _event(one, prefilter) for one in judged}
         found = groups(judged)
         unknown = [
             group.root for group in found if not group.is_known and group.root.level == "error" and not group.tainted
@@ -86,14 +86,14 @@ class _Read:
         return LogReading(
             name=name,
             size=source.size,
-            lines=sieve.lines,
+            lines=prefilter.lines,
             events=tuple(events.values()),
             matches=ranked(found, self.versions, events),
             more_events=self._assembly.more,
             versions=self.versions,
             origins=tuple(self._streams.origins)[:_ORIGINS],
             unknown=tuple(events[id(root)] for root in unknown[:_UNKNOWN]),
-            problems=(*source.problems, *_skipped(sieve)),
+            problems=(*source.problems, *_skipped(prefilter)),
         )
 
 
@@ -108,17 +108,17 @@ def _surest(reading: LogReading) -> float:
     return reading.matches[0].confidence if reading.matches else 0.0
 
 
-def _tools() -> tuple[Telltale, Matcher]:
+def _tools() -> tuple[KeywordFilter, Matcher]:
     return _tools_for(pattern_files())
 
 
 @lru_cache(maxsize=4)
-def _tools_for(_files: tuple[Path, ...]) -> tuple[Telltale, Matcher]:
+def _tools_for(_files: tuple[Path, ...]) -> tuple[KeywordFilter, Matcher]:
     return _tools_of(load_patterns())
 
 
-def _tools_of(patterns: Sequence[Pattern]) -> tuple[Telltale, Matcher]:
-    return Telltale(telling_words(patterns)), Matcher(patterns)
+def _tools_of(patterns: Sequence[Pattern]) -> tuple[KeywordFilter, Matcher]:
+    return KeywordFilter(telling_words(patterns)), Matcher(patterns)
 
 
 def _versions(segment: Sequence[Numbered], versions: dict[str, str]) -> None:
@@ -127,7 +127,7 @@ def _versions(segment: Sequence[Numbered], versions: dict[str, str]) -> None:
             versions_in(decoded(raw), versions)
 
 
-def _event(one: Judged, sieve: Sieve) -> LogEvent:
+def _event(one: Judged, prefilter: Prefilter) -> LogEvent:
     draft: Draft = one.draft
     return LogEvent(
         form=draft.found.form,
@@ -139,13 +139,15 @@ def _event(one: Judged, sieve: Sieve) -> LogEvent:
         origin=draft.origin,
         stage=draft.found.stage or stage_of(draft.found),
         level=draft.level,
-        count=max(draft.count, sieve.count(draft.head)),
+        count=max(draft.count, prefilter.count(draft.head)),
         echo_of=None if one.root is None else one.root.at,
         tainted=one.tainted,
     )
 
 
-def _skipped(sieve: Sieve) -> list[str]:
-    if not sieve.skipped:
+def _skipped(prefilter: Prefilter) -> list[str]:
+    if not prefilter.skipped:
         return []
-    return [f"so many lines contain errors that {sieve.skipped:,} between the first and the last of them were not read"]
+    return [
+        f"so many lines contain errors that {prefilter.skipped:,} between the first and the last of them were not read"
+    ]

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from aotidoctor.logs.lines import decoded
+from aotidoctor.logs.prefilter import Numbered
 from aotidoctor.logs.prefixes import bare
-from aotidoctor.logs.sieve import Numbered
 from aotidoctor.logs.spelling import plain
 
 # Terminals and mails are not narrower, and hardly wider.

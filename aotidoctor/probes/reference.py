@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.localize.comparison import read_comparison
-from aotidoctor.localize.weights import WeightsCompared, read_weights
+from aotidoctor.localize.weight_differences import WeightsCompared, read_weights
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, RunSource, Severity
 from aotidoctor.model.json_types import JsonObject, JsonValue, objects

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from aotidoctor.localize.comparison import FINE, STRUCTURAL
-from aotidoctor.localize.weights import WeightsCompared
+from aotidoctor.localize.weight_differences import WeightsCompared
 from aotidoctor.model.evidence import Evidence, FactValue, Severity, Source
 from aotidoctor.model.localization import OutputComparison
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from aotidoctor.localize.weights import WeightsCompared, judge_weights
+from aotidoctor.localize.weight_differences import WeightsCompared, judge_weights
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.evidence import Evidence, FactValue, FileSource, NotChecked

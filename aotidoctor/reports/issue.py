@@ -12,6 +12,7 @@ from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.report import Report
 from aotidoctor.reports import place_view, run_view, view
 from aotidoctor.reports.headline import headline
+from aotidoctor.reports.markdown.budget import Budget, fitted
 from aotidoctor.reports.markdown.place import comparison_section
 from aotidoctor.reports.markdown.render import (
     contract_section,
@@ -20,7 +21,6 @@ from aotidoctor.reports.markdown.render import (
     provenance,
     runs_section,
 )
-from aotidoctor.reports.markdown.room import Room, fitted
 from aotidoctor.reports.markdown.text import code, details, fence, prose
 from aotidoctor.reports.text import one_line
 from aotidoctor.reports.torch_script import script
@@ -38,30 +38,30 @@ def render(report: Report, form: str, repro: str | None = None) -> str:
     return fitted(partial(parts, report, repro))
 
 
-def _pytorch(report: Report, repro: str | None, room: Room) -> list[str]:
+def _pytorch(report: Report, repro: str | None, budget: Budget) -> list[str]:
     return [
         "### 🐛 Describe the bug",
         _described(report),
         *_reproduction(report, repro, "####"),
-        *_evidence(report, room),
+        *_evidence(report, budget),
         "### Error logs",
-        _error_log(report, room),
+        _error_log(report, budget),
         "### Versions",
         *_versions(report),
         provenance(report).replace("### ", "#### ", 1),
     ]
 
 
-def _triton(report: Report, repro: str | None, room: Room) -> list[str]:
+def _triton(report: Report, repro: str | None, budget: Budget) -> list[str]:
     release, host = report.extra.get("release"), report.case.host
     version = f"Triton {prose(release)}, as given to aotidoctor" if release else "Not recorded in this report."
     where = {True: "in a container", False: "outside of a container", None: "on a machine"}[host.in_container]
     return [
         "**Description**",
         _described(report),
-        *_evidence(report, room),
+        *_evidence(report, budget),
         "Error log:",
-        _error_log(report, room),
+        _error_log(report, budget),
         "**Triton Information**\nWhat version of Triton are you using?",
         version,
         "Are you using the Triton container or did you build it yourself?",
@@ -69,7 +69,7 @@ def _triton(report: Report, repro: str | None, room: Room) -> list[str]:
         details("Versions", "\n\n".join(_versions(report))),
         "**To Reproduce**",
         *_reproduction(report, repro, ""),
-        *models_sections(report, room),
+        *models_sections(report, budget),
         "" if report.case.contract is not None else "The inputs and outputs of the model are unknown.",
         "**Expected behavior**",
         _expected(report),
@@ -87,7 +87,7 @@ def _described(report: Report) -> str:
         lines += [f"**{note}**", ""]
     for number, row in enumerate(view.first_rows(report)):
         if row.is_code:
-            lines += ["", fence(row.text, language="python", room=2000), ""]
+            lines += ["", fence(row.text, language="python", budget=2000), ""]
         else:
             lines.append(f"- **{row.label}:** {_quoted(row)}" if row.label or number == 0 else f"- {prose(row.text)}")
     return "\n".join(lines).rstrip("\n")
@@ -99,7 +99,7 @@ def _quoted(row: view.Row) -> str:
 
 def _reproduction(report: Report, repro: str | None, level: str) -> list[str]:
     made = script(report)
-    command = fence(view.command_text(report.argv), language="sh", room=4000)
+    command = fence(view.command_text(report.argv), language="sh", budget=4000)
     title = f"{level} Minimal reproduction".strip()
     if made is None:
         parts = [title if level else "", command, "The known facts are not enough for a script that needs only torch."]
@@ -109,23 +109,23 @@ def _reproduction(report: Report, repro: str | None, level: str) -> list[str]:
             title if level else "",
             command,
             "The same call with torch alone (written from metadata, not run):",
-            fence(made.text, language="python", room=6000),
+            fence(made.text, language="python", budget=6000),
             notes,
         ]
     folder = f"A certified reproduction was asked for in {code(repro)}; attach it." if repro else ""
     return [*parts, folder or (_REPRO if made is not None else "")]
 
 
-def _evidence(report: Report, room: Room) -> list[str]:
+def _evidence(report: Report, budget: Budget) -> list[str]:
     place = report.localization
     rows = place_view.place_rows(place) if place is not None else []
     where = "\n".join(f"- **{label}:** {code(text, 600)}" for label, text in rows)
     sections = [
         where,
-        comparison_section(report, room),
-        evidence_section(report, room),
-        contract_section(report, room),
-        runs_section(report, room, printed=False),
+        comparison_section(report, budget),
+        evidence_section(report, budget),
+        contract_section(report, budget),
+        runs_section(report, budget, printed=False),
     ]
     return [part.replace("### ", "#### ", 1) if part.startswith("### ") else part for part in sections]
 
@@ -140,7 +140,7 @@ def _expected(report: Report) -> str:
 
 def _versions(report: Report) -> list[str]:
     """The host that failed; of a log what it names itself, because it may come from elsewhere."""
-    block = fence(versions(report.case.host), room=12_000)
+    block = fence(versions(report.case.host), budget=12_000)
     if report.log is None or report.runs:
         return [block]
     named = ", ".join(f"{name} {version}" for name, version in report.log.versions.items())
@@ -151,14 +151,14 @@ def _versions(report: Report) -> list[str]:
     return [told, "The machine that read the log, which may differ from the one that failed:", block]
 
 
-def _error_log(report: Report, room: Room) -> str:
+def _error_log(report: Report, budget: Budget) -> str:
     """What the first failing run said last, or what a log said; a traceback of aotidoctor where it failed itself."""
-    room_of_log = max(room.printed, 400)
+    room_of_log = max(budget.printed, 400)
     if report.internal_error is not None:
-        return fence(report.internal_error, room=room_of_log)
+        return fence(report.internal_error, budget=room_of_log)
     if report.log is not None:
         texts = [match.text for match in report.log.matches] or [event.text for event in report.log.events]
-        return fence("\n".join(texts[: room.rows]), room=room_of_log) if texts else "The log holds no error."
+        return fence("\n".join(texts[: budget.rows]), budget=room_of_log) if texts else "The log holds no error."
     failed = next((outcome for outcome in report.runs if run_view.outcome_failed(outcome)), None)
     if failed is None:
         wrong = report.case.artifact.kind in (ArtifactKind.MISSING, ArtifactKind.UNREADABLE)
@@ -167,4 +167,4 @@ def _error_log(report: Report, room: Room) -> str:
     parts = [error.traceback or error.message if error is not None else "", failed.stderr_tail, failed.stdout_tail]
     text = "\n".join(part for part in parts if part.strip())
     ended = f"{failed.id} ({one_line(failed.request.probe, 60)}) ended: {run_view.run_ending(failed)} in {failed.stage}"
-    return f"{prose(ended)}\n\n{fence(text, room=room_of_log)}" if text else prose(ended)
+    return f"{prose(ended)}\n\n{fence(text, budget=room_of_log)}" if text else prose(ended)

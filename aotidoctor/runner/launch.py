@@ -12,10 +12,10 @@ from pathlib import Path
 from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.run import Request
 from aotidoctor.runner.kept import Kept, load_key
-from aotidoctor.runner.lost import ZygoteLostError
+from aotidoctor.runner.lost import ForkServerLostError
 from aotidoctor.runner.places import RunDir, current_directory
 from aotidoctor.runner.process import Watch
-from aotidoctor.runner.start import ONLY_ZYGOTE, Zygote, child_environ, start_fresh
+from aotidoctor.runner.start import ONLY_FORKSERVER, ForkServer, child_environ, start_fresh
 
 # Read by libraries when they are loaded, or by torch when it is imported: a forked child would change them too late.
 # TORCH_SHOW_CPP_STACKTRACES is one of them (torch 2.13: set after the import it changes nothing).
@@ -60,44 +60,44 @@ class Launcher:
         self._work_dir = work_dir
         self._start_timeout = start_timeout
         self._preload = preload
-        self._zygote: Zygote | None = None
-        self._no_torch: ZygoteLostError | None = None
+        self._forkserver: ForkServer | None = None
+        self._no_torch: ForkServerLostError | None = None
         self._kept: Kept | None = None
         self._has_kept = False
 
     @property
     def facts(self) -> JsonObject | None:
         """What the warm worker said of itself, None before that."""
-        return self._zygote.facts if self._zygote is not None else None
+        return self._forkserver.facts if self._forkserver is not None else None
 
-    def warm(self) -> Zygote:
+    def warm(self) -> ForkServer:
         """The warm worker, started if need be, perhaps not ready yet.
 
         Raises:
             OSError: it cannot be started.
         """
-        if self._zygote is None:
+        if self._forkserver is None:
             # Some modules make folders while they are imported; those must go with everything else.
             own = self._work_dir / "tmp"
             own.mkdir(mode=0o700, exist_ok=True)
             environ = child_environ(self._environ, {"TMPDIR": str(own)}, token=os.urandom(8).hex())
-            self._zygote = Zygote(
+            self._forkserver = ForkServer(
                 self._python, self._work_dir, environ, preload=self._preload, start_timeout=self._start_timeout
             )
-        return self._zygote
+        return self._forkserver
 
     def launch(self, request: Request, run_dir: RunDir) -> Child:
         """Start the child for ``request``.
 
         Raises:
             OSError: no process could be made.
-            ZygoteLostError: torch cannot be imported, or the warm worker died twice.
+            ForkServerLostError: torch cannot be imported, or the warm worker died twice.
         """
         if needs_fresh(request):
             return self._fresh(request, run_dir)
         try:
             return self._forked(request, run_dir)
-        except ZygoteLostError as lost:
+        except ForkServerLostError as lost:
             if lost.error is not None:
                 raise
             self.close()
@@ -118,9 +118,9 @@ class Launcher:
     def close(self) -> None:
         """End the warm worker."""
         self.forget()
-        if self._zygote is not None:
-            zygote, self._zygote = self._zygote, None
-            zygote.close(wait=_KEEPER_ENDS_S if self._has_kept else 0.0)
+        if self._forkserver is not None:
+            forkserver, self._forkserver = self._forkserver, None
+            forkserver.close(wait=_KEEPER_ENDS_S if self._has_kept else 0.0)
 
     def forget(self) -> None:
         """End the keeper, where there is one, and remove its files."""
@@ -139,27 +139,29 @@ class Launcher:
     def _forked(self, request: Request, run_dir: RunDir) -> Child:
         if self._no_torch is not None:
             raise self._no_torch
-        zygote = self.warm()
+        forkserver = self.warm()
         try:
-            zygote.wait_ready()
-        except ZygoteLostError as lost:
+            forkserver.wait_ready()
+        except ForkServerLostError as lost:
             self._no_torch = lost if lost.error is not None else None
             raise
-        usual = {name: self._environ.get(name) for name in ONLY_ZYGOTE}
-        _write_request(request, run_dir, {**usual, **request.env, "TMPDIR": run_dir.tmp}, parent=zygote.spawned.pid)
+        usual = {name: self._environ.get(name) for name in ONLY_FORKSERVER}
+        _write_request(request, run_dir, {**usual, **request.env, "TMPDIR": run_dir.tmp}, parent=forkserver.spawned.pid)
         key = load_key(request)
         kept = self._kept
         if kept is not None and kept.serves(request, key):
-            loaded = zygote.fork_kept(run_dir.path, kept.of)
+            loaded = forkserver.fork_kept(run_dir.path, kept.of)
             if loaded is not None:
                 return Child(
                     watch=Watch(loaded),
-                    argv=zygote.spawned.argv,
+                    argv=forkserver.spawned.argv,
                     forked=True,
-                    reap=lambda: zygote.reap(loaded, of=kept.of),
+                    reap=lambda: forkserver.reap(loaded, of=kept.of),
                 )
-        pid = zygote.fork(run_dir.path, keep=key is not None)
-        return Child(watch=Watch(pid), argv=zygote.spawned.argv, forked=True, reap=lambda: zygote.reap(pid), key=key)
+        pid = forkserver.fork(run_dir.path, keep=key is not None)
+        return Child(
+            watch=Watch(pid), argv=forkserver.spawned.argv, forked=True, reap=lambda: forkserver.reap(pid), key=key
+        )
 
 
 def needs_fresh(request: Request) -> bool:

@@ -1,6 +1,6 @@
 """Where a child run keeps its files: one directory per runner, one below it per run.
 
-    <work>/aotidoctor-XXXX/            zygote's output; removed by close(), or by the zygote when the parent was killed
+    <work>/aotidoctor-XXXX/            output of the forkserver; removed by close(), or by it when the parent was killed
         R1-token/                      request.json channel.jsonl stdout stderr cwd/ tmp/
         scratch/                       what one run keeps for a later one
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from aotidoctor.model.run import ChildError, NotStarted, Outcome, Request
 from aotidoctor.runner.ending import End, classify
-from aotidoctor.runner.lost import ZygoteLostError
+from aotidoctor.runner.lost import ForkServerLostError
 from aotidoctor.runner.memory import oom_kills, risen
 from aotidoctor.runner.native import Native
 from aotidoctor.runner.output import Output
@@ -133,7 +133,7 @@ class Runner:
             pending = Pending(
                 id=run_id, request=request, run_dir=run_dir, child=child, native=native, oom_before=before
             )
-        except (OSError, ZygoteLostError) as error:
+        except (OSError, ForkServerLostError) as error:
             return _not_started(run_id, request, error)
         finally:
             if pending is None and run_dir is not None:
@@ -226,7 +226,7 @@ def _bury(pending: Pending, limit: float | None) -> End:
     status = peak = None
     if child.watch.wait(_UNKILLABLE_AFTER):
         # When the warm worker died, its children died with it and nobody knows how.
-        with suppress(ZygoteLostError):
+        with suppress(ForkServerLostError):
             status, peak = child.reap()
     pending.buried = True
     return End(status=status, peak_rss=peak, limit=limit, oom=risen(pending.oom_before, oom_kills()))
@@ -259,6 +259,6 @@ def _outcome(pending: Pending, end: End, readout: Readout, stdout: Output, stder
     )
 
 
-def _not_started(run_id: str, request: Request, error: OSError | ZygoteLostError) -> Outcome:
-    cause: ChildError | None = error.error if isinstance(error, ZygoteLostError) else None
+def _not_started(run_id: str, request: Request, error: OSError | ForkServerLostError) -> Outcome:
+    cause: ChildError | None = error.error if isinstance(error, ForkServerLostError) else None
     return Outcome(id=run_id, request=request, ending=NotStarted(reason=str(error)), stage="start", error=cause)

@@ -1,4 +1,4 @@
-"""Start the two kinds of child: a fresh interpreter, and the zygote with its link."""
+"""Start the two kinds of child: a fresh interpreter, and the forkserver with its link."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pathlib import Path
 
 from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.run import ChildError
-from aotidoctor.runner.lost import ZygoteLostError
+from aotidoctor.runner.lost import ForkServerLostError
 from aotidoctor.runner.process import MARKER, send
 
 WORKER = str(Path(__file__).absolute().parent.parent / "worker" / "__main__.py")
 
 # numpy's OpenBLAS would start threads while torch is imported, and a process with threads cannot be forked soundly.
-ONLY_ZYGOTE = {"OPENBLAS_NUM_THREADS": "1"}
+ONLY_FORKSERVER = {"OPENBLAS_NUM_THREADS": "1"}
 # -u also takes the buffer from C's stdout: what a child printed before it died is then in the file.
 FLAGS = ("-u",)
 # The warm worker answers within milliseconds, unless a child has stopped it or the host is busy.
@@ -102,8 +102,8 @@ def _spawn(argv: tuple[str, ...], environ: Mapping[str, str], directory: Path, k
     return Spawned(process=process, argv=argv)
 
 
-class Zygote:
-    """The parent's end of a zygote: one question, one answer."""
+class ForkServer:
+    """The parent's end of a forkserver: one question, one answer."""
 
     def __init__(
         self, python: str, work_dir: Path, environ: Mapping[str, str], *, preload: tuple[str, ...], start_timeout: float
@@ -113,9 +113,9 @@ class Zygote:
         self.facts: JsonObject | None = None
         self._link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            argv = (python, *FLAGS, WORKER, "--zygote", str(theirs.fileno()), str(work_dir), *preload)
+            argv = (python, *FLAGS, WORKER, "--forkserver", str(theirs.fileno()), str(work_dir), *preload)
             try:
-                self.spawned = _spawn(argv, {**environ, **ONLY_ZYGOTE}, work_dir, (theirs.fileno(),))
+                self.spawned = _spawn(argv, {**environ, **ONLY_FORKSERVER}, work_dir, (theirs.fileno(),))
             except OSError:
                 self._link.close()
                 raise
@@ -124,7 +124,7 @@ class Zygote:
         """Wait until torch is imported.
 
         Raises:
-            ZygoteLostError: it cannot be imported (with the error), or the process ended or took too long.
+            ForkServerLostError: it cannot be imported (with the error), or the process ended or took too long.
         """
         if self.facts is not None:
             return
@@ -136,26 +136,26 @@ class Zygote:
                 message=str(answer.get("message")),
                 traceback=str(answer.get("traceback")),
             )
-            raise ZygoteLostError(f"torch could not be imported: {error.type}: {error.message}", error)
+            raise ForkServerLostError(f"torch could not be imported: {error.type}: {error.message}", error)
         self.facts = answer
 
     def fork(self, run_dir: Path, *, keep: bool = False) -> int:
         """Fork a child for the request in ``run_dir``; its pid. With ``keep`` it may leave a keeper behind.
 
         Raises:
-            ZygoteLostError: no answer, or the fork failed.
+            ForkServerLostError: no answer, or the fork failed.
         """
         answer = self._ask({"fork": str(run_dir), "keep": keep}, _FORK_S)
         pid = answer.get("pid")
         if not isinstance(pid, int):
-            raise ZygoteLostError(f"fork failed: {answer.get('failed')}")
+            raise ForkServerLostError(f"fork failed: {answer.get('failed')}")
         return pid
 
     def fork_kept(self, run_dir: Path, of: int) -> int | None:
         """Fork the keeper that the child ``of`` left; None where that is not there any more.
 
         Raises:
-            ZygoteLostError: no answer.
+            ForkServerLostError: no answer.
         """
         pid = self._ask({"fork": str(run_dir), "of": of}, _KEEPER_S).get("pid")
         return pid if isinstance(pid, int) else None
@@ -164,7 +164,7 @@ class Zygote:
         """Wait status and peak memory in bytes of an ended child, or of one that the keeper of ``of`` forked.
 
         Raises:
-            ZygoteLostError: no answer.
+            ForkServerLostError: no answer.
         """
         answer = self._ask({"reap": pid}, _REAP_S) if of is None else self._ask({"reap": pid, "of": of}, _KEEPER_S)
         status, peak = answer.get("status"), answer.get("peak_rss")
@@ -185,10 +185,10 @@ class Zygote:
         try:
             self._link.send(json.dumps(command).encode())
         except OSError as error:
-            raise ZygoteLostError(f"the warm worker is gone: {error}") from error
+            raise ForkServerLostError(f"the warm worker is gone: {error}") from error
         try:
             return self._receive(seconds)
-        except ZygoteLostError:
+        except ForkServerLostError:
             # An answer that comes late would be taken for that to the next question.
             self.spawned.process.kill()
             raise
@@ -198,12 +198,12 @@ class Zygote:
         try:
             data = self._link.recv(1 << 20)
         except TimeoutError as error:
-            raise ZygoteLostError(f"the warm worker did not answer within {seconds:.0f} s") from error
+            raise ForkServerLostError(f"the warm worker did not answer within {seconds:.0f} s") from error
         except OSError as error:
-            raise ZygoteLostError(f"the warm worker is gone: {error}") from error
+            raise ForkServerLostError(f"the warm worker is gone: {error}") from error
         if not data:
-            raise ZygoteLostError("the warm worker ended")
+            raise ForkServerLostError("the warm worker ended")
         answer = json.loads(data)
         if not isinstance(answer, dict):
-            raise ZygoteLostError("the warm worker gave an invalid answer")
+            raise ForkServerLostError("the warm worker gave an invalid answer")
         return answer

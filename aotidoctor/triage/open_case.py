@@ -213,7 +213,7 @@ def with_inputs(case: Case, live: InputSet | None = None) -> Case:
     try:
         if case.inputs_path is not None or inputs is not None:
             inputs = inputs or _read(case.inputs_path or "", case)
-            contract = None if contract is None else contracts.settle_leaves(contract, inputs)
+            contract = None if contract is None else contracts.resolve_leaves(contract, inputs)
         elif case.options.generate and case.contract is not None:
             inputs, generated = input_files.generate_inputs(case.contract, seed=case.options.seed)
     except InputsError as raised:

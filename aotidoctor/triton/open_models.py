@@ -24,7 +24,7 @@ from aotidoctor.triage.open_case import select_model
 from aotidoctor.triton.read_hook import read_hook
 from aotidoctor.triton.reading import Reading, is_meant, read_config
 from aotidoctor.triton.repository import ModelFolder, read_repository
-from aotidoctor.triton.settle import picked, settle
+from aotidoctor.triton.server_defaults import picked, server_defaults
 
 # The checks that compare a package with this host, as far as a server on such a host would feel it.
 _HOST_CHECKS = (platform_mismatch.CHECK, isa_mismatch.CHECK, gpu_arch_mismatch.CHECK)
@@ -77,7 +77,7 @@ def _seen_by_server(host: Host, environ: Mapping[str, str]) -> Host:
 
 def _model(folder: ModelFolder, reading: Reading, release: Release, host: Host) -> ServedModel:
     config = reading.config
-    settled = settle(config, folder, release, host) if config is not None else None
+    settled = server_defaults(config, folder, release, host) if config is not None else None
     return ServedModel(
         name=folder.name,
         path=folder.path,

@@ -1,4 +1,4 @@
-"""Start of every child: ``--zygote FD`` serves many requests, ``--once DIR`` serves the one in DIR.
+"""Start of every child: ``--forkserver FD`` serves many requests, ``--once DIR`` serves the one in DIR.
 
 It is started by file name, not with ``-m``: so it works in an interpreter that does not have aotidoctor installed, and
 neither the caller's directory nor our site-packages get into ``sys.path``, where their modules could shadow others.
@@ -28,12 +28,12 @@ def main(argv: list[str]) -> None:
             from aotidoctor.worker.serve import serve
 
             serve(Path(run_dir), forked=False)
-        case ["--zygote", fd, *preload]:
-            from aotidoctor.worker.zygote import zygote
+        case ["--forkserver", fd, *preload]:
+            from aotidoctor.worker.forkserver import forkserver
 
-            zygote(int(fd), tuple(preload))
+            forkserver(int(fd), tuple(preload))
         case _:
-            sys.exit("usage: __main__.py --once DIR | --zygote FD [MODULE...]")
+            sys.exit("usage: __main__.py --once DIR | --forkserver FD [MODULE...]")
 
 
 if __name__ == "__main__":

@@ -84,7 +84,7 @@ def _values(program: Any, call: Call) -> dict[str, Any]:
     import torch
     from torch.fx.node import map_arg
 
-    from aotidoctor.worker.float64.double import leaves_of
+    from aotidoctor.worker.float64.float64_run import leaves_of
 
     flat = iter(leaves_of(program.call_spec.in_spec, call))
     specs = {spec.arg.name: spec for spec in program.graph_signature.input_specs}

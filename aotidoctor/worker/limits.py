@@ -53,7 +53,7 @@ def limit_memory(limit: int | None) -> None:
 
 
 def first_choice_of_oom_killer() -> None:
-    """When memory runs out, the kernel shall take this process, not the parent or the zygote."""
+    """When memory runs out, the kernel shall take this process, not the parent or the forkserver."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
@@ -62,7 +62,7 @@ def set_marker(token: str) -> None:
     """Put ``token`` where ``/proc/<pid>/environ`` shows it, for this process and all that it starts.
 
     That file shows the memory that ``exec`` filled, which ``putenv`` does not touch: a forked child has to overwrite
-    the zygote's marker in place. All markers have one length.
+    the forkserver's marker in place. All markers have one length.
     """
     address = _marker_address()
     if address and len(ctypes.string_at(address)) == len(token):

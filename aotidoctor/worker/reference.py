@@ -180,13 +180,13 @@ def _copied(_: str, leaf: Any) -> Any:
 def _buffers(reference: Reference) -> list[tuple[Any, Any]]:
     if reference.program is None:
         return []
-    from aotidoctor.worker.float64.double import snapshot
+    from aotidoctor.worker.float64.float64_run import snapshot
 
     return snapshot(reference.call)
 
 
 def _restore(state: list[tuple[Any, Any]]) -> None:
-    from aotidoctor.worker.float64.double import restore
+    from aotidoctor.worker.float64.float64_run import restore
 
     restore(state)
 

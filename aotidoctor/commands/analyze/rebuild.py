@@ -14,7 +14,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.errors import InputsError
 from aotidoctor.model.json_types import JsonObject, JsonValue
-from aotidoctor.readers.contract import read_contract, settle_leaves
+from aotidoctor.readers.contract import read_contract, resolve_leaves
 from aotidoctor.reports.saved import saved_case
 
 _ERROR_FIELDS = ("cause", "kind", "subject", "observed", "expected")
@@ -89,4 +89,4 @@ def _with_contract(case: Case, sent: Sent) -> Case:
 
 
 def _settled(found: Contract | None, case: Case) -> Contract | None:
-    return found if found is None or case.inputs is None else settle_leaves(found, case.inputs)
+    return found if found is None or case.inputs is None else resolve_leaves(found, case.inputs)

@@ -15,8 +15,8 @@ from aotidoctor.readers.package.blob import bytes_blob
 from aotidoctor.readers.package.integrity import read_entry
 from aotidoctor.readers.package.zip_directory import read_directory
 from aotidoctor.reports.redact.encodings import base64_cores, escaped, obscured
+from aotidoctor.reports.redact.identity import SUBSTRING, is_ordinary
 from aotidoctor.reports.redact.names import Name
-from aotidoctor.reports.redact.words import SUBSTRING, is_ordinary
 
 _SHORTEST = 3
 _DEPTH = 3

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from aotidoctor.commands.watch.facts import libtorch_of
 from aotidoctor.commands.watch.packages import UsedPackage
-from aotidoctor.commands.watch.words import libtorch_of
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.diagnosis import Diagnosis
@@ -17,7 +17,7 @@ from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.host import Host
 from aotidoctor.model.watched import Watched
 from aotidoctor.probes.watched_program import CODE
-from aotidoctor.readers.contract import settle_leaves
+from aotidoctor.readers.contract import resolve_leaves
 from aotidoctor.readers.host import read_host
 from aotidoctor.triage import open_case
 from aotidoctor.triage.session import Session, run_checks
@@ -53,7 +53,7 @@ def examine_packages(
     first, *others = packages
     case, unread = open_case.open_case(first.path, inputs, replace(options, model_name=first.model), environ)
     if live is not None:
-        contract = None if case.contract is None else settle_leaves(case.contract, live)
+        contract = None if case.contract is None else resolve_leaves(case.contract, live)
         case = replace(case, contract=contract, inputs=live)
     session = Session(case=case, runner=None, on_event=tell, not_checked=list(unread))
     found: tuple[Diagnosis, ...] = ()

@@ -4,8 +4,8 @@ The texts of kernels are followed statement by statement (``cpp_flow``, ``triton
 check is then computed for every iteration of its loops (``columns``) from the integers that the caller passed.
 """
 
+from aotidoctor.localize.blame.assertion_messages import DeviceAssert, chains_in, device_asserts, failures_in
 from aotidoctor.localize.blame.chain import chain_of
 from aotidoctor.localize.blame.failure import Failure, failure_of
-from aotidoctor.localize.blame.said import DeviceAssert, chains_in, device_asserts, failures_in
 
 __all__ = ["DeviceAssert", "Failure", "chain_of", "chains_in", "device_asserts", "failure_of", "failures_in"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from aotidoctor.localize.blame.failure import ASSERTION, Failure
+from aotidoctor.localize.blame.operator_names import information_of, operators, source_lines
 from aotidoctor.localize.blame.program import Program
 from aotidoctor.localize.blame.sources import tensor_sources
-from aotidoctor.localize.blame.words import information_of, operators, source_lines
 from aotidoctor.model.dtypes import contiguous_stride
 from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.localization import Chain, Element

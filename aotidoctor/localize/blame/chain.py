@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from aotidoctor.localize.blame.assertion import assertion_chain
 from aotidoctor.localize.blame.bounds import number, origin
 from aotidoctor.localize.blame.computed import Computed, Number, Value, reads
+from aotidoctor.localize.blame.failing_elements import Guilt, Question, guilt, is_zero, out_of_range
 from aotidoctor.localize.blame.failure import ASSERTION, DIVISION, INDEX, Failure
 from aotidoctor.localize.blame.flow import Check, Division
-from aotidoctor.localize.blame.guilt import Guilt, Question, guilt, is_zero, out_of_range
 from aotidoctor.localize.blame.memory import CallMemories
+from aotidoctor.localize.blame.operator_names import NEVER_WRAP, NOT_BY, information_of, operators, source_lines
 from aotidoctor.localize.blame.program import Program, program_of
 from aotidoctor.localize.blame.sources import Sources, sources_of
-from aotidoctor.localize.blame.words import NEVER_WRAP, NOT_BY, information_of, operators, source_lines
 from aotidoctor.localize.origins import origin_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.localization import Chain

@@ -9,9 +9,9 @@ from aotidoctor.model.on_demand import names_of
 if TYPE_CHECKING:
     from aotidoctor.readers.contract.read import read_contract
     from aotidoctor.readers.contract.recovered import recovered_contract
-    from aotidoctor.readers.contract.settle import settle_leaves
+    from aotidoctor.readers.contract.resolve_leaves import resolve_leaves
 
-__all__ = ["read_contract", "recovered_contract", "settle_leaves"]
+__all__ = ["read_contract", "recovered_contract", "resolve_leaves"]
 
-_PLACES = {"read_contract": "read", "recovered_contract": "recovered", "settle_leaves": "settle"}
+_PLACES = {"read_contract": "read", "recovered_contract": "recovered", "resolve_leaves": "settle"}
 __getattr__ = names_of(__name__, _PLACES)

@@ -35,7 +35,7 @@ from aotidoctor.readers.contract.outputs import build_outputs, output_paths
 from aotidoctor.readers.contract.symbols import read_symbols
 from aotidoctor.readers.contract.text import Wrapper, compile_command, find_sections
 from aotidoctor.readers.contract.treespec import SpecError, count_leaves, parse_call
-from aotidoctor.readers.contract.weights import weights_location
+from aotidoctor.readers.contract.weight_mapping import weights_location
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from functools import partial
 from aotidoctor.model.clusters import Cluster, Overview
 from aotidoctor.reports import view
 from aotidoctor.reports.fleet import words
-from aotidoctor.reports.markdown.room import Room, fitted, section
+from aotidoctor.reports.markdown.budget import Budget, fitted, section
 from aotidoctor.reports.markdown.text import cell, code, details, fence, prose
 
 
@@ -16,42 +16,42 @@ def render(summary: Overview) -> str:
     return fitted(partial(_parts, summary))
 
 
-def _parts(summary: Overview, room: Room) -> list[str]:
+def _parts(summary: Overview, budget: Budget) -> list[str]:
     head = words.verdict(summary)
     lines = [f"## {head.word}: {prose(head.text, 400)}", ""]
     if told := words.against(summary):
         lines += [f"- {prose(told)}"]
-    lines += [f"- {prose(note)}" for note in words.notes(summary)[: room.rows]]
+    lines += [f"- {prose(note)}" for note in words.notes(summary)[: budget.rows]]
     rows = [
-        tuple(cell(text, room.cell) for text in words.cluster_rows(cluster, number))
+        tuple(cell(text, budget.cell) for text in words.cluster_rows(cluster, number))
         for number, cluster in enumerate(summary.clusters, 1)
     ]
-    shown = summary.clusters[: min(room.rows, 100)]
+    shown = summary.clusters[: min(budget.rows, 100)]
     unexamined = [
-        (cell(one.ending), f"{one.count:,}", cell(one.problem, room.cell), cell(one.examples[0].name, room.cell))
+        (cell(one.ending), f"{one.count:,}", cell(one.problem, budget.cell), cell(one.examples[0].name, budget.cell))
         for one in summary.unexamined
     ]
     return [
         "\n".join(lines).rstrip("\n"),
-        section("Clusters", words.CLUSTERS, rows, room),
+        section("Clusters", words.CLUSTERS, rows, budget),
         f"### What sets them apart\n\n{words.CORRELATION}" if shown else "",
-        *(_details(number, cluster, room) for number, cluster in enumerate(shown, 1)),
-        section("Not examined", words.UNEXAMINED, unexamined, room),
-        _timeline(summary, room),
-        _matrix(summary, room),
-        _gone("Gone since the baseline", summary, room),
-        _slowest(summary, room),
-        f"### Again\n\n{fence(view.command_text(summary.argv), language='sh', room=4000)}",
+        *(_details(number, cluster, budget) for number, cluster in enumerate(shown, 1)),
+        section("Not examined", words.UNEXAMINED, unexamined, budget),
+        _timeline(summary, budget),
+        _matrix(summary, budget),
+        _gone("Gone since the baseline", summary, budget),
+        _slowest(summary, budget),
+        f"### Again\n\n{fence(view.command_text(summary.argv), language='sh', budget=4000)}",
         f"Made by aotidoctor {prose(summary.version)} at {summary.made}.",
     ]
 
 
-def _details(number: int, cluster: Cluster, room: Room) -> str:
-    rows = [f"- **{label}:** {code(text, 2 * room.cell)}" for label, text in words.details(cluster)]
+def _details(number: int, cluster: Cluster, budget: Budget) -> str:
+    rows = [f"- **{label}:** {code(text, 2 * budget.cell)}" for label, text in words.details(cluster)]
     return details(f"{number}. {words.cause(cluster)} ({words.plural_of(cluster.count, 'item')})", "\n".join(rows))
 
 
-def _timeline(summary: Overview, room: Room) -> str:
+def _timeline(summary: Overview, budget: Budget) -> str:
     line = summary.timeline
     rows = [
         (start, *(str(counts[at]) for _, counts in line.series))
@@ -59,25 +59,26 @@ def _timeline(summary: Overview, room: Room) -> str:
         if any(counts[at] for _, counts in line.series)
     ]
     headings = (f"{line.unit.capitalize()} from", *(cell(name) for name, _ in line.series))
-    return section("Causes over time", headings, rows[-room.rows :], room)
+    return section("Causes over time", headings, rows[-budget.rows :], budget)
 
 
-def _matrix(summary: Overview, room: Room) -> str:
+def _matrix(summary: Overview, budget: Budget) -> str:
     found = summary.matrix
     rows = [
-        (cell(host, room.cell), *(str(count or "") for count in counts), f"{total:,}")
+        (cell(host, budget.cell), *(str(count or "") for count in counts), f"{total:,}")
         for host, counts, total in zip(found.hosts, found.counts, found.totals, strict=True)
     ]
-    return section("Hosts and causes", ("Host", *(cell(name) for name in found.causes), "All items"), rows, room)
+    return section("Hosts and causes", ("Host", *(cell(name) for name in found.causes), "All items"), rows, budget)
 
 
-def _gone(name: str, summary: Overview, room: Room) -> str:
+def _gone(name: str, summary: Overview, budget: Budget) -> str:
     rows = [
-        (cell(words.cause(one)), cell(one.title, room.cell), str(one.before), str(one.healthy)) for one in summary.gone
+        (cell(words.cause(one)), cell(one.title, budget.cell), str(one.before), str(one.healthy))
+        for one in summary.gone
     ]
-    return section(name, words.GONE, rows, room)
+    return section(name, words.GONE, rows, budget)
 
 
-def _slowest(summary: Overview, room: Room) -> str:
-    rows = [(cell(one.name, room.cell), cell(one.host), f"{one.seconds:.2f}", one.state) for one in summary.slowest]
-    return section("Slowest items", words.SLOWEST, rows, room)
+def _slowest(summary: Overview, budget: Budget) -> str:
+    rows = [(cell(one.name, budget.cell), cell(one.host), f"{one.seconds:.2f}", one.state) for one in summary.slowest]
+    return section("Slowest items", words.SLOWEST, rows, budget)

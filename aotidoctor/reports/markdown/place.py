@@ -6,43 +6,45 @@ from aotidoctor.model.localization import Localization
 from aotidoctor.model.report import Report
 from aotidoctor.reports import place_view
 from aotidoctor.reports.comparison_view import HEADINGS, comparison_rows, reasons
-from aotidoctor.reports.markdown.room import Room, section
+from aotidoctor.reports.markdown.budget import Budget, section
 from aotidoctor.reports.markdown.text import cell, code, fence, prose
 from aotidoctor.reports.value_table import value_rows
 
 
-def place_sections(report: Report, room: Room) -> list[str]:
+def place_sections(report: Report, budget: Budget) -> list[str]:
     """Where it is: culprit and chain, the calls that led to it, the native stack, the values of kernels."""
     place = report.localization
     if place is None:
         return []
     known = "\n".join(f"- **{label}:** {code(text, 600)}" for label, text in place_view.place_rows(place))
     entries, _ = place_view.timeline_rows(place, whole=True)
-    calls = [tuple(cell(text, room.cell) for text in row) for row in entries[-room.rows :]]
-    frames = [tuple(cell(text, room.cell) for text in row) for row in place_view.frame_rows(place, whole=True)]
+    calls = [tuple(cell(text, budget.cell) for text in row) for row in entries[-budget.rows :]]
+    frames = [tuple(cell(text, budget.cell) for text in row) for row in place_view.frame_rows(place, whole=True)]
     shown = place_view.excerpt(place)
     sections = [
         f"### Where\n\n{known}" if known else "",
-        section("Calls", ("", "Call", "Kind", "Took", "Made of"), calls, room),
-        section("Native stack", ("", "Function", "Place"), frames, room),
-        f"{code(shown.title)}\n\n{fence(shown.text, language='cpp', room=room.printed)}" if shown is not None else "",
-        _values(place, room),
+        section("Calls", ("", "Call", "Kind", "Took", "Made of"), calls, budget),
+        section("Native stack", ("", "Function", "Place"), frames, budget),
+        f"{code(shown.title)}\n\n{fence(shown.text, language='cpp', budget=budget.printed)}"
+        if shown is not None
+        else "",
+        _values(place, budget),
     ]
     return [section for section in sections if section]
 
 
-def _values(place: Localization, room: Room) -> str:
+def _values(place: Localization, budget: Budget) -> str:
     if not place.values:
         return ""
     rows = value_rows(place.values, place.first_bad)
     if not rows:
         return ""
-    shown = [tuple(cell(text, room.cell) for text in row) for row in rows[1:]]
-    return section("Values of kernels", tuple(rows[0]), shown, room)
+    shown = [tuple(cell(text, budget.cell) for text in row) for row in rows[1:]]
+    return section("Values of kernels", tuple(rows[0]), shown, budget)
 
 
-def comparison_section(report: Report, room: Room) -> str:
+def comparison_section(report: Report, budget: Budget) -> str:
     """The outputs against the reference's."""
-    rows = [tuple(cell(text, room.cell) for text in row) for row in comparison_rows(report)]
-    shown = section("Against the reference", HEADINGS, rows, room)
+    rows = [tuple(cell(text, budget.cell) for text in row) for row in comparison_rows(report)]
+    shown = section("Against the reference", HEADINGS, rows, budget)
     return "\n\n".join(part for part in (shown, *(prose(text) for text in reasons(report) if shown)) if part)

@@ -23,8 +23,8 @@ from aotidoctor.reports import (
 )
 from aotidoctor.reports.debug_settings import SETTINGS
 from aotidoctor.reports.headline import headline
+from aotidoctor.reports.markdown.budget import Budget, fitted, section
 from aotidoctor.reports.markdown.place import comparison_section, place_sections
-from aotidoctor.reports.markdown.room import Room, fitted, section
 from aotidoctor.reports.markdown.text import cell, code, details, fence, prose, table
 from aotidoctor.reports.text import plural, seconds
 
@@ -34,26 +34,26 @@ def render(report: Report) -> str:
     return fitted(partial(_parts, report))
 
 
-def _parts(report: Report, room: Room) -> list[str]:
-    parts = [_first(report), _plan(report, room), comparison_section(report, room), *place_sections(report, room)]
+def _parts(report: Report, budget: Budget) -> list[str]:
+    parts = [_first(report), _plan(report, budget), comparison_section(report, budget), *place_sections(report, budget)]
     parts += [
-        _rungs(report, room),
-        *models_sections(report, room),
-        *compat_sections(report, room),
-        log_section(report, room),
-        evidence_section(report, room),
-        runs_section(report, room),
-        contract_section(report, room),
+        _rungs(report, budget),
+        *models_sections(report, budget),
+        *compat_sections(report, budget),
+        log_section(report, budget),
+        evidence_section(report, budget),
+        runs_section(report, budget),
+        contract_section(report, budget),
     ]
     if report.command == "inspect":
-        parts.append(_package(report, room))
+        parts.append(_package(report, budget))
     if report.command == "env":
         rows = [(code(item.name), item.acts, prose(item.what)) for item in SETTINGS]
-        parts.append(section("Debug settings", ("Setting", "Acts", "What it does"), rows, room))
+        parts.append(section("Debug settings", ("Setting", "Acts", "What it does"), rows, budget))
     parts += [
         "" if log_view.is_log(report) else host_section(report),
-        not_checked_section(report, room),
-        traceback_section(report, room),
+        not_checked_section(report, budget),
+        traceback_section(report, budget),
         provenance(report),
     ]
     return parts
@@ -71,7 +71,7 @@ def _first(report: Report) -> str:
     rows = view.first_rows(report)
     for number, row in enumerate(rows):
         if row.is_code:
-            lines += ["", fence(row.text, language="python", room=2000), ""]
+            lines += ["", fence(row.text, language="python", budget=2000), ""]
         else:
             # An unlabelled line goes on with the row before it.
             lines.append(f"- **{row.label}:** {code(row.text, 600)}" if _quoted(row.label) else _bullet(row, number))
@@ -86,14 +86,14 @@ def _bullet(row: view.Row, number: int) -> str:
     return f"- **{row.label}:** {prose(row.text)}" if row.label or number == 0 else f"- {prose(row.text)}"
 
 
-def _plan(report: Report, room: Room) -> str:
+def _plan(report: Report, budget: Budget) -> str:
     if not report.plan:
         return ""
-    steps = [f"{number}. {prose(step, room.cell * 3)}" for number, step in enumerate(report.plan[: room.rows], 1)]
+    steps = [f"{number}. {prose(step, budget.cell * 3)}" for number, step in enumerate(report.plan[: budget.rows], 1)]
     return "### Plan\n\n" + "\n".join(steps)
 
 
-def evidence_section(report: Report, room: Room) -> str:
+def evidence_section(report: Report, budget: Budget) -> str:
     """The findings, with what was observed and expected."""
     if serving_view.is_serving(report):
         return ""  # The tables of the models have said it.
@@ -101,50 +101,50 @@ def evidence_section(report: Report, room: Room) -> str:
         (
             item.id,
             item.severity.value,
-            cell(f"{item.code} {item.kind}", room.cell),
-            cell(item.subject or "", room.cell),
-            cell(item.observed or item.message, room.cell),
-            cell(item.expected, room.cell),
-            cell(view.source_text(item.source), room.cell),
+            cell(f"{item.code} {item.kind}", budget.cell),
+            cell(item.subject or "", budget.cell),
+            cell(item.observed or item.message, budget.cell),
+            cell(item.expected, budget.cell),
+            cell(view.source_text(item.source), budget.cell),
         )
         for item in report.findings
     ]
-    return section("Evidence", ("", "", "Code", "Subject", "Observed", "Expected", "Source"), rows, room)
+    return section("Evidence", ("", "", "Code", "Subject", "Observed", "Expected", "Source"), rows, budget)
 
 
-def log_section(report: Report, room: Room) -> str:
+def log_section(report: Report, budget: Budget) -> str:
     """What a log said, and what else it tells."""
     if report.log is None:
         return ""
     shown, _ = log_view.rows(report.log, whole=True)
-    rows = [(row.line, cell(row.said, 2 * room.cell), cell(row.what, room.cell)) for row in shown]
+    rows = [(row.line, cell(row.said, 2 * budget.cell), cell(row.what, budget.cell)) for row in shown]
     told = "\n".join(f"- **{label}:** {code(text, 600)}" for label, text in log_view.facts(report.log))
-    return "\n\n".join(part for part in (section("Log", log_view.HEADINGS, rows, room), told) if part)
+    return "\n\n".join(part for part in (section("Log", log_view.HEADINGS, rows, budget), told) if part)
 
 
-def _rungs(report: Report, room: Room) -> str:
-    rows = [tuple(cell(text, room.cell) for text in row) for row in rung_rows.rung_rows(report)]
-    return section(f"{rung_rows.TITLE}: {rung_rows.verdict(report)}", rung_rows.HEADINGS, rows, room)
+def _rungs(report: Report, budget: Budget) -> str:
+    rows = [tuple(cell(text, budget.cell) for text in row) for row in rung_rows.rung_rows(report)]
+    return section(f"{rung_rows.TITLE}: {rung_rows.verdict(report)}", rung_rows.HEADINGS, rows, budget)
 
 
-def models_sections(report: Report, room: Room) -> list[str]:
+def models_sections(report: Report, budget: Budget) -> list[str]:
     """Per model of a repository what its server would make of it."""
     if not serving_view.is_serving(report):
         return []
     sections = [
-        section(title, names_view.HEADINGS, [tuple(cell(text, room.cell) for text in row) for row in rows], room)
+        section(title, names_view.HEADINGS, [tuple(cell(text, budget.cell) for text in row) for row in rows], budget)
         for title, rows in names_view.tables(report)
     ]
     for model in serving_view.model_rows(report, notes=True):
         if report.names is not None and not model.rows:
             continue
-        rows = [tuple(cell(text, 2 * room.cell) for text in (r.rule, r.line, r.what, r.remedy)) for r in model.rows]
+        rows = [tuple(cell(text, 2 * budget.cell) for text in (r.rule, r.line, r.what, r.remedy)) for r in model.rows]
         title = prose(f"{model.name} on {serving_view.release_text(report)}", 200)
-        sections.append(section(title, serving_view.HEADINGS, rows, room) or f"### {title}\n\nNothing wrong found.")
-    return sections[: room.rows]
+        sections.append(section(title, serving_view.HEADINGS, rows, budget) or f"### {title}\n\nNothing wrong found.")
+    return sections[: budget.rows]
 
 
-def compat_sections(report: Report, room: Room) -> list[str]:
+def compat_sections(report: Report, budget: Budget) -> list[str]:
     """Packages and hosts: the matrix, every answer with its reason, and what each package needs."""
     if report.compat is None:
         return []
@@ -153,86 +153,88 @@ def compat_sections(report: Report, room: Room) -> list[str]:
     tables.append(("Answers", compat_view.HEADINGS, compat_view.answer_rows(report.compat)))
     tables += [(title, ("", ""), rows) for title, rows in compat_view.needs_tables(report.compat)]
     return [
-        section(prose(title, 200), headings, [tuple(cell(text, 3 * room.cell) for text in row) for row in rows], room)
-        for title, headings, rows in tables[: room.rows]
+        section(
+            prose(title, 200), headings, [tuple(cell(text, 3 * budget.cell) for text in row) for row in rows], budget
+        )
+        for title, headings, rows in tables[: budget.rows]
     ]
 
 
-def runs_section(report: Report, room: Room, *, printed: bool = True) -> str:
+def runs_section(report: Report, budget: Budget, *, printed: bool = True) -> str:
     """The child runs, and what each printed."""
     rows = [
         (
             outcome.id,
-            cell(outcome.request.probe, room.cell),
-            cell(run_view.env_text(outcome.request.env), room.cell),
-            cell(run_view.run_ending(outcome), room.cell),
-            cell(outcome.stage, room.cell),
+            cell(outcome.request.probe, budget.cell),
+            cell(run_view.env_text(outcome.request.env), budget.cell),
+            cell(run_view.run_ending(outcome), budget.cell),
+            cell(outcome.stage, budget.cell),
             seconds(outcome.seconds),
-            _effect(outcome, room),
+            _effect(outcome, budget),
         )
         for outcome in report.runs
     ]
     headings = ("", "Probe", "Environment", "Ended", "In", "Time", "Setting took effect")
-    shown = section("Runs", headings, rows, room)
-    told = [_printed(outcome, room) for outcome in report.runs[: room.rows]] if printed else []
+    shown = section("Runs", headings, rows, budget)
+    told = [_printed(outcome, budget) for outcome in report.runs[: budget.rows]] if printed else []
     return "\n\n".join(part for part in (shown, *told) if part)
 
 
-def _effect(outcome: Outcome, room: Room) -> str:
-    why = f": {cell(outcome.took_effect_why, room.cell)}" if outcome.took_effect_why else ""
+def _effect(outcome: Outcome, budget: Budget) -> str:
+    why = f": {cell(outcome.took_effect_why, budget.cell)}" if outcome.took_effect_why else ""
     return f"{run_view.took_effect(outcome)}{why}" if run_view.took_effect(outcome) else ""
 
 
-def _printed(outcome: Outcome, room: Room) -> str:
+def _printed(outcome: Outcome, budget: Budget) -> str:
     error = outcome.error
     told = (
         ("error", (error.traceback or error.message) if error is not None else ""),
         ("stdout", outcome.stdout_tail),
         ("stderr", outcome.stderr_tail),
     )
-    blocks = [f"{name}:\n\n{fence(text, room=room.printed)}" for name, text in told if text.strip()]
+    blocks = [f"{name}:\n\n{fence(text, budget=budget.printed)}" for name, text in told if text.strip()]
     return details(f"{outcome.id} printed", "\n\n".join(blocks)) if blocks else ""
 
 
-def contract_section(report: Report, room: Room) -> str:
+def contract_section(report: Report, budget: Budget) -> str:
     """The contract beside the inputs, leaf by leaf."""
     marks = {"": "", "warn": "⚠", "error": "✗"}
     leaves = contract_view.leaf_rows(report)
     given = report.case.inputs is not None
     # Marked leaves first, so that cutting never hides the one that matters.
-    ordered = sorted(leaves, key=lambda row: not row.mark) if len(leaves) > room.rows else leaves
+    ordered = sorted(leaves, key=lambda row: not row.mark) if len(leaves) > budget.rows else leaves
     rows = [
         (
             marks[row.mark],
-            cell(row.path, room.cell),
-            cell(row.expected, room.cell),
-            *((cell(row.observed or "", room.cell),) if given else ()),
+            cell(row.path, budget.cell),
+            cell(row.expected, budget.cell),
+            *((cell(row.observed or "", budget.cell),) if given else ()),
         )
         for row in ordered
     ]
-    return section("Contract", ("", "Leaf", "Expected", *(("Observed",) if given else ())), rows, room)
+    return section("Contract", ("", "Leaf", "Expected", *(("Observed",) if given else ())), rows, budget)
 
 
-def _package(report: Report, room: Room) -> str:
+def _package(report: Report, budget: Budget) -> str:
     contract = report.case.contract
     if contract is None:
         return ""
     constants = [
-        (cell(item.original_fqn or item.name, room.cell), cell(contract_view.constant_text(item), room.cell))
+        (cell(item.original_fqn or item.name, budget.cell), cell(contract_view.constant_text(item), budget.cell))
         for item in contract.constants
     ]
     kernels = [
-        (cell(item.name, room.cell), cell(contract_view.kernel_text(item), room.cell)) for item in contract.kernels
+        (cell(item.name, budget.cell), cell(contract_view.kernel_text(item), budget.cell)) for item in contract.kernels
     ]
     outputs = [
-        (cell(item.path, room.cell), cell(contract_view.output_text(item), room.cell)) for item in contract.outputs
+        (cell(item.path, budget.cell), cell(contract_view.output_text(item), budget.cell)) for item in contract.outputs
     ]
-    needs = [(label, cell(text, room.cell)) for label, text in contract_view.needs_rows(contract)]
+    needs = [(label, cell(text, budget.cell)) for label, text in contract_view.needs_rows(contract)]
     sections = (
-        section("Outputs", ("", ""), outputs, room),
-        section("Constants", ("Name", ""), constants, room),
-        section("Calls, in order", ("Name", "Origin"), kernels, room),
-        section("Host requirements", ("", ""), needs, room),
+        section("Outputs", ("", ""), outputs, budget),
+        section("Constants", ("Name", ""), constants, budget),
+        section("Calls, in order", ("Name", "Origin"), kernels, budget),
+        section("Host requirements", ("", ""), needs, budget),
     )
     return "\n\n".join(section for section in sections if section)
 
@@ -243,24 +245,26 @@ def host_section(report: Report) -> str:
     return f"### Host\n\n{details(plural(len(rows), 'fact'), table(('', ''), rows))}"
 
 
-def not_checked_section(report: Report, room: Room) -> str:
+def not_checked_section(report: Report, budget: Budget) -> str:
     """What was not looked at, and why."""
-    rows = [(code(item.code), cell(item.name, room.cell), cell(item.reason, room.cell)) for item in report.not_checked]
-    return section("Not checked", ("Code", "Name", "Why"), rows, room)
+    rows = [
+        (code(item.code), cell(item.name, budget.cell), cell(item.reason, budget.cell)) for item in report.not_checked
+    ]
+    return section("Not checked", ("Code", "Name", "Why"), rows, budget)
 
 
-def traceback_section(report: Report, room: Room) -> str:
+def traceback_section(report: Report, budget: Budget) -> str:
     """The traceback of aotidoctor itself."""
     if report.internal_error is None:
         return ""
-    return f"### Traceback of aotidoctor\n\n{fence(report.internal_error, room=room.printed)}"
+    return f"### Traceback of aotidoctor\n\n{fence(report.internal_error, budget=budget.printed)}"
 
 
 def provenance(report: Report) -> str:
     """The command, signature and version."""
     family = f" (family {code(report.fingerprint.family)})" if report.fingerprint is not None else ""
     signature = f"\n\nSignature: {code(report.signature)}{family}" if report.signature else ""
-    command = fence(view.command_text(report.argv), language="sh", room=4000)
+    command = fence(view.command_text(report.argv), language="sh", budget=4000)
     made = f"Made by aotidoctor {prose(report.version)} at {report.started} in {seconds(report.seconds)}."
     plugins = "".join(f"\n\n{prose(label)}: {prose(text)}" for label, text in view.plugin_rows(report))
     return f"### Again\n\n{command}{signature}{plugins}\n\n{made}"

@@ -40,9 +40,9 @@ def unlinked(text: str) -> str:
     return _LINKED.sub("\\1\u200b", text)
 
 
-def fence(text: str, *, language: str = "text", room: int = 4000) -> str:
+def fence(text: str, *, language: str = "text", budget: int = 4000) -> str:
     """A fenced block of the end of ``text``; the fence is longer than any run of backticks inside."""
-    body = tail(text, room)
+    body = tail(text, budget)
     ticks = "`" * max(3, longest_run(body, "`") + 1)
     return f"{ticks}{language}\n{body}\n{ticks}"
 

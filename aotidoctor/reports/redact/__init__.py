@@ -15,7 +15,7 @@ changes any more, and placeholders are never looked into, so redacting twice is 
 
 from __future__ import annotations
 
+from aotidoctor.reports.redact.identity import Identity
 from aotidoctor.reports.redact.redactor import Redactor
-from aotidoctor.reports.redact.words import Identity
 
 __all__ = ["Identity", "Redactor"]

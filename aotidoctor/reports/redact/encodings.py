@@ -5,7 +5,7 @@ from __future__ import annotations
 import binascii
 import json
 
-from aotidoctor.reports.redact.words import SUBSTRING
+from aotidoctor.reports.redact.identity import SUBSTRING
 
 # So many letters of base64 that they stand there by chance once in many gigabytes.
 _LEAST_BASE64 = 7

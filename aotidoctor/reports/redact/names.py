@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from aotidoctor.reports.redact.encodings import base64_cores, escaped, interleaved, obscured
+from aotidoctor.reports.redact.identity import SUBSTRING, is_ordinary, is_structural
 from aotidoctor.reports.redact.patterns import AFTER_ESCAPE, Kind
-from aotidoctor.reports.redact.words import SUBSTRING, is_ordinary, is_structural
 
 _JOINT = re.compile(r"[-._ ]")
 _SEPARATOR = r"(?:/|\\+/|%2[Ff]|%252[Ff]|\\+u002[Ff])"

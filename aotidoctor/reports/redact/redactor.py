@@ -10,6 +10,7 @@ from typing import TypeVar
 from aotidoctor.model.errors import InputsError
 from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.report import Report
+from aotidoctor.reports.redact.identity import Identity, is_common, is_telling
 from aotidoctor.reports.redact.names import Name, expressions
 from aotidoctor.reports.redact.patterns import (
     LOOKS_SECRET,
@@ -24,7 +25,6 @@ from aotidoctor.reports.redact.patterns import (
 )
 from aotidoctor.reports.redact.placeholders import Placeholders
 from aotidoctor.reports.redact.values import without_values
-from aotidoctor.reports.redact.words import Identity, is_common, is_telling
 
 T = TypeVar("T")
 

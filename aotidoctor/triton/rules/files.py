@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.serving import Consequence, Needs, Remark, Rule, ServedModel, ServedVersion
 from aotidoctor.model.serving_config import Position
-from aotidoctor.triton.settle import DEFAULT_FILE
+from aotidoctor.triton.server_defaults import DEFAULT_FILE
 
 MODEL = "model"
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from aotidoctor.model.serving import PLATFORM, Consequence, Needs, Remark, Rule, ServedModel
 from aotidoctor.model.serving_config import Given, Position
-from aotidoctor.triton.settle import BACKEND, DEFAULT_FILE, LIBTORCH, LIBTORCH_FILE
+from aotidoctor.triton.server_defaults import BACKEND, DEFAULT_FILE, LIBTORCH, LIBTORCH_FILE
 
 _TOP = Position(line=1, column=1)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aotidoctor.worker.call import Call
-from aotidoctor.worker.float64.double import NoDoubleRunError, run_program, widened
+from aotidoctor.worker.float64.float64_run import NoDoubleRunError, run_program, widened
 from aotidoctor.worker.float64.rounding import judge_leaf
 from aotidoctor.worker.float64.rounding_noise import Noise
 from aotidoctor.worker.leaves import rebuild, walk

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from aotidoctor.localize.comparison import judge_anew, read_comparison, saved_comparison
-from aotidoctor.localize.weights import read_weights
+from aotidoctor.localize.weight_differences import read_weights
 from aotidoctor.model.localization import Localization, OutputComparison
 from aotidoctor.model.tolerance import GRID, Tolerance, Tolerances, agrees_within, parse_tolerance
 from aotidoctor.reports.json.render import dumps

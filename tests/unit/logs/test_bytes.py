@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from aotidoctor.logs import read_log
-from aotidoctor.logs.words import squeezed
+from aotidoctor.logs.keyword_filter import squeezed
 from tests.unit.logs.reading import causes, read, told
 
 ERROR = "RuntimeError: Could not find schema for mylib::custom_op.\n"

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from aotidoctor.logs import PatternError, load_patterns
+from aotidoctor.logs.keyword_filter import KeywordFilter, letters
 from aotidoctor.logs.literals import literals_of
 from aotidoctor.logs.patterns import check, read_patterns
-from aotidoctor.logs.words import Telltale, letters
 from tests.unit.logs.reading import causes, read
 
 
@@ -77,16 +77,16 @@ def test_words_of_a_regex(regex, words):
 
 
 def test_the_telltale_finds_whole_lines():
-    telltale = Telltale(("exception", "not found", "zebra crossing"))
+    keywords = KeywordFilter(("exception", "not found", "zebra crossing"))
     lines = {letters(line) for line in (b"an Exception!", b"nothing", b"file not found: x", b"Zebra-crossing 7", b"")}
-    assert telltale.telling(lines) == {b"anexception", b"filenotfoundx", b"zebracrossing"}
-    assert telltale.may_tell(letters(b"12 NOT FOUND")) is True
-    assert telltale.may_tell(letters(b"notable founder")) is False
+    assert keywords.telling(lines) == {b"anexception", b"filenotfoundx", b"zebracrossing"}
+    assert keywords.may_tell(letters(b"12 NOT FOUND")) is True
+    assert keywords.may_tell(letters(b"notable founder")) is False
 
 
 def test_no_words_tell_nothing():
-    assert Telltale(()).telling({b"abc", b""}) == set()
-    assert Telltale(()).may_tell(b"abc") is False
+    assert KeywordFilter(()).telling({b"abc", b""}) == set()
+    assert KeywordFilter(()).may_tell(b"abc") is False
 
 
 def test_a_line_of_source_is_not_what_it_would_raise():

@@ -18,7 +18,7 @@ from aotidoctor.model.run import ChildError, Exited
 from aotidoctor.model.tree import Container, Leaf
 from aotidoctor.reports import issue
 from aotidoctor.reports.markdown import render as markdown
-from aotidoctor.reports.markdown.room import LIMIT, length
+from aotidoctor.reports.markdown.budget import LIMIT, length
 from aotidoctor.reports.torch_script import script
 from aotidoctor.reports.versions import versions
 from tests.unit.reports import builders

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.reports.markdown import render as markdown
-from aotidoctor.reports.markdown.room import length
+from aotidoctor.reports.markdown.budget import length
 from aotidoctor.reports.markdown.text import cell, code, fence, prose
 from tests.unit.reports import builders
 

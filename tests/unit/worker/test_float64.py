@@ -14,7 +14,7 @@ from torch.nn import functional
 from aotidoctor.model.tolerance import Tolerance, Tolerances
 from aotidoctor.worker.against import compare_outputs, settle
 from aotidoctor.worker.call import Call
-from aotidoctor.worker.float64.double import NoDoubleRunError, run_program
+from aotidoctor.worker.float64.float64_run import NoDoubleRunError, run_program
 from aotidoctor.worker.float64.judge import judge
 from aotidoctor.worker.float64.rounding import Error, verdict_of
 from aotidoctor.worker.float64.rounding_noise import Noise

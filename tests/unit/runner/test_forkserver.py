@@ -63,7 +63,7 @@ def test_fork_is_quick_and_private(runner: Runner) -> None:
     assert runner.torch_version is not None
 
 
-def test_the_zygote_has_no_threads_when_it_forks(runner: Runner) -> None:
+def test_the_forkserver_has_no_threads_when_it_forks(runner: Runner) -> None:
     runner.run(request("exit_zero"))
     assert runner._launcher is not None
     assert runner._launcher.facts is not None
@@ -121,7 +121,7 @@ def test_strays_of_one_run_are_not_those_of_another(runner: Runner) -> None:
     runner.finish(pending)
 
 
-def test_a_dead_zygote_is_replaced(runner: Runner) -> None:
+def test_a_dead_forkserver_is_replaced(runner: Runner) -> None:
     runner.run(request("exit_zero"))
     assert runner._launcher is not None
     os.kill(runner._launcher.warm().spawned.pid, signal.SIGKILL)
@@ -212,7 +212,7 @@ from aotidoctor.runner import Runner
 payload = {{"path": {str(FAULTS / "stop_parent.py")!r}, "torch": True}}
 runner = Runner(environ={{**os.environ, "TMPDIR": {str(tmp_path)!r}}})
 started = runner.start(Request(probe="x", job="script", payload=payload, timeout=100.0))
-print(started.child.watch.pid, runner._launcher._zygote.spawned.pid, flush=True)
+print(started.child.watch.pid, runner._launcher._forkserver.spawned.pid, flush=True)
 runner.finish(started)
 """
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=ROOT)

@@ -35,7 +35,7 @@ WARM_MODULES = (
 _KEEPER_S = 20.0
 
 
-def zygote(fd: int, preload: tuple[str, ...]) -> None:
+def forkserver(fd: int, preload: tuple[str, ...]) -> None:
     """Serve until the parent closes ``fd``. ``preload`` names the working directory, then modules to import early."""
     work_dir, *modules = preload
     # First of all: it must be small, and this process must have one thread.

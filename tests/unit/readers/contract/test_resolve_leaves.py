@@ -9,7 +9,7 @@ import pytest
 from aotidoctor.model.contract import Contract, Dim, LeafSpec, OutputSpec, Symbol
 from aotidoctor.model.inputs import InputSet, PlainValue, TensorDesc
 from aotidoctor.model.tree import Container, Leaf
-from aotidoctor.readers.contract import settle_leaves
+from aotidoctor.readers.contract import resolve_leaves
 
 OPEN = "which of the 3 leaves are tensors is not certain"
 X = {"dtype": "int64", "rank": 2, "dims": (Dim(static=2), Dim(static=7)), "generated_name": "arg4_1"}
@@ -57,7 +57,7 @@ IDS, FLOATS, NONE = tensor("int64", 2, 7), tensor("float32", 2), PlainValue(type
 
 
 def test_tensors_stand_where_tensors_were_given():
-    settled = settle_leaves(contract(), call(IDS, FLOATS, NONE))
+    settled = resolve_leaves(contract(), call(IDS, FLOATS, NONE))
     assert [(leaf.path, leaf.kind, leaf.dtype) for leaf in settled.leaves] == [
         ("args[0]", "tensor", "int64"),
         ("args[1]", "tensor", "float32"),
@@ -71,26 +71,26 @@ def test_tensors_stand_where_tensors_were_given():
 
 
 def test_the_guess_can_be_right():
-    settled = settle_leaves(contract(), call(NONE, IDS, FLOATS))
+    settled = resolve_leaves(contract(), call(NONE, IDS, FLOATS))
     assert [leaf.kind for leaf in settled.leaves] == ["constant", "tensor", "tensor"]
     assert settled.problems == ("another",)
 
 
 def test_a_call_with_a_fault_decides_and_makes_nothing_certain():
-    settled = settle_leaves(contract(), call(IDS, NONE, NONE))
+    settled = resolve_leaves(contract(), call(IDS, NONE, NONE))
     assert [leaf.dtype for leaf in settled.leaves] == ["int64", "float32", None]
     assert settled.leaves[2].kind == "unknown"
     assert OPEN in settled.problems
 
 
 def test_a_tensor_too_many_is_a_fault_where_the_others_fit():
-    settled = settle_leaves(contract(), call(IDS, FLOATS, IDS))
+    settled = resolve_leaves(contract(), call(IDS, FLOATS, IDS))
     assert [leaf.kind for leaf in settled.leaves] == ["tensor", "tensor", "constant"]
 
 
 @pytest.mark.parametrize("values", [(NONE, NONE, NONE), (FLOATS, FLOATS, FLOATS), ()])
 def test_a_call_that_fits_both_alike_changes_nothing(values):
-    assert settle_leaves(contract(), call(*values)) == contract()
+    assert resolve_leaves(contract(), call(*values)) == contract()
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,8 @@ def test_a_missing_tensor_is_the_none_and_not_the_flag(values):
     open_contract = replace(
         contract(), leaves=leaves, n_inputs=1, readings=((None, 0), (0, None)), outputs=(), symbols=()
     )
-    settled = settle_leaves(open_contract, call(*values))
+    settled = resolve_leaves(open_contract, call(*values))
     assert [leaf.dtype for leaf in settled.leaves] == ["int64", None]
     assert settled.readings  # which it is stays open
-    swapped = settle_leaves(open_contract, call(*values[::-1]))
+    swapped = resolve_leaves(open_contract, call(*values[::-1]))
     assert [leaf.dtype for leaf in swapped.leaves] == [None, "int64"]

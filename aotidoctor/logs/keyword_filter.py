@@ -51,7 +51,7 @@ def squeezed(reduced: bytes) -> bytes:
     return reduced
 
 
-class Telltale:
+class KeywordFilter:
     """Looks for words."""
 
     def __init__(self, words: Iterable[str]) -> None:
@@ -102,7 +102,7 @@ def telling_words(patterns: Iterable[Pattern]) -> list[str]:
     How a message comes, its example shows. Everyday words are left out: they would tell of every line; and so are those
     without a rare letter to begin with: each would cost a search of its own.
     """
-    broad = Telltale(BROAD)
+    broad = KeywordFilter(BROAD)
     own = [pattern for pattern in patterns if not broad.telling({letters(pattern.record.example.encode())})]
     return [*BROAD, *(word for word in known_words(own) if _is_cheap(letters(word.encode()).decode()))]
 

@@ -18,7 +18,7 @@ BACKEND, LIBTORCH = "pytorch", "pytorch_libtorch"
 DEFAULT_FILE, LIBTORCH_FILE = "model.pt2", "model.pt"
 
 
-def settle(config: ModelConfig, folder: ModelFolder, release: Release, host: Host) -> Settled:
+def server_defaults(config: ModelConfig, folder: ModelFolder, release: Release, host: Host) -> Settled:
     """The config with the server's defaults."""
     platform, platform_from = _platform(config, folder, release)
     given = config.backend.value if config.backend is not None else ""

@@ -14,7 +14,7 @@ from aotidoctor.model.contract import Contract, LeafSpec, Reading, Symbol
 from aotidoctor.model.inputs import InputSet, LeafValue, PlainValue, TensorDesc
 
 
-def settle_leaves(contract: Contract, inputs: InputSet) -> Contract:
+def resolve_leaves(contract: Contract, inputs: InputSet) -> Contract:
     """``contract`` in the reading that fits ``inputs`` best; unchanged where nothing is open or several fit alike.
 
     Leaves are certain afterwards if every one of them fits, or if all inputs find tensors of their dtype and rank: then

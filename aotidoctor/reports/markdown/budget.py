@@ -13,7 +13,7 @@ LIMIT = 65_535
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class Budget:
     """How much of each long part is shown: characters of printed text, rows of tables, characters of a cell."""
 
     printed: int
@@ -23,11 +23,11 @@ class Room:
 
 # From generous to what nearly always fits: 8 rows of at most 7 cells of 40 characters in each table.
 ROOMS = (
-    Room(printed=8000, rows=400, cell=240),
-    Room(printed=3000, rows=150, cell=160),
-    Room(printed=1000, rows=60, cell=120),
-    Room(printed=300, rows=30, cell=60),
-    Room(printed=100, rows=8, cell=40),
+    Budget(printed=8000, rows=400, cell=240),
+    Budget(printed=3000, rows=150, cell=160),
+    Budget(printed=1000, rows=60, cell=120),
+    Budget(printed=300, rows=30, cell=60),
+    Budget(printed=100, rows=8, cell=40),
 )
 
 
@@ -36,11 +36,11 @@ def length(text: str) -> int:
     return len(text) + sum(1 for letter in text if letter > "\uffff") if not text.isascii() else len(text)
 
 
-def fitted(parts: Callable[[Room], Sequence[str]]) -> str:
-    """The parts in the largest room in which they fit; in the smallest, later parts are left out and counted."""
+def fitted(parts: Callable[[Budget], Sequence[str]]) -> str:
+    """The parts in the largest budget in which they fit; in the smallest, later parts are left out and counted."""
     told: list[str] = []
-    for room in ROOMS:
-        told = [part for part in parts(room) if part]
+    for budget in ROOMS:
+        told = [part for part in parts(budget) if part]
         text = "\n\n".join(told) + "\n"
         if length(text) <= LIMIT:
             return text
@@ -61,13 +61,13 @@ def _without_the_longest(parts: Sequence[str]) -> str:
     return "\n\n".join([*shown, f"{count} too long for an issue; the JSON report has everything."]) + "\n"
 
 
-def section(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], room: Room) -> str:
+def section(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], budget: Budget) -> str:
     """A table under its title, with a count of the rows left out; nothing where there are no rows."""
     if not rows:
         return ""
-    shown = table(headings, rows[: room.rows])
-    if len(rows) > room.rows:
-        shown += f"\n\nand {len(rows) - room.rows} more."
+    shown = table(headings, rows[: budget.rows])
+    if len(rows) > budget.rows:
+        shown += f"\n\nand {len(rows) - budget.rows} more."
     if len(rows) > 30:
         shown = details(f"{title} ({len(rows)})", shown)
     return f"### {title}\n\n{shown}"

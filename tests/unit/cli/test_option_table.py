@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from aotidoctor.cli import CASES_WORDS, COMMANDS, TRITON_WORDS, build_app
 from aotidoctor.cli.completion_scripts import bash, fish, zsh
-from aotidoctor.cli.words import described
+from aotidoctor.cli.option_table import described
 
 ALL = [(name,) for name in COMMANDS] + [("triton", name) for name in TRITON_WORDS]
 ALL += [("cases", name) for name in CASES_WORDS]

@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
+from aotidoctor.logs.keyword_filter import KeywordFilter, letters
 from aotidoctor.logs.lines import pieces
 from aotidoctor.logs.memory import Memory
-from aotidoctor.logs.words import Telltale, letters
 
 BEFORE, AFTER = 40, 80
 # A log up to this size is read line by line.
@@ -29,11 +29,11 @@ _LATE_BLOCKS, _LATE_LINES = 4, 2000
 Numbered = tuple[int, bytes]
 
 
-class Sieve:
+class Prefilter:
     """Feed it blocks; it gives segments of numbered lines. ``is_small``: they are the whole log."""
 
-    def __init__(self, telltale: Telltale) -> None:
-        self._memory = Memory(telltale)
+    def __init__(self, keywords: KeywordFilter) -> None:
+        self._memory = Memory(keywords)
         self._number = 1
         self._ended = True
         self._open: list[Numbered] = []
