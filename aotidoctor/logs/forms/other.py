@@ -40,6 +40,15 @@ _SAID = re.compile(
             r"\u2771 \d+|>>> Lint for |\bwould reformat\b|files were modified by this hook|\b[1-9]\d{0,5} problems? \(",
             r"\bFound [1-9]\d{0,5} errors?\b",
             r"(?i:\b(?:test|command|job|step|export|load(?:ing)?) failed\b)",
+            # The marks of package managers, of clusters and of watchdogs; a comparison that did not hold.
+            r"^\W{0,4}\w{1,12} ERR! |\berrors? occurred\b|(?:Crash|Pull)\w{0,8}BackOff\b",
+            r"[Bb]ack-?off\b.{0,40} restarting failed",
+            r"\bbefore timing out\b|[Cc]aught .{1,60} timeout\b|\ballclose\b.{0,200}\bFalse\b",
+            # The words of the system for an errno, at the end of a message.
+            r": (?:Read-only file system|No space left on device|Permission denied|Operation not permitted)\.?$",
+            r"\b(?:unrecogni[sz]ed|unknown|invalid) option\b|argument deduction/substitution failed",
+            r"\b[Kk]ernel '.{1,200}' not found",
+            r"\b[Bb]ackend \w{1,60} is not registered\b",
         )
     )
 )

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from aotidoctor.model.on_demand import names_of
 
 if TYPE_CHECKING:
+    from aotidoctor.readers.contract.leaf_resolution import resolve_leaves
     from aotidoctor.readers.contract.read import read_contract
     from aotidoctor.readers.contract.recovered import recovered_contract
-    from aotidoctor.readers.contract.resolve_leaves import resolve_leaves
 
 __all__ = ["read_contract", "recovered_contract", "resolve_leaves"]
 
-_PLACES = {"read_contract": "read", "recovered_contract": "recovered", "resolve_leaves": "settle"}
+_PLACES = {"read_contract": "read", "recovered_contract": "recovered", "resolve_leaves": "leaf_resolution"}
 __getattr__ = names_of(__name__, _PLACES)

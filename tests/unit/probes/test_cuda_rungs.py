@@ -380,4 +380,4 @@ def test_what_vanishes_is_repeated_before_it_counts():
 
 def test_what_stays_is_not_repeated():
     assert rung_table.plan(gpu_case(), history(plain_run=FAULT, cuda_blocking=BLOCKED)) == (Reuse(probe="plain_run"),)
-    assert "no other rung" in reasons(rung_table.plan(gpu_case(), history(plain_run=FAULT)))
+    assert "no other probe" in reasons(rung_table.plan(gpu_case(), history(plain_run=FAULT)))
