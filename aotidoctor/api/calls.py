@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from aotidoctor.api.arguments import PathLike, ToleranceLike, environment, options_of, path, words
+from aotidoctor.api.keeping import keeper_of
 from aotidoctor.api.live import Source, given, source_of
 from aotidoctor.api.plugging import plugins
 from aotidoctor.api.report import Report, public
@@ -53,6 +54,7 @@ def diagnose(
     skip_probes: str | tuple[str, ...] | list[str] | None = None,
     shrink: bool = False,
     plan: bool = False,
+    cases: PathLike | None = None,
     no_plugins: bool = False,
     environ: Mapping[str, str] | None = None,
     argv: tuple[str, ...] = (),
@@ -97,6 +99,7 @@ def diagnose(
         skip_probes: skip these probes.
         shrink: find the smallest inputs that still fail.
         plan: say what would run and why, and run nothing.
+        cases: a store of ``aotidoctor cases``: keeps the diagnosis, and the report says whether it was seen before.
         no_plugins: use no installed plugin.
         environ: the environment of the children; by default that of this process.
         argv: what the report states as the command; by default the same question on the command line.
@@ -144,13 +147,11 @@ def diagnose(
     }
     if host is not None and not (plan or static_only):
         raise UsageError("host: only a plan can be made for another machine: plan=True, or check()")
-    return _examined(
-        package,
-        source_of(inputs, args, kwargs),
-        options_of(options, asked),
-        asked,
-        _Wish(environ, argv, on_event, runner, command, plugins=not no_plugins, plan=plan, static=static_only or plan),
+    wish = _Wish(
+        environ, argv, on_event, runner, command, plugins=not no_plugins, plan=plan, static=static_only or plan
     )
+    wish.keep = keeper_of(cases)
+    return _examined(package, source_of(inputs, args, kwargs), options_of(options, asked), asked, wish)
 
 
 def check(
@@ -308,6 +309,7 @@ class _Wish:
         self.plugins = plugins
         self.plan = plan
         self.static = static
+        self.keep = keeper_of(None)
         # The name that the command line has for it.
         self.name = "check" if static and not plan else command
 
@@ -333,7 +335,7 @@ def _examined(package: PathLike, source: Source, options: Options, asked: Mappin
                 runner=wish.runner,
                 live=live,
             )
-            return public(found)
+            return public(wish.keep(found, wish.environ))
     except LimitReachedError as reached:
         raise CannotExamineError(f"{place}: {reached}") from reached
 

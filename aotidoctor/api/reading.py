@@ -8,6 +8,7 @@ from io import BufferedReader, BytesIO, RawIOBase
 from typing import BinaryIO, cast
 
 from aotidoctor.api.arguments import PathLike, environment, options_of, path, paths, shown, text, texts, words
+from aotidoctor.api.keeping import keeper_of
 from aotidoctor.api.plugging import plugins
 from aotidoctor.api.report import Report, public
 from aotidoctor.model.case import Options
@@ -101,6 +102,7 @@ def classify(
     inputs: PathLike | None = None,
     model_name: str | None = None,
     trust_pickle: bool = False,
+    cases: PathLike | None = None,
     no_plugins: bool = False,
     environ: Mapping[str, str] | None = None,
     argv: tuple[str, ...] = (),
@@ -113,6 +115,7 @@ def classify(
         inputs: the inputs file of the call; only with ``package``.
         model_name: the model inside the package.
         trust_pickle: describe an inputs file that needs code to be unpickled.
+        cases: a store of ``aotidoctor cases``: keeps the diagnosis, and the report says whether it was seen before.
         no_plugins: use no installed plugin.
         environ: by default the environment of this process.
         argv: what the report states as the command.
@@ -120,7 +123,7 @@ def classify(
     Raises:
         ArgumentError: a value of the wrong type, with ``where``, ``observed`` and ``expected``.
         UsageError: ``inputs`` without ``package``.
-        CannotExamineError: no such file, or no log (an archive, a program).
+        CannotExamineError: no such file, or no log (an archive, a program); a store that cannot be used.
 
     >>> log = b"RuntimeError: Error in dlopen: libcudart.so.12: cannot open shared object file\n"
     >>> report = aotidoctor.classify(log)
@@ -133,6 +136,7 @@ def classify(
         raise UsageError("inputs needs package")
     asked: dict[str, object] = {"model_name": model_name, "trust_pickle": trust_pickle}
     options = options_of(None, asked)
+    keep = keeper_of(cases)
     about = None if package is None else path("package", package)
     sample = None if inputs is None else path("inputs", inputs)
     name, opened = _opened(log)
@@ -144,7 +148,7 @@ def classify(
             )
     except LimitReachedError as reached:
         raise CannotExamineError(f"{name}: {reached}") from reached
-    return public(found)
+    return public(keep(found, environment(environ)))
 
 
 def _opened(log: object) -> tuple[str, AbstractContextManager[BinaryIO]]:

@@ -10,7 +10,7 @@ from aotidoctor.model.tree import Container, Leaf, Tree
 from aotidoctor.readers.inputs.arguments import class_name, device_name, sizes
 from aotidoctor.readers.inputs.ndarrays import describe_array
 from aotidoctor.readers.inputs.nodes import Call, Entries, Global, Items, Persistent, Value
-from aotidoctor.readers.inputs.storage import MalformedError
+from aotidoctor.readers.inputs.storage import MalformedError, TooManyPartsError
 from aotidoctor.readers.inputs.tensors import Reader, describe_tensor, is_tensor_call
 
 MAX_DEPTH = 100
@@ -43,8 +43,9 @@ class Describer:
         """The tree of ``value``. Raises ``MalformedError``."""
         self.nodes += 1
         if depth > MAX_DEPTH or self.nodes > MAX_NODES:
-            limit = f"{MAX_DEPTH} levels" if depth > MAX_DEPTH else f"{MAX_NODES} parts"
-            raise MalformedError(f"containers of more than {limit}", "inputs")
+            if depth > MAX_DEPTH:
+                raise MalformedError(f"containers of more than {MAX_DEPTH} levels", "inputs")
+            raise TooManyPartsError(f"containers of more than {MAX_NODES} parts", "inputs")
         match value:
             case tuple():
                 return self._sequence("tuple", value, depth)

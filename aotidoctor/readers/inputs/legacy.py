@@ -11,8 +11,8 @@ from aotidoctor.readers.inputs.machine import MAX_STEPS
 from aotidoctor.readers.inputs.nodes import Entries, Items
 from aotidoctor.readers.inputs.opcodes import Loaded, load
 from aotidoctor.readers.inputs.pickled import pickle_content
-from aotidoctor.readers.inputs.problems import corrupt, unsafe
-from aotidoctor.readers.inputs.storage import MalformedError, Storage, StorageId, storage_id
+from aotidoctor.readers.inputs.problems import corrupt, unsafe, wrong_format
+from aotidoctor.readers.inputs.storage import MalformedError, Storage, StorageId, TooManyPartsError, storage_id
 from aotidoctor.readers.inputs.tensors import Reader
 
 MAGIC = 0x1950A86A20F9469CFC6C
@@ -53,6 +53,8 @@ def _legacy(
 def _ids(path: str, loaded: Loaded) -> dict[str, StorageId]:
     try:
         return {wanted.key: wanted for wanted in map(storage_id, loaded.persistents)}
+    except TooManyPartsError as error:
+        raise wrong_format(path, error.observed) from error
     except MalformedError as error:
         raise corrupt(path, "object", error.observed, error.expected) from error
 

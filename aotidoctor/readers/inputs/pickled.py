@@ -7,7 +7,7 @@ from aotidoctor.readers.inputs.describe import Describer
 from aotidoctor.readers.inputs.not_inputs import other_pickle
 from aotidoctor.readers.inputs.opcodes import Loaded
 from aotidoctor.readers.inputs.problems import corrupt, unsafe, wrong_format
-from aotidoctor.readers.inputs.storage import MalformedError
+from aotidoctor.readers.inputs.storage import MalformedError, TooManyPartsError
 from aotidoctor.readers.inputs.tensors import Reader
 
 
@@ -24,6 +24,8 @@ def pickle_content(path: str, loaded: Loaded, reader: Reader, *, member: str, fo
         raise wrong_format(path, what)
     try:
         tree = Describer(reader).call_of(loaded.value)
+    except TooManyPartsError as error:
+        raise wrong_format(path, error.observed) from error
     except MalformedError as error:
         raise corrupt(path, error.subject or member, error.observed, error.expected) from error
     return Content(tree=tree, format=format_, foreign=loaded.foreign)

@@ -21,6 +21,10 @@ class MalformedError(Exception):
         self.subject = subject
 
 
+class TooManyPartsError(MalformedError):
+    """Sound, but of more parts than inputs have: numbers in lists where tensors belong."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Storage:
     """One storage. ``dtype`` is None for untyped bytes, ``data`` None where the file holds none (meta)."""

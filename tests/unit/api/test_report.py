@@ -180,3 +180,14 @@ def test_the_process_stays_as_it_was(tmp_path):
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_of_cases_knows_what_was_seen_before(tmp_path):
+    log = b"RuntimeError: Error in dlopen: libcudart.so.12: cannot open shared object file\n"
+    first = aotidoctor.classify(log, cases=tmp_path / "cases.db")
+    again = aotidoctor.classify(log, cases=tmp_path / "cases.db")
+    seen = [report.to_dict().get("history") for report in (first, again)]
+    assert (seen[0] or {}).get("count", 0) == 0
+    assert seen[1]["count"] == 1
+    with pytest.raises(aotidoctor.CannotExamineError):
+        aotidoctor.classify(log, cases=tmp_path)

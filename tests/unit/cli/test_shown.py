@@ -12,7 +12,7 @@ from aotidoctor.cli import options as opt
 from aotidoctor.cli.show import Format, Show
 from aotidoctor.cli.shown import shown
 
-SHARED = ["format_", "for_", "json", "report", "output_dir", "quiet", "verbose", "fail_on", "redact"]
+SHARED = ["format_", "for_", "json", "report", "output_dir", "quiet", "verbose", "fail_on", "redact", "no_plugins"]
 
 
 def call(command, *words):

@@ -128,6 +128,11 @@ def test_lists_that_double(tmp_path):
     assert "50000 parts" in str(refused(tmp_path, as_zip(data)))
 
 
+def test_numbers_in_lists_where_a_tensor_belongs_are_no_damage(tmp_path):
+    data = b"\x80\x02](" + b"K\x01" * 60_000 + b"e."
+    assert refused(tmp_path, as_zip(data)).cause == "inputs-file-format"
+
+
 def test_colliding_keys_take_no_time(tmp_path):
     keys = b"".join(b"\x8a\x0a" + (index * ((1 << 61) - 1)).to_bytes(10, "little") + b"N" for index in range(20_000))
     path = tmp_path / "sample.pt"
