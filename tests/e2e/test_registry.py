@@ -36,9 +36,16 @@ def test_expected_causes_have_a_playbook(case: Case):
     assert [cause for cause in case.causes if not (PLAYBOOKS / f"{cause}.md").exists()] == []
 
 
+# The program itself writes to its input: a second call gets another one, and the reference does the same.
+WRITES_BY_DESIGN = {"ok_reference_mutation"}
+
+
 @pytest.mark.parametrize("case", HEALTHY, ids=lambda case: case.name)
 def test_healthy_cases_are_healthy_in_plain_pytorch(case: Case):
     seen = RECORD[case.name]
+    if case.name in WRITES_BY_DESIGN:
+        assert seen == {"plain": "returns, differs between calls", "reference": "same as reference"}
+        return
     assert seen["plain"] == "ok" or seen["plain"].startswith("not tried")
 
 

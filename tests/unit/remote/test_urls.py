@@ -188,7 +188,9 @@ def test_memory_and_file_are_protocols_too(tmp_path):
     for url in ("memory://fleet/m.pt2", f"file://{REAL}"):
         report = alone("check", url)
         assert essential(report) == local
-        assert report["artifact"]["path"] == url
+        # A folder of the checkout may be hidden.
+        assert report["artifact"]["path"].partition("://")[0] == url.partition("://")[0]
+        assert report["artifact"]["path"].endswith(url[url.rindex("/") :])
         assert 0 < int(report["extra"]["bytes_read"]) <= REAL.stat().st_size
 
 
