@@ -10,6 +10,8 @@ import warnings
 import zipfile
 import zlib
 
+# Of UTF-8 an archive takes 65,535 bytes.
+LONGEST_NAME = 20_000
 NUMBERS = (b"0", b"-1", b"1", b"64", b"65535", b"2147483648", b"9223372036854775807", b"1e309", b"9" * 40, b"1" * 5000)
 WORDS = {
     "any": (
@@ -96,7 +98,8 @@ def _archive(data: bytes, rng: random.Random) -> bytes:
                 members.append(members[at])
             case 2:
                 members[at] = (
-                    _bytes(name.encode(), "zip", rng).decode("utf-8", "replace").replace("\0", "") or "x",
+                    _bytes(name.encode(), "zip", rng).decode("utf-8", "replace").replace("\0", "")[:LONGEST_NAME]
+                    or "x",
                     content,
                 )
             case _:
