@@ -58,7 +58,7 @@ def _served(folder: Path, rng: random.Random) -> tuple[str, ...]:
 
 
 def _program(folder: Path, rng: random.Random) -> tuple[str, ...]:
-    return (rng.choice(("inspect", "check")), _put(folder, rng.choice(seeds.programs()), rng))
+    return (rng.choice(("inspect", "check", "verify", "verify")), _put(folder, rng.choice(seeds.programs()), rng))
 
 
 def _saved(folder: Path, rng: random.Random) -> tuple[str, ...]:
