@@ -192,11 +192,18 @@ def test_what_the_warm_worker_makes_while_it_imports_goes_with_it(tmp_path: Path
     assert list(base.iterdir()) == []
 
 
-def test_a_child_that_stops_the_warm_worker_costs_its_time_limit_and_little_more(tmp_path: Path) -> None:
+# Both keep the process that made the child from doing anything.
+HOLDING = ("stop_parent", "trace_parent")
+
+
+@pytest.mark.parametrize("fault", HOLDING)
+def test_a_child_that_stops_the_warm_worker_costs_its_time_limit_and_little_more(fault: str, tmp_path: Path) -> None:
     with Runner(environ={**os.environ, "TMPDIR": str(tmp_path)}) as runner:
         runner.run(request("exit_zero"))
         began = time.monotonic()
-        stopped = runner.run(request("stop_parent", timeout=1.0))
+        stopped = runner.run(request(fault, timeout=1.0))
+        if fault == "trace_parent" and isinstance(stopped.ending, Exited):
+            pytest.skip("no process may trace another here")
         assert isinstance(stopped.ending, TimedOut)
         after = runner.run(request("environment"))
         assert isinstance(after.ending, Exited)
@@ -204,12 +211,13 @@ def test_a_child_that_stops_the_warm_worker_costs_its_time_limit_and_little_more
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nothing_outlives_a_killed_parent_whose_warm_worker_was_stopped(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fault", HOLDING)
+def test_nothing_outlives_a_killed_parent_whose_warm_worker_was_stopped(fault: str, tmp_path: Path) -> None:
     code = f"""
 import os, sys
 from aotidoctor.model.run import Request
 from aotidoctor.runner import Runner
-payload = {{"path": {str(FAULTS / "stop_parent.py")!r}, "torch": True}}
+payload = {{"path": {str(FAULTS / f"{fault}.py")!r}, "torch": True}}
 runner = Runner(environ={{**os.environ, "TMPDIR": {str(tmp_path)!r}}})
 started = runner.start(Request(probe="x", job="script", payload=payload, timeout=100.0))
 print(started.child.watch.pid, runner._launcher._forkserver.spawned.pid, flush=True)
@@ -220,7 +228,7 @@ runner.finish(started)
     assert len(pids) == 2
     state = Path(f"/proc/{pids[1]}/stat")
     for _ in range(500):
-        if state.read_text().rpartition(")")[2].split()[0] == "T":
+        if state.read_text().rpartition(")")[2].split()[0] in "Tt":
             break
         time.sleep(0.02)
     parent.kill()
