@@ -147,11 +147,16 @@ def diagnose(
     }
     if host is not None and not (plan or static_only):
         raise UsageError("host: only a plan can be made for another machine: plan=True, or check()")
-    wish = _Wish(
-        environ, argv, on_event, runner, command, plugins=not no_plugins, plan=plan, static=static_only or plan
+    is_static = static_only or plan
+    return _examined(
+        package,
+        source_of(inputs, args, kwargs),
+        options_of(options, asked),
+        asked,
+        _Wish(
+            environ, argv, on_event, runner, command, plugins=not no_plugins, plan=plan, static=is_static, cases=cases
+        ),
     )
-    wish.keep = keeper_of(cases)
-    return _examined(package, source_of(inputs, args, kwargs), options_of(options, asked), asked, wish)
 
 
 def check(
@@ -300,6 +305,7 @@ class _Wish:
         plugins: bool,
         plan: bool = False,
         static: bool = False,
+        cases: PathLike | None = None,
     ) -> None:
         self.environ = environment(environ)
         self.argv = argv
@@ -309,7 +315,7 @@ class _Wish:
         self.plugins = plugins
         self.plan = plan
         self.static = static
-        self.keep = keeper_of(None)
+        self.keep = keeper_of(cases)
         # The name that the command line has for it.
         self.name = "check" if static and not plan else command
 

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, TextIO, TypeVar, cast
 from aotidoctor.api.live import forget
 from aotidoctor.model import report as records
 from aotidoctor.model.errors import AotidoctorError, CannotExamineError, ProblemFoundError
-from aotidoctor.model.inputs import LeafValue, TensorDesc
-from aotidoctor.model.tree import Container, Leaf, Tree
 from aotidoctor.reports.status import CANNOT_EXAMINE, INTERNAL_ERROR, OK, PROBLEM, UNKNOWN, exit_status
 
 if TYPE_CHECKING:
@@ -181,22 +179,10 @@ def public(found: records.Report) -> Report:
     case, inputs = found.case, found.case.inputs
     if inputs is not None:
         gone = inputs.form == "live"
-        kept = replace(inputs, args=_without(inputs.args), kwargs=_without(inputs.kwargs))
+        kept = inputs.without_elements()
         case = replace(case, inputs=forget(kept) if gone else kept)
     values = {item.name: getattr(found, item.name) for item in fields(found)}
     return Report(**{**values, "case": case})
-
-
-def _without(tree: Container[LeafValue]) -> Container[LeafValue]:
-    """The tree without the functions that look at values: they hold the caller's tensors."""
-    return replace(tree, children=tuple(_bare(child) for child in tree.children))
-
-
-def _bare(tree: Tree[LeafValue]) -> Tree[LeafValue]:
-    if isinstance(tree, Container):
-        return _without(tree)
-    value = tree.value
-    return Leaf(value=replace(value, elements=None)) if isinstance(value, TensorDesc) else tree
 
 
 def _written(text: str, path: PathLike | None) -> str:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aotidoctor.cli import options as opt
-from aotidoctor.cli.show import warn, write_stdout
-from aotidoctor.version import __version__
+from aotidoctor.cli.answer import answering, document
+from aotidoctor.cli.show import write_stdout
 
 if TYPE_CHECKING:
     from aotidoctor.commands.minimize.minimize import Minimized
@@ -53,9 +53,9 @@ def minimize(
     script. Exit status: 1 found; 0 the call does not fail; 3 the program, compiled here, does not fail alike; 6 the
     budget ended the search, and the same command goes on with it.
     """
-    from aotidoctor.commands.minimize.minimize import minimize as search  # noqa: PLC0415 - `--help` does not need it
+    from aotidoctor.commands.minimize.folder import SCHEMA  # noqa: PLC0415 - `--help` does not need it
+    from aotidoctor.commands.minimize.minimize import minimize as search  # noqa: PLC0415 - likewise
     from aotidoctor.model.case import Options  # noqa: PLC0415 - likewise
-    from aotidoctor.model.errors import AotidoctorError, UsageError  # noqa: PLC0415 - likewise
 
     options = Options(
         reference=reference,
@@ -67,7 +67,7 @@ def minimize(
         trust_pickle=trust_pickle,
         memory_limit=memory_limit,
     )
-    try:
+    with answering(SCHEMA, package, json=json):
         found = search(
             package,
             inputs,
@@ -77,16 +77,9 @@ def minimize(
             on_step=_quiet if quiet else _tell,
             with_repro=repro,
         )
-    except UsageError as error:
-        raise typer.BadParameter(str(error)) from error
-    except AotidoctorError as error:
-        if json:
-            _print_json({"package": package, "cannot_examine": str(error)})
-        warn(str(error))
-        raise typer.Exit(error.exit_status) from error
     shown = _redacted(found, os.environ) if redact else found
     if json:
-        _print_json(asdict(shown))
+        write_stdout(document(SCHEMA, asdict(shown)))
     else:
         write_stdout(_text(shown))
     raise typer.Exit({"healthy": 0, "smallest": 1, "package-only": 3, "unfinished": 6}[found.ending])
@@ -116,13 +109,6 @@ def _text(found: Minimized) -> str:
         *([f" Script  {one_line(found.repro)}"] if found.repro else []),
     ]
     return "\n".join(lines) + "\n"
-
-
-def _print_json(body: Mapping[str, object]) -> None:
-    from aotidoctor.commands.minimize.folder import SCHEMA  # noqa: PLC0415 - for JSON only
-    from aotidoctor.reports.json.render import dumps  # noqa: PLC0415 - likewise
-
-    write_stdout(dumps({"schema": SCHEMA, "tool": {"name": "aotidoctor", "version": __version__}, **body}))
 
 
 def _redacted(found: Minimized, environ: Mapping[str, str]) -> Minimized:

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from aotidoctor.cli import options as opt
-from aotidoctor.cli.show import warn, write_stdout
+from aotidoctor.cli.answer import answering, document
+from aotidoctor.cli.show import write_stdout
 from aotidoctor.cli.urls import fetched
-from aotidoctor.version import __version__
 
 SCHEMA = "aotidoctor.stamped/1"
 Exported = Annotated[str, typer.Option("--exported", metavar="FILE", help="The program that it was compiled from.")]
@@ -33,19 +33,11 @@ def stamp(
     archive stays as it is.
     """
     from aotidoctor.commands.stamp.stamp import stamp_package  # noqa: PLC0415 - `--help` does not need it
-    from aotidoctor.model.errors import AotidoctorError, UsageError  # noqa: PLC0415 - likewise
 
-    try:
+    with answering(SCHEMA, package, json=json):
         done = stamp_package(package, exported, output, model_name=model_name)
-    except UsageError as error:
-        raise typer.BadParameter(str(error)) from error
-    except AotidoctorError as error:
-        if json:
-            _print_json({"package": package, "cannot_examine": str(error)})
-        warn(str(error))
-        raise typer.Exit(error.exit_status) from error
     if json:
-        _print_json(asdict(done))
+        write_stdout(document(SCHEMA, asdict(done)))
         return
     lines = [
         f"{done.output}: stamped",
@@ -55,9 +47,3 @@ def stamp(
         *(f"  note     {doubt}" for doubt in done.doubts),
     ]
     write_stdout("\n".join(lines) + "\n")
-
-
-def _print_json(body: dict[str, object]) -> None:
-    from aotidoctor.reports.json.render import dumps  # noqa: PLC0415 - for JSON only
-
-    write_stdout(dumps({"schema": SCHEMA, "tool": {"name": "aotidoctor", "version": __version__}, **body}))

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aotidoctor.cli import options as opt
+from aotidoctor.cli.answer import answering, document
 from aotidoctor.cli.show import FailOn, warn, write_stdout
-from aotidoctor.version import __version__
 
 if TYPE_CHECKING:
     from aotidoctor.model.sweep import Sweep, SweepRow
@@ -69,7 +69,7 @@ def sweep(
     """
     from aotidoctor.commands.sweep.ask import sweep as ask  # noqa: PLC0415 - `--help` does not need it
     from aotidoctor.model.case import Options  # noqa: PLC0415 - likewise
-    from aotidoctor.model.errors import AotidoctorError  # noqa: PLC0415 - likewise
+    from aotidoctor.reports.sweep_view import SCHEMA  # noqa: PLC0415 - likewise
 
     if json and format_ not in (None, SweepFormat.JSON):
         raise typer.BadParameter("--json and another --format cannot be combined", param_hint="--json")
@@ -85,13 +85,8 @@ def sweep(
         seed=seed,
         memory_limit=memory_limit,
     )
-    try:
+    with answering(SCHEMA, package, json=shown is SweepFormat.JSON):
         found = ask(package, options, environ=os.environ, most=calls, on_row=_quiet if quiet else _tell)
-    except AotidoctorError as error:
-        if shown is SweepFormat.JSON:
-            write_stdout(_json({"package": package, "cannot_examine": str(error)}))
-        warn(str(error))
-        raise typer.Exit(error.exit_status) from error
     if redact:
         found = _redacted(found, os.environ)
     _finish(found, shown, files, detail=verbose)
@@ -124,7 +119,7 @@ def _rendered(found: Sweep, shown: SweepFormat, detail: int) -> str:
 
     match shown:
         case SweepFormat.JSON:
-            return _json(sweep_view.document(found))
+            return document(sweep_view.SCHEMA, sweep_view.document(found))
         case SweepFormat.MD:
             return sweep_view.markdown(found)
         case SweepFormat.HTML:
@@ -133,13 +128,6 @@ def _rendered(found: Sweep, shown: SweepFormat, detail: int) -> str:
             return html(found)
         case SweepFormat.RICH:
             return sweep_view.text(found, detail=detail)
-
-
-def _json(body: Mapping[str, object]) -> str:
-    from aotidoctor.reports.json.render import dumps  # noqa: PLC0415 - for JSON only
-    from aotidoctor.reports.sweep_view import SCHEMA  # noqa: PLC0415 - likewise
-
-    return dumps({"schema": SCHEMA, "tool": {"name": "aotidoctor", "version": __version__}, **body})
 
 
 def _redacted(found: Sweep, environ: Mapping[str, str]) -> Sweep:

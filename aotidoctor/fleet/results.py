@@ -28,6 +28,7 @@ from aotidoctor.model.fleet import (
     result_line,
     run_text,
 )
+from aotidoctor.reports.write import replace_file
 
 # A line holds no report; what is longer was not written by us.
 LONGEST_LINE = 1 << 20
@@ -251,17 +252,6 @@ class ResultsFolder:
                 stem, _, ending = entry.name.partition(".")
                 if is_item(stem) and ending == "json" and stem not in wanted:
                     Path(entry.path).unlink(missing_ok=True)
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Write a whole file or none. Raises OSError."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_bytes(data)
-        draft.replace(path)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
 
 
 def _whole_lines(descriptor: int) -> int:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from aotidoctor.model.json_types import JsonObject
-from aotidoctor.model.tree import Container, Tree, walk_call
+from aotidoctor.model.tree import Container, Leaf, Tree, walk_call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,3 +116,18 @@ class InputSet:
     def tensors(self) -> tuple[tuple[str, TensorDesc], ...]:
         """``(path, tensor)`` of the tensor leaves in flattening order: what the runtime will be handed."""
         return tuple((path, value) for path, value in self.leaves() if isinstance(value, TensorDesc))
+
+    def without_elements(self) -> InputSet:
+        """The description without the functions that look at values: they hold the tensors."""
+        return replace(self, args=_without_elements(self.args), kwargs=_without_elements(self.kwargs))
+
+
+def _without_elements(tree: Container[LeafValue]) -> Container[LeafValue]:
+    return replace(tree, children=tuple(_bare(child) for child in tree.children))
+
+
+def _bare(tree: Tree[LeafValue]) -> Tree[LeafValue]:
+    if isinstance(tree, Container):
+        return _without_elements(tree)
+    value = tree.value
+    return Leaf(value=replace(value, elements=None)) if isinstance(value, TensorDesc) else tree

@@ -6,9 +6,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import TypeVar
 
 from aotidoctor.model.case import Case
-from aotidoctor.model.inputs import InputSet, LeafValue, TensorDesc
 from aotidoctor.model.report import Report
-from aotidoctor.model.tree import Container, Leaf, Tree
 
 T = TypeVar("T")
 
@@ -19,22 +17,6 @@ def sendable(record: T) -> T:
         plain = Report(**{item.name: getattr(record, item.name) for item in fields(Report)})
         return replace(plain, case=sendable(plain.case))  # type: ignore[return-value]  # a report, as the users' own
     if isinstance(record, Case) and record.inputs is not None:
-        return replace(record, inputs=without_elements(record.inputs))
+        return replace(record, inputs=record.inputs.without_elements())
     assert is_dataclass(record)  # noqa: S101 - an outcome, or a case without inputs
     return record
-
-
-def without_elements(inputs: InputSet) -> InputSet:
-    """The description without access to values."""
-    return replace(inputs, args=_bare(inputs.args), kwargs=_bare(inputs.kwargs))
-
-
-def _bare(tree: Container[LeafValue]) -> Container[LeafValue]:
-    return replace(tree, children=tuple(_child(child) for child in tree.children))
-
-
-def _child(tree: Tree[LeafValue]) -> Tree[LeafValue]:
-    if isinstance(tree, Container):
-        return _bare(tree)
-    value = tree.value
-    return Leaf(value=replace(value, elements=None)) if isinstance(value, TensorDesc) else tree

@@ -13,11 +13,15 @@ def write_file(path: Path, text: str) -> None:
     if path.exists() and not path.is_file():
         _write_in_place(path, data)
         return
-    target = Path(os.path.realpath(path))
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    replace_file(Path(os.path.realpath(path)), data)
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a whole file or none. Raises OSError."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         draft.write_bytes(data)
-        draft.replace(target)
+        draft.replace(path)
     except OSError:
         draft.unlink(missing_ok=True)
         raise

@@ -10,23 +10,20 @@ import hashlib
 from collections.abc import Iterable
 from importlib.resources import files
 from itertools import islice
-from urllib.parse import quote
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from aotidoctor.model.clusters import HERE, Cluster, ItemRow, Overview
 from aotidoctor.reports import view
 from aotidoctor.reports.fleet import words
 from aotidoctor.reports.fleet.figures import over_time
-from aotidoctor.reports.html import text
+from aotidoctor.reports.html.page import environment, icon
 from aotidoctor.reports.text import one_line
 
 ROWS = 10_000
 """Items of a page; those that fail come first."""
 _BYTES = 6 << 20
 _CELL = 240
-_ICON = "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 8 8'><circle cx='4' cy='4' r='4' fill='{}'/></svg>"
 _ICON_COLORS = {"good": "#1a7f37", "bad": "#c62828", "unsure": "#9a6700"}
 _DETAILED = 300
 
@@ -37,7 +34,7 @@ def render(summary: Overview, rows: Iterable[ItemRow]) -> str:
     shown = _within(rows)
     script = (files("aotidoctor.reports") / "templates" / "fleet.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    template = _environment().get_template("fleet.html.jinja")
+    template = environment().get_template("fleet.html.jinja")
     page = template.render(
         head=head,
         summary=summary,
@@ -58,7 +55,7 @@ def render(summary: Overview, rows: Iterable[ItemRow]) -> str:
         command=view.command_text(summary.argv),
         script=Markup(script),  # noqa: S704 - ours
         script_hash=Markup(digest),  # noqa: S704 - likewise
-        icon="data:image/svg+xml," + quote(_ICON.format(_ICON_COLORS[head.tone])),
+        icon=icon(_ICON_COLORS[head.tone]),
     )
     return page + "\n"
 
@@ -99,15 +96,4 @@ def _row(row: ItemRow) -> tuple[str, ...]:
         f"{row.seconds:.2f}",
         one_line(row.seen, 40)[:16].replace("T", " "),
         one_line(row.labels, _CELL),
-    )
-
-
-def _environment() -> Environment:
-    return Environment(
-        loader=PackageLoader("aotidoctor.reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=text.finalize,
-        trim_blocks=True,
-        lstrip_blocks=True,
     )

@@ -2,53 +2,30 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from typing import TextIO
 
-from rich.console import Console
 from rich.text import Text
 
 from aotidoctor.model.clusters import Cluster, Overview
 from aotidoctor.reports import view
 from aotidoctor.reports.fleet import words
+from aotidoctor.reports.terminal.captured import for_stream, plain
 from aotidoctor.reports.terminal.layout import Layout
-from aotidoctor.reports.terminal.stream import looks_of
 from aotidoctor.reports.text import one_line
 
 _TONES = {"good": "bold green", "bad": "bold red", "unsure": "bold yellow"}
 _MOST, _DETAILED, _PERIODS = 40, 8, 14
-_UNFOLDED = 200
 
 
 def text(summary: Overview, *, stream: TextIO, environ: Mapping[str, str], detail: int = 0) -> str:
     """``summary`` as ``stream`` can show it; ``detail`` -1 the first lines only, 0 normal, 1 all."""
-    shown = looks_of(stream)
-    console = Console(
-        file=shown,
-        width=None if shown.isatty() or "COLUMNS" in environ else _UNFOLDED,
-        _environ=environ,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        legacy_windows=False,
-    )
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    return _captured(summary, console, detail).encode(encoding, "replace").decode(encoding)
+    return for_stream(lambda console: _render(summary, Layout(console), detail), stream=stream, environ=environ)
 
 
 def plain_text(summary: Overview, *, width: int = 100, detail: int = 0) -> str:
     """``summary`` without colour at a fixed width."""
-    console = Console(
-        file=io.StringIO(), _environ={}, width=width, color_system=None, highlight=False, markup=False, emoji=False
-    )
-    return _captured(summary, console, detail)
-
-
-def _captured(summary: Overview, console: Console, detail: int) -> str:
-    with console.capture() as captured:
-        _render(summary, Layout(console), detail)
-    return "\n".join(line.rstrip(" ") for line in captured.get().split("\n"))
+    return plain(lambda console: _render(summary, Layout(console), detail), width=width)
 
 
 def _render(summary: Overview, out: Layout, detail: int) -> None:

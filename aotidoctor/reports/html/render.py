@@ -12,9 +12,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator
-from urllib.parse import quote
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from aotidoctor.model.report import Report
@@ -23,9 +21,9 @@ from aotidoctor.reports.html import evidence, facts, log, text, verdict
 from aotidoctor.reports.html import place as html_place
 from aotidoctor.reports.html import runs as html_runs
 from aotidoctor.reports.html.blocks import Block, Section, folded, has_long
+from aotidoctor.reports.html.page import environment, icon
 
 # The tab tells the verdict, too.
-_ICON = "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 8 8'><circle cx='4' cy='4' r='4' fill='{}'/></svg>"
 _LATE = ("calls", "values", "contract", "package")
 _SCRIPT = """
 for (const table of document.querySelectorAll("table.long")) {
@@ -49,7 +47,7 @@ def render(report: Report) -> str:
     known = frozenset(name for name in ids if text.anchor(name))
     shown = verdict.verdict(report, known)
     sections = _in_order([folded(section) for section in _sections(report, known) if section.blocks])
-    template = _environment().get_template("report.html.jinja")
+    template = environment().get_template("report.html.jinja")
     page = template.render(
         verdict=shown,
         facts=verdict.facts(report),
@@ -57,7 +55,7 @@ def render(report: Report) -> str:
         **_filter(sections),
         command=report.command,
         explain=f"aotidoctor explain {shown.cause}" if shown.cause else "",
-        icon="data:image/svg+xml," + quote(_ICON.format(_ICON_COLORS[shown.tone])),
+        icon=icon(_ICON_COLORS[shown.tone]),
     )
     return page + "\n"
 
@@ -76,17 +74,6 @@ def _filter(sections: list[Section]) -> dict[str, str]:
         return {"script": "", "script_hash": ""}
     digest = hashlib.sha256(_SCRIPT.encode()).digest()
     return {"script": Markup(_SCRIPT), "script_hash": Markup(base64.b64encode(digest).decode())}  # noqa: S704 - ours
-
-
-def _environment() -> Environment:
-    return Environment(
-        loader=PackageLoader("aotidoctor.reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=text.finalize,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
 
 
 def _sections(report: Report, known: frozenset[str]) -> Iterator[Section]:

@@ -6,7 +6,6 @@ contract, host and what was not checked come after it. Text of others is never t
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Mapping, Sequence
 from typing import TextIO
@@ -21,13 +20,13 @@ from aotidoctor.reports import log_view, run_view, rung_rows, view
 from aotidoctor.reports.contract_view import LeafRow, leaf_rows
 from aotidoctor.reports.headline import headline
 from aotidoctor.reports.terminal import facts
+from aotidoctor.reports.terminal.captured import for_stream, plain
 from aotidoctor.reports.terminal.comparison import show_comparison
 from aotidoctor.reports.terminal.compat import show_compat
 from aotidoctor.reports.terminal.layout import Layout
 from aotidoctor.reports.terminal.log import show_log
 from aotidoctor.reports.terminal.place import show_place
 from aotidoctor.reports.terminal.serving import show_names, show_serving
-from aotidoctor.reports.terminal.stream import looks_of
 from aotidoctor.reports.text import head, one_line, plural, seconds, tail
 
 _TONES = {"good": "bold green", "bad": "bold red", "unsure": "bold yellow", "partial": "bold magenta"}
@@ -42,46 +41,14 @@ _NOISE = re.compile(
 )
 
 
-# Columns where there is no terminal: no line of code is that long, and no paragraph is one line.
-_UNFOLDED = 200
-
-
 def text(report: Report, *, stream: TextIO, environ: Mapping[str, str], detail: int = 0) -> str:
-    """``report`` as ``stream`` can show it: colour, width and character set are the stream's.
-
-    Where it is no terminal, nothing folds at its edge, and what a line holds is found by searching for it.
-    """
-    shown = looks_of(stream)
-    console = Console(
-        file=shown,
-        width=None if shown.isatty() or "COLUMNS" in environ else _UNFOLDED,
-        _environ=environ,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        legacy_windows=False,
-        # What it makes of a page for a notebook is not text.
-        force_jupyter=False,
-    )
-    with console.capture() as captured:
-        render(report, console, detail=detail)
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    return _trim(captured.get()).encode(encoding, "replace").decode(encoding)
+    """``report`` as ``stream`` can show it: colour, width and character set are the stream's."""
+    return for_stream(lambda console: render(report, console, detail=detail), stream=stream, environ=environ)
 
 
 def plain_text(report: Report, *, width: int = 80, detail: int = 0) -> str:
     """``report`` without colour at a fixed width."""
-    console = Console(
-        file=io.StringIO(), _environ={}, width=width, color_system=None, highlight=False, markup=False, emoji=False
-    )
-    with console.capture() as captured:
-        render(report, console, detail=detail)
-    return _trim(captured.get())
-
-
-def _trim(text: str) -> str:
-    """Without the blanks with which rich fills its columns."""
-    return "\n".join(line.rstrip(" ") for line in text.split("\n"))
+    return plain(lambda console: render(report, console, detail=detail), width=width)
 
 
 def render(report: Report, console: Console, *, detail: int = 0) -> None:

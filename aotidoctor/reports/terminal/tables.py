@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from rich.console import Console
 from rich.text import Text
 
+from aotidoctor.reports.terminal.captured import for_stream
 from aotidoctor.reports.terminal.layout import Layout
-from aotidoctor.reports.terminal.stream import looks_of
 
 # Columns where there is no terminal.
 _UNFOLDED = 200
@@ -28,23 +27,12 @@ class Part:
 
 def shown(parts: Sequence[Part], *, stream: TextIO, environ: Mapping[str, str]) -> str:
     """``parts`` as ``stream`` can show them."""
-    looks = looks_of(stream)
-    console = Console(
-        file=looks,
-        width=None if looks.isatty() or "COLUMNS" in environ else _UNFOLDED,
-        _environ=environ,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        legacy_windows=False,
-    )
-    with console.capture() as captured:
-        out = Layout(console)
-        for part in parts:
-            _part(part, out)
-    text = "\n".join(line.rstrip(" ") for line in captured.get().lstrip("\n").split("\n"))
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    return text.encode(encoding, "replace").decode(encoding)
+    return for_stream(lambda console: _parts(parts, Layout(console)), stream=stream, environ=environ).lstrip("\n")
+
+
+def _parts(parts: Sequence[Part], out: Layout) -> None:
+    for part in parts:
+        _part(part, out)
 
 
 def _part(part: Part, out: Layout) -> None:

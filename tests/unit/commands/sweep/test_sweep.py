@@ -10,7 +10,7 @@ from pathlib import Path
 import html5lib
 import pytest
 
-from aotidoctor.cli.sweep import _json
+from aotidoctor.cli import answer
 from aotidoctor.commands.sweep.judge import judge
 from aotidoctor.commands.sweep.points import MOST_BYTES, plan
 from aotidoctor.model.contract import BoundCheck, Contract, Dim, LeafSpec
@@ -19,7 +19,7 @@ from aotidoctor.model.sweep import Does, Judged, Says, Sweep, SweepRow
 from aotidoctor.model.tree import Container, Leaf
 from aotidoctor.readers.inputs.generate import described
 from aotidoctor.reports.sweep_map import html
-from aotidoctor.reports.sweep_view import document, markdown, text
+from aotidoctor.reports.sweep_view import SCHEMA, document, markdown, text
 
 
 def dim(size: str, low: int | None = None, high: int | None = None) -> Dim:
@@ -145,7 +145,7 @@ def test_what_a_stranger_wrote_is_neutral_in_every_form():
     assert {line.count("|") for line in table} == {8}
     for shown in (page, markdown(found()), text(found())):
         assert "\x1b" not in shown
-    told = json.loads(_json(document(found())))
+    told = json.loads(answer.document(SCHEMA, document(found())))
     assert (told["schema"], told["counts"]) == ("aotidoctor.sweep/1", {"unguarded": 1, "fine": 1})
     assert told["rows"][1]["judged"] == "unguarded"
 

@@ -1,0 +1,51 @@
+"""What rich makes of a page, as text: for a stream that is there, or without colour at a fixed width."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from typing import TextIO
+
+from rich.console import Console
+
+from aotidoctor.reports.terminal.stream import looks_of
+
+Show = Callable[[Console], None]
+# Columns where there is no terminal: no line of code is that long, and no paragraph is one line.
+_UNFOLDED = 200
+
+
+def for_stream(show: Show, *, stream: TextIO, environ: Mapping[str, str]) -> str:
+    """What ``show`` prints, with the colour, width and character set of ``stream``.
+
+    Where it is no terminal, nothing folds at its edge, and what a line holds is found by searching for it.
+    """
+    looks = looks_of(stream)
+    console = Console(
+        file=looks,
+        width=None if looks.isatty() or "COLUMNS" in environ else _UNFOLDED,
+        _environ=environ,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+        # What it makes of a page for a notebook is not text.
+        force_jupyter=False,
+    )
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return _captured(show, console).encode(encoding, "replace").decode(encoding)
+
+
+def plain(show: Show, *, width: int) -> str:
+    """What ``show`` prints, without colour."""
+    console = Console(
+        file=io.StringIO(), _environ={}, width=width, color_system=None, highlight=False, markup=False, emoji=False
+    )
+    return _captured(show, console)
+
+
+def _captured(show: Show, console: Console) -> str:
+    """Without the blanks with which rich fills its columns."""
+    with console.capture() as captured:
+        show(console)
+    return "\n".join(line.rstrip(" ") for line in captured.get().split("\n"))
