@@ -1,0 +1,40 @@
+"""Commands that make something other than a report: a failure of our own is exit status 5, never the model's 1."""
+
+from __future__ import annotations
+
+import importlib
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from aotidoctor.cli import build_app
+
+CALLS = {
+    "fix": ("aotidoctor.commands.fix", "fix", ("fix", "execstack", "m.pt2", "-o", "x.pt2")),
+    "stamp": ("aotidoctor.commands.stamp.stamp", "stamp_package", ("stamp", "m.pt2", "--exported", "e", "-o", "x.pt2")),
+    "sweep": ("aotidoctor.commands.sweep.ask", "sweep", ("sweep", "m.pt2")),
+    "minimize": (
+        "aotidoctor.commands.minimize.minimize",
+        "minimize",
+        ("minimize", "m.pt2", "-i", "x.pt", "--reference", "e"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_our_own_failure_is_one_document_and_status_5(name, monkeypatch, tmp_path):
+    module, function, words = CALLS[name]
+
+    def broken(*_given, **_named):
+        raise ZeroDivisionError("a private word")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(importlib.import_module(module), function, broken)
+    done = CliRunner().invoke(build_app(), [*words, "--json"])
+    assert done.exit_code == 5
+    told = json.loads(done.stdout)
+    assert told["schema"].startswith("aotidoctor.")
+    assert "ZeroDivisionError at test_answer.py:" in told["internal_error"]
+    assert "private" not in done.output
+    assert "aotidoctor failed here" in done.stderr
