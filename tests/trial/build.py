@@ -1,4 +1,4 @@
-"""Makes the files of one model: ``python -m tests.trial.build FOLDER NAME FAMILY``, in a process of its own.
+"""Makes the files of one model, in a process of its own.
 
 ``model.pt2`` (the package), ``program.pt2`` (the exported program), ``other.pt2`` (the same program with other weights),
 ``sample0.pt`` … (inputs as a user saves them), ``setup.py`` and ``facts.json``.
@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from pathlib import Path
 
@@ -91,7 +90,3 @@ def _outputs(program: torch.export.ExportedProgram) -> list[dict]:
         else:
             found.append({"shape": None, "stride": None, "dtype": None})
     return found
-
-
-if __name__ == "__main__":
-    make(Path(sys.argv[1]), sys.argv[2], sys.argv[3])

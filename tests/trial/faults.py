@@ -6,8 +6,11 @@ Every function gets the sample's leaves and yields ``Fault``s; nothing of aotido
 from __future__ import annotations
 
 import copy
+import json
+import runpy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import torch
 from torch.utils._pytree import keystr, tree_flatten_with_path, tree_unflatten
@@ -224,14 +227,8 @@ def faults(args: tuple, kwargs: dict, facts: dict, *, turn: int, count: int) -> 
     return found
 
 
-if __name__ == "__main__":
-    # ``python -m tests.trial.faults FOLDER FACTS COUNT TURN``: writes the faults' inputs and says which they are.
-    import json
-    import runpy
-    import sys
-    from pathlib import Path
-
-    folder, base, count, turn = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+def write(folder: Path, base: Path, *, count: int, turn: int) -> None:
+    """The inputs of ``count`` faults of the model in ``base``, and ``faults.json`` that says which they are."""
     facts = json.loads((base / "facts.json").read_text())
     if (base / "setup.py").exists():
         runpy.run_path(str(base / "setup.py"))

@@ -1,4 +1,4 @@
-"""What plain PyTorch does with cases: ``python -m tests.trial.plain FOLDER CASES.json``, one line of JSON for each.
+"""What plain PyTorch does with the cases of one model, in a process that imported nothing of the model's libraries.
 
 Per case one forked child loads the package through ``aoti_load_package`` and calls it, as a user would; another gives
 the same inputs to the exported program's module. A third compares what they gave. No module of aotidoctor is used.
@@ -10,9 +10,9 @@ import json
 import os
 import runpy
 import signal
-import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 SECONDS = 120
@@ -126,20 +126,20 @@ def observe(case: dict) -> dict:
     return found
 
 
-def main() -> None:
+def answers(cases: list[dict]) -> Iterator[dict]:
+    """What plain PyTorch does with each case of one model, by the case's name."""
     import torch
     import torch._inductor.package
     import torch.export.pt2_archive._package  # noqa: F401
 
-    cases = json.loads(Path(sys.argv[1]).read_text())
     # Before the libraries are imported: that is what these are about.
     for case in cases:
         if case["name"] == "no-setup":
-            print(json.dumps({"case": case["name"], **observe({**case, "program": None})}), flush=True)
+            yield {"case": case["name"], **observe({**case, "program": None})}
     _prepare(cases[0])
     for case in cases:
         if case["name"] != "no-setup":
-            print(json.dumps({"case": case["name"], **observe(case)}), flush=True)
+            yield {"case": case["name"], **observe(case)}
 
 
 def _prepare(case: dict) -> None:
@@ -149,7 +149,3 @@ def _prepare(case: dict) -> None:
         runpy.run_path(case["setup"])
     _Ready.model = torch._inductor.aoti_load_package(case["model"])
     _Ready.module = torch.export.load(case["program"]).module()
-
-
-if __name__ == "__main__":
-    main()

@@ -24,7 +24,6 @@ from tests.trial import table
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 CACHE = Path(os.environ.get("AOTIDOCTOR_TRIAL", Path.home() / ".cache" / "aotidoctor-trial"))
-SECONDS_TO_BUILD = 1500
 SECONDS = 300
 CLOSE = 2e-2
 MAKERS = ("model.py", "build.py")
@@ -51,25 +50,51 @@ def _key(family: str) -> str:
     return digest.hexdigest()[:10]
 
 
-def built(name: str, family: str) -> Path | str:
-    """The folder with the model's files, made now if need be; a text when it cannot be made."""
-    kept = sorted(CACHE.glob(f"{name}-*/facts.json"))
+def built(name: str, family: str) -> Path | None:
+    """The folder with the model's files; None where they are not made yet."""
     folder = CACHE / f"{name}-{_key(family)}"
-    if not (folder / "facts.json").exists() and kept and os.environ.get("AOTIDOCTOR_TRIAL_KEPT"):
-        return kept[-1].parent
     if (folder / "facts.json").exists():
         return folder
-    folder.mkdir(parents=True, exist_ok=True)
-    log = folder / "build.log"
-    with log.open("w") as stream:
-        command = [sys.executable, "-m", "tests.trial.build", str(folder), name, family.removesuffix(".py")]
-        try:
-            done = subprocess.run(
-                command, stdout=stream, stderr=subprocess.STDOUT, cwd=ROOT, timeout=SECONDS_TO_BUILD, check=False
-            )
-        except subprocess.TimeoutExpired:
-            return "building took too long"
-    return folder if done.returncode == 0 else log.read_text(errors="replace")[-600:]
+    kept = [path.parent for path in CACHE.glob(f"{name}-*/facts.json") if path.parent.name.rpartition("-")[0] == name]
+    wanted = os.environ.get("AOTIDOCTOR_TRIAL_KEPT") and kept
+    return max(kept, key=lambda path: path.stat().st_mtime) if wanted else None
+
+
+def _stage(stage: str, jobs: list[dict], out: Path) -> None:
+    """``tests.trial.many`` with ``jobs``; what it says is shown as it says it."""
+    if not jobs:
+        return
+    listed = out / f"{stage}-{os.getpid()}.json"
+    listed.write_text(json.dumps(jobs))
+    subprocess.run([sys.executable, "-m", "tests.trial.many", stage, str(listed)], cwd=ROOT, check=False)
+    listed.unlink()
+
+
+def build(wanted: list[str], known: dict, out: Path) -> dict[str, Path]:
+    """The folder of each model that can be built, in the order of ``wanted``."""
+    jobs = []
+    for name in sorted(wanted, key=lambda name: known[name][0]):
+        family = known[name][0]
+        if built(name, family) is None:
+            folder = CACHE / f"{name}-{_key(family)}"
+            folder.mkdir(parents=True, exist_ok=True)
+            jobs.append({"name": name, "family": family.removesuffix(".py"), "folder": str(folder)})
+    _stage("build", jobs, out)
+    found = {name: built(name, known[name][0]) for name in wanted}
+    return {name: folder for name, folder in found.items() if folder is not None}
+
+
+def commit() -> str:
+    """The commit whose aotidoctor is asked, with a plus where the checkout differs from it."""
+    git = ["git", "-C", str(ROOT)]
+    try:
+        found = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)
+        changed = subprocess.run(
+            [*git, "status", "--porcelain", "aotidoctor", "playbooks"], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return found.stdout.strip() + ("+" if changed.stdout.strip() else "")
 
 
 class Trial:
@@ -86,49 +111,30 @@ class Trial:
         self.setup = folder / "setup.py" if (folder / "setup.py").exists() else None
         self.model, self.program = folder / "model.pt2", folder / "program.pt2"
 
-    def cases(self) -> list[dict]:
-        """Healthy samples first, then faults; with what plain PyTorch does, which is asked once."""
-        made = self.place / f"cases-{self.options.faults}.json"
-        if made.exists():
-            return json.loads(made.read_text())
-        cases = [{"name": f"sample{number}", "inputs": str(self.folder / f"sample{number}.pt"), "causes": [], "subjects": []}
-                 for number in range(self.facts["samples"])]  # fmt: skip
-        subprocess.run([sys.executable, "-m", "tests.trial.faults", str(self.place), str(self.folder), str(self.options.faults), str(self.turn)],
-                       cwd=ROOT, check=True, timeout=SECONDS, capture_output=True)  # fmt: skip
-        cases += json.loads((self.place / "faults.json").read_text())
-        setup = None if self.setup is None else str(self.setup)
-        asked = [
-            {**case, "model": str(self.model), "program": str(self.program), "setup": setup, "library": setup}
-            for case in cases
-        ]
-        asked += [{**asked[0], "name": "no-setup", "setup": None}] if setup else []
-        (self.place / "asked.json").write_text(json.dumps(asked))
-        done = subprocess.run([sys.executable, "-m", "tests.trial.plain", str(self.place / "asked.json")], cwd=ROOT, check=False,
-                              capture_output=True, text=True, timeout=SECONDS * 10)  # fmt: skip
-        told = {line["case"]: line for line in map(json.loads, done.stdout.splitlines())}
-        if setup and told.get("no-setup", {}).get("package", {}).get("ending") == "error":
-            cases.append({**cases[0], "name": "no-setup", "causes": ["pytree-class-missing"], "no_setup": True})
-        cases = [{**case, "plain": told[case["name"]]} for case in cases if case["name"] in told]
-        if not cases:
-            (self.place / "plain.err").write_text(done.stderr)
-            return []
-        made.write_text(json.dumps(cases, indent=1))
-        return cases
+    def listed(self) -> Path:
+        return self.place / f"cases-{self.options.faults}.json"
+
+    def job(self) -> dict:
+        """What ``tests.trial.many cases`` needs to make the cases of this model."""
+        return {
+            "name": self.name,
+            "folder": str(self.folder),
+            "place": str(self.place),
+            "faults": self.options.faults,
+            "turn": self.turn,
+        }
 
     def questions(self):
         """Which command is given which case: (command, case, further arguments, the causes that are right)."""
-        cases = self.cases()
+        cases = json.loads(self.listed().read_text())
         healthy = [case for case in cases if not case["causes"]]
         faulty = [case for case in cases if case["causes"]]
-        if not healthy:
-            print(f"  {self.name}: plain PyTorch did not get to the samples: see {self.place}", flush=True)
-            return
         yield "inspect", healthy[0], [], []
         for case in cases:
             yield "check", case, [], case["causes"]
         yield from (
             ("run", case, ["--reference", str(self.program)] if number == 0 else [], [])
-            for number, case in enumerate(healthy)
+            for number, case in enumerate(healthy[: self.options.healthy])
         )
         for command in ("localize", "compare"):
             yield command, healthy[-1], ["--reference", str(self.program)], []
@@ -171,6 +177,8 @@ class Trial:
                 continue
             if (self.name, command, case["name"]) in done:
                 continue
+            if time.monotonic() > self.options.until:
+                return
             line = self._one(command, case, further, causes)
             with self.results.open("a") as stream:
                 stream.write(json.dumps(line) + "\n")
@@ -209,7 +217,7 @@ class Trial:
         line = {
             "model": self.name, "command": command, "case": case["name"], "exit": status, "seconds": seconds,
             "verdict": report.get("verdict"), "causes": causes, "plain": plain_class(case), "said": said(report),
-            "command_line": [command, *words], "traits": self.facts["traits"],
+            "command_line": [command, *words], "commit": self.options.commit, "traits": self.facts["traits"],
         }  # fmt: skip
         line["judged"] = judge(line, case, report, self.facts)
         return line
@@ -267,34 +275,46 @@ def _leaf(subject: str) -> str:
     return re.sub(r"\.(?:shape(?:\[\d+\])?|stride|dtype|device)$", "", subject)
 
 
-def main() -> None:
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", nargs="*", help="names or traits; all but the heavy ones by default")
     parser.add_argument("--out", type=Path, default=CACHE / "results")
     parser.add_argument("--faults", type=int, default=12, help="faults per model")
     parser.add_argument("--runs", type=int, default=4, help="how many of them `run` is given; `check` is given all")
+    parser.add_argument("--healthy", type=int, default=4, help="how many healthy samples `run` is given")
     parser.add_argument("--commands", nargs="*", default=[])
-    parser.add_argument("--again", choices=("misses", "all"))
+    parser.add_argument(
+        "--again",
+        choices=("misses", "all", "commit"),
+        help="ask again what was wrong, all, or what another commit was asked",
+    )
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no question after that")
+    parser.add_argument("--kept", action="store_true", help="only models that are built")
     parser.add_argument("--build-only", action="store_true")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    known = names()
+    options.until, options.commit = time.monotonic() + options.minutes * 60, commit()
+    return options
+
+
+def main() -> None:
+    options, known = _options(), names()
     wanted = [name for name, (_, traits, heavy) in known.items()
               if (not heavy if not options.models else name in options.models or set(traits) & set(options.models))]  # fmt: skip
-    done = table.done(options.out / "results.jsonl", again=options.again)
+    if options.kept:
+        wanted = [name for name in wanted if built(name, known[name][0]) is not None]
+    folders = build(wanted, known, options.out)
     for name in wanted:
-        folder = built(name, known[name][0])
-        if isinstance(folder, str):
-            print(f"{name}: not built: {folder[-400:]}", flush=True)
-            continue
-        if options.build_only:
-            print(f"{name}: {folder}", flush=True)
-            continue
-        print(name, flush=True)
-        try:
-            Trial(name, folder, options.out, options, list(known).index(name)).ask(done)
-        except subprocess.CalledProcessError as error:
-            print(f"{name}: {error.stderr[-600:]}", flush=True)
+        if name not in folders:
+            print(f"{name}: not built: see {CACHE / f'{name}-{_key(known[name][0])}'}/build.log", flush=True)
+    if options.build_only:
+        return
+    done = table.done(options.out / "results.jsonl", again=options.again, commit=options.commit)
+    trials = [Trial(name, folder, options.out, options, list(known).index(name)) for name, folder in folders.items()]
+    _stage("cases", [trial.job() for trial in trials if not trial.listed().exists()], options.out)
+    for trial in trials:
+        if trial.listed().exists():
+            trial.ask(done)
     print(table.render(options.out / "results.jsonl"))
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import prod
 
 from aotidoctor.model.inputs import LeafValue, PlainValue
 from aotidoctor.model.tree import Container, Leaf, Tree
@@ -15,15 +16,22 @@ from aotidoctor.readers.inputs.tensors import Reader, describe_tensor, is_tensor
 
 MAX_DEPTH = 100
 MAX_NODES = 50_000
+# Regular lists of more numbers than that are one leaf: a picture given as lists, not that many arguments.
+MANY_NUMBERS = 10_000
 TEXT = 80
 
 
 @dataclass(slots=True)
 class Describer:
-    """One walk over a value. Shared parts count each time they are met: a file cannot unfold without end."""
+    """One walk over a value. Shared parts count each time they are met: a file cannot unfold without end.
+
+    ``arguments`` is the depth at which the arguments of the call stand; what is above it are the call's own containers.
+    """
 
     reader: Reader
     nodes: int = 0
+    arguments: int = 1
+    shapes: dict[int, tuple[int, ...] | None] = field(default_factory=dict)
 
     def call_of(self, value: Value) -> Tree[LeafValue]:
         """The tree of a saved call: a mapping of another class counts as the keyword arguments that ``**`` makes of it.
@@ -34,9 +42,12 @@ class Describer:
         match value:
             case Entries():
                 entries = [(key, _opened(one) if key == "kwargs" else one) for key, one in value.entries]
+                self.arguments = 2 if any(key in ("args", "kwargs") for key, _ in entries) else 1
                 return self.tree(Entries(entries=entries))
             case (args, kwargs) if isinstance(args, tuple | Items):
-                return self.tree((args, _opened(kwargs)))
+                opened = _opened(kwargs)
+                self.arguments = 2 if isinstance(opened, Entries) else 1
+                return self.tree((args, opened))
         return self.tree(_opened(value))
 
     def tree(self, value: Value, depth: int = 0) -> Tree[LeafValue]:
@@ -50,12 +61,30 @@ class Describer:
             case tuple():
                 return self._sequence("tuple", value, depth)
             case Items(type="list"):
+                shape = self._shape(value) if depth >= self.arguments else None
+                if shape is not None and prod(shape) > MANY_NUMBERS:
+                    return Leaf(
+                        value=PlainValue(type="list", text=f"lists of {' x '.join(map(str, shape))} numbers"[:TEXT])
+                    )
                 return self._sequence("list", value.items, depth)
             case Entries():
                 return self._mapping("dict", value.entries, depth)
             case Call():
                 return self._call(value, depth)
         return Leaf(value=plain_value(value))
+
+    def _shape(self, value: Value, depth: int = 0) -> tuple[int, ...] | None:
+        """Sizes of regular lists of numbers, ``()`` of a number, None of anything else; each list is read once."""
+        if isinstance(value, (int, float)):
+            return ()
+        if not isinstance(value, Items) or value.type != "list" or depth > MAX_DEPTH:
+            return None
+        if id(value) not in self.shapes:
+            self.shapes[id(value)] = None  # what a list that holds itself finds
+            inner = {self._shape(item, depth + 1) for item in value.items}
+            one = next(iter(inner)) if len(inner) == 1 else None
+            self.shapes[id(value)] = None if one is None else (len(value.items), *one)
+        return self.shapes[id(value)]
 
     def _sequence(self, kind: str, items: Sequence[Value], depth: int) -> Tree[LeafValue]:
         return Container(type=kind, children=tuple(self.tree(item, depth + 1) for item in items))

@@ -133,6 +133,39 @@ def test_numbers_in_lists_where_a_tensor_belongs_are_no_damage(tmp_path):
     assert refused(tmp_path, as_zip(data)).cause == "inputs-file-format"
 
 
+PICTURE = [[[0.5] * 200 for _ in range(200)] for _ in range(3)]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        (PICTURE, 1),
+        [PICTURE, 1],
+        {"args": (PICTURE, 1)},
+        ((PICTURE, 1), {}),
+        {"args": (), "kwargs": {"x": PICTURE, "y": 1}},
+    ],
+    ids=["tuple", "list", "mapping", "pair", "keywords"],
+)
+def test_a_picture_given_as_lists_is_one_leaf(tmp_path, value):
+    path = tmp_path / "sample.pt"
+    path.write_bytes(as_zip(pickle.dumps(value)))
+    picture, one = (leaf for _, leaf in read_inputs(str(path)).leaves())
+    assert (picture.type, picture.text) == ("list", "lists of 3 x 200 x 200 numbers")
+    assert one.type == "int"
+
+
+def test_lists_of_numbers_that_double_are_one_leaf_too(tmp_path):
+    data = (
+        b"\x80\x02(]q\x00K\x01a" + b"".join(b"]q%c(h%ch%ce" % (index + 1, index, index) for index in range(60)) + b"t."
+    )
+    path = tmp_path / "sample.pt"
+    path.write_bytes(as_zip(data))
+    assert "50000 parts" in str(refused(tmp_path, as_zip(data.replace(b"K\x01", b"N"))))
+    path.write_bytes(as_zip(data))
+    assert read_inputs(str(path)).leaves()[-1][1].type == "list"
+
+
 def test_colliding_keys_take_no_time(tmp_path):
     keys = b"".join(b"\x8a\x0a" + (index * ((1 << 61) - 1)).to_bytes(10, "little") + b"N" for index in range(20_000))
     path = tmp_path / "sample.pt"
