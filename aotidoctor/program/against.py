@@ -151,7 +151,7 @@ def _judged(
         return "other-program", observed
     if weights.names:
         return "other-weights", f"this program with different weights: {weights.sentence}"
-    hints = [item for item in compared.differences if item.kind != "containers"]
+    hints = [item for item in compared.differences if item.kind != "containers" and not _narrowed(item, weights)]
     agreed = ", ".join(_agreed(compared, weights))
     if "call" not in compared.aspects or "inputs" not in compared.aspects:
         return "unknown", "too little can be compared" + (f" ({agreed} agree)" if agreed else "")
@@ -163,6 +163,11 @@ def _judged(
         return "unknown", f"this program, as far as {agreed} show; whether with its weights is unknown"
     rest = f"; not compared: {left_out[0]}" + (" and more" if len(left_out) > 1 else "") if left_out else ""
     return "same", f"compiled from this program, as far as {agreed} show{rest}"
+
+
+def _narrowed(item: Difference, weights: WeightsCompared) -> bool:
+    """A smaller range of a size is what the compiler chose for it, where the package has the program's own weights."""
+    return item.kind == "range" and not item.decisive and bool(weights.equal) and not weights.names
 
 
 def _agreed(compared: Compared, weights: WeightsCompared) -> list[str]:

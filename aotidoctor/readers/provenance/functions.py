@@ -49,6 +49,9 @@ _MODES = {"none": "erf", "tanh": "tanh"}
 
 def compare_functions(contract: Contract, facts: ExportedFacts, model: ModelEntry | None) -> list[Difference]:
     """Functions that only one of the two has, and another mode of one that both have."""
+    exchanged = _exchanged(contract, facts)
+    if exchanged is not None:
+        return [exchanged]
     named = {target.split(".")[1].strip("_") for target in facts.ops if target.startswith("aten.")}
     own = any(not target.startswith("aten.") for target in facts.ops if target.partition(".")[0] not in _OWN)
     if own or named & _COMPOSITE or not contract.kernels:
@@ -58,6 +61,18 @@ def compare_functions(contract: Contract, facts: ExportedFacts, model: ModelEntr
     if lost or new:
         return [_difference(contract, lost, new)]
     return _modes(contract, facts, model)
+
+
+def _exchanged(contract: Contract, facts: ExportedFacts) -> Difference | None:
+    """A node of the program whose kernel lists the function that the node is named after, while it computes another."""
+    # Calls of a library list what leads to their arguments too.
+    for kernel in sorted(contract.kernels, key=lambda kernel: kernel.kind not in ("cpp", "triton")):
+        listed = {_bare(origin) for origin in kernel.origins} - {""}
+        for node in kernel.source_nodes:
+            named, computed = _NUMBER.sub("", node), _bare(facts.functions.get(node, ""))
+            if named in FUNCTIONS & listed and computed and computed != named and computed not in listed:
+                return _told(kernel.name, f"computes {named} in the node {node}", computed, sure=True)
+    return None
 
 
 def _new(contract: Contract, facts: ExportedFacts, named: set[str]) -> list[str]:

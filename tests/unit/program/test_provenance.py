@@ -10,7 +10,9 @@ from aotidoctor.model.artifact import ExportedFacts, ModelEntry
 from aotidoctor.model.contract import ConstantSpec, Contract, Dim, KernelBody, KernelCall, LeafSpec, OutputSpec
 from aotidoctor.model.expr import Sym
 from aotidoctor.model.program import ProgramConstant, ProgramLeaf, ProgramOutput, ProgramTensor, SizeRange
+from aotidoctor.model.program_archive import Content, Payload, ProgramArchive, StoredTensor
 from aotidoctor.model.tree import Container, Leaf
+from aotidoctor.program.against import Question, judge_origin
 from aotidoctor.readers.provenance.compare import compare
 
 S0 = Sym("s0")
@@ -219,6 +221,24 @@ def test_a_node_more_than_the_program_has():
 
 
 @pytest.mark.parametrize(
+    ("origins", "target", "expected"),
+    [
+        (("aten.gelu", "aten.add"), "aten.relu", [("computes gelu in the node gelu_1", "relu", True)]),
+        (("aten.gelu", "aten.add"), "aten.gelu", []),
+        # The kernel has both: which of them is the node's is not known.
+        (("aten.gelu", "aten.relu"), "aten.relu", []),
+        # A node may have any name.
+        (("aten.relu", "aten.add"), "aten.relu", []),
+    ],
+)
+def test_a_function_where_the_program_has_another_in_that_node(origins, target, expected):
+    nodes = {"gelu": "aten.gelu", "gelu_1": target, "relu": "aten.relu", "add": "aten.add"}
+    ops = {"aten.gelu.default": 1, "aten.relu.default": 2, "aten.add.Tensor": 1, "zoo.scale.default": 1}
+    kernels = [call("cpp_fused_add_gelu_0", *origins, nodes=("gelu_1", "add")), call("cpp_fused_gelu_relu_1")]
+    assert functions(kernels, nodes, ops=ops) == expected
+
+
+@pytest.mark.parametrize(
     ("target", "code", "said"),
     [
         ("aten.gelu(none)", "tmp0.erf()", 0),
@@ -237,3 +257,29 @@ def test_gelu_in_the_other_way_may_be_the_compilers(target, code, said):
     model = ModelEntry(name="model", layout="pt2", members=(), kernel_sources={"k.cpp": code})
     found = [item for item in compare(package, exported, model).differences if item.kind == "functions"]
     assert [item.decisive for item in found] == [False] * said
+
+
+def stored(data):
+    content = Content(len(data), lambda at, length: data[at : at + length])
+    return StoredTensor(fqn="l.weight", dtype="uint8", shape=(4,), stride=(1,), content=content)
+
+
+@pytest.mark.parametrize(
+    ("high", "data", "kind"),
+    [
+        # A compiler's choice, by what it found to be true of the sizes; without the weights, another program's too.
+        (15, b"abcd", "same"),
+        (15, b"abce", "other-weights"),
+        (15, None, "unknown"),
+        (65, b"abcd", "other-program"),
+    ],
+)
+def test_a_smaller_range_with_the_programs_weights_is_the_compilers(high, data, kind):
+    theirs = {"l.weight": Payload(stored=stored(b"abcd"), member="w")}
+    archive = ProgramArchive(
+        path="p.pt2", member="model", layout="pt2", facts=program(), document={}, weights=theirs, constants={}
+    )
+    package = contract(leaf("args[0]", Dim(min=2, max=high, expr=S0), Dim(static=4)))
+    ours = {} if data is None else {"l.weight": stored(data)}
+    found, _ = judge_origin(Question(package="m.pt2", archive=archive, contract=package, stored=ours))
+    assert (found[-1].code, found[-1].kind) == ("VERIFY-P00", kind)
