@@ -155,6 +155,7 @@ class Trial:
         if changed is not None:
             case = {**healthy[0], "name": "changed-operator"}
             yield "localize", case, ["--reference", str(changed), "--timeout", "200"], ["numeric-difference"]
+            yield "verify", {**case, "asked": str(changed)}, ["--against", str(self.model)], ["other-program"]
         yield "run", {**healthy[0], "name": "wrong-kind", "model": str(self.program)}, [], ["artifact-wrong-kind"]
         last = [case for case in faulty if case.get("no_setup")]
         for case in [*last, *faulty[: self.options.runs]]:
@@ -190,7 +191,7 @@ class Trial:
 
     def _one(self, command: str, case: dict, further: list[str], causes: list[str]) -> dict:
         model = Path(case.get("model", self.model))
-        words = [str(self.program), *further] if command == "verify" else [str(model)]
+        words = [case.get("asked", str(self.program)), *further] if command == "verify" else [str(model)]
         if command not in ("verify", "inspect"):
             words += (
                 ["--inputs", case["inputs"], "--trust-pickle"] if case.get("trust") else ["--inputs", case["inputs"]]
@@ -224,6 +225,10 @@ class Trial:
 
 
 def said(report: dict) -> list[dict]:
+    """The first diagnoses; of ``verify`` whether the package comes from the program."""
+    origin = [item for item in report.get("findings", []) if item.get("code") == "VERIFY-P00"]
+    if origin:
+        return [{"cause": origin[0]["kind"], "status": None, "confidence": None, "subject": None}]
     keys = ("cause", "status", "confidence", "subject")
     return [{key: item.get(key) for key in keys} for item in report.get("diagnoses", [])[:3]]
 
@@ -250,7 +255,7 @@ def judge(line: dict, case: dict, report: dict, facts: dict) -> str:
     """``healthy``, ``right``, ``harmless``, ``false alarm``, ``missed``, ``wrong``, ``wrong subject``, ``ended badly``."""
     if line["command"] == "inspect":
         return table.contract_verdict(report, facts)
-    if line["command"] == "verify":
+    if line["command"] == "verify" and not line["causes"]:
         return "healthy" if line["exit"] == 0 else "false alarm"
     if line["exit"] not in (0, 1, 3, 4):
         return "ended badly"
