@@ -22,29 +22,35 @@ def document(schema: str, body: Mapping[str, object]) -> str:
 
 
 @contextmanager
-def answering(schema: str, package: str, *, json: bool) -> Iterator[None]:
-    """Within: what cannot be examined ends the command with its exit status, and with a document under ``json``.
+def answering(schema: str | None, package: str) -> Iterator[None]:
+    """Within: what cannot be examined ends the command with its exit status; with a document where ``schema`` is given.
 
     So does a failure of our own, with 5: a traceback would end it with 1, which says that the model has a problem.
     """
-    from aotidoctor.model.errors import AotidoctorError, UsageError  # noqa: PLC0415 - `--help` does not need it
+    from aotidoctor.model.errors import AotidoctorError, LimitReachedError, UsageError  # noqa: PLC0415 - not for --help
+
+    def told(field: str, message: str) -> None:
+        if schema is not None:
+            write_stdout(document(schema, {"package": package, field: message}))
 
     try:
         yield
     except UsageError as error:
         raise typer.BadParameter(str(error)) from error
+    except LimitReachedError as reached:
+        told("out_of_time", str(reached))
+        warn(str(reached))
+        raise typer.Exit(6) from reached
     except AotidoctorError as error:
-        if json:
-            write_stdout(document(schema, {"package": package, "cannot_examine": str(error)}))
+        told("cannot_examine", str(error))
         warn(str(error))
         raise typer.Exit(error.exit_status) from error
-    except typer.Exit:
+    except (typer.Exit, typer.BadParameter):
         raise
     except Exception as error:
         # Only the type and the place: the message may hold what is private.
         where = traceback.extract_tb(error.__traceback__)[-1]
         note = f"{type(error).__name__} at {PurePath(where.filename).name}:{where.lineno}"
-        if json:
-            write_stdout(document(schema, {"package": package, "internal_error": note}))
+        told("internal_error", note)
         warn(f"{FAILED_HERE}: {note}")
         raise typer.Exit(5) from error

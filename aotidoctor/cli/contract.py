@@ -10,8 +10,9 @@ from typing import Annotated
 import typer
 
 from aotidoctor.cli import options as opt
+from aotidoctor.cli.answer import answering
 from aotidoctor.cli.limits import limited
-from aotidoctor.cli.show import warn, write_stdout
+from aotidoctor.cli.show import write_stdout
 from aotidoctor.cli.urls import fetched
 from aotidoctor.reports.write import write_file
 
@@ -48,23 +49,15 @@ def contract(
     wrongly, and accepts what is harmless. With --reference it also knows the values that were fixed at export.
     """
     from aotidoctor.commands.contract.emit import emit as written  # noqa: PLC0415 - `--help` does not need it
-    from aotidoctor.model.errors import AotidoctorError, LimitReachedError  # noqa: PLC0415 - likewise
 
     if output is not None and os.path.realpath(output) in map(
         os.path.realpath, filter(None, (package, inputs, reference))
     ):
         raise typer.BadParameter(f"{output} is what is examined; it is not overwritten", param_hint="--output")
-    try:
-        with limited():
-            text = written(
-                emit.value, package, inputs=inputs, reference=reference, model_name=model_name, environ=os.environ
-            )
-    except LimitReachedError as reached:
-        warn(str(reached))
-        raise typer.Exit(6) from reached
-    except AotidoctorError as error:
-        warn(str(error))
-        raise typer.Exit(error.exit_status) from error
+    with answering(None, package), limited():
+        text = written(
+            emit.value, package, inputs=inputs, reference=reference, model_name=model_name, environ=os.environ
+        )
     if output is None:
         write_stdout(text)
         return

@@ -25,7 +25,7 @@ def fix(name: Name, package: opt.Package, output: Output, *, json: opt.Json = Fa
     """
     from aotidoctor.commands import fix as command  # noqa: PLC0415 - `--help` does not need it
 
-    with answering(SCHEMA, package, json=json):
+    with answering(SCHEMA if json else None, package):
         done = command.fix(name, package, output)
     if json:
         write_stdout(document(SCHEMA, asdict(done)))

@@ -67,7 +67,7 @@ def minimize(
         trust_pickle=trust_pickle,
         memory_limit=memory_limit,
     )
-    with answering(SCHEMA, package, json=json):
+    with answering(SCHEMA if json else None, package):
         found = search(
             package,
             inputs,

@@ -34,7 +34,7 @@ def stamp(
     """
     from aotidoctor.commands.stamp.stamp import stamp_package  # noqa: PLC0415 - `--help` does not need it
 
-    with answering(SCHEMA, package, json=json):
+    with answering(SCHEMA if json else None, package):
         done = stamp_package(package, exported, output, model_name=model_name)
     if json:
         write_stdout(document(SCHEMA, asdict(done)))

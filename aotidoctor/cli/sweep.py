@@ -85,7 +85,7 @@ def sweep(
         seed=seed,
         memory_limit=memory_limit,
     )
-    with answering(SCHEMA, package, json=shown is SweepFormat.JSON):
+    with answering(SCHEMA if shown is SweepFormat.JSON else None, package):
         found = ask(package, options, environ=os.environ, most=calls, on_row=_quiet if quiet else _tell)
     if redact:
         found = _redacted(found, os.environ)

@@ -22,12 +22,13 @@ CALLS = {
 }
 
 
+def broken(*_given, **_named):
+    raise ZeroDivisionError("a private word")
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_our_own_failure_is_one_document_and_status_5(name, monkeypatch, tmp_path):
     module, function, words = CALLS[name]
-
-    def broken(*_given, **_named):
-        raise ZeroDivisionError("a private word")
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(importlib.import_module(module), function, broken)
@@ -38,3 +39,12 @@ def test_our_own_failure_is_one_document_and_status_5(name, monkeypatch, tmp_pat
     assert "ZeroDivisionError at test_answer.py:" in told["internal_error"]
     assert "private" not in done.output
     assert "aotidoctor failed here" in done.stderr
+
+
+def test_without_a_document_it_is_one_line(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(importlib.import_module("aotidoctor.commands.contract.emit"), "emit", broken)
+    done = CliRunner().invoke(build_app(), ["contract", "m.pt2"])
+    assert (done.exit_code, done.stdout) == (5, "")
+    assert "aotidoctor failed here: ZeroDivisionError" in done.stderr
+    assert "private" not in done.output
