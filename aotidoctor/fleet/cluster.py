@@ -2,8 +2,10 @@
 
 Work is sent by reference: paths and URLs that the workers reach, never contents. Each thread of a worker keeps one
 process that judges, as the pool of one machine does, so that an item which kills its process costs itself only, and
-not the worker. A worker that is lost is Dask's affair: its jobs go to another one, and are given up where they lose
-that as well.
+not the worker. A task of Dask's is a pack of jobs, since a task costs milliseconds and so does a check; a worker
+returns what it has judged after a second, and the rest of the pack goes on its way again. A worker that is lost is
+Dask's affair: its pack goes to another one. Where that is lost as well, each job of the pack goes alone, and is given
+up where it loses two workers by itself.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -31,8 +33,10 @@ if TYPE_CHECKING:
 INSTALL = "pip install 'aotidoctor[fleet]'"
 # Workers that a job may lose before it is given up; where the scheduler is ours.
 _LOST_WORKERS = 1
-# Jobs that are under way for each thread of a worker: one is judged, the others are on their way.
+# Packs that are under way for each thread of a worker: one is judged, the others are on their way.
 _AHEAD = 3
+# Jobs of a pack at most; and after so many seconds, or bytes of reports, a worker returns what it has.
+_PACK, _PACK_S, _PACK_BYTES = 32, 1.0, 16 << 20
 _LOOK_S, _COUNT_S, _RESULT_S = 0.2, 5.0, 60.0
 _CONNECT_S, _WORKERS_S = 10.0, 60.0
 # A scheduler that does not answer for so long is lost; what was judged is on the disk.
@@ -42,8 +46,8 @@ _SILENCE_S = 15.0
 Returned = tuple[JsonObject, bytes, str | None, str, float, int]
 
 
-There = Callable[[JsonObject, JsonObject, tuple[float, int | None]], Returned]
-"""What a worker does with a message, the settings and the limits."""
+There = Callable[[Sequence[JsonObject], JsonObject, tuple[float, int | None]], list[Returned]]
+"""What a worker does with messages, the settings and the limits: answers to the first of them, to one at least."""
 
 
 class ClusterLostError(OSError):
@@ -66,7 +70,8 @@ class Cluster:
         self._settings = settings
         self._stack = ExitStack()
         self._client: Client = None
-        self._jobs: dict[str, tuple[Job, Future]] = {}
+        self._waiting: list[Job] = []
+        self._packs: dict[str, tuple[tuple[Job, ...], Future]] = {}
         self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._threads, self._counted = 1, 0.0
         self._heard = time.monotonic()
@@ -100,9 +105,9 @@ class Cluster:
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         """Let go of what is under way, and end what was started."""
-        for _, future in self._jobs.values():
+        for _, future in self._packs.values():
             future.cancel(force=True)
-        self._jobs.clear()
+        self._packs.clear()
         self._stack.close()
 
     def _look_at_workers(self) -> None:
@@ -118,7 +123,7 @@ class Cluster:
     @property
     def pending(self) -> int:
         """Jobs without an answer."""
-        return len(self._jobs)
+        return len(self._waiting) + sum(len(jobs) for jobs, _ in self._packs.values())
 
     @property
     def room(self) -> int:
@@ -128,18 +133,31 @@ class Cluster:
             info = self._client.scheduler_info(n_workers=-1).get("workers", {})
             self._threads = max(1, sum(int(worker.get("nthreads", 1)) for worker in info.values()))
             self._counted = now
-        return _AHEAD * self._threads - self.pending
+        return _AHEAD * _PACK * self._threads - self.pending
 
     def submit(self, job: Job) -> None:
-        """Add a job."""
+        """Add a job. It is sent with the next ``wait``."""
+        self._waiting.append(job)
+
+    def _send_all(self) -> None:
+        """Send what waits, in packs; in smaller ones where workers have nothing to do."""
+        while self._waiting:
+            idle = self._threads - len(self._packs)
+            size = _PACK if idle <= 0 else min(_PACK, -(-len(self._waiting) // idle))
+            self._send(self._waiting[:size])
+            del self._waiting[:size]
+
+    def _send(self, jobs: Sequence[Job]) -> None:
         # Paths are relative to where we are, and are to be named as they were given.
-        message = {**job.message, "cwd": current_directory()}
-        future = self._client.submit(self._judge, message, self._settings, self._limits, pure=False)
-        self._jobs[future.key] = (job, future)
+        here = current_directory()
+        messages = [{**job.message, "cwd": here} for job in jobs]
+        future = self._client.submit(self._judge, messages, self._settings, self._limits, pure=False)
+        self._packs[future.key] = (tuple(jobs), future)
         future.add_done_callback(lambda done: self._ended.put(done.key))
 
     def wait(self) -> Iterator[Answer]:
         """The answers that have come, after at most a moment. Raises ClusterLostError."""
+        self._send_all()
         keys = []
         try:
             keys.append(self._ended.get(timeout=_LOOK_S))
@@ -149,8 +167,8 @@ class Cluster:
             pass
         self._look_at_scheduler()
         for key in keys:
-            if key in self._jobs:
-                yield self._answer(*self._jobs.pop(key))
+            if key in self._packs:
+                yield from self._answers(*self._packs.pop(key))
 
     def _look_at_scheduler(self) -> None:
         now = time.monotonic()
@@ -159,22 +177,29 @@ class Cluster:
         elif self._client.status == "closed" or now - self._heard > _SILENCE_S:
             raise ClusterLostError(f"the scheduler {self._address or 'of --cluster'} is lost")
 
-    def _answer(self, job: Job, future: Future) -> Answer:
+    def _answers(self, jobs: tuple[Job, ...], future: Future) -> Iterator[Answer]:
         if future.status in ("cancelled", "lost"):
             raise ClusterLostError(f"the scheduler {self._address or 'of --cluster'} is lost")
         try:
-            returned: Returned = future.result(timeout=_RESULT_S)
+            returned: list[Returned] = future.result(timeout=_RESULT_S)
         except Exception as error:
             if future.status != "error":
                 # Not the job has failed, but the way to its answer.
                 raise ClusterLostError(f"the scheduler {self._address or 'of --cluster'} is lost") from error
+            if len(jobs) > 1:
+                # One of them did it; the others are not to suffer for it.
+                for job in jobs:
+                    self._send([job])
+                return
             why = f"the worker was lost with it: {type(error).__name__}" if _is_lost(error) else f"{error}"
             workers = int(getattr(error, "allowed_failures", _LOST_WORKERS)) + 1
-            return Answer(job=job, lost=KILLED, problem=why[:300], attempts=workers)
-        message, body, lost, problem, seconds, attempts = returned
-        return Answer(
-            job=job, message=message, body=body, lost=lost, problem=problem, seconds=seconds, attempts=attempts
-        )
+            yield Answer(job=jobs[0], lost=KILLED, problem=why[:300], attempts=workers)
+            return
+        self._waiting.extend(jobs[len(returned) :])
+        for job, (message, body, lost, problem, seconds, attempts) in zip(jobs, returned, strict=False):
+            yield Answer(
+                job=job, message=message, body=body, lost=lost, problem=problem, seconds=seconds, attempts=attempts
+            )
 
 
 def _silence() -> None:
@@ -191,13 +216,24 @@ def _is_lost(error: Exception) -> bool:
 _LOCAL = threading.local()
 
 
-def judge_there(message: JsonObject, settings: JsonObject, limits: tuple[float, int | None]) -> Returned:
-    """On a worker: the answer to one job, by the process that this thread keeps."""
-    pool = _pool(settings, limits)
-    pool.submit(Job(tag="", message=message))
+def judge_there(
+    messages: Sequence[JsonObject], settings: JsonObject, limits: tuple[float, int | None]
+) -> list[Returned]:
+    """On a worker: the answers to some jobs, by the process that this thread keeps; to fewer where they take long."""
+    pool, began = _pool(settings, limits), time.monotonic()
+    returned: list[Returned] = []
+    for message in messages:
+        pool.submit(Job(tag="", message=message))
+        answer = next(answer for answer in _coming(pool))
+        returned.append((answer.message, answer.body, answer.lost, answer.problem, answer.seconds, answer.attempts))
+        if time.monotonic() - began > _PACK_S or sum(len(one[1]) for one in returned) > _PACK_BYTES:
+            break
+    return returned
+
+
+def _coming(pool: Pool) -> Iterator[Answer]:
     while True:
-        for answer in pool.wait():
-            return answer.message, answer.body, answer.lost, answer.problem, answer.seconds, answer.attempts
+        yield from pool.wait()
 
 
 def _pool(settings: JsonObject, limits: tuple[float, int | None]) -> Pool:

@@ -28,7 +28,7 @@ from aotidoctor.model.fleet import (
     result_line,
     run_text,
 )
-from aotidoctor.reports.write import replace_file
+from aotidoctor.reports.write import remove_drafts, replace_file
 
 # A line holds no report; what is longer was not written by us.
 LONGEST_LINE = 1 << 20
@@ -164,6 +164,7 @@ class ResultsFolder:
             raise UsageError(f"{self._folder}: another `aotidoctor batch` is writing there") from error
         try:
             self._look()
+            self._remove_drafts()
             self._open_lines()
         except BaseException:
             os.close(self._lock)
@@ -184,6 +185,11 @@ class ResultsFolder:
                 raise UsageError(f"{error}; give another folder with -o") from error
         elif (self._folder / RESULTS_FILE).exists():
             raise UsageError(f"{self._folder} has a {RESULTS_FILE} without a {RUN_FILE}; give another folder with -o")
+
+    def _remove_drafts(self) -> None:
+        """What a process that was killed in the middle of a write has left."""
+        remove_drafts(self._folder, (RUN_FILE,).__contains__)
+        remove_drafts(self._folder / REPORTS_FOLDER, lambda name: is_item(name.removesuffix(".json")))
 
     def _open_lines(self) -> None:
         path = self._folder / RESULTS_FILE

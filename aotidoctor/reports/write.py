@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -25,6 +26,18 @@ def replace_file(path: Path, data: bytes) -> None:
     except OSError:
         draft.unlink(missing_ok=True)
         raise
+
+
+def remove_drafts(folder: Path, names: Callable[[str], bool]) -> None:
+    """Remove what processes that were killed in ``replace_file`` left of the files that ``names`` knows.
+
+    Only for a folder that nobody else writes to. Raises OSError.
+    """
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            name, _, number = entry.name.removeprefix(".").rpartition(".")
+            if entry.name.startswith(".") and number.isdecimal() and names(name):
+                Path(entry.path).unlink(missing_ok=True)
 
 
 def _write_in_place(path: Path, data: bytes) -> None:

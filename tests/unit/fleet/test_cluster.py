@@ -149,20 +149,33 @@ def test_what_cannot_be_meant_is_a_usage_error(place, more):
     assert running.returncode == 2
 
 
-def deadly(message, _settings, _limits):
-    """A job that takes its worker with it."""
-    if message["do"] == "die":
+def deadly(messages, _settings, _limits):
+    """One job takes its worker with it; of a pack, two at most are answered at a time."""
+    if any(message["do"] == "die" for message in messages):
         os.kill(os.getpid(), signal.SIGKILL)
-    return {"did": message["do"]}, b"", None, "", 0.0, 1
+    return [({"did": message["do"]}, b"", None, "", 0.0, 1) for message in messages[:2]]
+
+
+def answers(cluster, tags):
+    found = {}
+    for tag in tags:
+        cluster.submit(Job(tag=tag, message={"do": tag}))
+    while cluster.pending:
+        for answer in cluster.wait():
+            assert answer.job.tag not in found
+            found[answer.job.tag] = answer
+    return found
 
 
 def test_a_job_that_kills_its_worker_is_tried_once_more_and_then_reported():
-    found = {}
     with Cluster(None, 2, Limits(seconds=60), {}, judge=deadly) as cluster:
-        for tag in ("well", "die", "also"):
-            cluster.submit(Job(tag=tag, message={"do": "die" if tag == "die" else "live"}))
-        while cluster.pending:
-            for answer in cluster.wait():
-                found[answer.job.tag] = answer
-    assert {tag: one.lost for tag, one in found.items()} == {"well": None, "die": "killed", "also": None}
+        found = answers(cluster, ("well", "die", "also", "more"))
+    assert {tag: one.lost for tag, one in found.items()} == {"well": None, "die": "killed", "also": None, "more": None}
     assert found["die"].attempts == 2
+
+
+def test_the_rest_of_a_pack_goes_on_its_way_again():
+    tags = [str(at) for at in range(70)]
+    with Cluster(None, 1, Limits(seconds=60), {}, judge=deadly) as cluster:
+        found = answers(cluster, tags)
+    assert {tag: one.message["did"] for tag, one in found.items()} == {tag: tag for tag in tags}

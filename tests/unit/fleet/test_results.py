@@ -9,7 +9,16 @@ import pytest
 
 from aotidoctor.fleet.results import Damage, ResultsFolder, read_fleet, read_results, report_path
 from aotidoctor.model.errors import CannotExamineError, UsageError
-from aotidoctor.model.fleet import FleetFormatError, FleetResult, FleetRun, read_line, read_run, result_line, run_text
+from aotidoctor.model.fleet import (
+    RUN_FILE,
+    FleetFormatError,
+    FleetResult,
+    FleetRun,
+    read_line,
+    read_run,
+    result_line,
+    run_text,
+)
 
 A, B, C = "a" * 16, "b" * 16, "c" * 16
 RUN = FleetRun(command="check", items=2, started="2026-01-01T00:00:00Z", hosts=("here",), tool="1", argv=("x", "y"))
@@ -173,3 +182,15 @@ def test_a_report_lies_in_the_folder_whatever_the_line_says(tmp_path):
     assert report_path(str(tmp_path), made(A, report="../../x")) == str(tmp_path / "reports" / f"{A}.json")
     assert report_path(str(tmp_path), made("../../" + "a" * 10, report="x")) is None
     assert report_path(str(tmp_path), made(A)) is None
+
+
+def test_what_a_killed_process_left_of_a_write_is_removed(tmp_path):
+    filled(tmp_path / "r", made(A))
+    left = [tmp_path / "r" / "reports" / f".{B}.json.123", tmp_path / "r" / f".{RUN_FILE}.123"]
+    others = [tmp_path / "r" / "reports" / ".keep", tmp_path / "r" / f".{A}.json.x", tmp_path / "r" / ".mine.7"]
+    for path in left + others:
+        path.write_text("half")
+    with ResultsFolder(str(tmp_path / "r")):
+        pass
+    assert not any(path.exists() for path in left)
+    assert all(path.exists() for path in others)
