@@ -9,6 +9,7 @@ What it does
 Why it matters
     load_constants checks names only. A weight of another dtype overflows the heap or gives garbage, a smaller one is
     copied in part, a constant that nobody loads is a null pointer at the first call: none of it is an error message.
+    A package of torch 2.6 or 2.7 with runtime constant folding goes on with what its first call computed (a note).
 
 Example:
     fc.weight: observed float16, expected float32
@@ -24,10 +25,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from aotidoctor.checks.check import Check, Finder
-from aotidoctor.checks.package.facts import listed, plural
+from aotidoctor.checks.package.facts import listed, main_object, plural
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import ConstantSpec
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked
+from aotidoctor.readers.releases.built_by import built_by
+from aotidoctor.readers.releases.shims import Release
 
 FIND = Finder("AD-LOAD-008", "weights_file")
 PREFIXES = ("_orig_mod.", "module.", "model.", "_fsdp_wrapped_module.")
@@ -36,6 +39,8 @@ _WRAPPERS = re.compile(r"(?:(?<=\.)|^)(?:_orig_mod|_fsdp_wrapped_module|_checkpo
 # How export names what a tensor subclass is made of.
 _PART = re.compile(r"(?P<module>(?:[^.]+\.)*?)parametrizations\.(?P<name>[^.]+)\.original\d+")
 _SHOWN = 20
+# From it on, loading weights makes the next call compute what depends on them again.
+_FOLDS_AGAIN: Release = (2, 8)
 
 
 def run(case: Case) -> Sequence[Evidence] | NotChecked:
@@ -59,7 +64,21 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
         **{name: spec for name, spec in given.items() if name not in told},
         **{name: given[theirs] for name, theirs in renamed.items()},
     }
-    return [*found, *_names(case, wanted, given), *_differences(case, wanted, given)]
+    return [*found, *_names(case, wanted, given), *_differences(case, wanted, given), *_folded(case)]
+
+
+def _folded(case: Case) -> Iterator[Evidence]:
+    """Constants that a package of torch 2.6 or 2.7 computes once, of the weights that its first call finds."""
+    names = [spec.name for spec in case.contract.constants if spec.from_folded] if case.contract is not None else []
+    before = built_by(case.model, main_object(case)).before if case.model is not None and names else None
+    if before is not None and before <= _FOLDS_AGAIN:
+        yield FIND.info(
+            "folded-once",
+            names[0],
+            observed=f"{plural(len(names), 'constant')} computed from weights in the first call, and never again",
+            expected="these weights loaded before the first call: after it, what was computed of the old ones stays",
+            facts={"constants": tuple(names[:50]), "count": len(names)},
+        )
 
 
 def _prefix(wanted: Mapping[str, ConstantSpec], given: Mapping[str, ConstantSpec]) -> str:

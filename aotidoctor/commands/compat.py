@@ -118,6 +118,7 @@ def _answer(session: Session, case: Case, target: Target, environ: Mapping[str, 
     asked = ask_host(replace(case, host=host))
     refused = [(one, item) for one in asked for item in _found(one) if _refuses(one, item)]
     warned = [(one, item) for one in asked for item in _found(one) if item.severity is Severity.WARN]
+    steps = [str(item.facts["provided"]) for one in asked for item in _found(one) if "provided" in item.facts]
     session.add([_placed(item, name, target.label) for _, item in (*refused, *warned)])
     unknown = _unknown(asked) if not refused else []
     operators = _operators(case)
@@ -131,6 +132,7 @@ def _answer(session: Session, case: Case, target: Target, environ: Mapping[str, 
         provided=(
             *(f"{', '.join(operators[:5])} must be registered there" for _ in operators[:1]),
             *(f"{one.check.cause} is possible: {item.observed}" for one, item in warned),
+            *steps,
         ),
     )
 

@@ -10,7 +10,7 @@ import pytest
 from aotidoctor.checks import CHECKS
 from aotidoctor.checks.gpu_arch_mismatch import runs_on
 from aotidoctor.diagnosis.treatments import plan_treatment
-from aotidoctor.model.artifact import ExternNode
+from aotidoctor.model.artifact import ArtifactKind, ExternNode
 from aotidoctor.model.contract import ConstantSpec
 from aotidoctor.model.evidence import NotChecked
 from aotidoctor.model.host import Gpu, MissingSymbol, TmpdirState, TorchBuild
@@ -23,6 +23,7 @@ from tests.unit.checks.package_builders import (
     case,
     contract,
     first,
+    member,
     shared_object,
     with_model,
     with_object,
@@ -415,6 +416,23 @@ def test_a_class_that_an_import_does_not_register():
 def test_executable_stack(asks, permitted, expected):
     given = case(with_object(executable_stack=asks), executable_stack=permitted, executable_stack_why="glibc 2.41")
     assert ask("executable_stack", given) == expected
+
+
+@pytest.mark.parametrize(
+    ("version", "art", "expected"),
+    [
+        ("2.10.0+cu128", artifact(), [("import", INFO)]),
+        # Only this release of 2.10 there is.
+        ("2.10", artifact(), [("import", INFO)]),
+        ("2.9.1", artifact(), []),
+        ("2.11.0", artifact(), []),
+        # The layout of 2.6 and 2.7 goes to the loader in C++ before the name is looked up.
+        ("2.10.0", artifact(members=(member("version"), member("data/aotinductor/model/a.so"))), []),
+        ("2.10.0", artifact(kind=ArtifactKind.BARE_SO), []),
+    ],
+)
+def test_the_release_that_forgets_an_import(version, art, expected):
+    assert ask("load_call", case(art, torch=TorchBuild(version=version, path="/site/torch"))) == expected
 
 
 def missing_shim(name, torch="2.13.0+cpu"):

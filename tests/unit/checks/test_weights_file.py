@@ -11,6 +11,8 @@ from aotidoctor.checks import weights_file
 from aotidoctor.model.case import Options
 from aotidoctor.model.contract import ConstantSpec
 from aotidoctor.readers.inputs.weights_file import read_weights
+from tests.unit.checks.package_builders import ENTRY_POINTS, contract, with_object
+from tests.unit.checks.package_builders import case as package_case
 from tests.unit.probes.outcomes import case as any_case
 
 
@@ -97,3 +99,22 @@ def test_a_subclass_keeps_its_name(tmp_path):
     path = tmp_path / "state.pt"
     path.write_bytes(buffer.getvalue())
     assert [one.name for one in read_weights(str(path))] == ["l.weight", "l.bias"]
+
+
+CONTAINER = "AOTInductorModelContainer"
+
+
+@pytest.mark.parametrize(
+    ("exported", "told"),
+    [((), True), (("RunSingleThreaded",), True), (("RunSingleThreaded", "ExtractConstantsMap"), False)],
+)
+def test_what_is_computed_once_of_weights_is_noted(exported, told):
+    """The runtime of 2.6 and 2.7, which is in the package, folds in the first call; that of 2.8 after each load."""
+    names = (*ENTRY_POINTS, *(f"{CONTAINER}{name}" for name in exported))
+    constants = (spec("l.weight"), replace(spec("folded"), from_folded=True))
+    given = package_case(
+        with_object(defined_entry_points=names), contract=contract(constants=constants), options={"weights": "w.pt"}
+    )
+    given = replace(given, weights=(spec("l.weight"),))
+    expected = [("folded-once", "folded", "info")] if told else []
+    assert [(item.kind, item.subject, item.severity.value) for item in weights_file.run(given)] == expected

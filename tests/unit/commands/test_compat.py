@@ -117,6 +117,16 @@ def test_the_matrix_has_every_combination():
     assert "executable-stack" in found["2.6.0", "debian-13 with torch 2.8"].causes
 
 
+@pytest.mark.parametrize(
+    ("package", "torch", "told"), [("2.8.0", "2.10.0", 1), ("2.7.1", "2.10.0", 0), ("2.8.0", "2.11.0", 0)]
+)
+def test_the_import_that_a_release_forgets_comes_first(tmp_path, package, torch, told):
+    report, _ = answers([V / package / "dyn" / "model.pt2"], [profile(tmp_path)], [torch])
+    (item,) = report.compat.answers
+    assert item.answer is Answer.RUNS
+    assert sum("codecache" in step for step in item.provided) == told
+
+
 def test_one_bad_profile_costs_its_own_column_only(tmp_path):
     (tmp_path / "bad.json").write_text("{}")
     report, found = answers([V / "2.6.0" / "dyn" / "model.pt2"], [str(tmp_path / "bad.json"), "aarch64"])

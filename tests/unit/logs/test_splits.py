@@ -57,7 +57,8 @@ KINDS = {
         "overwritten": "RuntimeError: Error: accessing tensor output of CUDAGraphs that has been overwritten by a subsequent run.",
     },
     "load-api": {
-        "entry-point": "RuntimeError: No update_constant_buffer_from_cpu in .so! Consider rebuild your model with the latest AOTInductor."
+        "codecache": "AttributeError: module 'torch._inductor' has no attribute 'codecache'",
+        "entry-point": "RuntimeError: No update_constant_buffer_from_cpu in .so! Consider rebuild your model with the latest AOTInductor.",
     },
     "missing-library": {"openmp": "dyld[331]: Library not loaded: @rpath/libomp.dylib\ntorch"},
 }

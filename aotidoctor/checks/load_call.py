@@ -1,0 +1,62 @@
+"""``aoti_load_package`` of this torch fails in a process that has compiled nothing.
+
+What it does
+    Looks for torch 2.10.0 on the host, and for a package of the layout of 2.8 and later.
+
+Why it matters
+    torch 2.10.0 compares the package with this CPU by ``torch._inductor.codecache``, which it forgets to import: the
+    call ends in "AttributeError: module 'torch._inductor' has no attribute 'codecache'". Where something was compiled
+    before, it has been imported, and the same call works. So does C++, and ``run``: the loader below that call.
+
+Example:
+    torch 2.10.0: observed aoti_load_package without an import of its own, expected torch._inductor.codecache imported
+
+When it is wrong
+    The program imports ``torch._inductor.codecache``, or compiles something, before it loads the package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.package.facts import metadata_value
+from aotidoctor.model.artifact import ArtifactKind
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, NotChecked
+
+FIND = Finder("AD-HOST-016", "load_call")
+# There is no other release of 2.10.
+_FORGETFUL = ("2.10.0", "2.10")
+_MARK = "archive_version"
+_STEP = "import torch._inductor.codecache before aoti_load_package"
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """At most one finding, a note."""
+    version = case.host.torch.version.partition("+")[0] if case.host.torch is not None else ""
+    if version not in _FORGETFUL or case.artifact.kind is not ArtifactKind.AOTI_PACKAGE:
+        return []
+    # What the loader in Python refuses for its age goes to the one in C++, and what has no device fails before that.
+    marked = any(member.name.rpartition("/")[2] == _MARK for member in case.artifact.members)
+    if not marked or metadata_value(case, "AOTI_DEVICE_KEY")[0] is None:
+        return []
+    return [
+        FIND.info(
+            "import",
+            f"torch {version}",
+            observed="aoti_load_package fails where nothing has imported torch._inductor.codecache",
+            expected=_STEP,
+            facts={"provided": _STEP},
+        )
+    ]
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="load-api",
+    stage="host",
+    needs=("artifact_missing", "artifact_wrong_kind", "artifact_layout", "torch_missing"),
+    run=run,
+)
