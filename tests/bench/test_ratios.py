@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from aotidoctor.readers.host import profiles
 from tests.bench.conftest import CUDA, MEDIANS, MEMORY
 from tests.unit.triton.harness import MLP
 
@@ -97,6 +98,14 @@ def test_check(stopwatch, model):
 
 def test_inspect(stopwatch, model):
     stopwatch("inspect", *DOCTOR, "inspect", model[0], "--format", "json", rounds=9)
+
+
+def test_compat_of_ten_hosts(stopwatch, model):
+    """One package; a matrix with refusals and open answers has an exit status of its own."""
+    hosts = [word for name in list(profiles.built_in())[:10] for word in ("--host", name)]
+    stopwatch(
+        "compat, ten hosts", *DOCTOR, "compat", model[0], *hosts, "--format", "json", rounds=9, statuses=(0, 1, 3)
+    )
 
 
 @pytest.mark.parametrize("command", ["check", "inspect"])

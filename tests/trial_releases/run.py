@@ -2,12 +2,13 @@
 
 For each release an environment is made (2.2 GB, some minutes), the models are compiled in it, and the tool, run by that
 Python, examines all their samples: statically, by running, and with the exported program. Then each environment
-examines the packages of every other one. What is right is said by the models, and across releases by plain PyTorch. A
-table is printed; everything is removed.
+examines the packages of every other one, and what ``compat`` foretold of each is compared with what plain PyTorch does.
+What is right is said by the models, and across releases by plain PyTorch. A table is printed; everything is removed.
 
 KEEP=1 leaves it all in TRIAL_ROOT, and each step that is done there is not done again: after an interruption the same
 command goes on, and without ``answers-RELEASE-HOST.jsonl`` that host examines those packages anew. MODELS="dense rows"
 limits it to these models, MODES="run" to one of check, run and reference, ACROSS=0 leaves out other releases' packages.
+RECORD=1 writes what each release makes of the packages in tests/data/releases to the record there (see ``kept``).
 
 Not part of the test suite: it downloads gigabytes, and takes half an hour per release on two cores.
 """
@@ -23,6 +24,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.commands.compat import compat
+from aotidoctor.model.compat import Answer
 from tests.trial_releases.environment import environ, make
 from tests.trial_releases.examine import MODES as ALL_MODES
 from tests.trial_releases.examine import answered, key
@@ -32,6 +35,9 @@ ROOT = Path(os.environ.get("TRIAL_ROOT", Path(os.environ.get("TMPDIR", "/tmp")) 
 MODELS = os.environ.get("MODELS", "").split()
 MODES = tuple(os.environ.get("MODES", "").split()) or ALL_MODES
 ACROSS = os.environ.get("ACROSS") != "0"
+# What plain PyTorch makes of a package that it can load.
+LOADS = ("right", "loads")
+REFUSED = ["abi-mismatch", "load-api", "artifact-layout"]
 
 
 def main() -> int:
@@ -43,6 +49,8 @@ def main() -> int:
         for release, python in pythons.items():
             _python(python, "build", str(_folder(release)), *MODELS)
         tallies = [_inside(release, python) for release, python in pythons.items()]
+        for python in pythons.values() if os.environ.get("RECORD") else ():
+            _python(python, "kept")
         for host, python in pythons.items() if ACROSS else ():
             tallies += [_across(release, host, python) for release in releases if release != host]
     finally:
@@ -79,13 +87,34 @@ def _across(release: str, host: str, python: Path) -> list[Tally]:
     cases = []
     for case in _cases(release):
         end = ends[str(Path(case["package"]).parent)]
-        loads = end == "right" or case["expected"][:1] == ["weights-not-loaded"]
-        if loads:
+        if end in LOADS:
             cases.append(case)
         elif case["sample"] == "good":
             print(f"{release} on {host}: {case['model']}: {end}", file=sys.stderr)
-            cases.append({**case, "expected": ["abi-mismatch", "load-api", "artifact-layout"]})
-    return list(_tallies(release, host, python, cases, ("run",)))
+            cases.append({**case, "expected": REFUSED})
+    return [_foretold(release, host, ends), *_tallies(release, host, python, cases, ("run",))]
+
+
+def _foretold(release: str, host: str, ends: dict[str, str]) -> Tally:
+    """Whether ``compat`` said of each package what plain PyTorch did there."""
+    told = []
+    for case in _cases(release):
+        if case["sample"] == "good":
+            loads = ends[str(Path(case["package"]).parent)] in LOADS
+            answer = compat([case["package"]], ["here"], [host], environ=dict(os.environ)).compat
+            assert answer is not None
+            said = answer.answers[0]
+            told.append(
+                {
+                    **case,
+                    "expected": [None] if loads else REFUSED,
+                    "verdict": {Answer.RUNS: "healthy", Answer.REFUSED: "problem"}.get(said.answer, "unknown"),
+                    "diagnoses": [[cause, "suspected", 1.0] for cause in said.causes],
+                    "cannot_examine": None,
+                    "own_errors": [],
+                }
+            )
+    return Tally.of(release, host, "compat", told)
 
 
 def _ends(release: str, host: str, python: Path) -> dict[str, str]:
