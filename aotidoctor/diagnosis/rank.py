@@ -11,6 +11,8 @@ Rules, in this order:
 5. Errors come before warnings, and those that are errors by themselves before promoted ones; then by weight: artifact,
    host, load, inputs, run, output; then by confidence.
 6. While the package leaves dtype, rank or a size of an input open, what such inputs lead to is no more than a guess.
+   It is no cause at all where nothing but the outcome speaks for it: outputs that change from call to call without a
+   random operator, an operator of PyTorch itself that refused its arguments. The cause is then unknown.
 
 Confidence is a judgement on a fixed scale, not a frequency:
 
@@ -41,6 +43,7 @@ from aotidoctor.diagnosis.wording import fill, informed, subject_of, title_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.diagnosis import Diagnosis, Playbook, Remedy, Status
 from aotidoctor.model.evidence import Evidence, Severity
+from aotidoctor.model.operators import foreign
 
 CONFIRMED = 0.99
 IN_EMULATION = 0.95
@@ -55,6 +58,9 @@ BY_INPUTS = (
     *("uninitialized-read", "overflow", "threading", "integer-division", "custom-op-crash"),
 )
 UNREAD = 0.35
+# What shows in the outputs alone, and what in the code would be a reason for it.
+_SHOWN_BY = ("AD-RUN-002", "AD-RUN-009")
+_REASONS = ("random_ops", "uninitialized_ops")
 
 
 def diagnose(
@@ -79,20 +85,37 @@ def diagnose(
     )
     if case is None:
         return made
-    return tuple(_in_case(item, found, case, findings) for item, found in zip(made, kept, strict=True))
+    told = [(item, found) for item, found in zip(made, kept, strict=True) if not _is_symptom(item, found, case)]
+    return tuple(
+        replace(_in_case(item, found, case, findings), rank=rank) for rank, (item, found) in enumerate(told, start=1)
+    )
 
 
 def _in_case(diagnosis: Diagnosis, found: Match, case: Case, findings: Sequence[Evidence]) -> Diagnosis:
     lead = informed(found.lead, found.evidence)
     diagnosis = replace(diagnosis, remedy=remedy_in(diagnosis.cause, diagnosis.remedy, lead, case, findings))
     located = with_paths(_located(diagnosis, case, findings), case)
-    doubtful = is_guess(diagnosis.cause, case)
+    doubtful = is_guess(diagnosis.cause, case) and not _accounted(found)
     return replace(located, confidence=min(located.confidence, UNREAD)) if doubtful else located
 
 
 def is_guess(cause: str, case: Case) -> bool:
     """Whether inputs that nothing describes may as well be the reason (rule 6)."""
     return cause in BY_INPUTS and _unread(case)
+
+
+def _is_symptom(diagnosis: Diagnosis, found: Match, case: Case) -> bool:
+    """Whether it is such a guess, and nothing but the outputs or an operator of PyTorch speaks for it (rule 6)."""
+    if diagnosis.status is not Status.SUSPECTED or not is_guess(diagnosis.cause, case):
+        return False
+    if diagnosis.cause == "custom-op-exception":
+        return bool(diagnosis.subject) and not foreign([diagnosis.subject or ""])
+    return all(item.code in _SHOWN_BY for item in found.loud()) and not _accounted(found)
+
+
+def _accounted(found: Match) -> bool:
+    """Whether the code itself holds a reason why its outputs change."""
+    return any(item.facts.get(name) for item in found.loud() for name in _REASONS)
 
 
 def _unread(case: Case) -> bool:

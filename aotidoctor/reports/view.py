@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.diagnosis import Diagnosis, Status
-from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Source
+from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Severity, Source
 from aotidoctor.model.report import Report
 from aotidoctor.reports import history_view, log_view
 from aotidoctor.reports.headline import WATCHED
@@ -16,6 +16,7 @@ from aotidoctor.reports.run_view import last_words, outcome_failed, run_ending
 from aotidoctor.reports.text import one_line
 
 _FAULTS_SHOWN = 4
+_OF_INPUTS = ("input_rank", "input_dtype")
 # What failed here has not seen an input, and has no numbers to compare.
 _BEFORE_CALL = ("start", "import", "setup", "load", "after_load")
 
@@ -160,11 +161,28 @@ def _unknown_rows(report: Report) -> tuple[Row, ...]:
     elif failed is not None:
         rows.append(Row(label="Known", text=f"{run_ending(failed)} in {failed.stage} [{failed.id}]"))
         rows.append(Row(label="Says", text=last_words(failed)))
+    else:
+        rows.append(Row(label="Known", text=_first_error(report)))
+    rows.append(Row(label="Not told", text=_untold_inputs(report)))
     rows = [row for row in rows if row.text]
     rows.extend(
         Row(label="Try next" if number == 0 else "", text=text) for number, text in enumerate(next_steps(report))
     )
     return tuple(rows)
+
+
+def _first_error(report: Report) -> str:
+    """What is wrong where every run returned."""
+    found = next((item for item in report.findings if item.severity is Severity.ERROR), None)
+    return f"{one_line(found.message, 300)} [{found.id}]" if found is not None else ""
+
+
+def _untold_inputs(report: Report) -> str:
+    """Inputs that nothing describes: with others than they were compiled for, kernels read other memory."""
+    if report.case.inputs is None:
+        return ""
+    reasons = (item.reason for item in report.not_checked if item.name in _OF_INPUTS and not item.moot)
+    return one_line(next(reasons, ""), 300)
 
 
 def next_steps(report: Report) -> tuple[str, ...]:

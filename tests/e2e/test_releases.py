@@ -36,6 +36,17 @@ def test_what_only_a_run_shows_is_named(command_line, sample):
         assert first["confidence"] <= 0.5 or first["status"] == "confirmed"
 
 
+SYMPTOMS = ("nondeterministic", "uninitialized-read", "threading")
+SILENT = ("batch_differs", "seq_differs", "hidden", "rank", "stride")
+
+
+@pytest.mark.parametrize("sample", [one for one in samples() if one.release == "2.6.0" and one.name in SILENT], ids=str)
+def test_what_nothing_tells_is_unknown_and_not_the_fault_of_the_model(command_line, sample):
+    """A package of 2.6 without its program: neither its outputs nor what PyTorch raises is held against the model."""
+    report = answer(command_line, sample)
+    assert [item["cause"] for item in report["diagnoses"] if item["cause"] in SYMPTOMS] == [], report["diagnoses"]
+
+
 def test_constants_of_a_library_that_does_not_hand_them_out_are_not_asked_for(command_line):
     """Its entry point is missing in 2.6 and 2.7, and PyTorch calls it all the same: at address 0."""
     sample = next(one for one in HEALTHY if str(one) == "2.7.1-dyn-good")

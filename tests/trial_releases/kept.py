@@ -11,7 +11,6 @@ import re
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 
 from tests.artifacts.releases import ROOT, Sample, samples
 

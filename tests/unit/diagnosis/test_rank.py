@@ -252,6 +252,15 @@ def test_no_command_saves_over_the_file_of_inputs():
     assert [item.cause for item in saving if "sample.pt" in item.command] == []
 
 
+def case_of(leaf):
+    empty = Container(type="tuple", children=())
+    contract = Contract(model_name="m", source="wrapper.cpp", args=empty, kwargs=empty, leaves=(leaf,), n_inputs=1)
+    artifact = Artifact(path="model.pt2", kind=ArtifactKind.AOTI_PACKAGE, size=1)
+    host = Host(system="Linux", machine="x86_64", python="3.11")
+    given = InputSet(path="sample.pt", format="pt", form="args", args=empty, kwargs=empty)
+    return Case(artifact=artifact, host=host, contract=contract, inputs=given)
+
+
 READ = LeafSpec(index=0, path="args[0]", kind="tensor", input_index=0, dtype="int64", rank=1, dims=(Dim(static=4),))
 
 
@@ -266,12 +275,36 @@ READ = LeafSpec(index=0, path="args[0]", kind="tensor", input_index=0, dtype="in
     ],
 )
 def test_what_wrong_inputs_lead_to_is_a_guess_while_nothing_tells_which_are_right(leaf, sure):
-    empty = Container(type="tuple", children=())
-    contract = Contract(model_name="m", source="wrapper.cpp", args=empty, kwargs=empty, leaves=(leaf,), n_inputs=1)
-    artifact = Artifact(path="model.pt2", kind=ArtifactKind.AOTI_PACKAGE, size=1)
-    host = Host(system="Linux", machine="x86_64", python="3.11")
-    given = InputSet(path="sample.pt", format="pt", form="args", args=empty, kwargs=empty)
-    case = Case(artifact=artifact, host=host, contract=contract, inputs=given)
-    for finding in (raised("index-out-of-bounds"), seen("AD-RUN-002", "differs"), seen("AD-RUN-006", "heals")):
+    case = case_of(leaf)
+    for finding in (raised("index-out-of-bounds"), seen("AD-RUN-006", "heals")):
         found = diagnose([finding], PLAYBOOKS, case=case)[0]
         assert (found.confidence > 0.5) is sure, found
+
+
+def differs(code="AD-RUN-002", kind="differs", **facts):
+    return seen(code, kind, **facts)
+
+
+@pytest.mark.parametrize(
+    ("findings", "expected"),
+    [
+        # Another size makes healthy code read other memory: the outputs alone are no cause.
+        ([differs(random_ops=())], []),
+        ([differs(random_ops=()), differs("AD-RUN-009", "depends", uninitialized_ops=())], []),
+        ([differs(random_ops=("aten.rand",))], ["nondeterministic"]),
+        ([differs("AD-RUN-009", "depends", uninitialized_ops=("aten.empty",))], ["uninitialized-read"]),
+        ([differs("AD-RUN-015", "random", subject="ops::scale")], ["nondeterministic"]),
+        # An operator of PyTorch refuses what it is given; one of the user's may be at fault.
+        ([replace(raised("op-raised", ops=True), subject="aten::linalg_qr")], []),
+        ([replace(raised("op-raised", ops=True), subject="ops::scale")], ["custom-op-exception"]),
+    ],
+)
+def test_what_open_inputs_may_lead_to_is_no_cause_by_itself(findings, expected):
+    named = [item.cause for item in diagnose(findings, PLAYBOOKS, case=case_of(replace(READ, dtype=None)))]
+    assert named == expected
+    assert len(diagnose(findings, PLAYBOOKS, case=case_of(READ))) == 1
+
+
+def test_a_random_operator_is_no_guess_whatever_the_inputs_are():
+    (found,) = diagnose([differs(random_ops=("aten.rand",))], PLAYBOOKS, case=case_of(replace(READ, dtype=None)))
+    assert found.confidence > 0.8
