@@ -193,3 +193,26 @@ def test_the_calls_of_custom_operators_have_their_tensors(path, contract_of_text
     assert contract.custom_ops == ("lab::scale", "lab::pair", "lab::bump")
     calls = {call.name: call.arguments for call in contract.kernels if call.kind == "custom"}
     assert [len(calls[name]) for name in contract.custom_ops] == [2, 3, 1]
+
+
+def test_a_factor_of_a_matrix_product_is_described_by_it(contract_of_text):
+    """In 2.6 nothing else is; of an input that is viewed before it only the dtype follows."""
+    texts = RELEASES / "2.6.0" / "wrappers"
+    (leaf,) = contract_of_text(texts / "fold.cpp").tensor_leaves()
+    assert (leaf.dtype, leaf.rank) == ("float32", 2)
+    assert [dim.static for dim in leaf.dims] == [4, 8]
+    # Any layout will do for a matrix product.
+    assert leaf.strides == (None, None)
+    viewed = contract_of_text(texts / "attention.cpp").tensor_leaves()[0]
+    assert (viewed.dtype, viewed.rank) == ("float32", None)
+
+
+def test_what_two_products_say_differently_stays_open(contract_of_text, tmp_path):
+    text = (RELEASES / "2.6.0" / "wrappers" / "fold.cpp").read_text(encoding="utf-8")
+    line = next(line for line in text.split("\n") if "aoti_torch_cpu_mm_out(buf0, arg1_1" in line)
+    other = line.replace("buf0, arg1_1, _FOLDED_CONST_permute_1", "buf0, _FOLDED_CONST_permute_1, arg1_1")
+    (tmp_path / "2.6.0" / "wrappers").mkdir(parents=True)
+    path = tmp_path / "2.6.0" / "wrappers" / "fold.cpp"
+    path.write_text(text.replace(line, f"{line}\n{other}"), encoding="utf-8")
+    (leaf,) = contract_of_text(path).tensor_leaves()
+    assert (leaf.dtype, leaf.rank) == ("float32", None)
