@@ -51,20 +51,29 @@ class Error:
     typical: float
 
 
-def judge_leaf(ours: Any, theirs: Any, exact: Any, moved: list[Any]) -> dict[str, Any]:
+def is_settled(ours: Any, theirs: Any, exact: Any) -> bool:
+    """Whether one output is within rounding whatever the noise is, so that no run with noise has to tell.
+
+    More noise allows more, so what is within the floor stays within.
+    """
+    judged = judge_leaf(ours, theirs, exact, [])
+    return judged["judged"] == BOTH_WITHIN and not judged.get("off") and not judged.get("reference_off")
+
+
+def judge_leaf(ours: Any, theirs: Any, exact: Any, moved: list[Any] | None) -> dict[str, Any]:
     """``judged`` (the verdict) and its numbers for one output; ``moved`` are the results of float64 runs with noise.
 
-    ``error``, ``reference_error``, ``noise`` in eps (None for integers), the same with ``typical_``; ``reason`` for
-    ``unknown``.
+    ``moved`` is empty where none was needed (``is_settled``), None where there can be none. ``error``,
+    ``reference_error``, ``noise`` in eps (None for integers), the same with ``typical_``; ``reason`` for ``unknown``.
     """
     if exact.shape != theirs.shape:
         return {"judged": UNKNOWN, "reason": f"the float64 run returns shape {tuple(exact.shape)}"}
-    ours, theirs, exact, moved = _plain(ours), _plain(theirs), _plain(exact), [_plain(one) for one in moved]
+    ours, theirs, exact, results = _plain(ours), _plain(theirs), _plain(exact), [_plain(one) for one in moved or ()]
     if not theirs.dtype.is_floating_point:
-        return _judge_whole(ours, theirs, exact, moved)
+        return _judge_whole(ours, theirs, exact, results)
     if exact.dtype != torch.float64:
         return {"judged": UNKNOWN, "reason": "the float64 run returns no floating-point values"}
-    usable = [one for one in moved if one.shape == exact.shape]
+    usable = [one for one in results if one.shape == exact.shape]
     fragile = torch.zeros(exact.shape, dtype=torch.bool)
     for one in usable:
         fragile |= torch.isfinite(one) != torch.isfinite(exact)
@@ -82,7 +91,7 @@ def judge_leaf(ours: Any, theirs: Any, exact: Any, moved: list[Any]) -> dict[str
         "typical_reference_error": reference.typical,
         "typical_noise": noise.typical if noise is not None else None,
     }
-    allowed = allowed_of(noise, theirs.dtype)
+    allowed = allowed_of(Error(largest=0.0, typical=0.0) if moved == [] else noise, theirs.dtype)
     verdict = verdict_of(package, reference, allowed)
     reason = "both are further from float64 than rounding explains" if verdict == UNKNOWN else None
     return {"judged": verdict, "reason": reason, "allowed": allowed.largest, **numbers}
