@@ -118,8 +118,8 @@ Budget = Annotated[
 Repeat = Annotated[int, typer.Option(min=1, metavar="N", help="Plain runs in fresh processes.")]
 Jobs = Annotated[int, typer.Option(min=1, metavar="N", help="Child runs at a time.")]
 Threads = Annotated[int | None, typer.Option(min=1, max=_MAX_THREADS, metavar="N", help="Threads to run with.")]
-Rungs = Annotated[str | None, typer.Option("--probes", metavar="A,B", help="Run only these probes.")]
-SkipRungs = Annotated[str | None, typer.Option("--skip-probes", metavar="A,B", help="Skip these probes.")]
+Probes = Annotated[str | None, typer.Option("--probes", metavar="A,B", help="Run only these probes.")]
+SkipProbes = Annotated[str | None, typer.Option("--skip-probes", metavar="A,B", help="Skip these probes.")]
 Emulate = Annotated[
     EmulateWhen,
     typer.Option("--emulate", help="Emulate a CUDA package on the CPU. auto: where no GPU can run it or explain it."),

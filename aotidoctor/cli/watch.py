@@ -27,7 +27,7 @@ from aotidoctor.runner.watch import die_as, is_good
 from aotidoctor.runner.watch import watch as run_watched
 
 if TYPE_CHECKING:
-    from aotidoctor.commands.watch.rungs import Again
+    from aotidoctor.commands.watch.repeats import Again
     from aotidoctor.model.case import Options
     from aotidoctor.model.report import Report
 

@@ -247,11 +247,11 @@ def plan(
     live: InputSet | None = None,
 ) -> Report:
     """What ``run`` would ask, and why; executes nothing."""
-    from aotidoctor.triage.run_probes import check_rung_names, plan_lines  # noqa: PLC0415 - for this and run only
+    from aotidoctor.triage.run_probes import check_probe_names, plan_lines  # noqa: PLC0415 - for this and run only
 
     watch = Stopwatch("run", argv)
     case, unread = open_case.open_case(path, inputs_path, options, environ, live=live)
-    check_rung_names(case)
+    check_probe_names(case)
     session = Session(case=case, runner=None, not_checked=unread)
     run_checks(session)
     report = _report(session, name_causes(session), watch)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from aotidoctor.model.diagnosis import Condition, Playbook
 from aotidoctor.model.evidence import Evidence, FactValue, Severity
 
-# Rungs that compare rather than try: input checks inside the package, the operator registry, operators called alone.
+# Probes that compare rather than try: input checks inside the package, the operator registry, operators called alone.
 COMPARISONS = ("AD-RUN-003", "AD-RUN-010", "AD-RUN-015")
 
 

@@ -45,6 +45,7 @@ class Options:
     jobs: int = 1
     threads: int | None = None
     trust_pickle: bool = False
+    # The probes that --probes and --skip-probes name; the fields are called so in bundles, and plugins read them.
     rungs: tuple[str, ...] | None = None
     skip_rungs: tuple[str, ...] = ()
     memory_limit: int | None = None

@@ -16,7 +16,7 @@ class AotidoctorError(Exception):
 
 
 class UsageError(AotidoctorError):
-    """The caller asked for something that cannot be meant: unknown rung, unknown treatment, contradicting options."""
+    """The caller asked for something that cannot be meant: unknown probe, unknown treatment, contradicting options."""
 
     exit_status = 2
 

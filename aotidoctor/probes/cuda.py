@@ -1,6 +1,6 @@
-"""What the rungs for CUDA share: when they can tell anything, how often they call, where a blocking run failed.
+"""What the probes for CUDA share: when they can tell anything, how often they call, where a blocking run failed.
 
-Every rung gets a fresh interpreter: after the first error a context answers the same to everything, and most settings
+Every probe gets a fresh interpreter: after the first error a context answers the same to everything, and most settings
 are read when it is made.
 """
 
@@ -54,7 +54,7 @@ def symptom_of(case: Case, outcome: Outcome) -> str:
 
 
 def why_not(case: Case, history: History) -> str | None:
-    """Why no rung for CUDA is asked; None where a failure of a call on the GPU is to be explained."""
+    """Why no probe for CUDA is asked; None where a failure of a call on the GPU is to be explained."""
     if device_of(case) != "cuda":
         return "the package does not run on CUDA"
     plain = history.outcomes.get("plain_run")
@@ -101,7 +101,7 @@ def cuda_probe(
     asks: str,
     only: tuple[str, ...] = (),
 ) -> Probe:
-    """A rung that sets ``variables`` to 1 before there is a CUDA context, with the calls of the package traced.
+    """A probe that sets ``variables`` to 1 before there is a CUDA context, with the calls of the package traced.
 
     ``only`` are the symptoms that it can tell something of, all where it is empty.
     """

@@ -1,4 +1,4 @@
-"""Did what a rung for CUDA changed take effect? Part of ``effects``."""
+"""Did what a probe for CUDA changed take effect? Part of ``effects``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Did the setting of a rung take effect? A setting that had none proves nothing, and the report says so.
+"""Did the setting of a probe take effect? A setting that had none proves nothing, and the report says so.
 
 ``(True | False | None, why)``; None is "unknown".
 """

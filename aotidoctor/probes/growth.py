@@ -29,7 +29,7 @@ CODE, NAME = "AD-RUN-008", "growth"
 CALLS = 40
 # Less than a page per call is allocator noise.
 LEAST_BYTES_PER_CALL = 4096
-# A call slower than this would make the rung cost more than it can tell.
+# A call slower than this would make the probe cost more than it can tell.
 SLOWEST_CALL_S = 0.25
 
 

@@ -1,4 +1,4 @@
-"""The payload of the worker's ``run`` job, from the case. Every rung changes one thing against this base."""
+"""The payload of the worker's ``run`` job, from the case. Every probe changes one thing against this base."""
 
 from __future__ import annotations
 

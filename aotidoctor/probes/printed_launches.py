@@ -53,7 +53,7 @@ REMEDY = "Compile the exported program again on this host and use that package; 
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """The compile that prints launches, where a kernel failed and no cheaper rung could name it."""
+    """The compile that prints launches, where a kernel failed and no cheaper probe could name it."""
     reason = why_not(case, history) or _settled(case, history) or _nothing_to_compile(case) or lacking(case)
     if reason is not None:
         return unasked(CODE, NAME, reason)
@@ -82,9 +82,9 @@ def values_request(case: Case, kernel: str) -> Request:
 def call_requests(case: Case, history: History, package: str) -> tuple[Request, ...]:
     """The failing call of the package that prints launches, as it is and with blocking launches."""
     return tuple(
-        call_request(case, history, package, PRINT_NAMES, f"{rung}#{number}", blocking=rung == BLOCKING)
+        call_request(case, history, package, PRINT_NAMES, f"{probe}#{number}", blocking=probe == BLOCKING)
         for number in range(1, RUNS + 1)
-        for rung in (FREE, BLOCKING)
+        for probe in (FREE, BLOCKING)
     )
 
 
@@ -99,7 +99,7 @@ def call_request(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rung:
+class Side:
     """The runs with, or without, blocking launches: how many failed, how, and which launch each printed last."""
 
     runs: int
@@ -115,12 +115,12 @@ class Rung:
         return f"{names} ({self.failed} of {self.runs} runs failed)"
 
 
-def rung_of(case: Case, history: History, name: str) -> Rung:
+def side_of(case: Case, history: History, name: str) -> Side:
     """All runs of one of the two."""
     outcomes = [outcome for key, outcome in history.outcomes.items() if key.partition("#")[0] == name]
     failed = [outcome for outcome in outcomes if not succeeded(outcome)]
     printed = [found[-1] for outcome in failed if (found := launches(outcome.stdout_tail))]
-    return Rung(
+    return Side(
         runs=len(outcomes),
         failed=len(failed),
         printed=sum(bool(launches(outcome.stdout_tail)) for outcome in outcomes),
@@ -136,7 +136,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """
     if outcome.request.probe == VALUES:
         return [_values(history, outcome)]
-    free, held = rung_of(case, history, FREE), rung_of(case, history, BLOCKING)
+    free, held = side_of(case, history, FREE), side_of(case, history, BLOCKING)
     kind = _kind(case, history, free, held)
     kernel = held.last[0][0] if kind in NAMED else None
     severity = _SEVERITY.get(kind, Severity.INFO)
@@ -156,7 +156,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     ]
 
 
-def _kind(case: Case, history: History, free: Rung, held: Rung) -> str:
+def _kind(case: Case, history: History, free: Side, held: Side) -> str:
     if free.printed + held.printed == 0:
         return "unavailable"
     if held.failed + free.failed == 0:
@@ -171,7 +171,7 @@ def _kind(case: Case, history: History, free: Rung, held: Rung) -> str:
     return "extern" if name.startswith("aoti_torch_") else "kernel"
 
 
-def _alike(case: Case, history: History, held: Rung) -> bool:
+def _alike(case: Case, history: History, held: Side) -> bool:
     """Whether the package compiled here fails as this one does. A library tells no more than that it failed."""
     seen = {symptom_of(case, one) for name, one in history.outcomes.items() if name in ("plain_run", "cuda_blocking")}
     return bool(set(held.symptoms) & seen) or bool(seen & {"gpu-library", "cuda-error", "other"})
@@ -196,7 +196,7 @@ _WORDS = {
 }
 
 
-def _warning(free: Rung, held: Rung) -> str:
+def _warning(free: Side, held: Side) -> str:
     """What the same lines say without waiting, and why that counts for nothing."""
     if not free.failed:
         return "; without blocking launches it did not fail"
@@ -207,7 +207,7 @@ def _warning(free: Rung, held: Rung) -> str:
     return f"; without blocking launches the last one printed is {free.words}: {why}"
 
 
-def _facts(case: Case, kind: str, kernel: str | None, free: Rung, held: Rung) -> dict[str, FactValue]:
+def _facts(case: Case, kind: str, kernel: str | None, free: Side, held: Side) -> dict[str, FactValue]:
     facts: dict[str, FactValue] = {
         "rungs": ("as it is", "blocking"),
         "runs": (free.runs, held.runs),

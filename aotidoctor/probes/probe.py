@@ -52,7 +52,7 @@ Plan = Request | Reuse | NotChecked | tuple[Request | Reuse | NotChecked, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """One rung of the ladder. ``asked_when`` is one line for ``--plan``."""
+    """One probe of the ladder. ``asked_when`` is one line for ``--plan``."""
 
     code: str
     name: str

@@ -1,8 +1,8 @@
-"""Rung by rung: how often does it fail, and how?
+"""Probe by probe: how often does it fail, and how?
 
 What it does
-    Puts the outcomes of all runs of the ladder side by side: of how many runs each rung failed, in what way, and
-    whether its setting took effect. Where the failure was gone with blocking launches, the plain run and that rung are
+    Puts the outcomes of all runs of the ladder side by side: of how many runs each probe failed, in what way, and
+    whether its setting took effect. Where the failure was gone with blocking launches, the plain run and that probe are
     first repeated twice each, so that chance is not taken for a reason.
 
 Why it matters
@@ -31,7 +31,7 @@ from aotidoctor.probes.probe import History, Plan, Probe, Reuse, evidence, succe
 
 CODE, NAME = "AD-RUN-029", "rung_table"
 PLAIN, BLOCKING, UNCACHED = "plain_run", "cuda_blocking", "cuda_no_caching"
-# The rungs in the order in which they are asked; names of variants and tools follow these.
+# The probes in the order in which they are asked; names of variants and tools follow these.
 ORDER = (PLAIN, "check_inputs", BLOCKING, UNCACHED, "launch_trace", "core_dump", "sanitizer", "cuda_variants")
 # Under these the same failure says something of timing; others change more than that.
 REPEATS = 2
@@ -40,9 +40,9 @@ ENOUGH = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One rung: ``failed`` of ``runs`` runs, how (empty when none did), and where, as far as that is known."""
+    """One probe: ``failed`` of ``runs`` runs, how (empty when none did), and where, as far as that is known."""
 
-    rung: str
+    probe: str
     runs: int
     failed: int
     seen: tuple[str, ...]
@@ -65,9 +65,11 @@ def _repeats(history: History) -> tuple[Request | NotChecked, ...]:
     if blocking is None or not succeeded(blocking) or blocking.took_effect is False:
         return ()
     return tuple(
-        replace(history.outcomes[rung].request, probe=f"{rung}#{number}", purpose="repeated: is the outcome the same?")
+        replace(
+            history.outcomes[probe].request, probe=f"{probe}#{number}", purpose="repeated: is the outcome the same?"
+        )
         for number in range(2, REPEATS + 2)
-        for rung in (PLAIN, BLOCKING)
+        for probe in (PLAIN, BLOCKING)
     )
 
 
@@ -86,7 +88,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
             _SEVERITY.get(kind, Severity.INFO),
             outcome,
             subject=str(kernel) if kernel else None,
-            observed=f"{_WORDS[kind]}: {', '.join(f'{row.rung} {row.failed} of {row.runs}' for row in rows)}",
+            observed=f"{_WORDS[kind]}: {', '.join(f'{row.probe} {row.failed} of {row.runs}' for row in rows)}",
             expected="the same outcome in all runs",
             facts=facts,
         )
@@ -112,49 +114,49 @@ def rows_of(case: Case, history: History) -> tuple[Row, ...]:
     """The table, in the order of the ladder."""
     groups: dict[str, list[Outcome]] = {}
     for name, outcome in history.outcomes.items():
-        rung = name.partition("#")[0]
-        if rung.startswith(ORDER) and not isinstance(outcome.ending, NotStarted):
-            groups.setdefault(rung, []).append(outcome)
+        probe = name.partition("#")[0]
+        if probe.startswith(ORDER) and not isinstance(outcome.ending, NotStarted):
+            groups.setdefault(probe, []).append(outcome)
     place = {name: index for index, name in enumerate(ORDER)}
-    ordered = sorted(groups, key=lambda rung: min(place[name] for name in ORDER if rung.startswith(name)))
-    return tuple(_row(case, history, rung, groups[rung]) for rung in ordered)
+    ordered = sorted(groups, key=lambda probe: min(place[name] for name in ORDER if probe.startswith(name)))
+    return tuple(_row(case, history, probe, groups[probe]) for probe in ordered)
 
 
-def _row(case: Case, history: History, rung: str, outcomes: Sequence[Outcome]) -> Row:
+def _row(case: Case, history: History, probe: str, outcomes: Sequence[Outcome]) -> Row:
     failed = [outcome for outcome in outcomes if not succeeded(outcome)]
-    places = [place for outcome in failed if (place := _place(case, history, rung, outcome)) is not None]
+    places = [place for outcome in failed if (place := _place(case, history, probe, outcome)) is not None]
     effects = [outcome.took_effect for outcome in outcomes]
     return Row(
-        rung=rung,
+        probe=probe,
         runs=len(outcomes),
         failed=len(failed),
-        seen=tuple(dict.fromkeys(_seen(case, history, rung, outcome) for outcome in failed)),
+        seen=tuple(dict.fromkeys(_seen(case, history, probe, outcome) for outcome in failed)),
         places=tuple(dict.fromkeys(places)),
         took_effect=False if False in effects else None if None in effects else True,
     )
 
 
-def _seen(case: Case, history: History, rung: str, outcome: Outcome) -> str:
+def _seen(case: Case, history: History, probe: str, outcome: Outcome) -> str:
     """How it failed. The driver ends the program once it has written a dump: what it was is in there."""
     told = (item.facts.get("symptom") for item in history.findings if item.code == "AD-RUN-027")
-    dumped = next((str(symptom) for symptom in told if symptom), None) if rung == "core_dump" else None
+    dumped = next((str(symptom) for symptom in told if symptom), None) if probe == "core_dump" else None
     return dumped or symptom_of(case, outcome)
 
 
-def _place(case: Case, history: History, rung: str, outcome: Outcome) -> str | None:
+def _place(case: Case, history: History, probe: str, outcome: Outcome) -> str | None:
     """The call that it failed in. The plain run cannot know: its launches are not waited for."""
-    if rung in (BLOCKING, UNCACHED):
+    if probe in (BLOCKING, UNCACHED):
         place = place_of(case, outcome)
         return f"{place.name} (call {place.number})" if place is not None else None
-    tool = rung.removeprefix("sanitizer_") if rung.startswith("sanitizer_") else None
-    code = {"launch_trace": "AD-RUN-026", "core_dump": "AD-RUN-027"}.get(rung) if tool is None else "AD-RUN-028"
+    tool = probe.removeprefix("sanitizer_") if probe.startswith("sanitizer_") else None
+    code = {"launch_trace": "AD-RUN-026", "core_dump": "AD-RUN-027"}.get(probe) if tool is None else "AD-RUN-028"
     told = (item for item in history.findings if item.code == code and item.facts.get("tool") == tool)
     return next((item.subject for item in told if item.subject), None)
 
 
 def verdict_of(rows: Sequence[Row]) -> str:
     """What the pattern says; ``undecided`` where it could as well be chance."""
-    by_name = {row.rung: row for row in rows}
+    by_name = {row.probe: row for row in rows}
     plain, blocking, uncached = by_name[PLAIN], by_name.get(BLOCKING), by_name.get(UNCACHED)
     if 0 < plain.failed < plain.runs:
         return "flaky"
@@ -180,14 +182,14 @@ def _moved(blocking: Row, uncached: Row) -> bool:
 def _facts(rows: Sequence[Row]) -> dict[str, FactValue]:
     """Column by column."""
     facts: dict[str, FactValue] = {
-        "rungs": tuple(row.rung for row in rows),
+        "rungs": tuple(row.probe for row in rows),
         "runs": tuple(row.runs for row in rows),
         "failed": tuple(row.failed for row in rows),
         "seen": tuple(", ".join(row.seen) for row in rows),
         "places": tuple(", ".join(row.places) for row in rows),
         "took_effect": tuple(row.took_effect for row in rows),
     }
-    named = [row.places[0] for row in rows if row.rung == UNCACHED and row.places]
+    named = [row.places[0] for row in rows if row.probe == UNCACHED and row.places]
     return {**facts, "kernel": named[0].partition(" (call")[0]} if named else facts
 
 

@@ -47,7 +47,7 @@ _TRACEBACK = re.compile(
 
 
 def plan(case: Case, history: History) -> NotChecked:
-    """Not a rung: ``watch`` and ``guard`` have the program already."""
+    """Not a probe: ``watch`` and ``guard`` have the program already."""
     return unasked(CODE, NAME, "this is for aotidoctor watch and aotidoctor.guard()")
 
 

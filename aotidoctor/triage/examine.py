@@ -10,7 +10,7 @@ from aotidoctor.probes.effects import with_effect
 from aotidoctor.triage import emulated, treat
 from aotidoctor.triage.chains import bisect_compiler, print_launches, print_values, recompile, shrink_inputs
 from aotidoctor.triage.recover_contract import recover_contract
-from aotidoctor.triage.run_probes import check_rung_names, history_of, run_probes, skip_probes
+from aotidoctor.triage.run_probes import check_probe_names, history_of, run_probes, skip_probes
 from aotidoctor.triage.session import Session, name_causes, run_checks
 
 # Is it an answer at all, and the same one each time? Then it can be held against the reference's.
@@ -26,7 +26,7 @@ COMPARING = ("plain_run", "loaded_weights", "mutation", "values", "again", "memo
 
 def examine(session: Session) -> tuple[tuple[Diagnosis, ...], bool]:
     """Checks, probes, causes, treatment, and whether it was interrupted: then with what was found until then."""
-    check_rung_names(session.case)
+    check_probe_names(session.case)
     session.judge_effect = with_effect
     try:
         if session.case.contract is None:

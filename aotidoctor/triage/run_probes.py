@@ -181,8 +181,8 @@ def _correct_threads(session: Session, outcome: Outcome) -> None:
             session.add(result)
 
 
-def check_rung_names(case: Case) -> None:
-    """UsageError for a rung that does not exist."""
+def check_probe_names(case: Case) -> None:
+    """UsageError for a probe that does not exist."""
     known = [probe.name for probe in _all()]
     for option, names in (("--probes", case.options.rungs or ()), ("--skip-probes", case.options.skip_rungs)):
         for name in names:
@@ -204,4 +204,4 @@ def plan_lines(session: Session) -> tuple[str, ...]:
     return tuple(lines)
 
 
-__all__ = ["Session", "check_rung_names", "history_of", "plan_lines", "plan_of", "run_probes", "succeeded"]
+__all__ = ["Session", "check_probe_names", "history_of", "plan_lines", "plan_of", "run_probes", "succeeded"]

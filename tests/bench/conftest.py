@@ -40,7 +40,7 @@ RATIOS = (
     *((f"check cuda {name}", "plain load+run", 0.06) for name in CUDA),
     *((f"inspect cuda {name}", "plain load+run", 0.06) for name in CUDA),
     ("run, healthy", "plain load+run", 0.6),
-    ("run, failing, all rungs", "plain load+run", 1.2),
+    ("run, failing, all probes", "plain load+run", 1.2),
     ("run, crash", "plain load+run", 1.2),
     ("inspect 2 GB", "inspect", 1.15),
     ("classify, 100 MB of noise", "grep, 100 MB of noise", 3.3),

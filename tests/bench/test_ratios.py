@@ -71,7 +71,7 @@ def model(kit):
 
 @pytest.fixture(scope="module")
 def narrow(kit, tmp_path_factory):
-    """The same call in another dtype: silent, so every rung and a treatment are needed."""
+    """The same call in another dtype: silent, so every probe and a treatment are needed."""
     import torch
 
     x, y = torch.load(kit.sample_path("mlp"))
@@ -130,7 +130,7 @@ def test_run_healthy(stopwatch, model):
 
 def test_run_failing(stopwatch, model, narrow):
     command = ("run", model[0], "--inputs", narrow, "--format", "json")
-    stopwatch("run, failing, all rungs", *DOCTOR, *command, statuses=(1,))
+    stopwatch("run, failing, all probes", *DOCTOR, *command, statuses=(1,))
 
 
 def test_run_crash(stopwatch, kit):

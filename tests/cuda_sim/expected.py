@@ -38,7 +38,7 @@ CAUSES = {
     "weights_not_loaded": "weights-not-loaded",
 }
 
-# Of each scenario: what the table says, then rung: failed of runs, and where as far as the rung can tell.
+# Of each scenario: what the table says, then probe: failed of runs, and where as far as the probe can tell.
 TABLES = {
     "illegal_access": (
         "stable",
@@ -87,7 +87,7 @@ TABLES = {
     "library_refuses": ("stable", {"plain_run": "1 of 1", "launch_trace": f"1 of 1: {MM}"}),
 }
 
-# What it is by the kernel that the diagnosis names, and by a finding of the rung that the scenario is made for.
+# What it is by the kernel that the diagnosis names, and by a finding of the probe that the scenario is made for.
 TOLD = {
     "illegal_access": (RELU, "AD-RUN-026", "kernel", RELU),
     "race": (None, "AD-RUN-026", "survived", None),
@@ -102,9 +102,9 @@ TOLD = {
 
 
 def rows_of(facts):
-    """Rung to ``failed of runs: where``, out of the columns of the table."""
+    """Probe to ``failed of runs: where``, out of the columns of the table."""
     columns = (facts[column] for column in ("rungs", "failed", "runs", "places"))
     return {
-        rung: f"{failed} of {runs}" + (f": {place.partition(' (call')[0]}" if place else "")
-        for rung, failed, runs, place in zip(*columns, strict=True)
+        probe: f"{failed} of {runs}" + (f": {place.partition(' (call')[0]}" if place else "")
+        for probe, failed, runs, place in zip(*columns, strict=True)
     }

@@ -1,4 +1,4 @@
-"""The ladder on simulated CUDA, end to end: which kernel is named, what each rung says, how the rungs compare."""
+"""The ladder on simulated CUDA, end to end: which kernel is named, what each probe says, how the probes compare."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_refused_launch_is_named_with_its_grid(examine):
     assert report["diagnoses"][0]["cause"] == "cuda-launch"
 
 
-def test_rungs_that_agree_are_stable_and_not_repeated(examine):
+def test_probes_that_agree_are_stable_and_not_repeated(examine):
     report = examine("mlp", FAULT=f"{RELU}:700")
     table = found(report, "AD-RUN-029")
     assert table["kind"] == "stable"
@@ -71,7 +71,7 @@ def test_what_is_not_installed_is_told_with_how_to_get_it(examine):
     assert "named the kernel" in reasons["core_dump"]
 
 
-def test_a_healthy_call_needs_no_rung(examine):
+def test_a_healthy_call_needs_no_probe(examine):
     report = examine("mlp")
     assert report["verdict"] == "healthy"
     assert outcome_of(report, "cuda_blocking") is None

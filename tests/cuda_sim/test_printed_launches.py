@@ -40,7 +40,7 @@ def test_the_launch_printed_last_names_the_kernel_with_blocking_launches_only(ex
     assert (told(aborted)[0]["kind"], told(aborted)[0]["subject"]) == ("kernel", RELU)
 
 
-def test_a_cheaper_rung_that_named_the_kernel_leaves_nothing_to_compile_for(examine):
+def test_a_cheaper_probe_that_named_the_kernel_leaves_nothing_to_compile_for(examine):
     report = examine("illegal_access", "--reference", str(SCENARIOS["printed_launches"].options["reference"]))
     assert not told(report)
     reasons = {item["name"]: item["reason"] for item in report["not_checked"]}

@@ -52,7 +52,7 @@ class Seen:
     def finding(self, code):
         return next((item for item in self.report["findings"] if item["code"] == code), None)
 
-    def rungs(self):
+    def probes(self):
         return [run["probe"] for run in self.report["runs"]]
 
 
@@ -126,7 +126,7 @@ def test_run_again_the_packages_own_checks_name_the_cause(watch, server, package
     said = [item["id"] for item in seen.report["findings"] if item["code"] == "AD-LOG-001"]
     assert set(said) & set(first["evidence"])
     assert seen.report["runs"][0]["probe"] == "watched_program"
-    assert "check_inputs" in seen.rungs()
+    assert "check_inputs" in seen.probes()
 
 
 def test_a_wrong_answer_without_a_word_is_explained_by_running_again(watch, server, packages):
@@ -181,7 +181,7 @@ def test_core_files_can_be_asked_for(watch, server, packages):
 def test_without_a_core_the_program_is_run_again_under_a_debugger(watch, server, packages):
     seen = watch(server, packages.package("external"), "linear", options=["--rerun"])
     assert seen.status == -signal.SIGSEGV
-    assert "again_under_gdb" in seen.rungs()
+    assert "again_under_gdb" in seen.probes()
     stack = seen.finding("AD-RUN-023")
     assert (stack["kind"], stack["facts"]["signal"]) == ("crash", "SIGSEGV")
 
@@ -230,8 +230,8 @@ def test_inputs_are_triaged_as_run_does(watch, packages, tmp_path):
     assert seen.status == 1
     first = seen.report["diagnoses"][0]
     assert (first["cause"], first["status"]) == ("input-dtype", "confirmed")
-    assert seen.rungs()[0] == "watched_program"
-    assert "plain_run" in seen.rungs()
+    assert seen.probes()[0] == "watched_program"
+    assert "plain_run" in seen.probes()
 
 
 def test_a_program_that_never_comes_near_a_package(watch):

@@ -60,7 +60,7 @@ def evidence_of(item: Evidence) -> dict[str, object]:
 
 
 def files_of(report: Report, about: Mapping[str, object]) -> dict[str, dict[str, object]]:
-    """File name to content: one per run, named by its order and its rung."""
+    """File name to content: one per run, named by its order and its probe."""
     return {
         f"{number:02}-{outcome.request.probe}.json": {
             **about,

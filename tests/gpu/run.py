@@ -3,7 +3,7 @@
 Needs a checkout, a torch with CUDA and a C++ compiler, and no network. Dependencies that the machine lacks may lie as
 wheels of pure Python in ``tests/gpu/wheels``. Without a GPU it says so and ends well: nothing was tested.
 
-``DIR/<fault>/`` gets the report and one recorded outcome per rung; ``DIR/outcomes.zip`` holds all of them.
+``DIR/<fault>/`` gets the report and one recorded outcome per probe; ``DIR/outcomes.zip`` holds all of them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Result:
     fault: str
     found: tuple[str, ...]
     right: bool | None
-    rungs: int = 0
+    probes: int = 0
     reason: str = ""
 
 
@@ -64,7 +64,7 @@ def prepare(folder: Path, fault: Fault) -> tuple[Path, Path] | None:
 
 
 def examine(folder: Path, fault: Fault, device: str, machine: dict[str, object]) -> Result:
-    """Run the ladder on one fault and write down every rung."""
+    """Run the ladder on one fault and write down every probe."""
     from aotidoctor import Options, diagnose
     from aotidoctor.reports.json.render import render
     from tests.gpu.recording import files_of
@@ -80,7 +80,7 @@ def examine(folder: Path, fault: Fault, device: str, machine: dict[str, object])
     for name, content in files_of(report, about).items():
         _write(folder / fault.name / name, content)
     (folder / fault.name / "report.json").write_text(render(report), encoding="utf-8")
-    return Result(fault=fault.name, found=found, right=found[0] in right_causes(fault, device), rungs=len(report.runs))
+    return Result(fault=fault.name, found=found, right=found[0] in right_causes(fault, device), probes=len(report.runs))
 
 
 def guarded(folder: Path, fault: Fault, device: str, machine: dict[str, object]) -> Result:
@@ -111,7 +111,7 @@ def table(results: Sequence[Result], device: str, faults: Sequence[Fault]) -> st
     words = {True: "right", False: "WRONG", None: SKIPPED}
     return "\n".join(
         f"{words[item.right]:8} {item.fault:28} {', '.join(item.found) or item.reason}"
-        + (f" (expected {wanted[item.fault]})" if item.right is False else f" [{item.rungs} runs]")
+        + (f" (expected {wanted[item.fault]})" if item.right is False else f" [{item.probes} runs]")
         for item in results
     )
 

@@ -20,7 +20,7 @@ _UNPACKED = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rung:
+class Repeat:
     """Which run it was: ``name`` of the probe, what it was for, what was changed, and the id that the report gives."""
 
     name: str = NAME
@@ -29,7 +29,7 @@ class Rung:
     env: Mapping[str, str | None] | None = None
 
 
-def outcome_of(watched: Watched, rung: Rung, *, timeout: float = 0.0) -> Outcome:
+def outcome_of(watched: Watched, repeat: Repeat, *, timeout: float = 0.0) -> Outcome:
     """The outcome."""
     streams = {stream.name: stream for stream in watched.streams}
     errors = streams.get("stderr") or streams.get("output")
@@ -38,10 +38,10 @@ def outcome_of(watched: Watched, rung: Rung, *, timeout: float = 0.0) -> Outcome
     error = raised_in(_tail(errors, _LOOKED_INTO)) or raised_in(said)
     failed = watched.status != 0 and not isinstance(watched.ending, NotStarted)
     request = Request(
-        probe=rung.name, job="watch", payload={}, env=rung.env or {}, timeout=timeout, purpose=rung.purpose
+        probe=repeat.name, job="watch", payload={}, env=repeat.env or {}, timeout=timeout, purpose=repeat.purpose
     )
     return Outcome(
-        id=rung.id,
+        id=repeat.id,
         request=request,
         ending=watched.ending,
         stage=stage_of(watched),

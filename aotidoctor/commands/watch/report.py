@@ -1,7 +1,7 @@
 """``aotidoctor watch``: what is made of a program's failure, in one report of the usual kind.
 
 what was seen ─► packages ─► case ─► static checks (with --inputs: triage as in ``run``) ──┐
-how it ended ─► outcome ─► findings (core, stack) ─► --rerun: the rungs of the environment ─┼─► one ranking ─► report
+how it ended ─► outcome ─► findings (core, stack) ─► --rerun: the probes of the environment ─┼─► one ranking ─► report
 what it printed ─► classification ──────────────────────────────────────────────────────────┘
 """
 
@@ -15,7 +15,7 @@ from aotidoctor.commands.watch.blame_input import blame_input, with_blame
 from aotidoctor.commands.watch.case import examine_packages
 from aotidoctor.commands.watch.causes import merged
 from aotidoctor.commands.watch.facts import extra_of
-from aotidoctor.commands.watch.outcome import Rung, outcome_of, unread, with_said
+from aotidoctor.commands.watch.outcome import Repeat, outcome_of, unread, with_said
 from aotidoctor.commands.watch.packages import used_packages
 from aotidoctor.commands.watch.printed import Said, main_reading, read_output, take
 from aotidoctor.localize.assemble import localization
@@ -33,7 +33,7 @@ from aotidoctor.triage.finish import Stopwatch, finish
 from aotidoctor.triage.session import Session, name_causes
 
 if TYPE_CHECKING:
-    from aotidoctor.commands.watch.rungs import Again
+    from aotidoctor.commands.watch.repeats import Again
     from aotidoctor.model.inputs import InputSet
 
 OnEvent = Callable[[Event], None]
@@ -76,7 +76,7 @@ def report_on(
     """The report on a program that has ended."""
     watched = with_said(watched)
     watch = Stopwatch(wish.command, argv, began=watched.started)
-    outcome = outcome_of(watched, Rung())
+    outcome = outcome_of(watched, Repeat())
     packages = used_packages(watched.seen, said=outcome.stderr_tail + outcome.stdout_tail, asked=wish.package)
     session, found, interrupted = examine_packages(
         packages,
@@ -159,14 +159,14 @@ def _words(outcome: Outcome) -> tuple[str, ...]:
 
 
 def _rerun(session: Session, watched: Watched, outcome: Outcome, wish: Wish, environ: Mapping[str, str]) -> list[Said]:
-    """The rungs of the environment; what they print is classified, too."""
+    """The probes of the environment; what they print is classified, too."""
     if wish.again is None:
         return []
     # Not needed, and not worth its import, where nothing is run again.
-    from aotidoctor.commands.watch import rungs  # noqa: PLC0415
+    from aotidoctor.commands.watch import repeats  # noqa: PLC0415
 
-    first = rungs.First(watched=watched, outcome=outcome, case=session.case, environ=environ)
-    climbed = rungs.session(first, wish.again, limit=wish.limit, has_gdb=wish.has_gdb, tell=session.on_event)
+    first = repeats.First(watched=watched, outcome=outcome, case=session.case, environ=environ)
+    climbed = repeats.session(first, wish.again, limit=wish.limit, has_gdb=wish.has_gdb, tell=session.on_event)
     session.runs += climbed.outcomes
     session.not_checked += climbed.not_checked
     session.add(climbed.findings)

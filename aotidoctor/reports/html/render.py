@@ -99,7 +99,7 @@ def _sections(report: Report, known: frozenset[str]) -> Iterator[Section]:
 def _rest(report: Report, known: frozenset[str]) -> Iterator[Section]:
     runs: tuple[Block, ...] = html_runs.matrix_blocks(report, known)
     yield Section(id="evidence", title="Evidence", blocks=evidence.evidence_blocks(report, known))
-    yield Section(id="rungs", title="Probes", blocks=runs)
+    yield Section(id="probes", title="Probes", blocks=runs)
     yield Section(id="runs", title="Runs", blocks=html_runs.run_blocks(report, known))
     yield Section(id="package", title="Package", blocks=facts.package_blocks(report))
     yield Section(id="unchecked", title="Not checked", blocks=evidence.not_checked_blocks(report, known))

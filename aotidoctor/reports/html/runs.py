@@ -1,4 +1,4 @@
-"""Rungs against outcomes, and every child run with what it printed."""
+"""Probes against outcomes, and every child run with what it printed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome
-from aotidoctor.reports import run_view, rung_rows
+from aotidoctor.reports import probe_rows, run_view
 from aotidoctor.reports.html import text as html_text
 from aotidoctor.reports.html.blocks import Block, Cell, Folded, Line, Note, Pairs, Table, cell, printed, texts
 from aotidoctor.reports.place_view import took_text
@@ -23,7 +23,7 @@ _STREAMS = 5
 
 
 def matrix_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
-    """One row per rung, one column per way to end, the runs in the cells; and the pattern where there is one."""
+    """One row per probe, one column per way to end, the runs in the cells; and the pattern where there is one."""
     if not report.runs:
         return ()
     endings = list(dict.fromkeys(run_view.run_ending(outcome) for outcome in report.runs))[:_ENDINGS]
@@ -31,17 +31,17 @@ def matrix_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
     lines = []
     for probe in probes:
         runs = [outcome for outcome in report.runs if outcome.request.probe == probe]
-        lines.append(Line(cells=(_rung(runs), *(_ended(runs, ending) for ending in endings), _acted(runs))))
+        lines.append(Line(cells=(_probe(runs), *(_ended(runs, ending) for ending in endings), _acted(runs))))
     table = Table(
         label="Probes and how they ended",
-        headings=("Rung", *endings, "Setting acted"),
+        headings=("Probe", *endings, "Setting acted"),
         rows=tuple(lines[:_RUNS]),
         look="matrix",
     )
     return (table, *_pattern(report, known))
 
 
-def _rung(runs: list[Outcome]) -> Cell:
+def _probe(runs: list[Outcome]) -> Cell:
     purpose = runs[0].request.purpose if len({outcome.request.purpose for outcome in runs}) == 1 else ""
     name = html_text.code(runs[0].request.probe, 60)
     return cell(Markup("{} {}").format(name, html_text.dim(purpose, 120)), heads=True)
@@ -66,11 +66,11 @@ def _acted(runs: list[Outcome]) -> Cell:
 
 
 def _pattern(report: Report, known: Collection[str]) -> tuple[Block, ...]:
-    rows = rung_rows.rung_rows(report)
+    rows = probe_rows.probe_rows(report)
     if not rows:
         return ()
-    said = Note(body=html_text.linked(rung_rows.verdict(report), known))
-    return said, Table(label=rung_rows.TITLE, headings=rung_rows.HEADINGS, rows=texts(rows))
+    said = Note(body=html_text.linked(probe_rows.verdict(report), known))
+    return said, Table(label=probe_rows.TITLE, headings=probe_rows.HEADINGS, rows=texts(rows))
 
 
 def run_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:

@@ -16,8 +16,8 @@ from aotidoctor.reports import (
     host_view,
     log_view,
     names_view,
+    probe_rows,
     run_view,
-    rung_rows,
     serving_view,
     view,
 )
@@ -37,7 +37,7 @@ def render(report: Report) -> str:
 def _parts(report: Report, budget: Budget) -> list[str]:
     parts = [_first(report), _plan(report, budget), comparison_section(report, budget), *place_sections(report, budget)]
     parts += [
-        _rungs(report, budget),
+        _probes(report, budget),
         *models_sections(report, budget),
         *compat_sections(report, budget),
         log_section(report, budget),
@@ -122,9 +122,9 @@ def log_section(report: Report, budget: Budget) -> str:
     return "\n\n".join(part for part in (section("Log", log_view.HEADINGS, rows, budget), told) if part)
 
 
-def _rungs(report: Report, budget: Budget) -> str:
-    rows = [tuple(cell(text, budget.cell) for text in row) for row in rung_rows.rung_rows(report)]
-    return section(f"{rung_rows.TITLE}: {rung_rows.verdict(report)}", rung_rows.HEADINGS, rows, budget)
+def _probes(report: Report, budget: Budget) -> str:
+    rows = [tuple(cell(text, budget.cell) for text in row) for row in probe_rows.probe_rows(report)]
+    return section(f"{probe_rows.TITLE}: {probe_rows.verdict(report)}", probe_rows.HEADINGS, rows, budget)
 
 
 def models_sections(report: Report, budget: Budget) -> list[str]:

@@ -16,7 +16,7 @@ from rich.text import Text
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome
 from aotidoctor.model.signature import Signature
-from aotidoctor.reports import log_view, run_view, rung_rows, view
+from aotidoctor.reports import log_view, probe_rows, run_view, view
 from aotidoctor.reports.contract_view import LeafRow, leaf_rows
 from aotidoctor.reports.headline import headline
 from aotidoctor.reports.terminal import facts
@@ -102,7 +102,7 @@ def _case(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
     show_comparison(report, out)
     if report.localization is not None and (not calm or report.command == "localize"):
         show_place(report.localization, out, detail=detail)
-    _rungs(report, out)
+    _probes(report, out)
     if report.log is not None:
         show_log(report.log, out, detail=detail)
     _evidence(report, out, calm=calm, detail=detail)
@@ -119,12 +119,12 @@ def _case(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
         out.block(report.internal_error)
 
 
-def _rungs(report: Report, out: Layout) -> None:
-    rows = rung_rows.rung_rows(report)
+def _probes(report: Report, out: Layout) -> None:
+    rows = probe_rows.probe_rows(report)
     if not rows:
         return
-    out.title(f"{rung_rows.TITLE}: {rung_rows.verdict(report)}")
-    table = out.table(*rung_rows.HEADINGS)
+    out.title(f"{probe_rows.TITLE}: {probe_rows.verdict(report)}")
+    table = out.table(*probe_rows.HEADINGS)
     for row in rows:
         table.add_row(*(Text(text) for text in row))
     out.show(table)

@@ -1,4 +1,4 @@
-"""The last rung for CUDA: compile the program again so that it prints its launches, and see which one is the last.
+"""The last probe for CUDA: compile the program again so that it prints its launches, and see which one is the last.
 
 A chain of up to seven child runs, the most expensive question of all: a compile with the printer at level 3 (or a
 package kept from an earlier call), the failing call twice as it is and twice with blocking launches; where that names a

@@ -113,12 +113,12 @@ def test_the_index_of_an_assert_is_followed_to_the_input(tmp_path):
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_the_table_of_rungs(name, tmp_path):
+def test_the_table_of_probes(name, tmp_path):
     session, causes = replayed(name, tmp_path)
     table = next(item for item in session.findings if item.code == "AD-RUN-029")
     kind, expected = TABLES[name]
     rows = rows_of(table.facts)
-    assert (table.kind, {rung: rows.get(rung) for rung in expected}) == (kind, expected)
+    assert (table.kind, {probe: rows.get(probe) for probe in expected}) == (kind, expected)
     subject, code, *told = TOLD[name]
     assert told in [[item.kind, item.subject] for item in session.findings if item.code == code]
     assert subject is None or subject in causes[0].title + str(causes[0].subject)

@@ -1,4 +1,4 @@
-"""The rung that compiles again and prints launches: when it is asked, and what the lines mean. Nothing is of hardware."""
+"""The probe that compiles again and prints launches: when it is asked, and what the lines mean. Nothing is of hardware."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from aotidoctor.triage.open_case import open_case
 from aotidoctor.triage.session import Session
 from tests.cuda_sim.scenarios import PACKAGES
 from tests.unit.probes.outcomes import history, outcome, raised
-from tests.unit.probes.test_cuda_rungs import ABORT, FAULT, IMA, gpu_case
+from tests.unit.probes.test_cuda_probes import ABORT, FAULT, IMA, gpu_case
 from tests.unit.probes.test_probes import OK, finding, one
 
 ADD, MUL, MM = "triton_poi_fused_add_0", "triton_poi_fused_mul_1", "aoti_torch_cuda_mm_out"
@@ -42,9 +42,9 @@ def lines(*names, returned=True):
 
 
 def runs(free, held):
-    """Outcomes by name, for the two rungs."""
+    """Outcomes by name, for the two probes."""
     pairs = (("free", free), ("blocking", held))
-    return {f"printed_launches_{rung}#{at}": each for rung, all_ in pairs for at, each in enumerate(all_, 1)}
+    return {f"printed_launches_{probe}#{at}": each for probe, all_ in pairs for at, each in enumerate(all_, 1)}
 
 
 def failed(text, **more):
@@ -108,7 +108,7 @@ def test_a_package_that_works_needs_no_launches():
     ("code", "kind"),
     [("AD-RUN-026", "kernel"), ("AD-RUN-027", "exception"), ("AD-RUN-028", "race"), ("AD-RUN-029", "moves-uncached")],
 )
-def test_what_a_cheaper_rung_has_told_is_not_asked_again_unless_the_user_does(code, kind):
+def test_what_a_cheaper_probe_has_told_is_not_asked_again_unless_the_user_does(code, kind):
     known = finding(code, kind, severity=Severity.WARN)
     assert code in reason(known)
     asked = able(rungs=("plain_run", "printed_launches"))

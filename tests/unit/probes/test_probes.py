@@ -476,7 +476,7 @@ def test_growth_is_asked_for_custom_operators():
     ("probe", "variable"),
     [(cuda_blocking.PROBE, "CUDA_LAUNCH_BLOCKING"), (cuda_no_caching.PROBE, "PYTORCH_NO_CUDA_MEMORY_CACHING")],
 )
-def test_cuda_rungs_are_asked_for_a_failed_cuda_run_only(probe, variable):
+def test_cuda_probes_are_asked_for_a_failed_cuda_run_only(probe, variable):
     assert isinstance(probe.plan(case(), history(plain_run=DIED)), NotChecked)
     assert isinstance(probe.plan(case(device="cuda"), history(plain_run=OK)), NotChecked)
     request = probe.plan(case(device="cuda"), history(plain_run=DIED))

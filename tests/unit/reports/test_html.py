@@ -385,11 +385,11 @@ def test_nothing_is_drawn_without_numbers_and_matplotlib_stays_out(monkeypatch):
     assert "matplotlib" not in html_.render(builders.misleading())
 
 
-def test_rungs_against_outcomes():
+def test_probes_against_outcomes():
     tree = page(builders.misleading())
-    table = every(by_id(tree, "rungs"), "table")[0]
+    table = every(by_id(tree, "probes"), "table")[0]
     heads = [words(item) for item in every(table, "th", scope="col")]
-    assert heads == ["Rung", "raised RuntimeError", "ok", "Setting acted"]
+    assert heads == ["Probe", "raised RuntimeError", "ok", "Setting acted"]
     cells = {
         words(row[0]).split()[0]: [words(cell) for cell in row[1:]] for row in every(every(table, "tbody")[0], "tr")
     }

@@ -136,7 +136,7 @@ def test_a_cache_that_cannot_be_written_to(tmp_path):
     assert "nothing can be kept" in session.not_checked[-1].reason
 
 
-def test_a_rung_that_is_skipped(tmp_path, cache):
+def test_a_probe_that_is_skipped(tmp_path, cache):
     compiler = Compiler()
     session, _ = session_of(tmp_path, compiler, skip_rungs=("recompiled",))
     assert recompile.recompile(session, cache) is None

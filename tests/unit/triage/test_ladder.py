@@ -90,7 +90,7 @@ def test_the_budget_bounds_each_run():
     assert session.runner.requests[0].timeout <= 9
 
 
-def test_skipped_rungs_are_told():
+def test_skipped_probes_are_told():
     session = Session(case=case(skip_rungs=("again", "memory_fill")), runner=Replies(*[outcome(outputs=FINE)] * 9))
     run_probes(session)
     assert [request.probe for request in session.runner.requests] == ["plain_run"]
@@ -106,14 +106,14 @@ def test_a_debugger_that_could_not_look_was_not_looked_with(ending):
     assert [item.reason for item in session.not_checked if item.name == "backtrace"] == [problem]
 
 
-def test_unknown_rungs_are_a_usage_error():
+def test_unknown_probes_are_a_usage_error():
     with pytest.raises(UsageError, match="nope"):
-        ladder.check_rung_names(case(rungs=("nope",)))
+        ladder.check_probe_names(case(rungs=("nope",)))
 
 
 def test_a_wrong_name_is_told_with_its_option():
     with pytest.raises(UsageError, match="--skip-probes"):
-        ladder.check_rung_names(case(skip_rungs=("nope",)))
+        ladder.check_probe_names(case(skip_rungs=("nope",)))
 
 
 class Interrupted:

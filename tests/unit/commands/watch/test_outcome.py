@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.commands.watch.outcome import Rung, outcome_of, unread, with_said
+from aotidoctor.commands.watch.outcome import Repeat, outcome_of, unread, with_said
 from aotidoctor.model.evidence import Severity
 from aotidoctor.model.run import ChildError, Exited, OutOfMemory, Signalled, TimedOut
 from aotidoctor.model.watched import Seen, Stream, StreamKind, Watched
@@ -46,7 +46,7 @@ def watched(text="", *, ending=None, status=256, name="stderr", seen=None, **mor
 
 
 def evidence(program):
-    outcome = outcome_of(program, Rung())
+    outcome = outcome_of(program, Repeat())
     (found,) = watched_program.read(case(), History(), outcome)
     return found
 
@@ -78,7 +78,7 @@ def test_no_exception():
 
 def test_a_program_that_ended_well_raised_nothing():
     program = watched(PYTHON, ending=Exited(code=0, done=True), status=0)
-    assert outcome_of(program, Rung()).error is None
+    assert outcome_of(program, Repeat()).error is None
     assert evidence(program).kind == "ok"
     assert evidence(program).severity is Severity.INFO
 
@@ -108,7 +108,7 @@ def test_the_symptom_is_a_fact():
 
 def test_a_stack_tells_where_the_code_was():
     assert with_said(watched(TERMINATE)).seen.unpacked == (UNPACKED,)
-    assert outcome_of(with_said(watched(TERMINATE)), Rung()).stage == "run1"
+    assert outcome_of(with_said(watched(TERMINATE)), Repeat()).stage == "run1"
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_stack_tells_where_the_code_was():
     ],
 )
 def test_how_far_it_came(seen, stage):
-    assert outcome_of(watched(seen=seen), Rung()).stage == stage
+    assert outcome_of(watched(seen=seen), Repeat()).stage == stage
 
 
 def test_what_was_not_kept_is_said():

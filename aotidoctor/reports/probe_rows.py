@@ -1,4 +1,4 @@
-"""The table of rungs (AD-RUN-029) as rows of words: how often each failed, how, where, and if its setting acted."""
+"""The table of probes (AD-RUN-029) as rows of words: how often each failed, how, where, and if its setting acted."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ HEADINGS = ("Probe", "Failed", "How", "Where", "Setting acted")
 _ACTED = {True: "yes", False: "no", None: "unknown"}
 
 
-def rung_rows(report: Report) -> list[tuple[str, ...]]:
-    """One row per rung in the order of the ladder; empty where there is no such table."""
+def probe_rows(report: Report) -> list[tuple[str, ...]]:
+    """One row per probe in the order of the ladder; empty where there is no such table."""
     found = next((item for item in report.findings if item.code == CODE), None)
     return [] if found is None else _rows(found)
 
@@ -30,14 +30,14 @@ def _rows(found: Evidence) -> list[tuple[str, ...]]:
     columns = [_column(found.facts.get(name)) for name in ("rungs", "failed", "runs", "seen", "places", "took_effect")]
     return [
         (
-            str(rung),
+            str(probe),
             f"{failed} of {runs}",
             one_line(str(seen), 120),
             one_line(str(place), 120),
             # The plain run changes nothing.
-            "" if rung == "plain_run" else _ACTED.get(acted, "unknown"),
+            "" if probe == "plain_run" else _ACTED.get(acted, "unknown"),
         )
-        for rung, failed, runs, seen, place, acted in zip(*columns, strict=False)
+        for probe, failed, runs, seen, place, acted in zip(*columns, strict=False)
     ]
 
 

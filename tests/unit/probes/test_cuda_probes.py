@@ -1,4 +1,4 @@
-"""Rungs for CUDA beyond the launch trace, on recorded outcomes. None was recorded on hardware."""
+"""Probes for CUDA beyond the launch trace, on recorded outcomes. None was recorded on hardware."""
 
 from __future__ import annotations
 
@@ -329,8 +329,8 @@ def table(**outcomes):
     return one(rung_table.read(gpu_case(), history(**outcomes), outcomes["plain_run"]))
 
 
-def many(rung, *outcomes):
-    return {rung if number == 1 else f"{rung}#{number}": one for number, one in enumerate(outcomes, 1)}
+def many(probe, *outcomes):
+    return {probe if number == 1 else f"{probe}#{number}": one for number, one in enumerate(outcomes, 1)}
 
 
 @pytest.mark.parametrize(
@@ -349,13 +349,13 @@ def many(rung, *outcomes):
         ({"plain_run": ECHO, "cuda_blocking": ECHO}, "stable"),
     ],
 )  # fmt: skip
-def test_the_pattern_of_the_rungs(outcomes, kind):
+def test_the_pattern_of_the_probes(outcomes, kind):
     item = table(**outcomes)
     assert item.kind == kind
     assert (item.severity is Severity.ERROR) == (kind in ("vanishes-blocking", "moves-uncached"))
 
 
-def test_the_table_has_a_row_for_each_rung_in_the_order_of_the_ladder():
+def test_the_table_has_a_row_for_each_probe_in_the_order_of_the_ladder():
     item = table(sanitizer_memcheck=OK, cuda_blocking=BLOCKED, plain_run=FAULT, threads=OK)
     assert item.facts["rungs"] == ("plain_run", "cuda_blocking", "sanitizer_memcheck")
     assert item.facts["runs"] == (1, 1, 1)

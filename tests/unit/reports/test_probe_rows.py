@@ -1,4 +1,4 @@
-"""The table of rungs in each format."""
+"""The table of probes in each format."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from aotidoctor.model.evidence import Evidence, RunSource, Severity
 from aotidoctor.reports.json import render as json_
 from aotidoctor.reports.markdown import render as markdown
-from aotidoctor.reports.rung_rows import rung_rows, verdict
+from aotidoctor.reports.probe_rows import probe_rows, verdict
 from aotidoctor.reports.terminal import render as terminal
 from tests.unit.reports import builders
 
@@ -41,7 +41,7 @@ def report():
 
 
 def test_a_row_says_how_often_how_and_where(report):
-    assert rung_rows(report) == [
+    assert probe_rows(report) == [
         ("plain_run", "3 of 3", "cuda-illegal-access", "", ""),
         ("cuda_blocking", "0 of 3", "", "", "yes"),
         ("launch_trace", "1 of 1", "cuda-illegal-access", "triton_poi_fused_add_0", "unknown"),
@@ -62,5 +62,5 @@ def test_programs_get_the_columns(report):
 
 
 def test_without_a_table_there_is_no_section():
-    assert rung_rows(builders.unknown()) == []
+    assert probe_rows(builders.unknown()) == []
     assert "Probes: " not in markdown.render(builders.unknown())

@@ -1,4 +1,4 @@
-"""The rungs of the environment: which are run, and what their outcomes say. Nothing is started here."""
+"""The probes of the environment: which are run, and what their outcomes say. Nothing is started here."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.commands.watch import rungs
-from aotidoctor.commands.watch.outcome import Rung, outcome_of
+from aotidoctor.commands.watch import repeats
+from aotidoctor.commands.watch.outcome import Repeat, outcome_of
 from aotidoctor.model.contract import HostNeeds
 from aotidoctor.model.run import Exited, Signalled
 from aotidoctor.model.watched import Seen, Stream, StreamKind, Watched
@@ -52,8 +52,8 @@ def session(first, again, *, environ=None, gdb=True, cuda=False):
     known = case(inputs=False)
     if cuda:
         known = replace(known, contract=replace(known.contract, needs=HostNeeds(device_type="cuda")))
-    story = rungs.First(watched=first, outcome=outcome_of(first, Rung()), case=known, environ=environ or {})
-    return rungs.session(story, again, limit=5.0, has_gdb=gdb, tell=lambda _event: None)
+    story = repeats.First(watched=first, outcome=outcome_of(first, Repeat()), case=known, environ=environ or {})
+    return repeats.session(story, again, limit=5.0, has_gdb=gdb, tell=lambda _event: None)
 
 
 def names(climbed):
@@ -128,7 +128,7 @@ def test_a_stack_is_asked_for_where_there_is_none():
     assert "cpp_stack" not in names(session(said(), Again()))
 
 
-def test_the_rungs_for_cuda():
+def test_the_probes_for_cuda():
     again = Again()
     assert names(session(said(), again, cuda=True))[-2:] == ["cuda_blocking", "cuda_no_caching"]
     assert again.asked[-2:] == [

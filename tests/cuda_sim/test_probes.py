@@ -1,4 +1,4 @@
-"""What the rungs make of a failure together, end to end on simulated CUDA: the table, its cause, what each tool told.
+"""What the probes make of a failure together, end to end on simulated CUDA: the table, its cause, what each tool told.
 
 The same tables are expected of what was recorded of these scenarios (tests/unit/probes/test_cuda_recorded.py).
 """
@@ -17,12 +17,12 @@ def finding(report, code):
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_the_table_of_rungs_and_its_cause(examine, name):
+def test_the_table_of_probes_and_its_cause(examine, name):
     report = examine(name)
     kind, expected = TABLES[name]
     table = finding(report, "AD-RUN-029")
     rows = rows_of(table["facts"])
-    assert (table["kind"], {rung: rows.get(rung) for rung in expected}) == (kind, expected)
+    assert (table["kind"], {probe: rows.get(probe) for probe in expected}) == (kind, expected)
     assert set(table["facts"]["took_effect"]) == {True}
     subject, code, *told = TOLD[name]
     first = report["diagnoses"][0]

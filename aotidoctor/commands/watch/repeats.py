@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from aotidoctor.commands.watch.outcome import Rung, outcome_of, with_said
+from aotidoctor.commands.watch.outcome import Repeat, outcome_of, with_said
 from aotidoctor.model.case import Case
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
@@ -52,61 +52,61 @@ class First:
     environ: Mapping[str, str]
 
     def as_plain(self) -> Outcome:
-        """The outcome under the name that the table of rungs has for a run with nothing changed."""
+        """The outcome under the name that the table of probes has for a run with nothing changed."""
         return replace(self.outcome, request=replace(self.outcome.request, probe=rung_table.PLAIN))
 
 
 def session(first: First, again: Again, *, limit: float, has_gdb: bool, tell: Callable[[Event], None]) -> Climbed:
-    """Run the rungs in order."""
+    """Run the probes in order."""
     climbed = Climbed()
-    for rung in _rungs(first, has_gdb=has_gdb):
+    for repeat in _repeats(first, has_gdb=has_gdb):
         if any(item.code == check_inputs.CODE and item.severity is Severity.ERROR for item in climbed.findings):
             climbed.not_checked.append(
-                NotChecked(code=CODE, name=f"rerun: {rung.name}", reason="the input checks named the fault already")
+                NotChecked(code=CODE, name=f"rerun: {repeat.name}", reason="the input checks named the fault already")
             )
             continue
-        name = f"{rung.name}: {rung.purpose}"
+        name = f"{repeat.name}: {repeat.purpose}"
         tell(Event(kind=EventKind.PROBE_START, name=name))
-        outcome = _run(first, rung, again, limit, climbed)
+        outcome = _run(first, repeat, again, limit, climbed)
         tell(Event(kind=EventKind.PROBE_END, name=name, seconds=outcome.seconds, verdict=outcome.stage))
     table = _table(first, climbed)
     climbed.findings += [] if table is None else [table]
     return climbed
 
 
-def _run(first: First, rung: Rung, again: Again, limit: float, climbed: Climbed) -> Outcome:
-    env = {key: value for key, value in (rung.env or {}).items() if value is not None}
+def _run(first: First, repeat: Repeat, again: Again, limit: float, climbed: Climbed) -> Outcome:
+    env = {key: value for key, value in (repeat.env or {}).items() if value is not None}
     program = Program(argv=first.watched.argv, env=env, limit=limit)
-    watched = with_said(again(program, rung.name == "again_under_gdb"))
-    rung = replace(rung, id=f"W{len(climbed.outcomes) + 2}")
-    outcome = outcome_of(watched, rung, timeout=limit)
+    watched = with_said(again(program, repeat.name == "again_under_gdb"))
+    repeat = replace(repeat, id=f"W{len(climbed.outcomes) + 2}")
+    outcome = outcome_of(watched, repeat, timeout=limit)
     outcome = with_effect(first.case, _with_complaint(outcome))
     climbed.watched.append(watched)
     climbed.outcomes.append(outcome)
-    if rung.name == "check_inputs":
+    if repeat.name == "check_inputs":
         climbed.findings += _complaint(first.case, outcome)
     return outcome
 
 
-def _rungs(first: First, *, has_gdb: bool) -> Sequence[Rung]:
+def _repeats(first: First, *, has_gdb: bool) -> Sequence[Repeat]:
     """Those whose answer can be new."""
     # An exception that nobody caught has told of itself.
     silent = isinstance(first.outcome.ending, Signalled) and first.outcome.error is None
     died = silent and not first.watched.debugger_output
     wanted = [
-        Rung(name="again_under_gdb", purpose="once more, under a debugger")
+        Repeat(name="again_under_gdb", purpose="once more, under a debugger")
         if died and has_gdb
-        else Rung(name="again", purpose="again, unchanged")
+        else Repeat(name="again", purpose="again, unchanged")
     ]
     if not _set(first.environ, CHECKS) and check_inputs.checks_compiled_in(first.case) is not False:
-        wanted.append(Rung(name="check_inputs", purpose="the package's own input checks", env={CHECKS: "1"}))
+        wanted.append(Repeat(name="check_inputs", purpose="the package's own input checks", env={CHECKS: "1"}))
     error = first.outcome.error
     if error is not None and not any(word in first.outcome.stderr_tail for word in _SILENT):
-        wanted.append(Rung(name="cpp_stack", purpose="stacks of C++ with exceptions", env={STACKS: "1"}))
+        wanted.append(Repeat(name="cpp_stack", purpose="stacks of C++ with exceptions", env={STACKS: "1"}))
     if _on_cuda(first.case):
         wanted += [
-            Rung(name="cuda_blocking", purpose="each launch is waited for", env={BLOCKING: "1"}),
-            Rung(
+            Repeat(name="cuda_blocking", purpose="each launch is waited for", env={BLOCKING: "1"}),
+            Repeat(
                 name="cuda_no_caching",
                 purpose="each block of memory by itself, each launch waited for",
                 env={BLOCKING: "1", UNCACHED: "1"},
@@ -151,7 +151,7 @@ def _may_be_harmless(item: Evidence) -> bool:
 
 
 def _table(first: First, climbed: Climbed) -> Evidence | None:
-    """Rung by rung: how often it failed, and how."""
+    """Probe by probe: how often it failed, and how."""
     outcomes = {rung_table.PLAIN: first.outcome}
     for outcome in climbed.outcomes:
         name = outcome.request.probe
