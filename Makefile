@@ -22,7 +22,7 @@ FUZZ_RUNS ?= 200
 GPU_PYTHON ?= python3
 GPU_OUT ?= gpu-outcomes
 
-.PHONY: demo test test-fast docs fuzz fuzz-runs test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels trial-releases lint picture trial bench bench-fleet install clean
+.PHONY: demo test test-fast docs fuzz fuzz-runs test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels trial-releases lint picture trial trial-emulation test-emulation bench bench-fleet install clean
 
 # What it takes to run it; what it takes to test it comes on top.
 $(BIN)/.runnable: pyproject.toml
@@ -117,6 +117,22 @@ $(TRIAL_VENV)/.installed: tests/trial/requirements.txt tests/trial/requirements-
 
 trial: $(TRIAL_VENV)/.installed
 	$(TRIAL_VENV)/bin/python -m tests.trial.trial --faults $(FAULTS) $(MODELS)
+
+# Triton, for the emulation of CUDA packages: 290 MB, 1 GB on disk. In a folder of its own, so that nothing else sees it.
+TRITON ?= $(VENV)/triton
+TRITON_WHEEL ?= triton==3.9.0
+$(TRITON)/.installed: $(BIN)/.installed
+	$(BIN)/python -m pip install --quiet --no-deps --target $(TRITON) "$(TRITON_WHEEL)"
+	touch $@
+
+test-emulation: $(TRITON)/.installed
+	PYTHONPATH=$(abspath $(TRITON)) $(BIN)/python -m pytest -n auto --dist worksteal tests/emulation
+	PYTHONPATH=$(abspath $(TRITON)) $(BIN)/python -m pytest -p no:xdist tests/docs -k "cuda"
+
+# CUDA packages emulated: every healthy call, every fault by input, every edit of a kernel, and how many are named right.
+EVERY ?= 1
+trial-emulation: $(TRITON)/.installed
+	PYTHONPATH=$(abspath $(TRITON)) $(BIN)/python -m tests.emulation.table --every $(EVERY)
 
 bench: install
 	$(BIN)/python -m pytest tests/bench -m bench --benchmark-only -p no:xdist

@@ -32,6 +32,7 @@ from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Exited, Outcome, Request, TimedOut
 from aotidoctor.probes import blame
 from aotidoctor.probes.cuda import why_not
+from aotidoctor.probes.kernel_inputs import kernel_of
 from aotidoctor.probes.payload import base_payload, device_of
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 from aotidoctor.probes.reference import comparison
@@ -60,6 +61,7 @@ _WORDS = {
 }
 # What a healthy model may do: a scatter with the same index twice; a number that no address is made of.
 _REMARKS = ("int32-overflow", "duplicate-index")
+_SEVERITIES = {"inf": Severity.INFO, **dict.fromkeys(_REMARKS, Severity.WARN)}
 _SYMPTOMS = {
     "out-of-bounds": "cuda-illegal-access",
     "use-after-free": "cuda-illegal-access",
@@ -77,6 +79,9 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     if "triton" not in case.host.packages:
         return unasked(CODE, NAME, INSTALL, moot=False)
     payload = {**base_payload(case), **comparison(case), "emulate_seconds": case.options.timeout * SHARE}
+    named = kernel_of(case, history)
+    if named is not None:
+        payload["emulate_kernels"] = [named]
     return Request(
         probe=NAME,
         job="emulate",
@@ -109,7 +114,12 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     found = read_emulation(outcome)
     if found is None or found.problem is not None:
         return [_quiet("unavailable", outcome, _why_nothing(outcome, found))]
-    made = [item for one in _worth_telling(found) for item in _tell(case, one, outcome)]
+    wrapped = _wrapped(found)
+    made = [
+        item
+        for one in _worth_telling(found)
+        for item in _tell(case, one, outcome, serious=(one.launch, one.line) in wrapped)
+    ]
     if made:
         return made
     if isinstance(outcome.ending, TimedOut) or not succeeded(outcome):
@@ -166,17 +176,27 @@ def _worth_telling(found: Emulation) -> list[Emulated]:
     """Without what follows from a failed assertion of the same launch, and from what was found before."""
     asserted = {one.launch for one in found.findings if one.kind == "device-assert"}
     astray = {one.launch for one in found.findings if one.kind in ("out-of-bounds", "use-after-free", "misaligned")}
-    first = min((one for one in (*asserted, *astray) if one is not None), default=None)
+    wrapped = _wrapped(found)
+    first = min((one for one in (*asserted, *astray, *(at for at, _ in wrapped)) if one is not None), default=None)
     return [
         one
         for one in found.findings
         if not (one.launch in asserted and one.kind in ("out-of-bounds", "misaligned", "int32-overflow"))
-        # What is read from where a lane went astray is not what the model computes.
+        # What is read from where a lane went astray is not what the model computes, and what it left out is not there.
         and not (one.kind in _NO_ADDRESS and first is not None)
+        and not (one.kind == "uninitialized" and first is not None and (one.launch is None or one.launch > first))
+        and not (one.kind == "race" and (one.launch, one.line) in wrapped)
     ]
 
 
-def _tell(case: Case, one: Emulated, outcome: Outcome) -> list[Evidence]:
+def _wrapped(found: Emulation) -> set[tuple[int | None, int | None]]:
+    """Launches and lines where a 32-bit index overflows and lanes collide: they collide because of it."""
+    overflows = {(one.launch, one.line) for one in found.findings if one.kind == "int32-overflow"}
+    return {(one.launch, one.line) for one in found.findings if one.kind == "race"} & overflows
+
+
+def _tell(case: Case, one: Emulated, outcome: Outcome, *, serious: bool) -> list[Evidence]:
+    """The finding, and the chain behind a failed assertion. ``serious``: a remark that explains a fault."""
     kind, expected = _WORDS.get(one.kind, ("other", "no finding"))
     shown, path = shown_buffer(case, one.buffer)
     facts: dict[str, FactValue] = {
@@ -209,7 +229,7 @@ def _tell(case: Case, one: Emulated, outcome: Outcome) -> list[Evidence]:
     made = evidence(
         CODE,
         kind,
-        Severity.INFO if one.kind == "inf" else Severity.WARN if one.kind in _REMARKS else Severity.ERROR,
+        Severity.ERROR if serious else _SEVERITIES.get(one.kind, Severity.ERROR),
         outcome,
         subject=path or one.kernel or one.output,
         observed=f"{one.place}: {_observed(one, shown)}",

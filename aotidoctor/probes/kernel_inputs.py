@@ -44,13 +44,14 @@ def plan(case: Case, history: History) -> Reuse | NotChecked:
     plain = history.outcomes.get("plain_run")
     if plain is None or succeeded(plain):
         return unasked(CODE, NAME, "no run failed")
-    kernel = _kernel(case, history)
+    kernel = kernel_of(case, history)
     if kernel is None:
         return unasked(CODE, NAME, "no kernel of the package was named")
     return Reuse(probe="plain_run")
 
 
-def _kernel(case: Case, history: History) -> str | None:
+def kernel_of(case: Case, history: History) -> str | None:
+    """The kernel of the package that failed, as the surest of those names it that name one."""
     known = {call.name for call in case.contract.kernels} if case.contract is not None else set()
     for code in NAMED_BY:
         for item in history.findings:
@@ -63,7 +64,7 @@ def _kernel(case: Case, history: History) -> str | None:
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding: ``fits`` or ``differs``."""
-    kernel = _kernel(case, history)
+    kernel = kernel_of(case, history)
     found = kernel_inputs(case, kernel) if kernel is not None else ()
     if kernel is None or not found:
         return []

@@ -1,11 +1,13 @@
-"""Sixty launches of a million lanes, emulated with every address checked, and the same eagerly: seconds of each.
+"""Launches of a pointwise kernel, emulated in full and by the quick way, and the same eagerly: seconds and memory.
 
-python -m tests.bench.emulation      # prints two numbers: emulated, eager
+python -m tests.bench.emulation      # one JSON object: launches of 10^6 lanes in each way, one launch each of more lanes
 """
 
 from __future__ import annotations
 
+import json
 import os
+import resource
 import sys
 import tempfile
 import time
@@ -24,44 +26,93 @@ from aotidoctor.worker.emulation.found import Found  # noqa: E402
 from aotidoctor.worker.emulation.kernel_text import build, read_kernel  # noqa: E402
 from aotidoctor.worker.emulation.launch import Launch  # noqa: E402
 from aotidoctor.worker.emulation.libdevice import Libdevice  # noqa: E402
+from aotidoctor.worker.emulation.pending import Pending  # noqa: E402
+from aotidoctor.worker.emulation.quick import look  # noqa: E402
 from aotidoctor.worker.emulation.storage import empty, of_torch  # noqa: E402
 
 LAUNCHES, LANES = 60, 1_000_000
+# Lanes of one launch: the time of the quick way must not grow faster than they do.
+SIZES = (100_000, 1_000_000, 10_000_000)
+
+
+class Model:
+    """The only kernel of a package, and how a launch of it with so many lanes is made."""
+
+    def __init__(self, name, folder):
+        (function,) = job._functions(wrapper(name)).values()
+        self.kernel = read_kernel(function.name, function.comment, function.line)
+        self.blocks = function.blocks
+        self.built = build(self.kernel, Path(folder), Libdevice())
+
+    def launch(self, given, out, lanes, *, number=1):
+        found = Found()
+        made = Launch(
+            number=number, kernel=self.kernel, function=self.built, arguments={**given, **out, "xnumel": lanes},
+            grid=(-(-lanes // self.blocks["x"]), 1, 1), blocks=self.blocks, line=1, found=found,
+        )  # fmt: skip
+        return made, found
+
+
+def pointwise(model, lanes):
+    """No index is loaded: bounds alone settle it."""
+    given = {"in_ptr0": of_torch("x", torch.randn(lanes)), "in_ptr1": of_torch("y", torch.randn(lanes))}
+    return lambda number: model.launch(
+        given, {"out_ptr0": empty("out", "float32", (lanes,), (1,))}, lanes, number=number
+    )
+
+
+def embedding(model, lanes):
+    """Every lane's address follows from an index in memory."""
+    rows = lanes // 24
+    given = {
+        "in_ptr0": of_torch("ids", torch.randint(0, 100, (rows,))),
+        "in_ptr1": of_torch("weight", torch.randn(100, 24)),
+    }
+    out = (rows, 24), (24, 1)
+    return lambda number: model.launch(given, {"out_ptr0": empty("out", "float32", *out)}, rows * 24, number=number)
+
+
+def seconds(launch, count, *, quick):
+    began = time.perf_counter()
+    for number in range(count):
+        made, found = launch(number)
+        if quick:
+            assert look(made, Pending()).why is None
+        else:
+            made.run()
+        assert found.findings == []
+    return time.perf_counter() - began
 
 
 def main():
     torch.set_num_threads(1)
     job._install()
-    (function,) = job._functions(wrapper("pointwise")).values()
-    kernel = read_kernel(function.name, function.comment, function.line)
-    model, _ = made("pointwise")
-    x, y = torch.randn(LANES), torch.randn(LANES)
-    given = [of_torch("x", x), of_torch("y", y)]
-    block = function.blocks["x"]
+    told = {}
     with tempfile.TemporaryDirectory() as folder:
-        built = build(kernel, Path(folder), Libdevice())
-        found = Found()
-
-        def launch(number):
-            out = empty("out", "float32", (LANES,), (1,))
-            names = {"in_ptr0": given[0], "in_ptr1": given[1], "out_ptr0": out, "xnumel": LANES}
-            grid = (-(-LANES // block), 1, 1)
-            Launch(
-                number=number, kernel=kernel, function=built, arguments=names, grid=grid, blocks=function.blocks,
-                line=1, found=found,
-            ).run()  # fmt: skip
-
-        launch(0)
-        began = time.perf_counter()
-        for number in range(LAUNCHES):
-            launch(number + 1)
-        emulated = time.perf_counter() - began
-        assert found.findings == []
-    model(x, y)
+        models = {
+            "pointwise": (Model("pointwise", folder), pointwise),
+            "embedding": (Model("embedding", folder), embedding),
+        }
+        for name, (model, make) in models.items():
+            launch = make(model, LANES)
+            for quick in (False, True):
+                seconds(launch, 1, quick=quick)
+                told[f"{name}: {LAUNCHES} launches, {'quick' if quick else 'full'}"] = seconds(
+                    launch, LAUNCHES, quick=quick
+                )
+            for lanes in SIZES:
+                told[f"{name}: {lanes} lanes, quick"] = min(
+                    seconds(make(model, lanes), 1, quick=True) for _ in range(3)
+                )
+    module, _ = made("pointwise")
+    x, y = torch.randn(LANES), torch.randn(LANES)
+    module(x, y)
     began = time.perf_counter()
     for _ in range(LAUNCHES):
-        model(x, y)
-    print(f"{emulated:.3f} {time.perf_counter() - began:.3f}")
+        module(x, y)
+    told[f"pointwise: {LAUNCHES} launches, eager"] = time.perf_counter() - began
+    told["peak MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps(told))
 
 
 if __name__ == "__main__":

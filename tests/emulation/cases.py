@@ -13,13 +13,17 @@ from typing import Any
 
 import torch
 from models import MODELS, made
+from oracle import Access, access_of
 
 ACCESS = ("out-of-bounds", "misaligned")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """``kinds``: one of these must be found first; None for a healthy call. ``facts`` must hold of that finding."""
+    """``kinds``: one of these must be found first; None where the addresses are right.
+
+    ``facts`` say what was done, ``causes`` what the diagnosis may be called; empty where there is nothing to diagnose.
+    """
 
     id: str
     model: str
@@ -28,6 +32,7 @@ class Case:
     kinds: tuple[str, ...] | None = None
     facts: dict[str, Any] | None = None
     kernel: str | None = None
+    causes: tuple[str, ...] = ()
 
 
 def resized(args, dyn, factor):
@@ -52,7 +57,17 @@ def healthy() -> list[Case]:
                 Case(id=f"{name}-{word}", model=name, inputs=lambda args, d=dyn, f=factor: resized(args, d, f))
                 for word, factor in (("less", 1), ("more", 5))
             ]
+    cases += [Case(id=f"{name}-offset", model=name, inputs=shifted) for name in OFFSETS]
     return cases
+
+
+# Inputs that begin in the midst of another tensor, at no round address.
+OFFSETS = ("pointwise", "softmax", "embedding", "gather", "half", "int8", "layernorm", "mutate")
+
+
+def shifted(args):
+    """The same values, in views that begin at the second element of their memory."""
+    return tuple(torch.cat([one.reshape(-1)[:1], one.reshape(-1)])[1:].view(one.shape) for one in args)
 
 
 def put(at, index, value):
@@ -117,28 +132,69 @@ def by_input() -> list[Case]:
                     id=f"{name}-{at}-{word}",
                     model=name,
                     inputs=put(at, index, value),
-                    kinds=("device-assert", *ACCESS, "operator-refused"),
-                    facts={"element": index, "argument": at, "lanes": lanes},
+                    kinds=("device-assert",),
+                    facts={"element": index, "argument": at, "input": at, "lanes": lanes},
+                    causes=("cuda-device-assert", "index-out-of-range"),
                 )
             )
     cases += [
         Case(
             id=f"{name}-{at}-{str(dtype)[6:]}", model=name, inputs=cast(at, dtype),
-            kinds=("device-assert", *ACCESS, "operator-refused"), facts={"input": at},
+            kinds=("out-of-bounds",), facts={"input": at}, causes=("input-dtype",),
         )
         for name, at, dtype in NARROW
     ]  # fmt: skip
     cases += [
-        Case(id=f"{name}-{at}-short{dim}", model=name, inputs=cut(at, dim, rows), kinds=ACCESS, facts={"input": at})
+        Case(
+            id=f"{name}-{at}-short{dim}", model=name, inputs=cut(at, dim, rows), kinds=("out-of-bounds",),
+            facts={"input": at}, causes=("input-shape-disagree" if _is_dynamic(name, at, dim) else "input-shape",),
+        )
         for name, at, dim, rows in SHORT
+    ]  # fmt: skip
+    cases += [
+        Case(id=f"{name}-{at}-transposed", model=name, inputs=transposed(at), causes=("input-stride",))
+        for name, at in TRANSPOSED
+    ]
+    cases += [
+        Case(id=f"{name}-{word}", model=name, inputs=rows_of(rows), causes=("input-range",))
+        for name in RANGED
+        for word, rows in (("beyond", 1025), ("below", 1))
     ]
     return cases
+
+
+def _is_dynamic(name, at, dim):
+    dyn = MODELS[name][2]
+    return dyn is not None and dyn[at] is not None and dim in dyn[at]
+
+
+# Every access is inside all the same: only the contract tells that the numbers are wrong.
+TRANSPOSED = (
+    ("pointwise", 0), ("pointwise", 1), ("softmax", 0), ("gather", 0), ("cat", 1), ("two_sizes", 0), ("half", 0),
+    ("bmm", 1), ("cumsum", 0), ("mean_cols", 0), ("layernorm", 0), ("int8", 0),
+)  # fmt: skip
+RANGED = ("pointwise", "softmax", "cat", "half", "embedding")
+
+
+def transposed(at):
+    """Argument ``at`` with its last two dims laid out the other way round."""
+
+    def change(args):
+        tensor = args[at].transpose(-1, -2).contiguous().transpose(-1, -2)
+        return (*args[:at], tensor, *args[at + 1 :])
+
+    return change
+
+
+def rows_of(rows):
+    """Every argument with that many rows."""
+    return lambda args: tuple(one[torch.arange(rows) % one.shape[0]] for one in args)
 
 
 def edits(wrapper: str, name: str) -> list[Case]:
     """Faults in the kernels of one wrapper: masks taken away, offsets and strides wrong, types narrowed."""
     cases: list[Case] = []
-    for start, kernel in _kernels(wrapper):
+    for start, kernel in kernels_of(wrapper):
         lines = kernel.split("\n")
         for number, line in enumerate(lines):
             for word, changed, kinds in _wrong(line, lines):
@@ -148,8 +204,9 @@ def edits(wrapper: str, name: str) -> list[Case]:
                         model=name,
                         edit=_replace(start, number, changed),
                         kinds=kinds,
-                        facts={"word": word},
+                        facts={"word": word, "start": start, "number": number},
                         kernel=re.findall(r"async_compile\.triton\('(\w+)'", kernel)[0],
+                        causes=CAUSES[word],
                     )
                 )
     return cases
@@ -176,29 +233,85 @@ def hostile() -> list[Case]:
     ]
 
 
-_ACCESS = re.compile(r"(tl\.(?:load|store|atomic_add))\((\w+) \+ \((.*?)\), ")
+# So far from the first element that no allocation of these models reaches it.
+FAR, BEFORE, STEP = 1_000_000_000, 1_000_000, 10_000_019
+# An index times this does not fit 32 bits from index 22 on.
+WIDE = 100_000_000
+
+
+CAUSES = {
+    **dict.fromkeys(("unmasked", "shifted", "before", "stride", "one"), ("cuda-illegal-access",)),
+    "everywhere": ("cuda-race",),
+    "narrow": ("codegen-bug", "cuda-illegal-access"),
+    # Which of two equal indices stays may be what the model means: a remark.
+    "plain": (),
+}
 
 
 def _wrong(line: str, lines: list[str]) -> list[tuple[str, str, tuple[str, ...]]]:
-    found = _ACCESS.search(line)
-    if found is None:
+    """``(word, changed line, kinds of findings)``: what each does to which lanes is in ``truth``."""
+    access = access_of(line)
+    if access is None:
         return []
+    pointer = re.search(rf"\b{access.argument} \+ ", line)
+    index = _index(line, pointer.end())
     made: list[tuple[str, str, tuple[str, ...]]] = []
-    plain = "xoffset = tl.program_id(0) * XBLOCK" in "\n".join(lines) and not any("_BLOCK" in one for one in lines)
+    outside = ("out-of-bounds",)
+
+    def changed(text):
+        return line[: pointer.end()] + text + line[pointer.end() + len(index) :]
+
+    plain = any(one.strip() == "xoffset = tl.program_id(0) * XBLOCK" for one in lines)
+    plain = plain and not any("_BLOCK" in one for one in lines)
     # One element a lane, in order.
-    direct = plain and any(one.strip() == f"{found[3]} = xindex" for one in lines)
-    if direct and line.rstrip().endswith(", xmask)"):
+    direct = plain and any(one.strip() == f"{access.index} = xindex" for one in lines)
+    if direct and access.mask == "xmask":
         # The last block of the grid is not full: the lanes beyond it go astray.
-        made.append(("unmasked", line.replace(", xmask)", ", None)"), ("out-of-bounds",)))
-    if found[1] == "tl.store" and direct:
+        made.append(("unmasked", re.sub(r", xmask\b", ", None", line, count=1), outside))
+    if access.what == "store" and direct:
         # Every program writes to the first elements.
-        made.append(("everywhere", line.replace(f"({found[3]})", f"({found[3]} % 8)"), ("race",)))
-    far = line.replace(f"{found[2]} + ({found[3]}), ", f"{found[2]} + (1000000000 + {found[3]}), ", 1)
-    before = line.replace(f"{found[2]} + ({found[3]}), ", f"{found[2]} + ({found[3]} - 1000000), ", 1)
-    return [*made, ("shifted", far, ("out-of-bounds",)), ("before", before, ("out-of-bounds",))]
+        made.append(("everywhere", changed(f"({access.index} % 8)"), ("race",)))
+    if access.what == "atomic_add":
+        made.append(
+            (
+                "plain",
+                re.sub(r", sem='relaxed'", "", line.replace("tl.atomic_add", "tl.store")),
+                ("duplicate-index", "race"),
+            )
+        )
+    made.append(("shifted", changed(f"({FAR} + {index})"), outside))
+    made.append(("before", changed(f"({index} - {BEFORE})"), outside))
+    stepped = re.sub(r"\b(\d+)\*([xyr]\d?_?\d)\b", rf"{STEP}*\2", index, count=1)
+    if stepped != index:
+        made.append(("stride", changed(stepped), outside))
+    if re.fullmatch(r"\(?[\w\s+*]+\)?", index) and "tmp" not in index and "ks" not in index:
+        # Sizes of 64 bits make indices of 64 bits.
+        if not any("'i64'" in one for one in lines):
+            made.append(("narrow", changed(f"(({index}) * {WIDE} // {WIDE})"), ("out-of-bounds", "int32-overflow")))
+        made.append(("one", changed(f"({index} + tl.where({_chosen(lines, access)}, {FAR}, 0))"), outside))
+    return made
 
 
-def _kernels(wrapper: str) -> list[tuple[int, str]]:
+def _chosen(lines: list[str], access: Access) -> str:
+    """One lane: the second of each axis that the access has."""
+    names = ["yindex", "xindex", *(["r0_index"] if "r0_mask" in (access.mask or "") else [])]
+    axes = [axis for axis in names if any(one.strip().startswith(f"{axis} = ") for one in lines)]
+    own = [one.strip().split(" = ")[0] for one in lines if "tl.program_id(0) * BLOCK" in one]
+    return " & ".join(f"({axis} == 1)" for axis in axes or own)
+
+
+def _index(line: str, start: int) -> str:
+    """The text of an index that begins there, up to the comma behind it."""
+    depth = 0
+    for at in range(start, len(line)):
+        depth += line[at] in "(["
+        depth -= line[at] in ")]"
+        if depth < 0 or (line[at] == "," and depth == 0):
+            return line[start:at]
+    return line[start:]
+
+
+def kernels_of(wrapper: str) -> list[tuple[int, str]]:
     """``(line, text)`` of the comment of each kernel."""
     return [
         (wrapper.count("\n", 0, found.start()) + 1, found[0])

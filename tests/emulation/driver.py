@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import lzma
 import os
@@ -17,10 +18,17 @@ sys.path.insert(0, str(HERE))
 import torch  # noqa: E402
 from cases import by_input, edits, healthy, hostile, sample  # noqa: E402
 from models import MODELS, flat  # noqa: E402
+from truth import judge  # noqa: E402
 
+from aotidoctor.model.case import Options  # noqa: E402
+from aotidoctor.model.run import Exited, NotStarted, Outcome  # noqa: E402
+from aotidoctor.triage.examine import examine  # noqa: E402
+from aotidoctor.triage.open_case import open_case  # noqa: E402
+from aotidoctor.triage.session import Session  # noqa: E402
 from aotidoctor.worker.emulation import job  # noqa: E402
 
 DATA = HERE.parent / "data" / "emulation"
+WHOLE = HERE.parent.parent / "aotidoctor" / "commands" / "demo_cuda.pt2.xz"
 
 
 class Channel:
@@ -56,47 +64,48 @@ def package(name, folder, edit=None):
                 text, line = edit(content.decode())
                 content = text.encode()
             new.writestr(zipfile.ZipInfo(member), content)
+        _fill(old, new)
     return path, line
 
 
-def wrapper(name):
-    import io
+def _fill(old, new):
+    """GPU code and library that were left out to keep it small: another package's, as nothing of them is executed."""
+    names = old.namelist()
+    text = next(old.read(one).decode() for one in names if one.endswith(".wrapper.cpp"))
+    folder = next(one for one in names if one.endswith(".wrapper.cpp")).rpartition("/")[0]
+    with zipfile.ZipFile(io.BytesIO(lzma.decompress(WHOLE.read_bytes()))) as whole:
+        given = {one.rpartition(".")[2]: whole.read(one) for one in whole.namelist()}
+    for cubin in sorted(set(re.findall(r"/(\w+\.cubin)", text))):
+        new.writestr(zipfile.ZipInfo(f"{folder}/{cubin}"), given["cubin"])
+    if not any(one.endswith(".so") for one in names):
+        new.writestr(zipfile.ZipInfo(f"{folder}/model.wrapper.so"), given["so"])
 
+
+def wrapper(name):
     with zipfile.ZipFile(io.BytesIO(lzma.decompress((DATA / f"{name}.pt2.xz").read_bytes()))) as archive:
         return next(archive.read(one).decode() for one in archive.namelist() if one.endswith(".wrapper.cpp"))
 
 
-def run(case, folder):
-    """What the emulation said of one case, and how far its outputs are from eager's."""
-    path, line = package(case.model, folder, case.edit)
+def run(case, folder, *, causes=False, way="full"):
+    """What the emulation said of one case, how far that is right, and how far its outputs are from eager's."""
+    path, _ = package(case.model, folder, case.edit)
     model, args = sample(case)
-    facts = dict(case.facts or {})
-    if "element" in facts:
-        facts["flat"] = int(
-            torch.arange(args[facts["argument"]].numel()).view(args[facts["argument"]].shape)[facts["element"]]
-        )
-    elif "input" in facts:
-        facts["bytes"] = args[facts["input"]].nbytes
-    channel = Channel(folder)
     torch.save(args, folder / "inputs.pt")
     spec = {"path": str(folder / "inputs.pt"), "format": "pt", "trusted": False}
-    payload = {"package": str(path), "inputs": spec, "keep_outputs": str(folder / "outputs.pt")}
-    job.emulate({**payload, "emulate_seconds": 3 if case.id.startswith("hostile") else 60}, channel)
-    told = channel.told["emulation"]
-    names = re.findall(r'inputs_info_\[\d+\]\.name = "(\w+)"', wrapper(case.model))
-    for one in told["findings"]:
-        one["buffer_input"] = names.index(one["buffer"]) if one.get("buffer") in names else None
-    made = {
-        "id": case.id,
-        "line": line,
-        "kinds": case.kinds,
-        "facts": facts,
-        "kernel": case.kernel,
-        **{key: told.get(key) for key in ("findings", "not_emulated", "launches")},
-    }
-    if _is_void(case, told["launches"]):
+    payload = {"package": str(path), "inputs": spec, "emulate_way": way, "keep_outputs": str(folder / "outputs.pt")}
+    result = emulate({**payload, "emulate_seconds": 3 if case.id.startswith("hostile") else 60}, folder)
+    told = result["emulation"]
+    text = wrapper(case.model)
+    right = judge(case, text if case.edit is None else case.edit(text)[0], args, told)
+    if right is None:
         return None
-    if case.kinds is None:
+    made = {"id": case.id, "kinds": case.kinds, "right": right, "fault": case.kinds is not None or bool(case.causes)}
+    made |= {key: told.get(key) for key in ("findings", "not_emulated", "launches")}
+    if causes:
+        made["told"] = diagnosed(path, folder, result)
+        made["right"]["cause"] = made["told"][:1] in [[one] for one in case.causes] if case.causes else None
+    made["in_full"] = told["in_full"]
+    if not made["fault"] and way == "full":
         with torch.no_grad():
             expected = flat(model(*[one.clone() for one in args]))
         outputs = list(torch.load(folder / "outputs.pt").values())
@@ -104,14 +113,38 @@ def run(case, folder):
     return made
 
 
-def _is_void(case, launches):
-    """Whether the edit makes no fault with this sample: a full last block, a grid of one program."""
-    launch = next((one for one in launches if one["kernel"] == case.kernel), None)
-    word = (case.facts or {}).get("word")
-    if launch is None or word not in ("unmasked", "everywhere"):
-        return False
-    programs = launch["grid"][0]
-    return programs == 1 if word == "everywhere" else programs * launch["blocks"]["x"] == launch["numbers"]["xnumel"]
+def emulate(payload, folder):
+    """The job's result."""
+    channel = Channel(folder)
+    job.emulate(payload, channel)
+    return channel.told
+
+
+class Here:
+    """Stands for the runner: what it is asked to emulate is emulated in this process, the first time from a record."""
+
+    def __init__(self, folder, first):
+        self.folder, self.first, self.number = folder, first, 0
+
+    def run(self, request):
+        self.number += 1
+        made = {"id": f"R{self.number}", "request": request}
+        if request.job != "emulate":
+            return Outcome(**made, ending=NotStarted(reason="not in this process"), stage="start")
+        first, self.first = self.first, None
+        result = first or emulate({**request.payload, "emulate_seconds": 60}, self.folder)
+        return Outcome(
+            **made, ending=Exited(code=0, done=True), stage="done", result=json.loads(json.dumps(result, default=str))
+        )
+
+
+def diagnosed(path, folder, result):
+    """The causes that ``aotidoctor run`` names, the first one first."""
+    options = Options(emulate="always", localize=False)
+    case, _ = open_case(str(path), str(folder / "inputs.pt"), options, dict(os.environ))
+    session = Session(case=case, runner=Here(folder, result))
+    diagnoses, _ = examine(session)
+    return [one.cause for one in diagnoses]
 
 
 def _far(one, other):
@@ -137,9 +170,11 @@ def cases(which):
 if __name__ == "__main__":
     torch.set_num_threads(1)
     room = Path(sys.argv[2])
-    every, wanted = int(sys.argv[3]), set(sys.argv[4:])
+    words = [one for one in sys.argv[4:] if one.startswith("--")]
+    every, wanted = int(sys.argv[3]), set(sys.argv[4:]) - set(words)
+    way = "quick" if "--quick" in words else "full"
     for at, one in enumerate(cases(sys.argv[1])):
         if one.id in wanted or (not wanted and at % every == 0):
-            made = run(one, room)
+            made = run(one, room, causes="--causes" in words, way=way)
             if made is not None:
                 print(json.dumps(made), flush=True)

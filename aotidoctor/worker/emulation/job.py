@@ -29,8 +29,10 @@ from aotidoctor.worker.emulation.found import Found
 from aotidoctor.worker.emulation.kernel_text import KernelText, Refused, build, read_kernel
 from aotidoctor.worker.emulation.launch import Launch, TooLong
 from aotidoctor.worker.emulation.libdevice import Libdevice
+from aotidoctor.worker.emulation.pending import Pending
+from aotidoctor.worker.emulation.quick import in_full, look
 from aotidoctor.worker.emulation.shims import call_operator
-from aotidoctor.worker.emulation.storage import Tensor, of_torch
+from aotidoctor.worker.emulation.storage import Tensor, empty, of_torch
 from aotidoctor.worker.emulation.wrapper import CannotError, Lost, Replay
 from aotidoctor.worker.setup_module import load_setup
 from aotidoctor.worker.treatments import treat
@@ -39,6 +41,13 @@ _FUNCTION = re.compile(r"^static (?:__attribute__\(\(noinline\)\)|inline)? ?void
 _PARAMETER = re.compile(r"^[ \t]*(?:const )?([\w:]+)(?:<[^>]*>)?&? (\w+),?$", re.MULTILINE)
 _SIZE = re.compile(r"(?:uint32_t|int64_t|int32_t|int) (\w+) = ([^\n;]{1,400});")
 _BLOCK = re.compile(r"\(?(\w)numel \+ \(?\(?(\d+) ?- ?1\)\)?\)? ?/ ?\(?(\d+)\)?")
+# Bytes of inputs and constants from which on the addresses are looked at before anything is computed.
+_LARGE = 16 << 20
+# What the full way takes for one lane of one access, about; and what share of the time it is given.
+_SECONDS_A_LANE = 6e-8
+_SHARE_OF_FULL = 0.75
+_PIECE = 16 << 20
+VALUES = "only addresses and masks were looked at, as there are so many lanes: no numbers, no NaN, no outputs"
 _OWN = ("device_idx_", "stream_", "kernels_", "cubin_dir_")
 
 
@@ -57,7 +66,7 @@ class _Function:
 
 @dataclass(slots=True, kw_only=True)
 class _Engine:
-    """Launches, in order, with the kernels that were built so far."""
+    """Launches, in order, with the kernels that were built so far; ``named`` ones are carried out in full."""
 
     functions: Mapping[str, _Function]
     found: Found
@@ -65,6 +74,9 @@ class _Engine:
     seconds: float
     deadline: float
     number: int = 0
+    lanes: int = 0
+    named: frozenset[str] = frozenset()
+    in_full: dict[str, str] = field(default_factory=dict)
     kernels: dict[str, tuple[KernelText, Any] | Refused] = field(default_factory=dict)
 
     def launch(self, replay: Replay, name: str, texts: list[str], line: int) -> None:
@@ -105,14 +117,30 @@ class _Engine:
             seconds=min(self.seconds, self.deadline - started),
         )
         try:
-            launch.run()
+            entry["way"] = self._carry_out(replay, launch)
         except TooLong as error:
             raise CannotError(f"{name} did not end within {launch.seconds:.3g} s") from error
+        except CannotError:
+            raise
         except Exception as error:
             said = (str(error).strip().splitlines() or [""])[-1]
             raise CannotError(f"{name} in the interpreter: {type(error).__name__}: {said}"[:400]) from error
         entry |= {"state": "done", "seconds": round(time.monotonic() - started, 4)}
         entry |= {"findings": len(self.found.findings) - before}
+
+    def _carry_out(self, replay: Replay, launch: Launch) -> str:
+        """By the quick way where that is asked for and the kernel lets it, else in full; which it was."""
+        if replay.pending is None:
+            launch.run()
+            return "full"
+        if launch.kernel.name in self.named:
+            in_full(launch, replay.pending)
+            return "full"
+        looked = look(launch, replay.pending)
+        self.lanes += looked.lanes
+        if looked.why is not None:
+            self.in_full.setdefault(launch.kernel.name, looked.why)
+        return "quick" if looked.why is None else "full"
 
     def _kernel(self, function: _Function) -> tuple[KernelText, Any]:
         known = self.kernels.get(function.name)
@@ -185,10 +213,8 @@ def emulate(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     except ImportError as error:
         channel.put(emulation={"problem": f"Triton is not installed here ({error})", "install": True})
         return {}
-    constants = _constants(
-        contract.constants, read_package_constants(artifact, model, contract.constants, contract.weights)
-    )
-    _run(payload, channel, model, contract, constants, call)
+    stored = read_package_constants(artifact, model, contract.constants, contract.weights)
+    _run(payload, channel, model, contract, stored, call)
     return {}
 
 
@@ -201,28 +227,99 @@ def _install() -> None:
 
 
 def _constants(specs: Sequence[ConstantSpec], stored: Mapping[str, Any]) -> list[Tensor | Lost]:
-    import torch
-
+    """The constants in the order of the wrapper, each in an allocation of its own."""
     made: list[Tensor | Lost] = []
     for spec in specs:
         found = stored.get(spec.original_fqn)
         if spec.from_folded or found is None or found.content is None:
             why = "it is computed when the package is loaded" if spec.from_folded else None
-            made.append(
-                Lost(f"the constant {spec.name}: {why or getattr(found, 'problem', None) or 'not in the package'}")
-            )
-            continue
-        dtype = getattr(torch, spec.dtype or "float32")
-        data = found.content.read_at(0, found.content.size)
-        flat = torch.frombuffer(bytearray(data), dtype=torch.uint8)
-        whole = len(data) // dtype.itemsize * dtype.itemsize
-        made.append(
-            of_torch(
-                spec.name,
-                flat[:whole].view(dtype).as_strided(found.shape or (), found.stride or (), found.offset or 0),
-            )
-        )
+            why = why or getattr(found, "problem", None) or "not in the package"
+            made.append(Lost(f"the constant {spec.name}: {why}"))
+        else:
+            made.append(_constant(spec, found))
     return made
+
+
+def _constant(spec: ConstantSpec, found: Any) -> Tensor | Lost:
+    """Read piece by piece: a copy of the largest one would be felt."""
+    import numpy as np
+
+    made = empty(spec.name, spec.dtype or "float32", tuple(found.shape or ()), tuple(found.stride or ()))
+    begins, storage = (found.offset or 0) * made.itemsize, made.storage
+    if begins + storage.size > found.content.size:
+        return Lost(f"the constant {spec.name}: its data are cut off")
+    for at in range(0, storage.size, _PIECE):
+        piece = found.content.read_at(begins + at, min(_PIECE, storage.size - at))
+        storage.bytes[at : at + len(piece)] = np.frombuffer(piece, dtype=np.uint8)
+    storage.all_written()
+    return made
+
+
+@dataclass(slots=True, kw_only=True)
+class _Pass:
+    """The whole wrapper replayed once: what was found, the launches, the outputs."""
+
+    found: Found
+    engine: _Engine
+    outputs: list[tuple[str, Any]]
+
+    @property
+    def in_time(self) -> bool:
+        """Whether no launch was left out, or broken off, for time."""
+        return not any(
+            "the time for the emulation" in why or "did not end" in why for _, why in self.found.not_emulated
+        )
+
+    def result(self) -> dict[str, Any]:
+        """As the probe reads it."""
+        return {**self.found.result(), "launched": self.engine.number, "in_full": self.engine.in_full}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    """What is to be emulated. ``limit`` is in seconds, for all passes together."""
+
+    payload: dict[str, Any]
+    channel: Channel
+    model: ModelEntry
+    contract: Contract
+    stored: Mapping[str, Any]
+    call: Call
+    limit: float
+
+    def replayed(self, seconds: float, *, quick: bool) -> _Pass:
+        """One pass; ``quick``: only addresses and masks, with values where an address needs them."""
+        found = Found()
+        engine = _Engine(
+            functions=_functions(self.model.wrapper_cpp or ""),
+            found=found,
+            channel=self.channel,
+            seconds=seconds,
+            deadline=time.monotonic() + seconds,
+            named=frozenset(map(str, self.payload.get("emulate_kernels") or ())),
+        )
+        replay = Replay(
+            inputs=[of_torch(path, tensor) for path, tensor in _ordered(self.contract, self.call)],
+            constants=_constants(self.contract.constants, self.stored),
+            found=found,
+            launch=engine.launch,
+            operator=call_operator,
+            nodes=_nodes(str(self.channel.user_cwd / self.payload["package"]), self.model),
+            pending=Pending() if quick else None,
+        )
+        wrapper = find_sections(self.model.wrapper_cpp or "")
+        try:
+            replay.run(_statements(wrapper.body.text, wrapper.body.line))
+        finally:
+            self.channel.put(emulation={**found.result(), "launched": engine.number})
+        return _Pass(found=found, engine=engine, outputs=_outputs(self.contract, replay, found))
+
+    @property
+    def size(self) -> int:
+        """Bytes of inputs and constants."""
+        inputs: int = sum(tensor.numel() * tensor.element_size() for _, tensor in self.call.tensors())
+        constants: int = sum(one.content.size for one in self.stored.values() if one.content is not None)
+        return inputs + constants
 
 
 def _run(  # noqa: PLR0917
@@ -230,39 +327,40 @@ def _run(  # noqa: PLR0917
     channel: Channel,
     model: ModelEntry,
     contract: Contract,
-    constants: list[Tensor | Lost],
+    stored: Mapping[str, Any],
     call: Call,
 ) -> None:
-    found = Found()
-    limit = float(payload.get("emulate_seconds") or 60.0)
-    engine = _Engine(
-        functions=_functions(model.wrapper_cpp or ""),
-        found=found,
-        channel=channel,
-        seconds=limit,
-        deadline=time.monotonic() + limit,
-    )
-    inputs = [of_torch(path, tensor) for path, tensor in _ordered(contract, call)]
-    replay = Replay(
-        inputs=inputs,
-        constants=constants,
-        found=found,
-        launch=engine.launch,
-        operator=call_operator,
-        nodes=_nodes(str(channel.user_cwd / payload["package"]), model),
-    )
-    wrapper = find_sections(model.wrapper_cpp or "")
+    """In full where that is quickly done or asked for; what is large is looked at by the quick way first."""
+    job = _Job(
+        payload=payload, channel=channel, model=model, contract=contract, stored=stored, call=call,
+        limit=float(payload.get("emulate_seconds") or 60.0),
+    )  # fmt: skip
     channel.enter("run1")
-    try:
-        replay.run(_statements(wrapper.body.text, wrapper.body.line))
-    finally:
-        channel.put(emulation={**found.result(), "launched": engine.number})
-    outputs = _outputs(contract, replay, found)
-    channel.put(emulation={**found.result(), "launched": engine.number}, outputs=[_describe_all(outputs)])
-    if payload.get("reference") and all(tensor is not None for _, tensor in outputs):
-        _compare(payload, call, dict(outputs), channel)
+    done = _passes(job, asked=bool(payload.get("reference") or payload.get("keep_outputs")))
+    channel.put(emulation=done.result(), outputs=[_describe_all(done.outputs)])
+    if payload.get("reference") and all(tensor is not None for _, tensor in done.outputs):
+        _compare(payload, call, dict(done.outputs), channel)
     if payload.get("keep_outputs"):
-        _save(channel.user_cwd / payload["keep_outputs"], outputs)
+        _save(channel.user_cwd / payload["keep_outputs"], done.outputs)
+
+
+def _passes(job: _Job, *, asked: bool) -> _Pass:
+    """``asked``: values are wanted, and not addresses alone. A kernel that was named is looked at first."""
+    way = job.payload.get("emulate_way") or "auto"
+    began = time.monotonic()
+    first = None
+    named = bool(job.payload.get("emulate_kernels"))
+    if way == "quick" or (way == "auto" and (named or (job.size >= _LARGE and not asked))):
+        first = job.replayed(job.limit, quick=True)
+        left = job.limit - (time.monotonic() - began)
+        if way == "quick" or first.found.findings or first.engine.lanes * _SECONDS_A_LANE > left / 2:
+            return first
+    left = job.limit - (time.monotonic() - began)
+    full = job.replayed(left * (1.0 if first is not None else _SHARE_OF_FULL), quick=False)
+    if full.in_time or full.found.findings or way == "full":
+        return full
+    left = job.limit - (time.monotonic() - began)
+    return first or job.replayed(left, quick=True)
 
 
 class _NoModel:
@@ -325,17 +423,26 @@ def _outputs(contract: Contract, replay: Replay, found: Found) -> list[tuple[str
     made: list[tuple[str, Any]] = []
     for at, spec in enumerate(contract.outputs):
         value = replay.outputs.get(at)
+        if isinstance(value, Tensor) and replay.pending is not None and replay.pending.is_left_out(value.storage):
+            found.skip("the values that are computed", VALUES)
+            made.append((spec.path, None))
+            _tell_unwritten(value, spec.path, found)
+            continue
         if not isinstance(value, Tensor) or not value.storage.known:
             why = value.why if isinstance(value, Lost) else "something that was not carried out may have written to it"
             found.skip(spec.path, why)
             made.append((spec.path, None))
             continue
-        count = value.has_unwritten()
-        if count:
-            found.add("uninitialized", buffer=value.name, output=spec.path, count=count, launch=None, kernel=None,
-                      allocation=value.storage.name)  # fmt: skip
+        _tell_unwritten(value, spec.path, found)
         made.append((spec.path, value.torch()))
     return made
+
+
+def _tell_unwritten(value: Tensor, path: str, found: Found) -> None:
+    count = value.has_unwritten()
+    if count:
+        found.add("uninitialized", buffer=value.name, output=path, count=count, launch=None, kernel=None,
+                  allocation=value.storage.name)  # fmt: skip
 
 
 def _describe_all(outputs: list[tuple[str, Any]]) -> list[dict[str, Any]]:

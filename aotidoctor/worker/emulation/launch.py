@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -33,7 +33,8 @@ class Launch:
     """A kernel with the arguments of one call.
 
     ``grid`` and ``blocks`` (``{"x": 256}``) are the wrapper's, ``number`` counts launches from 1, ``line`` is the
-    wrapper's. ``seconds`` is what it may take.
+    wrapper's. ``seconds`` is what it may take. ``only`` are the numbers of the programs to carry out, None for all;
+    ``dry`` writes nothing.
     """
 
     number: int
@@ -45,6 +46,8 @@ class Launch:
     line: int
     found: Found
     seconds: float = 60.0
+    only: Sequence[int] | None = None
+    dry: bool = False
     block: Block = field(default_factory=lambda: Block(start={}, count={}))
     program: tuple[int, int, int] = (0, 0, 0)
     made_nan: dict[str, Any] = field(default_factory=dict)
@@ -56,7 +59,7 @@ class Launch:
         """Carry it out. Raises ``TooLong``, and whatever the interpreter raises."""
         from triton.runtime import interpreter
 
-        pointers = self._pointers()
+        pointers = self.pointers()
         given = self._given(pointers)
         self.tiling = self._tiling(given)
         memory = Memory(
@@ -65,6 +68,7 @@ class Launch:
             programs=self._programs,
             place=self._place,
             later=self._later,
+            dry=self.dry,
             shared=frozenset(
                 id(one.tensor.storage)
                 for name, one in pointers.items()
@@ -76,14 +80,19 @@ class Launch:
         interpreter.interpreter_builder.set_grid_dim(*self.grid)
         function = self.function.rewrite()
         try:
-            with _alarm(self.seconds):
+            with alarm(self.seconds):
                 for values in self._parts(given, interpreter.interpreter_builder):
                     function(**values)
         finally:
             Current.memory = None
             self._tell_nan()
 
-    def _pointers(self) -> dict[str, Pointer]:
+    def prepare(self) -> None:
+        """Find out how the grid may be cut, without carrying anything out."""
+        self.tiling = self._tiling(self._given(self.pointers()))
+
+    def pointers(self) -> dict[str, Pointer]:
+        """Its arguments that are pointers, by the kernel's names."""
         made: dict[str, Pointer] = {}
         for name, kind in self.kernel.signature.items():
             if kind.startswith("*"):
@@ -120,10 +129,10 @@ class Launch:
     def _tiling(self, given: dict[str, Any]) -> Tiling | None:
         """How the grid may be cut; None for a kernel that is run program after program."""
         wanted = [name for name in self.function.arg_names if name.endswith("BLOCK") and name not in given]
-        reduced = [self._reduction(name) for name in ("R0_BLOCK", "R1_BLOCK") if self._has(name)]
+        reduced = [self.reduction(name, _LONGEST_LOOP) for name in ("R0_BLOCK", "R1_BLOCK") if self._has(name)]
         for name in wanted:
             if name.startswith("R"):
-                given[name] = self._reduction(name)
+                given[name] = self.reduction(name, _LONGEST_LOOP)
             else:
                 given[name] = self.blocks.get(name[0].lower(), 1)
         tiles = self.kernel.tiles
@@ -132,39 +141,38 @@ class Launch:
         if not tiles or not plain or self.kernel.template or (self.grid[2] > 1 and "z" not in tiles):
             return None
         sizes = {
-            letter: int(given.get(f"{letter.upper()}BLOCK", self._fixed(f"{letter.upper()}BLOCK"))) for letter in tiles
+            letter: int(given.get(f"{letter.upper()}BLOCK", self.fixed(f"{letter.upper()}BLOCK"))) for letter in tiles
         }
         return Tiling(sizes=sizes, axes=tiles, reduced=tuple(reduced), grid=self.grid)
 
     def _has(self, name: str) -> bool:
-        return name in self.function.arg_names or self._fixed(name, 0) > 0
+        return name in self.function.arg_names or self.fixed(name, 0) > 0
 
-    def _fixed(self, name: str, otherwise: int = 1) -> int:
+    def fixed(self, name: str, otherwise: int = 1) -> int:
         """A block size that stands in the text: ``R0_BLOCK: tl.constexpr = 64``."""
         found = re.search(rf"^\s*{name}: tl\.constexpr = (\d+)", self.kernel.text, re.MULTILINE)
         return int(found[1]) if found is not None else otherwise
 
-    def _reduction(self, name: str) -> int:
-        fixed = self._fixed(name, 0)
+    def reduction(self, name: str, longest: int) -> int:
+        """The block along a reduction: fixed in the text, or as long as the reduction is, up to ``longest``."""
+        fixed = self.fixed(name, 0)
         if fixed:
             return fixed
         length = self.arguments.get(f"{name.partition('_')[0].lower()}_numel")
         if length is None:
             found = re.search(rf"^\s*{name.partition('_')[0].lower()}_numel = (\d+)", self.kernel.text, re.MULTILINE)
             length = int(found[1]) if found is not None else 64
-        return min(1 << max(int(length) - 1, 0).bit_length(), _LONGEST_LOOP)
+        return min(1 << max(int(length) - 1, 0).bit_length(), longest)
 
     def _parts(self, given: dict[str, Any], builder: Any) -> Iterator[dict[str, Any]]:
         """The arguments of each call of the kernel that it takes."""
         if self.tiling is None:
-            for z in range(self.grid[2]):
-                for y in range(self.grid[1]):
-                    for x in range(self.grid[0]):
-                        self.program = (x, y, z)
-                        builder.set_grid_idx(x, y, z)
-                        yield given
+            for number in range(self.grid[0] * self.grid[1] * self.grid[2]) if self.only is None else self.only:
+                self.program = self.place_of(number)
+                builder.set_grid_idx(*self.program)
+                yield given
             return
-        for block in self.tiling.blocks():
+        for block in self.tiling.blocks() if self.only is None else map(self.block_of, self.only):
             self.block = block
             place = [0, 0, 0]
             values = dict(given)
@@ -175,6 +183,30 @@ class Launch:
                     values[f"{letter.upper()}BLOCK"] = size * count
             builder.set_grid_idx(*place)
             yield values
+
+    def place_of(self, program: int) -> tuple[int, int, int]:
+        """The place of a program in the grid by its number, x fastest."""
+        return (
+            program % self.grid[0],
+            program // self.grid[0] % self.grid[1],
+            program // (self.grid[0] * self.grid[1]),
+        )
+
+    def block_of(self, program: int) -> Block:
+        """A program alone, as a block of the tiling."""
+        place = self.place_of(program)
+        axes = self.tiling.axes if self.tiling is not None else {}
+        return Block(start={letter: place[axis] for letter, axis in axes.items()}, count=dict.fromkeys(axes, 1))
+
+    def placed(self, program: int, index: tuple[int, ...], shape: tuple[int, ...]) -> dict[str, Any]:
+        """Program and lane of the element of a block of this shape."""
+        if self.tiling is not None:
+            place, lane = self.tiling.place(self.block_of(program), index, shape)
+            return {"program": place, "lane": lane}
+        lane = 0
+        for at, size in zip(index, shape, strict=True):
+            lane = lane * size + at
+        return {"program": list(self.place_of(program)), "lane": lane}
 
     def _programs(self, shape: tuple[int, ...]) -> Any:
         if self.tiling is None:
@@ -199,9 +231,9 @@ class Launch:
             program, lane = self.tiling.place(self.block, index, shape)  # type: ignore[assignment]
         return {**self.here(), "program": program, "lane": lane}
 
-    def here(self) -> dict[str, Any]:
-        """The launch and the line of the text that is being carried out."""
-        line = current_line(self.function.rewriter.filename or self.function.fn.__code__.co_filename)
+    def here(self, line: int | None = None) -> dict[str, Any]:
+        """The launch and a line of the text: the one that is being carried out, where none is given."""
+        line = line or current_line(self.function.rewriter.filename or self.function.fn.__code__.co_filename)
         lines = self.kernel.text.split("\n")
         return {
             "launch": self.number,
@@ -268,7 +300,7 @@ class Launch:
 
 
 @contextmanager
-def _alarm(seconds: float) -> Iterator[None]:
+def alarm(seconds: float) -> Iterator[None]:
     """Raise ``TooLong`` where what is inside takes longer."""
 
     def ring(*_: Any) -> None:

@@ -69,7 +69,7 @@ class Memory:
 
     ``programs`` tells the numbers of the programs of a block of lanes (an array that fits its shape, or a number, None
     where all of the programs have the same lane); ``place`` tells line, program and lane of the lane at an index of a
-    block. ``shared`` are the storages that the kernel may write to.
+    block. ``shared`` are the storages that the kernel may write to. With ``dry``, nothing is written.
     """
 
     pointers: Mapping[int, Pointer]
@@ -79,6 +79,7 @@ class Memory:
     later: Callable[[tuple[int, ...]], Callable[[], Any]] | None = None
     shared: frozenset[int] = frozenset()
     traces: Traces = field(default_factory=Traces)
+    dry: bool = False
     refused: Any = None
     bad_read: bool = False
 
@@ -112,6 +113,9 @@ class Memory:
         values = np.broadcast_to(values, ptrs.shape)
         size = values.dtype.itemsize
         run = self._dense(ptrs, mask, size, argument, write=True)
+        if self.dry:
+            self._reach(ptrs, mask, size, "store", argument)
+            return
         if run is not None and self._joins(run):
             first = run.start // size
             run.storage.elements(values.dtype)[first : first + run.count] = values.reshape(-1)[: run.count]
@@ -149,7 +153,8 @@ class Memory:
         cells = storage.elements(values.dtype)
         index, given = at[chosen] // size, values[chosen]
         before[chosen] = cells[index]
-        _UPDATES[operation](cells, index, given)
+        if not self.dry:
+            _UPDATES[operation](cells, index, given)
         return before
 
     def swap(self, ptrs: Any, expected: Any, values: Any, argument: int | None) -> Any:

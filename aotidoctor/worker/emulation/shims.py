@@ -7,11 +7,13 @@ length, what may be missing is a pointer, results are handles at the end.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from aotidoctor.readers.contract.text import split_list
-from aotidoctor.worker.emulation.storage import Tensor, of_torch
+from aotidoctor.worker.emulation.pending import Step
+from aotidoctor.worker.emulation.storage import Tensor, empty, of_torch
 from aotidoctor.worker.emulation.wrapper import CannotError, Replay
 from aotidoctor.worker.operators.alone import find
 from aotidoctor.worker.operators.arguments import ArgumentError, build_arguments, read_call
@@ -28,6 +30,9 @@ _NAMES = {
     "_scaled_dot_product_flash_attention_v2": "_scaled_dot_product_flash_attention.default",
     "zero_": "zero_.default",
 }
+# Nothing about addresses follows from what these are given.
+_WITHOUT_INDICES = ("mm_out", "bmm_out", "addmm_out", "baddbmm_out", "_int_mm_out", "addmv_out", "zero_")
+_SHAPED = ("convolution",)
 # Same result by another operator, where the CPU has no kernel of that one.
 _ALIKE = ("_scaled_dot_product_efficient_attention", "_scaled_dot_product_flash_attention",
           "_scaled_dot_product_cudnn_attention")  # fmt: skip
@@ -40,11 +45,13 @@ def call_operator(replay: Replay, function: str, arguments: list[str], line: int
     name = _DEVICE.sub("", function, count=1)
     if name.startswith("item_"):
         tensor = replay.tensor(arguments[0])
+        replay.fill(tensor)
         replay.names[arguments[1].removeprefix("&")] = tensor.torch().item()
         return
     if name == "tensor_copy_":
         source, target = replay.tensor(arguments[0]), replay.tensor(arguments[1])
-        target.torch().copy_(source.torch())
+        if not _left_out(replay, [source], [target], lambda: target.torch().copy_(source.torch())):
+            target.torch().copy_(source.torch())
         target.mark()
         return
     if name == "proxy_executor_call_function":
@@ -55,11 +62,61 @@ def call_operator(replay: Replay, function: str, arguments: list[str], line: int
     written, given, keywords = _read(reader, operator)
     results = list(reader.rest())
     _check_given(replay, function, reader.tensors, written, line)
-    made = _compute(replay, function, operator, given, keywords, line)
+    late = partial(_compute, replay, function, operator, given, keywords, line)
+    if name in _WITHOUT_INDICES and not results and _left_out(replay, reader.tensors, written, late):
+        for tensor in written:
+            tensor.mark()
+        return
+    if name in _SHAPED and len(results) == 1 and _made_later(replay, reader, late, operator, given, keywords, results):
+        return
+    replay.fill(*reader.tensors)
+    made = late()
     for tensor in written:
         tensor.mark()
     _hand_over(replay, made, results)
     _tell_nan(replay, function, reader.tensors, written, [replay.names.get(one) for one in results], line)
+
+
+def _left_out(replay: Replay, given: list[Tensor], written: list[Tensor], late: Callable[[], Any]) -> bool:
+    """Leave an operator for later whose result does not follow from data as far as addresses go."""
+    if replay.pending is None:
+        return False
+    reads = tuple(tensor.storage for tensor in given)
+    writes = tuple(tensor.storage for tensor in written)
+    replay.pending.add(Step(carry_out=late, reads=reads, writes=writes))
+    return True
+
+
+def _made_later(  # noqa: PLR0917
+    replay: Replay,
+    reader: _Reader,
+    late: Callable[[], tuple[Any, ...]],
+    operator: Any,
+    given: list[Any],
+    keywords: dict[str, Any],
+    results: list[str],
+) -> bool:
+    """Likewise for one that makes its result: its sizes are those that it has without data."""
+    import torch
+
+    if replay.pending is None:
+        return False
+
+    def bare(value: Any) -> Any:
+        return value.to("meta") if isinstance(value, torch.Tensor) else value
+
+    try:
+        (like,) = [operator(*map(bare, given), **{key: bare(value) for key, value in keywords.items()})]
+    except Exception:
+        return False
+    if not isinstance(like, torch.Tensor):
+        return False
+    dtype = str(like.dtype).removeprefix("torch.")
+    made = empty(results[0].removesuffix("_handle"), dtype, tuple(like.shape), tuple(like.stride()))
+    made.storage.all_written()
+    _left_out(replay, reader.tensors, [made], lambda: made.torch().copy_(late()[0]))
+    replay.names[results[0]] = made
+    return True
 
 
 def _call_node(replay: Replay, arguments: list[str], line: int) -> None:
@@ -79,6 +136,7 @@ def _call_node(replay: Replay, arguments: list[str], line: int) -> None:
         given = [replay.tensor(text) for text in kept]
         operator = find(target)
         _check_given(replay, target, given, [], line)
+        replay.fill(*given)
         values = build_arguments(described, [one.torch() for one in given])
         with torch.no_grad():
             made = operator(**values)

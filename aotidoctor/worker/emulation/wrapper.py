@@ -15,6 +15,7 @@ from aotidoctor.readers.contract.known import is_known, is_runtime
 from aotidoctor.readers.contract.text import split_list
 from aotidoctor.worker.emulation.arithmetic import Unknown, compute
 from aotidoctor.worker.emulation.found import Found
+from aotidoctor.worker.emulation.pending import Pending
 from aotidoctor.worker.emulation.storage import Tensor, empty
 
 _UNPACK = re.compile(r"auto (\w+) = std::move\(inputs\[(\d{1,6})\]\);")
@@ -73,6 +74,7 @@ class Replay:
 
     ``launch(replay, kernel, arguments, line)`` and ``operator(replay, function, arguments, line)`` get the texts of the
     arguments. ``outputs`` are filled as the wrapper fills them. ``nodes`` describe the calls of the proxy executor.
+    ``pending`` is what the quick way leaves out; None where everything is computed.
     """
 
     inputs: Sequence[Tensor]
@@ -85,6 +87,7 @@ class Replay:
     origins: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     skipping: int = 0
     nodes: Sequence[dict[str, Any]] = ()
+    pending: Pending | None = None
 
     def run(self, statements: Sequence[tuple[int, str]]) -> None:
         """Replay ``(line, statement)`` in order."""
@@ -168,6 +171,11 @@ class Replay:
         if isinstance(value, Tensor):
             return value
         raise CannotError(value.why if isinstance(value, Lost) else f"the tensor {text[:80]!r} is not known")
+
+    def fill(self, *tensors: Tensor) -> None:
+        """Make their values real, where they were left out."""
+        if self.pending is not None:
+            self.pending.fill([tensor.storage for tensor in tensors])
 
     def bind(self, name: str, tensor: Tensor) -> None:
         """``name`` is that tensor from now on."""
@@ -298,6 +306,7 @@ class Replay:
         sizes = tuple(int(self.number(part)) for part in split_list(match[2]))
         strides = tuple(int(self.number(part)) for part in split_list(match[3]))
         if value.sizes == sizes and value.strides != strides:
+            self.fill(value)
             made = empty(value.name, value.dtype, sizes, strides)
             made.torch().copy_(value.torch())
             made.storage.all_written()

@@ -112,6 +112,23 @@ def test_remarks_are_no_faults(kind):
     assert not emulation.is_bad(run)
 
 
+def test_lanes_that_collide_as_their_index_overflows_are_no_race():
+    overflow, race = {**ASTRAY, "kind": "int32-overflow"}, {**ASTRAY, "kind": "race"}
+    never = {"kind": "uninitialized", "launch": None, "output": "result", "count": 3, "buffer": "buf0"}
+    found = emulation.read(on_cuda(), history(), emulated_run(overflow, race, never))
+    assert [(item.kind, item.severity) for item in found] == [("overflow", Severity.ERROR)]
+    found = emulation.read(on_cuda(), history(), emulated_run(overflow, {**race, "line": 13}))
+    assert [(item.kind, item.severity) for item in found] == [("overflow", Severity.WARN), ("race", Severity.ERROR)]
+
+
+def test_what_a_lane_astray_did_not_write_is_not_told():
+    never = {**ASTRAY, "kind": "uninitialized", "launch": 3}
+    found = emulation.read(on_cuda(), history(), emulated_run(ASTRAY, never))
+    assert [item.kind for item in found] == ["access"]
+    found = emulation.read(on_cuda(), history(), emulated_run({**never, "launch": 1}, ASTRAY))
+    assert [item.kind for item in found] == ["uninitialized", "access"]
+
+
 def test_what_was_left_out_is_said_and_the_missing_device_is_a_remark():
     run = emulated_run(skipped=[{"what": "a call", "why": "no kernel", "times": 2}])
     session = Session(case=on_cuda(), runner=None)

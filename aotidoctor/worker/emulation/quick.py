@@ -1,0 +1,470 @@
+"""The quick way: the addresses of a launch for the whole grid at once, without what the kernel computes.
+
+Most accesses are settled by arithmetic on their bounds alone, whatever the number of lanes; the others are evaluated by
+NumPy, some million lanes at a time. Values are read only where an address, a mask or an assertion is made of them. What
+is found is carried out again in the interpreter, in the programs that it is about, before it is told.
+"""
+
+from __future__ import annotations
+
+import ast
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from aotidoctor.worker.emulation.forms import Form, bounds_of, form_of
+from aotidoctor.worker.emulation.found import Found
+from aotidoctor.worker.emulation.kernel_text import KernelText
+from aotidoctor.worker.emulation.launch import Launch, TooLong, alarm
+from aotidoctor.worker.emulation.memory import Pointer
+from aotidoctor.worker.emulation.nodes import (
+    NUMPY,
+    Grid,
+    Interval,
+    Node,
+    Overflow,
+    Unsliceable,
+    aligned,
+    constant,
+    number,
+)
+from aotidoctor.worker.emulation.pending import Pending, Step
+from aotidoctor.worker.emulation.slices import Access, Ptr, Slicer
+from aotidoctor.worker.emulation.storage import Storage, Tensor
+from aotidoctor.worker.emulation.wrapper import CannotError
+
+# Lanes that are evaluated together.
+TOGETHER = 1 << 20
+# The block along a looped reduction.
+_LONGEST_LOOP = 1 << 19
+# Guilty programs that are carried out again, and the programs on either side of each.
+_MOST_GUILTY, _AROUND = 4, 1
+
+
+@dataclass(slots=True, kw_only=True)
+class Seen:
+    """What the accesses of one launch are: by the kernel's argument, what is read and written; findings; lanes."""
+
+    reads: set[str] = field(default_factory=set)
+    writes: set[str] = field(default_factory=set)
+    found: list[dict[str, Any]] = field(default_factory=list)
+    programs: set[int] = field(default_factory=set)
+    lanes: int = 0
+    unclear: str | None = None
+
+    def add(self, facts: dict[str, Any]) -> None:
+        """Keep a finding; more lanes of the same access are counted."""
+        for known in self.found:
+            if all(known.get(key) == facts.get(key) for key in ("kind", "line", "argument")):
+                known["count"] += facts["count"]
+                return
+        self.found.append(facts)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Plan:
+    """What is to be done for one access by lane; ``known`` are the ranges that its mask gives."""
+
+    access: Access
+    pointer: Pointer | None
+    known: Mapping[int, Interval]
+    bounds: bool = False
+    fresh: bool = False
+    mark: bool = False
+    table: bool = False
+
+    @property
+    def needed(self) -> bool:
+        """Whether anything is."""
+        return self.bounds or self.fresh or self.mark or self.table
+
+
+@dataclass(slots=True, kw_only=True)
+class Quick:
+    """One launch looked at. ``fill`` makes the values of a storage real, before they are read."""
+
+    launch: Launch
+    fill: Callable[[Storage], None]
+    seen: Seen = field(default_factory=Seen)
+    pointers: dict[str, Pointer] = field(default_factory=dict)
+    writer: dict[int, Any] = field(default_factory=dict)
+    reader: dict[int, Any] = field(default_factory=dict)
+
+    def look(self) -> Seen:
+        """Check every access. Raises ``Unsliceable``, and ``CannotError`` where values are missing."""
+        launch = self.launch
+        launch.prepare()
+        self.pointers = launch.pointers()
+        slicer = Slicer(
+            grid=launch.grid, load=self._load, pointers={name: self._dtype(name) for name in self.pointers},
+            names=self._names(),
+        )  # fmt: skip
+        slicer.run(_body(launch.kernel))
+        for access in slicer.accesses:
+            if access.what in ("load", "atomic"):
+                self.seen.reads.add(access.argument)
+            if access.what in ("store", "atomic"):
+                self.seen.writes.add(access.argument)
+        per_program = self._lanes()
+        self.seen.lanes = per_program * _count(launch.grid) * len(slicer.accesses)
+        plans = self._plans(slicer.accesses)
+        try:
+            self._by_lane([plan for plan in plans if plan.needed], max(1, TOGETHER // per_program))
+        except Overflow:
+            self.seen.unclear = "a 32-bit index may overflow"
+        return self.seen
+
+    def _dtype(self, name: str) -> str:
+        return self.launch.kernel.signature[name].removeprefix("*")
+
+    def _names(self) -> dict[str, Any]:
+        """The kernel's parameters."""
+        launch, made = self.launch, dict[str, Any]()
+        for name, kind in launch.kernel.signature.items():
+            if kind.startswith("*"):
+                made[name] = Ptr(argument=name, offset=constant(0))
+            elif kind == "constexpr":
+                value = launch.kernel.constants.get(name)
+                if value is None and name.endswith("BLOCK"):
+                    value = self._block(name)
+                if isinstance(value, bool | int | float):
+                    made[name] = constant(value)
+            else:
+                made[name] = number(launch.arguments[name], kind)
+        return made
+
+    def _block(self, name: str) -> int:
+        if name.startswith("R"):
+            return self.launch.reduction(name, _LONGEST_LOOP)
+        return self.launch.blocks.get(name[0].lower(), 1)
+
+    def _lanes(self) -> int:
+        """Lanes of one program."""
+        lanes = 1
+        for name in ("XBLOCK", "YBLOCK", "ZBLOCK", "R0_BLOCK", "R1_BLOCK"):
+            fixed = self.launch.fixed(name, 0)
+            if fixed or name in self.launch.kernel.signature:
+                lanes *= fixed or self._block(name)
+        for name, value in self.launch.kernel.constants.items():
+            if "BLOCK" in name and isinstance(value, int) and value > 0:
+                lanes *= value
+        return lanes
+
+    def _plans(self, accesses: list[Access]) -> list[_Plan]:
+        made: list[_Plan] = []
+        forms: list[Form | None] = []
+        touched: dict[int, list[int]] = {}
+        for access in accesses:
+            known, nodes, complete = bounds_of(access.mask)
+            plan = _Plan(access=access, pointer=self.pointers.get(access.argument), known=known)
+            form = None
+            if access.what == "assert":
+                plan.bounds = True
+            elif any(low > high for low, high in known.values()):
+                # No lane goes there.
+                pass
+            else:
+                form = self._plan(plan, nodes, complete)
+                tensor = plan.pointer.tensor if plan.pointer is not None else None
+                if tensor is not None and access.what != "atomic":
+                    touched.setdefault(id(tensor.storage), []).append(len(made))
+            made.append(plan)
+            forms.append(form)
+        for numbers in touched.values():
+            if not any(made[at].access.what == "store" for at in numbers):
+                continue
+            keys = {None if (form := forms[at]) is None else form.key for at in numbers}
+            if len(keys) > 1 or None in keys:
+                # One lane may go where another goes.
+                for at in numbers:
+                    made[at].table = True
+        return made
+
+    def _plan(self, plan: _Plan, nodes: Mapping[int, Node], complete: bool) -> Form | None:
+        """Settle what can be settled without looking at lanes, and note the rest."""
+        access, pointer = plan.access, plan.pointer
+        if access.index is None or pointer is None or pointer.tensor is None:
+            plan.bounds = True
+            return None
+        tensor, size = pointer.tensor, pointer.itemsize
+        reach = access.index.interval(plan.known)
+        inside = reach is not None and reach[0] >= 0 and (reach[1] + 1) * size <= tensor.extent
+        plan.bounds = not inside or tensor.start % size != 0 or not tensor.storage.live
+        form = form_of(access.index, plan.known, nodes, self.launch.grid) if reach is not None and complete else None
+        storage = tensor.storage
+        if storage.written is None or size % storage.unit:
+            return form
+        if plan.bounds or form is None or not form.whole:
+            plan.fresh, plan.mark = access.what != "store", access.what == "store"
+            return form
+        part = slice((tensor.start + form.start * size) // storage.unit,
+                     (tensor.start + (form.last + 1) * size) // storage.unit)  # fmt: skip
+        if access.what == "store":
+            if (part.start, part.stop) == (0, len(storage.written)):
+                storage.all_written()
+            else:
+                storage.written[part] = True
+        else:
+            plan.fresh = not storage.written[part].all()
+        return form
+
+    def _by_lane(self, plans: list[_Plan], programs: int) -> None:
+        total = _count(self.launch.grid) if plans else 0
+        for first in range(0, total, programs):
+            grid = Grid(sizes=self.launch.grid, first=first, count=min(programs, total - first))
+            for plan in plans:
+                if plan.access.what == "assert":
+                    self._assert(plan, grid)
+                else:
+                    self._look(plan, grid)
+
+    def _assert(self, plan: _Plan, grid: Grid) -> None:
+        if plan.access.mask is None:
+            return
+        wrong = ~plan.access.mask.array(grid).astype(bool)
+        if wrong.any():
+            self._tell("device-assert", plan, grid, wrong, message=plan.access.message[:300])
+
+    def _look(self, plan: _Plan, grid: Grid) -> None:
+        """Bounds, first use, marks and clashes of one access, lane by lane."""
+        import numpy as np
+
+        access = plan.access
+        index, mask = self._lanes_of(access, grid)
+        pointer = plan.pointer
+        if pointer is None or pointer.tensor is None:
+            if mask.any():
+                self.seen.unclear = "a null pointer is used"
+            return
+        tensor, size = pointer.tensor, pointer.itemsize
+        good = mask
+        if plan.bounds:
+            extent = tensor.extent // size if tensor.storage.live else 0
+            outside = mask & ((index < 0) | (index >= extent))
+            if outside.any():
+                self._astray(plan, grid, index, outside)
+                good = mask & ~outside
+            if tensor.start % size and good.any():
+                self.seen.unclear = "an address may be misaligned"
+        if not good.any():
+            return
+        if not good.all():
+            index = np.where(good, index, 0)
+        cells = (index * size + tensor.start) // tensor.storage.unit
+        self._note(plan, grid, cells, good)
+
+    def _note(self, plan: _Plan, grid: Grid, cells: Any, good: Any) -> None:
+        """What is written, and who wrote it."""
+        import numpy as np
+
+        tensor = plan.pointer.tensor if plan.pointer is not None else None
+        if tensor is None:
+            return
+        storage, access = tensor.storage, plan.access
+        if plan.fresh and storage.written is not None:
+            never = ~storage.written[cells] & good
+            if never.any():
+                self._tell("uninitialized", plan, grid, never)
+        chosen = cells[good] if not good.all() else cells.reshape(-1)
+        if plan.mark and storage.written is not None:
+            unit = storage.unit
+            for step in range(0, plan.pointer.itemsize if plan.pointer else unit, unit):
+                storage.written[chosen + step // unit] = True
+        if not plan.table:
+            return
+        own = np.broadcast_to(
+            (np.arange(grid.count, dtype=np.int32) + grid.first).reshape((-1,) + (1,) * (cells.ndim - 1)), cells.shape
+        )
+        own = own[good] if not good.all() else own.reshape(-1)
+        key, length = id(storage), -(-storage.size // storage.unit)
+        writer = self.writer.setdefault(key, np.full(length, -1, np.int32))
+        reader = self.reader.setdefault(key, np.full(length, -1, np.int32))
+        before = writer[chosen]
+        clash = bool(((before != -1) & (before != own)).any())
+        if access.what == "store":
+            readers = reader[chosen]
+            writer[chosen] = own
+            clash = clash or bool((writer[chosen] != own).any()) or bool(((readers != -1) & (readers != own)).any())
+        else:
+            reader[chosen] = np.where((reader[chosen] == -1) | (reader[chosen] == own), own, -2)
+        if clash:
+            self.seen.unclear = "two programs go to the same element"
+
+    def _lanes_of(self, access: Access, grid: Grid) -> tuple[Any, Any]:
+        """Index and mask of every lane, of one shape."""
+        import numpy as np
+
+        if access.index is None:
+            raise Unsliceable("an access without an address")
+        rank = max(access.index.rank, access.mask.rank if access.mask is not None else 0)
+        index = aligned(access.index.array(grid), access.index.rank, rank)
+        mask: Any = np.ones((1,) * index.ndim, dtype=bool)
+        if access.mask is not None:
+            mask = aligned(access.mask.array(grid), access.mask.rank, rank).astype(bool, copy=False)
+        shape = np.broadcast_shapes(index.shape, mask.shape, (grid.count,) + (1,) * rank)
+        return np.broadcast_to(index, shape).astype(np.int64, copy=False), np.broadcast_to(mask, shape)
+
+    def _load(self, access: Access, dtype: str, other: Node | None, grid: Grid) -> Any:
+        """The values of a load that an address is made of."""
+        import numpy as np
+
+        pointer = self.pointers[access.argument]
+        tensor = pointer.tensor
+        if tensor is None:
+            raise Unsliceable("values behind a null pointer")
+        if any(
+            one.tensor is not None and one.tensor.storage is tensor.storage
+            for name, one in self.pointers.items()
+            if name in self.seen.writes
+        ):
+            raise Unsliceable("an index that the kernel itself may have written")
+        self.fill(tensor.storage)
+        index, mask = self._lanes_of(access, grid)
+        kind = np.dtype(NUMPY[dtype])
+        extent = tensor.extent // pointer.itemsize if tensor.storage.live else 0
+        good = mask & (index >= 0) & (index < extent)
+        if tensor.start % pointer.itemsize:
+            raise Unsliceable("a misaligned table")
+        cells = tensor.storage.elements(kind)
+        values = cells[np.where(good, index, 0) + tensor.start // pointer.itemsize]
+        rest: Any = kind.type(0)
+        if other is not None:
+            rest = aligned(other.array(grid), other.rank, index.ndim - 1).astype(kind, copy=False)
+        return np.where(good, values, rest)
+
+    def _astray(self, plan: _Plan, grid: Grid, index: Any, outside: Any) -> None:
+        import numpy as np
+
+        pointer = plan.pointer
+        if pointer is None or pointer.tensor is None:
+            return
+        tensor, size = pointer.tensor, pointer.itemsize
+        at = np.unravel_index(int(outside.argmax()), outside.shape)
+        offset = int(index[at])
+        self._tell(
+            "out-of-bounds" if tensor.storage.live else "use-after-free", plan, grid, outside,
+            access=plan.access.what, itemsize=size, offset=offset, offset_bytes=offset * size,
+            extent=tensor.extent // size, extent_bytes=tensor.extent, dtype=tensor.dtype, sizes=list(tensor.sizes),
+            strides=list(tensor.strides),
+        )  # fmt: skip
+
+    def _tell(self, kind: str, plan: _Plan, grid: Grid, wrong: Any, **facts: Any) -> None:
+        import numpy as np
+
+        at = [int(one) for one in np.unravel_index(int(wrong.argmax()), wrong.shape)]
+        program = grid.first + (at[0] if wrong.shape[0] > 1 else 0)
+        place = self.launch.placed(program, tuple(at[1:]), wrong.shape[1:])
+        several = wrong.any(axis=tuple(range(1, wrong.ndim)))
+        self.seen.programs |= {grid.first + int(one) for one in np.flatnonzero(several)[:_MOST_GUILTY]}
+        count = int(wrong.sum()) * (grid.count if wrong.shape[0] == 1 else 1)
+        tensor = plan.pointer.tensor if plan.pointer is not None else None
+        if tensor is not None:
+            facts |= {"argument": plan.access.argument, "buffer": tensor.name, "allocation": tensor.storage.name}
+        self.seen.add({"kind": kind, "count": count, **facts, **self.launch.here(plan.access.line), **place})
+
+
+def _body(kernel: KernelText) -> list[ast.stmt]:
+    for node in kernel.module.body:
+        if isinstance(node, ast.FunctionDef) and node.name == kernel.name:
+            return node.body
+    raise Unsliceable("its function is not there")
+
+
+def _count(grid: tuple[int, int, int]) -> int:
+    return grid[0] * grid[1] * grid[2]
+
+
+def guilty(seen: Seen, grid: tuple[int, int, int]) -> list[int]:
+    """The programs to carry out again: those that were found, the first ones, and their neighbours."""
+    total = _count(grid)
+    chosen = sorted(seen.programs)[:_MOST_GUILTY]
+    return sorted({at for one in chosen for at in range(one - _AROUND, one + _AROUND + 1) if 0 <= at < total})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """How a launch went: its accesses times its lanes, and why it was carried out in full (None: it was not)."""
+
+    lanes: int
+    why: str | None = None
+
+
+def look(launch: Launch, pending: Pending) -> Looked:
+    """Check a launch by the quick way, and carry it out in full where that is not enough.
+
+    Raises ``TooLong``, and whatever the interpreter raises.
+    """
+    started = time.monotonic()
+    quick = Quick(launch=launch, fill=lambda storage: pending.fill([storage]))
+    marks = {id(one): (one, None if one.written is None else one.written.copy()) for one in _storages(launch)}
+    try:
+        with alarm(launch.seconds):
+            seen = quick.look()
+        why = seen.unclear or (None if _is_so(launch, seen) else "what was found must be looked at in full")
+    except Unsliceable as error:
+        seen, why = quick.seen, str(error)
+    except (TooLong, CannotError):
+        raise
+    except Exception as error:
+        # Not worth more than the time that the full way takes.
+        seen, why = quick.seen, f"{type(error).__name__}: {error}"[:200]
+    if why is None:
+        pending.add(_step(launch, seen))
+        for one in seen.found:
+            launch.found.add(one.pop("kind"), **one)
+        return Looked(lanes=seen.lanes)
+    for storage, written in marks.values():
+        storage.written = written
+    launch.seconds -= time.monotonic() - started
+    in_full(launch, pending)
+    return Looked(lanes=seen.lanes, why=why)
+
+
+def in_full(launch: Launch, pending: Pending) -> None:
+    """Carry a launch out with the values of its arguments. Raises what the interpreter raises."""
+    pending.fill(_storages(launch))
+    launch.run()
+
+
+def _storages(launch: Launch) -> list[Storage]:
+    return [one.storage for one in launch.arguments.values() if isinstance(one, Tensor)]
+
+
+def _step(launch: Launch, seen: Seen) -> Step:
+    """The launch as it would be carried out later, for its values alone."""
+
+    def of(names: set[str]) -> tuple[Storage, ...]:
+        given = [launch.arguments.get(name) for name in sorted(names)]
+        return tuple(one.storage for one in given if isinstance(one, Tensor))
+
+    later = replace(launch, found=Found(), made_nan={})
+    return Step(carry_out=lambda: _alive(later), reads=of(seen.reads), writes=of(seen.writes))
+
+
+def _alive(launch: Launch) -> None:
+    """Carry it out, with memory that was freed since."""
+    storages = [(one, one.live, one.written) for one in _storages(launch)]
+    for storage, _, _ in storages:
+        storage.live, storage.written = True, None
+    try:
+        launch.run()
+    finally:
+        for storage, live, written in storages:
+            storage.live, storage.written = live, written
+
+
+def _is_so(launch: Launch, seen: Seen) -> bool:
+    """Whether the interpreter finds the same in the guilty programs; what it says of the place is kept."""
+    if not seen.found:
+        return True
+    again = replace(launch, found=Found(), made_nan={}, only=guilty(seen, launch.grid), dry=True)
+    again.run()
+    told = {(one["kind"], one.get("line"), one.get("argument")): one for one in again.found.findings}
+    for one in seen.found:
+        same = told.get((one["kind"], one.get("line"), one.get("argument")))
+        if same is None:
+            return False
+        if same.get("program") == one.get("program"):
+            one["lane"] = same.get("lane")
+    return True

@@ -1,0 +1,178 @@
+"""The quick way's arithmetic: ranges, forms and lanes against Python that goes through the lanes one by one."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+
+import pytest
+
+from aotidoctor.worker.emulation.forms import bounds_of, form_of
+from aotidoctor.worker.emulation.nodes import Grid, Overflow, Unsliceable, aligned, constant, number
+from aotidoctor.worker.emulation.pending import Pending, Step
+from aotidoctor.worker.emulation.slices import Ptr, Slicer
+from aotidoctor.worker.emulation.storage import Storage
+
+np = pytest.importorskip("numpy", reason="numpy is not installed")
+pytestmark = pytest.mark.torch
+
+FLAT = "xindex = tl.program_id(0) * 8 + tl.arange(0, 8)[:]\nxmask = xindex < n\n"
+REDUCED = (
+    "xindex = tl.program_id(0) * 4 + tl.arange(0, 4)[:, None]\nxmask = xindex < n\n"
+    "r0_index = tl.arange(0, 8)[None, :]\nr0_mask = r0_index < 5\n"
+)
+TILED = (
+    "yindex = (tl.program_id(1) + tl.program_id(2) * tl.num_programs(1)) * 4 + tl.arange(0, 4)[:, None]\n"
+    "ymask = yindex < 6\nxindex = tl.program_id(0) * 8 + tl.arange(0, 8)[None, :]\nxmask = xindex < n\n"
+)
+
+
+def sliced(text, grid, n=13):
+    slicer = Slicer(grid=grid, load=None, pointers={"p": "fp32"}, names={"p": Ptr(argument="p", offset=constant(0))})
+    slicer.names["n"] = number(n, "i32")
+    slicer.run(ast.parse(text).body)
+    return slicer.accesses
+
+
+def lanes(access, grid):
+    """``(program, address)`` of every lane that goes somewhere."""
+    whole = Grid(sizes=grid, first=0, count=grid[0] * grid[1] * grid[2])
+    index = access.index.array(whole)
+    rank = access.index.rank
+    mask = np.ones(1, dtype=bool).reshape((1,) * (rank + 1))
+    if access.mask is not None:
+        rank = max(rank, access.mask.rank)
+        mask = aligned(access.mask.array(whole), access.mask.rank, rank)
+    index, mask = np.broadcast_arrays(aligned(index, access.index.rank, rank), mask)
+    owners = np.broadcast_to(np.arange(whole.count).reshape((-1,) + (1,) * rank), index.shape)
+    return list(zip(owners[mask].tolist(), index[mask].tolist(), strict=True))
+
+
+def plain(index, n, grid, kind):
+    """The same, by Python's own arithmetic, lane after lane."""
+    found = []
+    for z, y, x in itertools.product(range(grid[2]), range(grid[1]), range(grid[0])):
+        program = x + grid[0] * (y + grid[1] * z)
+        for a, b in itertools.product(range(8 if kind == "flat" else 4), range(1 if kind == "flat" else 8)):
+            names = {
+                "flat": {"xindex": x * 8 + a},
+                "reduced": {"xindex": x * 4 + a, "r0_index": b},
+                "tiled": {"yindex": (y + z * grid[1]) * 4 + a, "xindex": x * 8 + b},
+            }[kind]
+            if names["xindex"] < n and names.get("r0_index", 0) < 5 and names.get("yindex", 0) < 6:
+                found.append((program, eval(index, {"n": n}, names)))
+    return found
+
+
+CASES = [
+    ("flat", "xindex", (2, 1, 1), True, True),
+    ("flat", "xindex + 7", (2, 1, 1), True, True),
+    ("flat", "3*xindex", (2, 1, 1), True, False),
+    ("flat", "(xindex % 4) + 5*(xindex // 4)", (2, 1, 1), False, False),
+    ("flat", "xindex // 2", (2, 1, 1), False, False),
+    ("flat", "n*xindex - 3", (2, 1, 1), True, False),
+    ("reduced", "r0_index + 5*xindex", (4, 1, 1), True, True),
+    ("reduced", "r0_index + 6*xindex", (4, 1, 1), True, False),
+    ("reduced", "r0_index + 4*xindex", (4, 1, 1), False, False),
+    ("reduced", "xindex + n*r0_index", (4, 1, 1), True, True),
+    ("reduced", "xindex", (4, 1, 1), False, False),
+    ("tiled", "xindex + 13*yindex", (2, 1, 2), True, True),
+    ("tiled", "yindex + 6*xindex", (2, 2, 1), True, True),
+    ("tiled", "xindex", (2, 1, 2), False, False),
+]
+MASKS = {"flat": "xmask", "reduced": "r0_mask & xmask", "tiled": "xmask & ymask"}
+HEADS = {"flat": FLAT, "reduced": REDUCED, "tiled": TILED}
+
+
+@pytest.mark.parametrize(("kind", "index", "grid", "exact", "whole"), CASES, ids=str)
+def test_lanes_ranges_and_forms_are_those_of_the_text(kind, index, grid, exact, whole):
+    (access,) = sliced(f"{HEADS[kind]}tl.store(p + ({index}), 1.0, {MASKS[kind]})", grid)
+    wanted = plain(index, 13, grid, kind)
+    assert sorted(lanes(access, grid)) == sorted(wanted)
+    addresses = [address for _, address in wanted]
+    known, nodes, complete = bounds_of(access.mask)
+    assert complete
+    low, high = access.index.interval(known)
+    assert low <= min(addresses) <= max(addresses) <= high
+    form = form_of(access.index, known, nodes, grid)
+    assert (form is not None) == exact
+    if exact:
+        assert (form.start, form.last) == (min(addresses), max(addresses))
+        assert len(set(addresses)) == len(addresses)
+        assert form.whole == whole == (set(addresses) == set(range(form.start, form.last + 1)))
+
+
+def test_the_same_elements_from_each_program_have_no_form():
+    """Every program of the second axis writes what the others write."""
+    (access,) = sliced(f"{FLAT}tl.store(p + (xindex), 1.0, xmask)", (2, 3, 1))
+    known, nodes, _ = bounds_of(access.mask)
+    assert form_of(access.index, known, nodes, (2, 3, 1)) is None
+
+
+def test_what_a_kernel_computes_is_not_followed_until_an_address_needs_it():
+    text = f"{FLAT}tmp0 = tl.load(p + xindex, xmask)\ntmp1 = libdevice.tanh(tmp0)\ntl.store(p + xindex, tmp1, xmask)"
+    assert [one.what for one in sliced(text, (2, 1, 1))] == ["load", "store"]
+    with pytest.raises(Unsliceable, match="tanh"):
+        sliced(f"{text}\ntl.store(p + tmp1, tmp0, xmask)", (2, 1, 1))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "while n:\n    n = n - 1",
+        "if tl.load(p + 0) < 1:\n    n = 2",
+        "q = tl.make_block_ptr(p, n)",
+        "helper(p)",
+        "for at in range(0, tl.load(p + 0)):\n    n = 1",
+        "for at in range(0, 1000000):\n    n = 1",
+        "tl.load(tl.where(n < 3, p, p))",
+        "tl.atomic_cas(p + 0, n, n)",
+        "with n:\n    pass",
+    ],
+)
+def test_what_cannot_be_sliced_is_refused(text):
+    with pytest.raises(Unsliceable):
+        sliced(text, (1, 1, 1))
+
+
+def test_a_sum_beyond_32_bits_is_left_to_the_full_way():
+    (access,) = sliced(f"{FLAT}tl.store(p + (xindex * 400000000), 1.0, xmask)", (2, 1, 1))
+    assert access.index.interval(bounds_of(access.mask)[0]) is None
+    with pytest.raises(Overflow):
+        lanes(access, (2, 1, 1))
+
+
+def steps(*plan):
+    """Steps that note when they are carried out, and storages by name; ``plan`` has reads and writes of each."""
+    storages = {name: Storage(name, 4, 4, written=True) for name in "abcdef"}
+    done = []
+    pending = Pending()
+    for at, (reads, writes) in enumerate(plan):
+        pending.add(
+            Step(
+                carry_out=lambda at=at: done.append(at),
+                reads=tuple(storages[one] for one in reads),
+                writes=tuple(storages[one] for one in writes),
+            )
+        )
+    return pending, storages, done
+
+
+def test_only_what_a_value_follows_from_is_carried_out():
+    pending, storages, done = steps(("a", "b"), ("a", "c"), ("b", "d"))
+    pending.fill([storages["d"]])
+    assert done == [0, 2]
+    assert pending.is_left_out(storages["c"])
+    assert not pending.is_left_out(storages["b"])
+
+
+def test_what_reads_a_value_goes_before_what_overwrites_it():
+    pending, storages, done = steps(("b", "c"), ("a", "b"), ("b", "d"))
+    pending.fill([storages["d"]])
+    assert done == [0, 1, 2]
+
+
+def test_both_writers_of_a_buffer_are_carried_out_in_order():
+    pending, storages, done = steps(("a", "b"), ("c", "b"), ("e", "f"))
+    pending.fill([storages["b"]])
+    assert done == [0, 1]
