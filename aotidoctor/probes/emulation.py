@@ -22,6 +22,7 @@ When it is wrong
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -61,6 +62,7 @@ _WORDS = {
 }
 # What a healthy model may do: a scatter with the same index twice; a number that no address is made of.
 _REMARKS = ("int32-overflow", "duplicate-index")
+_THROUGH = re.compile(r"tl\.(?:load|store)\((\w{1,100}) \+")
 _SEVERITIES = {"inf": Severity.INFO, **dict.fromkeys(_REMARKS, Severity.WARN)}
 _SYMPTOMS = {
     "out-of-bounds": "cuda-illegal-access",
@@ -118,7 +120,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     made = [
         item
         for one in _worth_telling(found)
-        for item in _tell(case, one, outcome, serious=(one.launch, one.line) in wrapped)
+        for item in _tell(case, one, outcome, serious=one.kind == "int32-overflow" and one.launch in wrapped)
     ]
     if made:
         return made
@@ -177,7 +179,7 @@ def _worth_telling(found: Emulation) -> list[Emulated]:
     asserted = {one.launch for one in found.findings if one.kind == "device-assert"}
     astray = {one.launch for one in found.findings if one.kind in ("out-of-bounds", "use-after-free", "misaligned")}
     wrapped = _wrapped(found)
-    first = min((one for one in (*asserted, *astray, *(at for at, _ in wrapped)) if one is not None), default=None)
+    first = min((one for one in (*asserted, *astray, *wrapped) if one is not None), default=None)
     return [
         one
         for one in found.findings
@@ -185,14 +187,27 @@ def _worth_telling(found: Emulation) -> list[Emulated]:
         # What is read from where a lane went astray is not what the model computes, and what it left out is not there.
         and not (one.kind in _NO_ADDRESS and first is not None)
         and not (one.kind == "uninitialized" and first is not None and (one.launch is None or one.launch > first))
-        and not (one.kind == "race" and (one.launch, one.line) in wrapped)
+        and not (one.kind == "race" and one.launch in wrapped)
     ]
 
 
-def _wrapped(found: Emulation) -> set[tuple[int | None, int | None]]:
-    """Launches and lines where a 32-bit index overflows and lanes collide: they collide because of it."""
-    overflows = {(one.launch, one.line) for one in found.findings if one.kind == "int32-overflow"}
-    return {(one.launch, one.line) for one in found.findings if one.kind == "race"} & overflows
+def _wrapped(found: Emulation) -> set[int | None]:
+    """Launches where a 32-bit index overflows and lanes collide in the same buffer: they collide because of it."""
+    return {
+        one.launch
+        for one in found.findings
+        for other in found.findings
+        if one.kind == "int32-overflow"
+        and other.kind == "race"
+        and one.launch == other.launch
+        and (one.line == other.line or _argument(one) == other.argument)
+    }
+
+
+def _argument(one: Emulated) -> str | None:
+    """The pointer that the line of a finding goes through."""
+    through = _THROUGH.search(one.text)
+    return through[1] if through is not None else None
 
 
 def _tell(case: Case, one: Emulated, outcome: Outcome, *, serious: bool) -> list[Evidence]:

@@ -129,7 +129,9 @@ def _by_input(case, wrapper, args, told):
     right["kernel"] = first.get("kernel") == reader[1]
     if "element" in facts:
         load = next(at for at, one in enumerate(lines) if _goes_through(one, own))
-        line = next(at for at, one in enumerate(lines) if "tl.device_assert(" in one and at > load)
+        checks = [at for at, one in enumerate(lines) if "tl.device_assert(" in one and at > load]
+        value = lines[load].strip().partition(" ")[0]
+        line = next((at for at in checks if re.search(rf"\b{value}\b", lines[at])), checks[0])
         right["line"] = first.get("wrapper_line") == start + line
         right["place"] = _is_element(facts, args, first, launch)
         return right

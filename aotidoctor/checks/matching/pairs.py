@@ -88,7 +88,8 @@ def _answered(pair: TensorPair, question: str) -> bool:
     spec, tensor = pair.spec, pair.tensor
     match question:
         case "device":
-            return tensor.layout in DENSE and device_fits(spec, tensor)
+            # Where it lies says nothing about what it is: both are told.
+            return tensor.layout in DENSE
         case "dtype":
             return dtype_fits(spec, tensor)
         case "rank":

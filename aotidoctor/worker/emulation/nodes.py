@@ -57,7 +57,8 @@ class Grid:
 class Node:
     """One value: ``dtype`` as Triton names it, ``rank`` of its block (0 for a number), ``weak`` for a Python number.
 
-    ``span`` is where it lies whatever the lanes, ``make`` computes it for a grid from its ``parts``.
+    ``span`` is where it lies whatever the lanes (``find`` finds it out, once), ``make`` computes it for a grid from its
+    ``parts``.
     """
 
     what: str
@@ -69,6 +70,7 @@ class Node:
     span: Interval | None = None
     make: Callable[[Grid, tuple[Any, ...]], Any] | None = None
     size: int = 0
+    find: Callable[[], Interval | None] | None = None
 
     def array(self, grid: Grid) -> Any:
         """Its values: programs first, then its block. Raises ``Unsliceable``, ``Overflow``."""
@@ -83,9 +85,11 @@ class Node:
     def interval(self, given: Mapping[int, Interval]) -> Interval | None:
         """The least and the greatest value; ``given`` are what is known of some nodes. None where that is not known."""
         known = given.get(id(self))
+        if self.find is not None and known is None:
+            self.span, self.find = self.find(), None
         if known is not None or self.what not in _RANGES:
             return known or self.span
-        parts = [part.interval(given) for part in (self.parts[1:] if self.what == "where" else self.parts)]
+        parts = [part.interval(given) for part in self._followed(given)]
         if any(one is None for one in parts):
             return self.span
         made = _RANGES[self.what](*parts)
@@ -93,6 +97,34 @@ class Node:
             return self.span
         low, high = _LIMITS.get(self.dtype, made)
         return made if low <= made[0] and made[1] <= high else None
+
+    def _followed(self, given: Mapping[int, Interval]) -> tuple[Node, ...]:
+        """The parts that the value may be made of: of two branches, only the one that is taken, where that is known."""
+        if self.what != "where":
+            return self.parts
+        taken = self.parts[0].truth(given)
+        _, a, b = self.parts
+        return (a, b) if taken is None else (a, a) if taken else (b, b)
+
+    def truth(self, given: Mapping[int, Interval]) -> bool | None:
+        """Whether it holds in every lane, or in none; None where that is not known."""
+        if self.what in ("|", "&"):
+            a, b = (part.truth(given) for part in self.parts)
+            decided = self.what == "|"
+            if decided in (a, b):
+                return decided
+            return None if a is None or b is None else not decided
+        if self.what in ("not", "invert") and self.dtype == "i1":
+            inner = self.parts[0].truth(given)
+            return None if inner is None else not inner
+        if self.what in ("to", "reshape"):
+            return self.parts[0].truth(given)
+        if self.what == "constant":
+            return bool(self.value)
+        if self.what not in _TRUTHS:
+            return None
+        left, right = (part.interval(given) for part in self.parts)
+        return None if left is None or right is None else _TRUTHS[self.what](left, right)
 
 
 def constant(value: float) -> Node:
@@ -288,6 +320,20 @@ def _remainder(a: Any, b: Any) -> Any:
     return np.fmod(a, b)
 
 
+def _less(a: Interval, b: Interval) -> bool | None:
+    return True if a[1] < b[0] else False if a[0] >= b[1] else None
+
+
+def _at_most(a: Interval, b: Interval) -> bool | None:
+    return True if a[1] <= b[0] else False if a[0] > b[1] else None
+
+
+_TRUTHS: Mapping[str, Callable[[Interval, Interval], bool | None]] = {
+    "<": _less,
+    "<=": _at_most,
+    ">": lambda a, b: _less(b, a),
+    ">=": lambda a, b: _at_most(b, a),
+}
 _COMPARES = ("<", "<=", ">", ">=", "==", "!=")
 _COMPUTED: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "//": _quotient, "%": _remainder, "/": operator.truediv,

@@ -96,9 +96,9 @@ class Quick:
         launch = self.launch
         launch.prepare()
         self.pointers = launch.pointers()
+        dtypes = {name: self._dtype(name) for name in self.pointers}
         slicer = Slicer(
-            grid=launch.grid, load=self._load, pointers={name: self._dtype(name) for name in self.pointers},
-            names=self._names(),
+            grid=launch.grid, load=self._load, span=self._span, pointers=dtypes, names=self._names(),
         )  # fmt: skip
         slicer.run(_body(launch.kernel))
         for access in slicer.accesses:
@@ -160,7 +160,7 @@ class Quick:
             plan = _Plan(access=access, pointer=self.pointers.get(access.argument), known=known)
             form = None
             if access.what == "assert":
-                plan.bounds = True
+                plan.bounds = access.mask is None or access.mask.truth({}) is not True
             elif any(low > high for low, high in known.values()):
                 # No lane goes there.
                 pass
@@ -309,6 +309,39 @@ class Quick:
         """The values of a load that an address is made of."""
         import numpy as np
 
+        table = self._table(access, dtype)
+        index, mask = self._lanes_of(access, grid)
+        kind = table.dtype
+        good = mask & (index >= 0) & (index < len(table))
+        if not len(table):
+            table = np.zeros(1, dtype=kind)
+        values = table[np.where(good, index, 0)]
+        rest: Any = kind.type(0)
+        if other is not None:
+            rest = aligned(other.array(grid), other.rank, index.ndim - 1).astype(kind, copy=False)
+        return np.where(good, values, rest)
+
+    def _span(self, access: Access, dtype: str, other: Node | None) -> Interval | None:
+        """The least and the greatest value of a load, wherever in its reach it goes."""
+        if dtype not in ("i8", "u8", "i16", "i32", "i64") or access.index is None:
+            return None
+        reach = access.index.interval(bounds_of(access.mask)[0])
+        table = self._table(access, dtype)
+        if reach is None or reach[0] < 0 or reach[1] >= len(table) or reach[0] > reach[1]:
+            return None
+        part = table[reach[0] : reach[1] + 1]
+        low, high = int(part.min()), int(part.max())
+        if access.mask is not None:
+            rest = (0, 0) if other is None else _number(other)
+            if rest is None:
+                return None
+            low, high = min(low, rest[0]), max(high, rest[1])
+        return low, high
+
+    def _table(self, access: Access, dtype: str) -> Any:
+        """The elements that a pointer may go to, with their real values."""
+        import numpy as np
+
         pointer = self.pointers[access.argument]
         tensor = pointer.tensor
         if tensor is None:
@@ -319,19 +352,12 @@ class Quick:
             if name in self.seen.writes
         ):
             raise Unsliceable("an index that the kernel itself may have written")
-        self.fill(tensor.storage)
-        index, mask = self._lanes_of(access, grid)
-        kind = np.dtype(NUMPY[dtype])
-        extent = tensor.extent // pointer.itemsize if tensor.storage.live else 0
-        good = mask & (index >= 0) & (index < extent)
         if tensor.start % pointer.itemsize:
             raise Unsliceable("a misaligned table")
-        cells = tensor.storage.elements(kind)
-        values = cells[np.where(good, index, 0) + tensor.start // pointer.itemsize]
-        rest: Any = kind.type(0)
-        if other is not None:
-            rest = aligned(other.array(grid), other.rank, index.ndim - 1).astype(kind, copy=False)
-        return np.where(good, values, rest)
+        self.fill(tensor.storage)
+        first = tensor.start // pointer.itemsize
+        extent = tensor.extent // pointer.itemsize if tensor.storage.live else 0
+        return tensor.storage.elements(np.dtype(NUMPY[dtype]))[first : first + extent]
 
     def _astray(self, plan: _Plan, grid: Grid, index: Any, outside: Any) -> None:
         import numpy as np
@@ -373,6 +399,13 @@ def _body(kernel: KernelText) -> list[ast.stmt]:
 
 def _count(grid: tuple[int, int, int]) -> int:
     return grid[0] * grid[1] * grid[2]
+
+
+def _number(node: Node) -> Interval | None:
+    """The range of what stands for lanes that do not go there: ``other=0.0`` is a whole number as well."""
+    if node.what == "constant" and isinstance(node.value, float) and node.value.is_integer():
+        return int(node.value), int(node.value)
+    return node.interval({})
 
 
 def guilty(seen: Seen, grid: tuple[int, int, int]) -> list[int]:

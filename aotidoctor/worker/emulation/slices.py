@@ -13,6 +13,7 @@ from typing import Any
 
 from aotidoctor.worker.emulation.nodes import (
     Grid,
+    Interval,
     Node,
     Unsliceable,
     arange,
@@ -66,10 +67,14 @@ class Access:
 
 @dataclass(slots=True, kw_only=True)
 class Slicer:
-    """Goes through the function of a kernel with what its parameters are; ``load`` gives the values of a load."""
+    """Goes through the function of a kernel with what its parameters are.
+
+    ``load`` gives the values of a load lane by lane, ``span`` the least and the greatest of them.
+    """
 
     grid: tuple[int, int, int]
     load: Callable[[Access, str, Node | None, Grid], Any]
+    span: Callable[[Access, str, Node | None], Interval | None]
     pointers: Mapping[str, str]
     names: dict[str, Any] = field(default_factory=dict)
     accesses: list[Access] = field(default_factory=list)
@@ -304,7 +309,8 @@ class Slicer:
         def make(grid: Grid, _: tuple[Any, ...]) -> Any:
             return self.load(access, dtype, other, grid)
 
-        return Node(what=f"a load through {access.argument}", dtype=dtype, rank=rank, make=make)
+        what = f"a load through {access.argument}"
+        return Node(what=what, dtype=dtype, rank=rank, make=make, find=lambda: self.span(access, dtype, other))
 
 
 def _flat(values: Any) -> Any:

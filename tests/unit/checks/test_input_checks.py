@@ -262,6 +262,18 @@ def test_one_leaf_one_answer():
     ]
 
 
+def test_where_a_tensor_lies_does_not_hide_what_it_is():
+    """A package for CUDA, with tensors of the CPU: its dtype, shape and strides are told all the same."""
+    asked = [
+        (tensor(16, 16, dtype="float16", device="cuda:0"), "input_dtype"),
+        (tensor(16, 15, device="cuda:0"), "input_shape"),
+        (tensor(16, 16, stride=(1, 16), device="cuda:0"), "input_stride"),
+    ]
+    for given, check in asked:
+        told = found(contract_of(X16), call(given))
+        assert {"input_device", check} <= {item[0] for item in told}
+
+
 def test_majority_decides_who_disagrees():
     spec = Spec("s0", 4)
     inputs = call(tensor(9, 4), tensor(8, 4), tensor(8, 4))

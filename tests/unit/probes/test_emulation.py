@@ -117,7 +117,8 @@ def test_lanes_that_collide_as_their_index_overflows_are_no_race():
     never = {"kind": "uninitialized", "launch": None, "output": "result", "count": 3, "buffer": "buf0"}
     found = emulation.read(on_cuda(), history(), emulated_run(overflow, race, never))
     assert [(item.kind, item.severity) for item in found] == [("overflow", Severity.ERROR)]
-    found = emulation.read(on_cuda(), history(), emulated_run(overflow, {**race, "line": 13}))
+    elsewhere = {**race, "line": 13, "argument": "out_ptr0"}
+    found = emulation.read(on_cuda(), history(), emulated_run(overflow, elsewhere))
     assert [(item.kind, item.severity) for item in found] == [("overflow", Severity.WARN), ("race", Severity.ERROR)]
 
 

@@ -27,8 +27,11 @@ TILED = (
 )
 
 
-def sliced(text, grid, n=13):
-    slicer = Slicer(grid=grid, load=None, pointers={"p": "fp32"}, names={"p": Ptr(argument="p", offset=constant(0))})
+def sliced(text, grid, n=13, span=None):
+    slicer = Slicer(
+        grid=grid, load=None, span=lambda *_: span, pointers={"p": "fp32", "ids": "i64"},
+        names={name: Ptr(argument=name, offset=constant(0)) for name in ("p", "ids")},
+    )  # fmt: skip
     slicer.names["n"] = number(n, "i32")
     slicer.run(ast.parse(text).body)
     return slicer.accesses
@@ -133,6 +136,30 @@ def test_what_a_kernel_computes_is_not_followed_until_an_address_needs_it():
 def test_what_cannot_be_sliced_is_refused(text):
     with pytest.raises(Unsliceable):
         sliced(text, (1, 1, 1))
+
+
+LOOKED_UP = (
+    f"{FLAT}tmp0 = tl.load(ids + xindex, xmask)\ntmp1 = tmp0 + 40\ntmp2 = tmp0 < 0\ntmp3 = tl.where(tmp2, tmp1, tmp0)\n"
+    "tl.device_assert(((0 <= tmp3) & (tmp3 < 40)) | ~(xmask), 'index out of bounds')\n"
+    "tl.load(p + (xindex % 4 + 4*tmp3), xmask)"
+)
+
+
+@pytest.mark.parametrize(
+    ("span", "holds", "reach"),
+    [((0, 39), True, (0, 159)), ((-40, -1), True, (0, 159)), ((0, 40), None, (0, 163)), ((-1, 5), None, (-4, 183))],
+)
+def test_what_lies_in_memory_bounds_the_addresses_that_are_made_of_it(span, holds, reach):
+    _, check, access = sliced(LOOKED_UP, (2, 1, 1), span=span)
+    assert check.mask.truth({}) is holds
+    assert access.index.interval(bounds_of(access.mask)[0]) == reach
+
+
+def test_an_assertion_that_never_holds_is_known_to():
+    text = (
+        "tl.device_assert(n < 5, 'no')\ntl.device_assert(~(n < 5), 'yes')\ntl.device_assert((n > 1) | (n < 5), 'yes')"
+    )
+    assert [one.mask.truth({}) for one in sliced(text, (1, 1, 1))] == [False, True, True]
 
 
 def test_a_sum_beyond_32_bits_is_left_to_the_full_way():
