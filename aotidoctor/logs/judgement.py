@@ -51,6 +51,7 @@ def judge(drafts: Sequence[Draft]) -> list[Judged]:
     """Each failure in order, with what it follows from."""
     judged = [Judged(draft) for draft in drafts]
     words = [(_core(draft), letters(draft.found.text.encode("utf-8", "replace"))) for draft in drafts]
+    failures = [at for at, draft in enumerate(drafts) if draft.level == "error" and not follows(draft)]
     broken: dict[str, Draft] = {}
     for at, one in enumerate(judged):
         draft = one.draft
@@ -59,7 +60,7 @@ def judge(drafts: Sequence[Draft]) -> list[Judged]:
                 _chained(judged, at)
                 or _asserted(judged, at)
                 or _repeated(judged, words, at)
-                or _noticed(judged, at)
+                or _noticed(judged, failures, at)
                 or _titled(judged, at)
             )
         text = draft.found.text
@@ -120,18 +121,17 @@ def _repeated(judged: Sequence[Judged], words: Sequence[tuple[bytes, bytes]], at
     return None
 
 
-def _noticed(judged: Sequence[Judged], at: int) -> Draft | None:
-    """What a wrapper or a launcher noticed: the failure of its process, or else of any; before it, or else after it."""
+def _noticed(judged: Sequence[Judged], failures: Sequence[int], at: int) -> Draft | None:
+    """What a wrapper or a launcher noticed: the failure of its process, or else of any; before it, or else after it.
+
+    ``failures`` are the places of those who do more than notice.
+    """
     draft = judged[at].draft
     if not follows(draft):
         return None
-    others = [
-        (place > at, one.draft.origin != draft.origin, place)
-        for place, one in enumerate(judged)
-        if place != at and one.draft.level == "error" and not follows(one.draft)
-    ]
-    if others:
-        return judged[min(others)[2]].draft
+    if failures:
+        first = min((place > at, judged[place].draft.origin != draft.origin, place) for place in failures)
+        return judged[first[2]].draft
     # Of endings alone the first one tells.
     earlier = next((one for one in judged[:at] if one.draft.level == "error"), None)
     return None if earlier is None else _root_of(earlier)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import lru_cache
 
 from aotidoctor.logs.patterns import LEAST_CONFIDENCE
 from aotidoctor.model.log import LogMatch
@@ -32,6 +33,8 @@ _LINKED = re.compile(
 _NAMED = re.compile(r"LNK1(?:104|181)|cannot find -l|library not found for -l|library '[\w+.-]+' not found")
 
 
+# Every origin asks it of the lines around one failure.
+@lru_cache(maxsize=4)
 def has_mark(text: str) -> bool:
     """Whether ``text`` has a sign of torch, of what it compiles or of a library that is built on it."""
     return _MARK.search(text) is not None

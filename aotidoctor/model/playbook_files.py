@@ -5,6 +5,7 @@ An editable install does not get the files that the build puts into the wheel, s
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
 from aotidoctor.model import extensions
@@ -21,8 +22,12 @@ def folder() -> Path | None:
 def files() -> tuple[Path, ...]:
     """Every playbook, sorted by cause, those of plugins last. A README among them is not one."""
     place = folder()
-    own = sorted(path for path in place.glob("*.md") if path.stem.islower()) if place is not None else []
-    return (*own, *extensions.current().playbooks)
+    return (*(_own(place) if place is not None else ()), *extensions.current().playbooks)
+
+
+@lru_cache(maxsize=4)
+def _own(place: Path) -> tuple[Path, ...]:
+    return tuple(sorted(path for path in place.glob("*.md") if path.stem.islower()))
 
 
 def find(cause: str) -> Path | None:
