@@ -133,11 +133,24 @@ def test_a_scheduler_that_is_lost_leaves_a_valid_part(tmp_path, place):
     same_as_alone(place, "scheduler")
 
 
+# The command with less patience: how long it waits for somebody to answer is not asked here.
+IMPATIENT = """
+import sys
+from aotidoctor.__main__ import main
+from aotidoctor.fleet import cluster
+
+cluster._CONNECT_S = 1.0
+sys.exit(main())
+"""
+
+
 def test_nobody_at_the_address(place):
-    running = start(place, "nobody", "--scheduler", "tcp://127.0.0.1:9")
-    _, stderr = running.communicate(timeout=120)
-    assert running.returncode == 4
-    assert "Traceback" not in stderr
+    asked = words("m", "-o", "nobody", "--json", "--scheduler", "tcp://127.0.0.1:9", cwd=place)
+    assert asked[:3] == [sys.executable, "-m", "aotidoctor"]
+    command = [sys.executable, "-c", IMPATIENT, *asked[3:]]
+    done = subprocess.run(command, check=False, cwd=place, env=environ(), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 4
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(
