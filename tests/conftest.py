@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+import compileall
+import gc
 import signal
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from aotidoctor.__main__ import COLLECT_EVERY
+
 USUAL = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL, signal.SIGQUIT: signal.SIG_DFL}
+
+SOURCES = Path(__file__).parent.parent / "aotidoctor"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile the sources once: where Python is told to write no bytecode, each of a thousand processes would do it."""
+    if not hasattr(config, "workerinput"):
+        compileall.compile_dir(SOURCES, quiet=2)
+    # The same for the tests themselves, with their assertions rewritten.
+    sys.dont_write_bytecode = False
+    # As the command does: else every some hundred objects ten thousand tests are looked at for cycles.
+    gc.set_threshold(COLLECT_EVERY)
 
 
 @pytest.fixture(autouse=True)
