@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import compileall
 import gc
+import os
 import signal
 import sys
 import threading
@@ -25,6 +26,8 @@ def pytest_configure(config: pytest.Config) -> None:
         compileall.compile_dir(SOURCES, quiet=2)
     # The same for the tests themselves, with their assertions rewritten.
     sys.dont_write_bytecode = False
+    # What a process asks of the CPU before it loads its first package takes it seconds of compiling; the answer is the same.
+    os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
     # As the command does: else every some hundred objects ten thousand tests are looked at for cycles.
     gc.set_threshold(COLLECT_EVERY)
 
