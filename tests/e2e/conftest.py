@@ -18,6 +18,9 @@ from foundry import build
 from foundry.cases import Kit
 from foundry.place import cache_dir
 from warm import CommandLine, line
+from warm_python import close
+
+from aotidoctor.runner import Runner
 
 BUILDER = Path(build.__file__)
 SECONDS = 1800
@@ -48,8 +51,17 @@ def command_line() -> CommandLine:
     return line()
 
 
+@pytest.fixture
+def runner() -> Iterator[Runner]:
+    """The runner of that command line: what is asked of a runner needs no other start of torch."""
+    yield line().runner
+    line().runner.forget()
+    line().left()
+
+
 def pytest_sessionfinish() -> None:
-    """End the warm worker, if there is one."""
+    """End the warm processes, if there are any."""
+    close()
     if line.cache_info().currsize:
         line().close()
 

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from warm_python import python
 
 pytestmark = pytest.mark.torch
 ROOT = Path(__file__).parents[2]
@@ -35,15 +36,19 @@ def run(tmp_path):
     (tmp_path / "tmp").mkdir()
     environ = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(tmp_path / "tmp")}
 
-    def run(package, dtype, how):
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM, str(package), dtype, how],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env=environ,
-            check=False,
-            timeout=300,
+    def run(package, dtype, how, *, fresh=False):
+        done = (
+            subprocess.run(
+                [sys.executable, "-c", PROGRAM, str(package), dtype, how],
+                capture_output=True,
+                text=True,
+                cwd=tmp_path,
+                env=environ,
+                check=False,
+                timeout=300,
+            )
+            if fresh
+            else python(PROGRAM, package, dtype, how, cwd=tmp_path, env=environ)
         )
         report = tmp_path / "report.json"
         for _ in range(800 if done.returncode < 0 else 0):
@@ -63,7 +68,7 @@ def test_an_answer_is_an_answer(run, packages):
 
 @pytest.mark.parametrize("how", ["live", "file"])
 def test_the_inputs_at_hand_name_the_cause(run, packages, how):
-    done = run(packages.package("embedding"), "int32", how)
+    done = run(packages.package("embedding"), "int32", how, fresh=how == "live")
     assert (done.returncode, done.stdout) == (0, "caught index out of bounds: 0 <= tmp2 < 100L\n")
     first = done.report["diagnoses"][0]
     assert (first["cause"], first["subject"]) == ("input-dtype", "args[0]")
@@ -80,7 +85,7 @@ def test_without_inputs_the_words_are_all_there_is(run, packages):
 
 
 def test_a_death_in_the_first_call(run, packages):
-    done = run(packages.package("external"), "rows", "live")
+    done = run(packages.package("external"), "rows", "live", fresh=True)
     assert (done.returncode, done.stdout) == (-signal.SIGSEGV, "")
     assert done.report["diagnoses"][0]["cause"] == "weights-not-loaded"
     assert done.report["runs"][0]["signal"] == "SIGSEGV"

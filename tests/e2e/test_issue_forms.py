@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from typer.testing import CliRunner
+from warm_python import python
 
 from aotidoctor.cli import build_app
 
@@ -47,8 +48,6 @@ def test_the_script_of_the_form_fails_alike(packages, tmp_path):
     assert "index-out-of-range" in text
     scripts = re.findall(r"```python\n(import torch\n.*?)\n```", text, re.DOTALL)
     assert len(scripts) == 1
-    done = subprocess.run(
-        [sys.executable, "-c", scripts[0]], capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path
-    )
+    done = python(scripts[0], cwd=tmp_path)
     assert done.returncode == 1
     assert "index out of bounds: 0 <= tmp2 < 100L" in done.stderr

@@ -23,12 +23,6 @@ def after_load(model):
 """
 
 
-@pytest.fixture(scope="module")
-def runner(tmp_path_factory: pytest.TempPathFactory):
-    with Runner(environ={**os.environ, "TMPDIR": str(tmp_path_factory.mktemp("tmpdir"))}) as made:
-        yield made
-
-
 @pytest.fixture
 def capture(runner: Runner, packages: Kit, case_dir: Path):
     """The outcome of the job ``op_inputs``, and the saved calls loaded."""

@@ -102,7 +102,7 @@ def test_values_from_the_printer(packages: Kit, case_dir: Path, home: Path) -> N
     assert (item["facts"]["nan"], item["facts"]["method"]) == (64, "value printer")
 
 
-def test_a_decomposition_is_turned_off(packages: Kit, case_dir: Path, home: Path) -> None:
+def test_a_decomposition_is_turned_off(packages: Kit, case_dir: Path, home: Path, runner: Runner) -> None:
     setup, target = case_dir / "wrong_decomposition.py", case_dir / "made.pt2"
     setup.write_text(WRONG_DECOMPOSITION)
     folder = packages.package("wronggelu").parent
@@ -121,10 +121,9 @@ def test_a_decomposition_is_turned_off(packages: Kit, case_dir: Path, home: Path
         "reference": str(folder / "exported.pt2"),
         "calls": 1,
     }
-    with Runner(environ=os.environ) as runner:
-        made = runner.run(Request(probe="test", job="recompile", payload=compile_, timeout=SECONDS))
-        assert made.error is None, made.error
-        names = [step["name"] for step in made.result["switchable"]["decomposition"]]
-        assert any("aten.gelu" in name for name in names)
-        ran = runner.run(Request(probe="test", job="run", payload=call))
+    made = runner.run(Request(probe="test", job="recompile", payload=compile_, timeout=SECONDS))
+    assert made.error is None, made.error
+    names = [step["name"] for step in made.result["switchable"]["decomposition"]]
+    assert any("aten.gelu" in name for name in names)
+    ran = runner.run(Request(probe="test", job="run", payload=call))
     assert ran.result["reference"]["agrees"] is True

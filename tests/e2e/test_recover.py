@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from foundry import edit
 from foundry.cases import Kit
+from warm_python import python
 
 from aotidoctor.readers.contract import read_contract, recovered_contract
 from aotidoctor.readers.package import read_artifact
 
 pytestmark = pytest.mark.torch
 
-SECONDS = 240
 PROGRAM = """
 import json, os, sys
 from pathlib import Path
@@ -37,13 +35,7 @@ os._exit(0)
 
 def ask(package: Path, where: Path, kind: str = "aoti-package") -> dict:
     answer = where / "answer.json"
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(package), kind, str(answer)],
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+    done = python(PROGRAM, package, kind, answer)
     assert done.returncode == 0, done.stderr[-2000:]
     assert "input_handles" not in done.stderr  # the complaints are caught, not printed
     return json.loads(answer.read_text())

@@ -14,6 +14,7 @@ import pytest
 from foundry.cases import Kit
 from foundry.place import cache_dir
 from warm import CommandLine
+from warm_python import python
 
 from aotidoctor.commands.stamp.make import make_stamp, read_program
 from aotidoctor.commands.stamp.stamp import stamp_package
@@ -77,8 +78,7 @@ def test_torch_loads_it_and_gives_the_stamp(packages: Kit, tmp_path: Path) -> No
         "import sys, torch; m = torch._inductor.aoti_load_package(sys.argv[1]);"
         "m(*torch.load(sys.argv[2])); print('AOTIDOCTOR_STAMP' in m.loader.get_metadata())"
     )
-    words = [sys.executable, "-c", script, str(package), str(packages.sample_path("mlp"))]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = python(script, package, packages.sample_path("mlp"))
     assert done.stdout.strip() == "True", done.stderr[-2000:]
 
 

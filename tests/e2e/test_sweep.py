@@ -10,7 +10,6 @@ import pytest
 from foundry.place import cache_dir
 
 from aotidoctor.commands import demo
-from aotidoctor.commands.diagnose import REFERENCE_MODULES
 from aotidoctor.commands.sweep.ask import sweep
 from aotidoctor.model.case import Options
 from aotidoctor.model.sweep import Does, Judged, Sweep
@@ -26,7 +25,7 @@ def folder() -> Path:
     return demo.prepare({**os.environ, "XDG_CACHE_HOME": str(cache_dir())}, lambda _event: None)
 
 
-def swept(package: Path, reference: Path | None, *, rows: int) -> Sweep:
+def swept(package: Path, reference: Path | None, runner: Runner, *, rows: int) -> Sweep:
     """The first rows: then it is interrupted, as by Ctrl-C."""
 
     def enough(_row: object, at: int, _of: int) -> None:
@@ -34,12 +33,11 @@ def swept(package: Path, reference: Path | None, *, rows: int) -> Sweep:
             raise KeyboardInterrupt
 
     options = Options(reference=None if reference is None else str(reference))
-    with Runner(environ=os.environ, preload=REFERENCE_MODULES) as runner:
-        return sweep(str(package), options, environ=os.environ, on_row=enough, runner=runner)
+    return sweep(str(package), options, environ=os.environ, on_row=enough, runner=runner)
 
 
-def test_the_faults_of_the_demo_are_found(folder: Path) -> None:
-    found = swept(folder / "model.pt2", folder / "exported.pt2", rows=9)
+def test_the_faults_of_the_demo_are_found(folder: Path, runner: Runner) -> None:
+    found = swept(folder / "model.pt2", folder / "exported.pt2", runner, rows=9)
     assert len(found.rows) == 9
     assert "interrupted" in found.unasked
     base = found.rows[0]
@@ -59,8 +57,8 @@ def test_the_faults_of_the_demo_are_found(folder: Path) -> None:
     assert (swapped.cause, swapped.package, swapped.program) == ("input-tree", Does.WRONG, Does.RIGHT)
 
 
-def test_a_package_that_fails_as_it_is(folder: Path) -> None:
-    found = swept(folder / "separate_weights.pt2", folder / "exported.pt2", rows=5)
+def test_a_package_that_fails_as_it_is(folder: Path, runner: Runner) -> None:
+    found = swept(folder / "separate_weights.pt2", folder / "exported.pt2", runner, rows=5)
     assert [(row.axis, row.package, row.program, row.judged) for row in found.rows] == [
         ("base", Does.CRASH, Does.RIGHT, Judged.FAULT)
     ]
@@ -68,15 +66,14 @@ def test_a_package_that_fails_as_it_is(folder: Path) -> None:
     assert any("of" in reason for reason in found.unasked)
 
 
-def test_without_a_program(folder: Path) -> None:
-    found = swept(folder / "model.pt2", None, rows=6)
+def test_without_a_program(folder: Path, runner: Runner) -> None:
+    found = swept(folder / "model.pt2", None, runner, rows=6)
     assert found.rows[0].package is Does.RETURNS
     assert {row.program for row in found.rows} == {Does.UNKNOWN}
     assert [row.judged for row in found.rows if row.cause == "input-stride"] == [Judged.UNGUARDED]
 
 
-def test_a_budget_ends_it(folder: Path) -> None:
-    with Runner(environ=os.environ) as runner:
-        found = sweep(str(folder / "model.pt2"), Options(budget=0.1), environ=os.environ, runner=runner)
+def test_a_budget_ends_it(folder: Path, runner: Runner) -> None:
+    found = sweep(str(folder / "model.pt2"), Options(budget=0.001), environ=os.environ, runner=runner)
     assert len(found.rows) == 1
     assert any("no time" in reason for reason in found.unasked)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -19,12 +18,6 @@ from aotidoctor.readers.contract import read_contract
 from aotidoctor.runner import Runner
 
 pytestmark = pytest.mark.torch
-
-
-@pytest.fixture(scope="module")
-def runner():
-    with Runner(environ=dict(os.environ)) as running:
-        yield running
 
 
 def request_of(kit: Kit, name: str, inputs: Path | None = None, **changes) -> Request:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from programs.cases import CASES
 
-from aotidoctor.commands.verify import PRELOAD, Question, verify
+from aotidoctor.commands.verify import Question, verify
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.evidence import FileSource, Severity
@@ -21,7 +21,6 @@ from aotidoctor.program.rules import BY_CODE, RULES
 from aotidoctor.reports.json import render as json_
 from aotidoctor.reports.json.schema import schema
 from aotidoctor.reports.status import exit_status
-from aotidoctor.runner import Runner
 
 HERE = Path(__file__).parent
 JUDGE = HERE / "programs" / "judge.py"
@@ -115,12 +114,6 @@ def test_the_source_line_is_the_users(results):
     place = results[at]["records"][0]["where"]
     assert place["file"].endswith("broken.py")
     assert place["text"] == "x[0].add_(1)"
-
-
-@pytest.fixture(scope="session")
-def runner():
-    with Runner(environ=os.environ, preload=PRELOAD) as made:
-        yield made
 
 
 def ask(runner, program, **more):

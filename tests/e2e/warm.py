@@ -6,6 +6,7 @@ must show (its start, its environment, its streams) is asked by the cases that g
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import subprocess
@@ -55,7 +56,9 @@ def command(*words: str | Path, env: Mapping[str, str] | None = None) -> Done:
 @lru_cache(maxsize=1)
 def line() -> CommandLine:
     """The command line of this test session; ``close`` ends it."""
-    return CommandLine(Path(tempfile.mkdtemp(prefix="warm-")))
+    made = CommandLine(Path(tempfile.mkdtemp(prefix="warm-")))
+    atexit.register(made.close)
+    return made
 
 
 class CommandLine:
@@ -64,7 +67,7 @@ class CommandLine:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._environ = {**os.environ, "TMPDIR": str(folder)}
-        self._runner = Runner(environ=self._environ, preload=diagnose.REFERENCE_MODULES)
+        self.runner = Runner(environ=self._environ, preload=diagnose.REFERENCE_MODULES)
 
     def __call__(self, *words: str | Path) -> Done:
         """Run ``aotidoctor words``."""
@@ -85,7 +88,7 @@ class CommandLine:
 
         The warm worker's own directory stays, but for what it keeps from one run to the next of a command.
         """
-        work = self._runner._work_dir
+        work = self.runner._work_dir
         found = [path for path in self._folder.iterdir() if path != work]
         if work is not None:
             shutil.rmtree(work / "scratch", ignore_errors=True)
@@ -96,8 +99,8 @@ class CommandLine:
 
     def close(self) -> None:
         """End the warm worker, and take its folder away."""
-        self._runner.close()
+        self.runner.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _lend(self, _options, _environ, _given, *, static_only: bool):
-        return nullcontext(None if static_only else self._runner)
+        return nullcontext(None if static_only else self.runner)
