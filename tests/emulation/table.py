@@ -28,9 +28,8 @@ def carried_out(kind, every, room, *wanted, causes=False, quick=False):
     """The cases of one kind, one after the other; ``causes`` are diagnosed as well, ``quick`` is the quick way."""
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))}
     words = [sys.executable, str(HERE / "driver.py"), kind, str(room), str(every), *wanted]
-    done = subprocess.run(
-        [*words, *(["--causes"] * causes)], stdout=subprocess.PIPE, text=True, env=environ, check=False
-    )
+    words += ["--causes"] * causes + ["--quick"] * quick
+    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, env=environ, check=False)
     if done.returncode:
         raise SystemExit(f"{kind}: ended with {done.returncode}")
     return [json.loads(line) for line in done.stdout.splitlines()]
