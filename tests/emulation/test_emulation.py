@@ -48,7 +48,7 @@ def test_the_quick_way_finds_nothing_in_healthy_calls(room):
     cases = carried_out("healthy", EVERY["healthy"], room, quick=True)
     for case in cases:
         assert told(case) == [], case["id"]
-        assert {one["what"] for one in case["not_emulated"]} == {"the values that are computed"}, case["id"]
+        assert {one["what"] for one in case["not_emulated"]} <= {"the values that are computed"}, case["id"]
     # Most kernels let it: what is loaded, and is no index, does not matter.
     ways = [one["way"] for case in cases for one in case["launches"] if one["state"] == "done"]
     assert ways.count("quick") > 0.8 * len(ways)
