@@ -77,13 +77,14 @@ class Emulated:
 class Emulation:
     """The whole run: ``launched`` calls of kernels, of them ``done``; ``skipped`` are ``(what, why, times)``.
 
-    ``problem`` says why nothing was emulated at all.
+    ``quick`` of them were looked at by their addresses alone. ``problem`` says why nothing was emulated at all.
     """
 
     findings: tuple[Emulated, ...] = ()
     skipped: tuple[tuple[str, str, int], ...] = ()
     launched: int = 0
     done: int = 0
+    quick: int = 0
     problem: str | None = None
     seconds: float = 0.0
 
@@ -102,6 +103,7 @@ def read_emulation(outcome: Outcome) -> Emulation | None:
         ),
         launched=_int(found.get("launched")) or 0,
         done=sum(item.get("state") in ("done", "empty") for item in launches),
+        quick=sum(item.get("way") == "quick" for item in launches),
         problem=str(found["problem"])[:_MOST] if found.get("problem") else None,
         seconds=sum(value for item in launches if isinstance(value := item.get("seconds"), int | float)),
     )

@@ -128,7 +128,11 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         return [_quiet("unavailable", outcome, f"it did not come to its end: {_why_nothing(outcome, None)}")]
     if found.done < found.launched or found.skipped:
         return [
-            _quiet("partial", outcome, f"{found.done} of {found.launched} launches without a finding; see not checked")
+            _quiet(
+                "partial",
+                outcome,
+                f"{found.done} of {found.launched} launches without a finding{_alone(found)}; see not checked",
+            )
         ]
     return [_quiet("clean", outcome, f"{found.launched} launches, every access inside of its allocation")]
 
@@ -157,6 +161,11 @@ def went_through(outcome: Outcome) -> bool:
     found = read_emulation(outcome)
     done = isinstance(outcome.ending, Exited) and outcome.ending.done and outcome.error is None
     return done and found is not None and found.problem is None and not is_bad(outcome) and found.done == found.launched
+
+
+def _alone(found: Emulation) -> str:
+    """What was not computed, in the words of a report."""
+    return f", {found.quick} of them by their addresses alone" if found.quick else ""
 
 
 def _why_nothing(outcome: Outcome, found: Emulation | None) -> str:

@@ -6,7 +6,10 @@ Needs Triton (the extra ``emulate``); a child carries out all cases of a kind, s
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,3 +74,20 @@ def test_what_cannot_be_carried_out_is_said(room):
     for case in cases:
         assert told(case) == [], case["id"]
         assert case["not_emulated"], case["id"]
+
+
+def test_the_way_follows_from_size_and_time_and_from_what_was_named(room):
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join((str(HERE.parent.parent), os.environ.get("PYTHONPATH", "")))}
+    command = [sys.executable, str(HERE / "ways.py"), str(room)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=200, check=True)
+    values = ["the values that are computed"]
+    computed, left_out = [["full", "full"], [], [], 1], [["quick", "quick"], [], values, 0]
+    assert json.loads(done.stdout) == {
+        "small": computed,
+        "large, time enough": computed,
+        # What its indices follow from is computed as well, and left out of the launches' own account.
+        "large, one kernel named": [["quick", "full"], [], [], 1],
+        "large, no time": left_out,
+        "large, at fault": [["quick", "quick"], ["device-assert", "out-of-bounds"], values, 0],
+        "small, no time": left_out,
+    }

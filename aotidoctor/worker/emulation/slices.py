@@ -146,6 +146,9 @@ class Slicer:
                 return self._combine(_OPERATORS.get(type(op), "?"), self._value(left), self._value(right))
             case ast.UnaryOp(op=op, operand=inner):
                 return self._unary(op, self._value(inner))
+            case ast.IfExp(test=test, body=body, orelse=other):
+                chosen = self._is_type(test)
+                return self._value(body if chosen else other) if chosen is not None else opaque(ast.unparse(node)[:60])
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
                 return tuple(self._value(one) for one in parts)
             case ast.Subscript(value=inner, slice=at):
@@ -157,6 +160,15 @@ class Slicer:
             case ast.Attribute():
                 return _DTYPES.get(node.attr, opaque(ast.unparse(node)[:60]))
         return opaque(ast.unparse(node)[:60])
+
+    def _is_type(self, test: ast.expr) -> bool | None:
+        """``x.dtype is tl.float32``, as Inductor writes it for remainders."""
+        match test:
+            case ast.Compare(left=ast.Attribute(value=inner, attr="dtype"), ops=[ast.Is()], comparators=[wanted]):
+                value, kind = self._value(inner), self._value(wanted)
+                if isinstance(value, Node) and value.rank >= 0 and isinstance(kind, str):
+                    return value.dtype == kind
+        return None
 
     def _combine(self, name: str, a: Any, b: Any) -> Any:
         if isinstance(a, Ptr) and isinstance(b, Node) and name in ("+", "-"):

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from aotidoctor.diagnosis import confirm, rerank
+from aotidoctor.model.contract import KernelCall
 from aotidoctor.model.diagnosis import Diagnosis, Remedy, Status
 from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.run import Request, Signalled, TimedOut
@@ -103,6 +104,25 @@ def test_without_a_finding(run, kind):
     (found,) = emulation.read(on_cuda(), history(), run)
     assert (found.kind, found.severity) == (kind, Severity.INFO)
     assert emulation.went_through(run) == (kind == "clean" or kind == "partial")
+
+
+def test_what_was_looked_at_by_addresses_alone_is_counted():
+    launches = [{"number": at, "kernel": "k", "state": "done", "way": way} for at, way in enumerate(("quick", "full"))]
+    skipped = [{"what": "the values", "why": "so many lanes", "times": 1}]
+    told = {"findings": [], "launches": launches, "launched": 2, "not_emulated": skipped}
+    (found,) = emulation.read(on_cuda(), history(), outcome(probe="emulation", result={"emulation": told}))
+    assert found.kind == "partial"
+    assert "2 of 2 launches" in found.observed
+    assert "1 of them by their addresses alone" in found.observed
+
+
+def test_a_kernel_that_failed_on_the_gpu_is_named_to_the_emulation():
+    about = on_cuda(emulate="always")
+    assert "emulate_kernels" not in emulation.plan(about, history()).payload
+    failed = replace(finding("AD-RUN-026", "kernel"), facts={"kernel": "triton_poi_fused_add_0"})
+    call = KernelCall(name="triton_poi_fused_add_0", kind="triton")
+    about = replace(about, contract=replace(about.contract, kernels=(call,)))
+    assert emulation.plan(about, history(failed)).payload["emulate_kernels"] == ["triton_poi_fused_add_0"]
 
 
 @pytest.mark.parametrize("kind", ["int32-overflow", "duplicate-index", "inf"])

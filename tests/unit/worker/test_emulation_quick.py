@@ -155,6 +155,16 @@ def test_what_lies_in_memory_bounds_the_addresses_that_are_made_of_it(span, hold
     assert access.index.interval(bounds_of(access.mask)[0]) == reach
 
 
+def test_the_remainder_of_python_is_followed():
+    text = (
+        f"{FLAT}tmp0 = xindex - 5\ntmp1 = tl.full([1], 4, tl.int32)\ntmp2 = tmp0 % tmp1\n"
+        "tmp3 = (libdevice.signbit(tmp2) != 0) if (tmp2).dtype is tl.float32 else tmp2 < 0\n"
+        "tmp4 = tl.where((tmp2 != 0) & (tmp3 != (tmp1 < 0)), tmp2 + tmp1, tmp2)\ntl.store(p + tmp4, 1.0, xmask)"
+    )
+    (access,) = sliced(text, (2, 1, 1))
+    assert sorted(lanes(access, (2, 1, 1))) == sorted(plain("(xindex - 5) % 4", 13, (2, 1, 1), "flat"))
+
+
 def test_an_assertion_that_never_holds_is_known_to():
     text = (
         "tl.device_assert(n < 5, 'no')\ntl.device_assert(~(n < 5), 'yes')\ntl.device_assert((n > 1) | (n < 5), 'yes')"

@@ -1,0 +1,49 @@
+"""Which way a package goes, with the limits that decide it set by hand: one JSON object, situation by situation."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+from cases import put
+from driver import emulate, package
+from models import made
+
+from aotidoctor.worker.emulation import job
+
+# Two launches: a cumulated sum, and a gather whose indices it makes.
+MODEL = "computed_index"
+KERNELS = ("triton_per_fused__to_copy_abs_cumsum_mul_0", "triton_poi_fused__to_copy_abs_add_index_mul_remainder_1")
+
+
+def went(room, change=None, **more):
+    """``[way of each launch, kinds of findings, what was left out, whether there are outputs]``."""
+    path, _ = package(MODEL, room)
+    _, args = made(MODEL)
+    torch.save(change(args) if change else args, room / "inputs.pt")
+    spec = {"path": str(room / "inputs.pt"), "format": "pt", "trusted": False}
+    result = emulate({"package": str(path), "inputs": spec, "emulate_seconds": 60, **more}, room)
+    told = result["emulation"]
+    ways = [one.get("way") for one in told["launches"]]
+    left = sorted({one["what"] for one in told["not_emulated"]})
+    return [ways, [one["kind"] for one in told["findings"]], left, len(result["outputs"][0])]
+
+
+def situations(room):
+    found = {"small": went(room)}
+    job._LARGE = 0
+    found["large, time enough"] = went(room)
+    found["large, one kernel named"] = went(room, emulate_kernels=[KERNELS[1]], emulate_way="quick")
+    job._SECONDS_A_LANE = 1e9
+    found["large, no time"] = went(room)
+    # 40 rows: the first index is beyond them.
+    found["large, at fault"] = went(room, put(1, (0,), 4.0))
+    job._LARGE, job._SHARE_OF_FULL = 1 << 60, 1e-9
+    found["small, no time"] = went(room)
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(situations(Path(sys.argv[1]))))
