@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from aotidoctor.logs.complaints import complains
 from aotidoctor.logs.forms import FORMS
-from aotidoctor.logs.forms.other import complains
 from aotidoctor.logs.forms.python import unfinished
 from aotidoctor.logs.found import Found, message, numbered
 from aotidoctor.logs.keyword_filter import letters
@@ -23,8 +23,8 @@ from aotidoctor.model.log import LogMatch
 # Kept with all they say; what comes after them is counted.
 MOST_EVENTS, _REMEMBERED = 300, 50_000
 _AROUND = 40
-# Of so few lines somebody chose each one; of so few a part may be a whole paste.
-_SHORT, _PASTE = 10, 400
+# Of so few lines somebody chose each one.
+_PASTE = 400
 # So far behind it is what somebody says of it.
 _NEXT = 3
 # What autotuning says of a candidate that it leaves out.
@@ -102,20 +102,25 @@ class Assembly:
             if draft.level == "error" and draft.origin == line.origin and draft.at <= line.number <= draft.last + _NEXT:
                 draft.level = "mention"
 
-    def listen(self) -> None:
-        """Where a short log has no failure so far: half a traceback, or in a few lines what else it complains of."""
-        if self.drafts:
+    def listen(self, lines: int) -> None:
+        """Where a short log of so many lines has no failure so far: half a traceback, or what else it complains of."""
+        if any(draft.level == "error" for draft in self.drafts):
             return
-        found = unfinished(self._short) or (complains(self._short) if len(self._short) <= _SHORT else None)
-        if found is not None:
-            self._keep(self._short, found.first, found.end - 1, found, self._short[found.first])
+        found = unfinished(self._short) or complains(self._short, is_alone=lines <= 1)
+        if found is None:
+            return
+        self._keep(self._short, found.first, found.end - 1, found, self._short[found.first])
+        draft = self._index.get(_index_of(found))
+        if draft is not None:
+            # It may have been taken for a warning before.
+            draft.level = "error"
 
     def finished(self, lines: int) -> list[Draft]:
         """All drafts of a log of so many lines. What the end of a segment cut off goes on in lines seen before."""
         return [draft for draft in self.drafts if not draft.is_cut or draft.last >= lines]
 
     def _keep(self, lines: Sequence[Line], first: int, last: int, found: Found, head: Line) -> None:
-        key = hash((found.form, found.kind, _key(found)))
+        key = _index_of(found)
         full = len(self.drafts) >= MOST_EVENTS
         known = self._index.get(key)
         if known is not None:
@@ -164,6 +169,10 @@ def _freed(lines: Sequence[Line], streams: Iterable[Sequence[int]]) -> Sequence[
         for at, line in zip(places, without_margins([lines[at] for at in places]), strict=True):
             freed[at] = line
     return freed
+
+
+def _index_of(found: Found) -> int:
+    return hash((found.form, found.kind, _key(found)))
 
 
 def _key(found: Found) -> bytes:

@@ -12,6 +12,18 @@ WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             r"\b(?:no|0|zero|without|any|if an?|many) (?:\w{1,30} )?(?:errors?|failures?|exceptions?)\b",
             r"\b(?:errors?|failures?|failed)(?:\(s\))?\s{0,8}[=:]\s{0,8}(?:0\b|none\b|null\b|false\b|\[\]|\{\}|n/a)",
+            (
+                r"\b(?:fail\w*|killed|dropped|lost|missing|skipped|rejected|timeouts?|unreachable|invalid)\b"
+                r"(?: [\w-]{1,20}){0,4}\s{0,8}[=:]\s{0,8}(?:0(?![.\d])|none\b|false\b)"
+            ),
+            (
+                r"\b(?:0|no|none|zero) (?:\w{1,20} )?"
+                r"(?:failed|failing|missing|rejected|skipped|lost|unreachable|invalid|broken)\b"
+            ),
+            (
+                r"\b(?:if|when|unless|in case) (?:it |they |this |that )?(?:is |are )?"
+                r"(?:un\w+|not \w+|missing|fails?|failed|invalid)\b"
+            ),
         ),
     ),
     (
@@ -30,6 +42,8 @@ WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
             r"\b(?:log[_ -]?level|loglevel|verbosity|level)\b\W{0,3}(?:error|fatal)",
             r"\b(?:on|ignore|max|exit_on|stop_on|raise)_errors?\b",
             r"\berrors? ?= ?['\"]?(?:ignore|strict|replace|coerce|raise|warn)",
+            r"^[a-z]\w*(?:\.\w+){1,6} ?= ?\S+$",
+            r"\b\w+[_-]on[_-](?:error|fail\w*|oom|timeout|exit)\b",
         ),
     ),
     (
@@ -71,7 +85,22 @@ LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
     ("what a policy of the kernel denies to other programs", (r"^audit: ", r"\bapparmor=\"")),
-    ("the firmware of the machine, printed at every start of Linux", (r"^ACPI\b", r"\bACPI BIOS Error")),
+    (
+        "the firmware of the machine, printed at every start of Linux",
+        (r"^ACPI\b", r"\bACPI BIOS Error", r"^pci(?:_bus)? [\da-f:.]+: "),
+    ),
+    (
+        "what a configure script looked for",
+        (
+            r"^\s*-- (?:Looking for|Performing Test|Could NOT find|Check|Detecting)\b",
+            r"^checking (?:for|whether|if|how)\b",
+        ),
+    ),
+    ("what a report on an environment did not find", (r": (?:Could not collect|N/A|Not found|None|No CUDA)$",)),
+    (
+        "libraries that register twice in every process with TensorFlow",
+        (r"[Uu]nable to register cu(?:DNN|FFT|BLAS) factory", r"computation_placer already registered"),
+    ),
     (
         "handled: it was tried again, ignored or replaced",
         (

@@ -9,6 +9,8 @@ import json
 import re
 from dataclasses import dataclass, replace
 
+from aotidoctor.logs.levels import level_of, loudness
+
 _LEVELS = {
     "I": "info", "D": "info", "V": "info", "W": "warning", "E": "error", "F": "error", "C": "error",
     "INFO": "info", "DEBUG": "info", "TRACE": "info", "NOTICE": "info", "WARN": "warning", "WARNING": "warning",
@@ -32,17 +34,17 @@ _PREFIXES = tuple(
         # GitHub Actions.
         r"(?:##\[|::)(?P<level>error|warning)\b[^\]:\n]{0,400}(?:\]|::) ?",
         # Syslog and journald: time, host, program[pid].
-        r"(?:<\d+>)?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ (?P<rank>[\w.@/-]+(?:\[\d+\])?): ?",
+        r"(?:<(?P<priority>\d{1,3})>)?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ (?P<rank>[\w.@/-]+(?:\[\d+\])?): ?",
         rf"{_DATE} [\w.-]+ (?P<rank>[\w.@/-]+\[\d+\]): ?",
         # The kernel's ring buffer.
         r"\[ *\d+\.\d{3,6}\] (?:\[ *T\d+\] )?",
         r"\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\] ",
         # glog, torch._logging and c10's logger.
         (
-            r"\[?(?P<letter>[IWEFDVC])\d{4,8} \d\d:\d\d:\d\d\.\d+ +(?P<thread>\d+)"
+            r"\[?(?P<letter>[IWEFDVC])\d{3,8} \d\d:\d\d:\d\d\.\d+ +(?P<thread>\d+)"
             r" (?:[\w./\\<>+-]+:\d+\] ?)(?:\[(?:__)?[\w/-]+\] )*"
         ),
-        r"\[(?P<letter>[IWEFDVC])(?:\d{4} \d\d:\d\d:\d\d\.\d+)? [\w./-]+:\d+\] ?",
+        r"\[(?P<letter>[IWEFDVC])(?:\d{3,8} \d\d:\d\d:\d\d\.\d+)? [\w./-]+:\d+\] ?",
         # ExecuTorch's. It says E of much that is no failure.
         r"(?:(?P<letter>[IWFD])|(?P<doubtful>E)) (?:\d\d:\d\d:\d\d\.\d+ )?[\w./-]{1,80}(?::[\w./-]{1,80}){0,3}:\d+\] ?",
         # Python's logging in its usual clothes.
@@ -67,6 +69,8 @@ _MAY = re.compile(
 )
 _COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_=>()][0-9A-B]?)")
 _MOST = 12
+# The fields of a record that say something.
+_SAID = ("log", "message", "msg", "MESSAGE", "exc_info", "exception", "stack", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +112,9 @@ def _without(line: Bare, found: re.Match[str]) -> Bare:
     parts = found.groupdict()
     rank, thread = parts.get("rank"), parts.get("thread")
     named = (parts.get("level") or parts.get("letter") or "").upper()
+    priority = parts.get("priority")
     level = "doubtful" if parts.get("doubtful") else _LEVELS.get(named, "")
+    level = loudness(int(priority)) if priority else level
     return replace(
         line,
         text=line.text[found.end() :],
@@ -130,9 +136,7 @@ def unwrapped(text: str) -> list[str]:
         return [text]
     if not isinstance(record, dict):
         return [text]
-    said = [record.get(key) for key in ("log", "message", "msg", "MESSAGE", "exc_info", "exception", "stack", "error")]
-    level = record.get("level") or record.get("severity") or record.get("levelname")
-    lines = [line for part in said if isinstance(part, str) for line in part.rstrip("\n").split("\n")]
-    if lines and isinstance(level, str) and level.upper() in _LEVELS:
-        lines[0] = f"[{level.upper()}] {lines[0]}"
-    return lines or [text]
+    said = [record.get(key) for key in _SAID]
+    lines = [line for part in said if isinstance(part, str) for line in part.rstrip("\n").split("\n")] or [text]
+    level = level_of(start)
+    return [f"[{level.upper()}] {lines[0]}", *lines[1:]] if level else lines

@@ -76,7 +76,7 @@ class _Read:
 
     def finished(self, name: str, source: Source, prefilter: Prefilter) -> LogReading:
         if prefilter.is_small:
-            self._assembly.listen()
+            self._assembly.listen(prefilter.lines)
         judged = judge(self._assembly.finished(prefilter.lines))
         events = {id(one.draft): _event(one, prefilter) for one in judged}
         found = groups(judged)

@@ -15,7 +15,7 @@ import pytest
 from aotidoctor.commands.classify import classify_text
 from tests.corpus.corpus import texts
 
-FILES = ("measured.jsonl", "further.jsonl", "strangers.jsonl", "reports.jsonl")
+FILES = ("measured.jsonl", "further.jsonl", "strangers.jsonl", "reports.jsonl", "marks.jsonl")
 # Long texts only take long.
 TEXTS = tuple(text for name in FILES for text in texts(name) if len(text.symptom) < 3000)
 

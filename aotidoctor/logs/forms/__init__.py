@@ -16,6 +16,7 @@ from aotidoctor.logs.forms import (
     other,
     plain,
     python,
+    record,
     sanitizer,
     server,
     signal,
@@ -26,7 +27,7 @@ from aotidoctor.logs.line import Line
 Read = Callable[[Sequence[Line], int], Found | None]
 
 _IN_ORDER = (
-    python, cpp, assertion, sanitizer, debugger, kernel, server, compiler, linker, loader, signal, plain, other,
+    python, cpp, assertion, sanitizer, debugger, kernel, server, compiler, linker, loader, signal, plain, other, record,
 )  # fmt: skip
 FORMS: tuple[tuple[re.Pattern[str], Read], ...] = tuple((form.START, form.read) for form in _IN_ORDER)
 

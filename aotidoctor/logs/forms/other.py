@@ -28,6 +28,7 @@ _SAID = re.compile(
             r"terminate called|terminating (?:due|with)|\bpanic(?:ked)?\b[: ]|stack smashing|\bcrash(?:ed|es)\b",
             r"[Aa]ssertion failed|\b[Aa]ssert(?:ion)? .{1,300} failed|[Uu]ndefined (?:symbol|reference)",
             r"[Uu]n(?:handled|caught) exception|returned non-?zero|unresolved external|^\+ (?:return|exit) [1-9]",
+            r"\bnon-?zero (?:exit )?(?:code|status):? ?[1-9]",
             r": error\b(?!-)|[Cc]heck failed\b|\w(?:\(\))? failed (?:at|on|with|in)\b|\bC(?:10\d\d|2\d{3})\s?['\":]",
             r"\bmake(?:\[\d{1,4}\])?: \*\*\* |\bError [1-9]\d{0,5}\b",
             r"Unrecogni[sz]ed instruction|unhandled instruction|^FAIL(?:ED)?\b",
@@ -48,23 +49,14 @@ _SAID = re.compile(
             r": (?:Read-only file system|No space left on device|Permission denied|Operation not permitted)\.?$",
             r"\b(?:unrecogni[sz]ed|unknown|invalid) option\b|argument deduction/substitution failed",
             r"\b[Kk]ernel '.{1,200}' not found",
-            r"\b[Bb]ackend \w{1,60} is not registered\b",
+            r"\b(?:status|result|state|conclusion|outcome)\b['\"]?[ :=]{1,3}['\"]?(?i:error|fail(?:ed|ure)?)\b",
+            r"\.\.\. ?(?i:error|fail(?:ed)?)$|^[A-Z]{0,4}ROR: ",
+            r"\b[Bb]ackend \w{1,60} is not registered\b|, referenced from:$|arguments? but \d+ (?:was|were) given",
         )
     )
 )
-# Without the word of an error, and in few lines: somebody pasted it for this.
-_COMPLAINS = re.compile(
-    r"(?i:\b(?:failed to|fail(?:s|ed)? with|unable to|could not|couldn't|cannot|not (?:supported|found)"
-    r"|not implemented|unsupported|mismatch|incompatible|no such|missing|undefined|unresolved|killed|timed out|throws?"
-    r"|expected\b[^\n]{0,80}\bgot|no module named|refused|denied|does(?:n't| not) exist|[a-z]Error|[a-z]Exception"
-    r"|corrupt(?:ed)?|invalid|illegal)\b)"
-)
-# The place of something, of a failure where nobody says that it is less.
-_PLACE = re.compile(r"^\s*File \"[^\"]+\", line \d")
-_WARNS = re.compile(r"(?i:warn|deprecat|info\b|debug\b|skipp|optional|fallback|default)|\b[VIW]\d{4}\b")
 _RAISED = "\u2771"
 _WORD = re.compile(r"\w{4}")
-_SUCCEEDS = re.compile(r"(?i:success|\bpassed\b|\bdone\b|completed|finished|\bok\b)")
 START = re.compile(rf"(?:{_EXCEPTION.pattern})|(?:{_SAID.pattern})")
 
 
@@ -99,24 +91,3 @@ def _start_of_name(text: str, end: int) -> int:
     while start > max(end - _LONGEST_NAME, 0) and (text[start - 1].isalnum() or text[start - 1] in "_.:"):
         start -= 1
     return start
-
-
-def complains(lines: Sequence[Line]) -> Found | None:
-    """The first line of a short log that complains of something without the word of an error."""
-    if any(_SUCCEEDS.search(line.text) for line in lines):
-        return None
-    is_warned = any(_WARNS.search(line.text) for line in lines)
-    for at, line in enumerate(lines):
-        text = line.text
-        if line.level in ("info", "warning") or not _complaint(text, is_warned=is_warned):
-            continue
-        said, frames, end = message(lines, at)
-        texts = tuple((one.number, one.text) for one in said)
-        return Found(form="line", said=texts, first=at, end=end, frames=tuple(frames))
-    return None
-
-
-def _complaint(text: str, *, is_warned: bool) -> bool:
-    if _PLACE.search(text) is not None:
-        return not is_warned
-    return _COMPLAINS.search(telling_part(text)) is not None and _WARNS.search(text) is None

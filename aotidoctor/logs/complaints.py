@@ -1,0 +1,161 @@
+"""What a log says of a failure without any form of one: the last question before a log is called healthy.
+
+Of a short log somebody chose each line. So where nothing in it has the form of a failure, its lines are asked for the
+everyday words of one: ``failed``, ``cannot``, ``not found``, a number that is none. News and warnings of loggers do not
+count, nor do the lines of ``harmless``; and what is followed by a success went well in the end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from aotidoctor.logs.forms import other
+from aotidoctor.logs.found import Found, message
+from aotidoctor.logs.harmless import telling_part
+from aotidoctor.logs.levels import level_of
+from aotidoctor.logs.line import Line
+from aotidoctor.logs.lines import decoded
+
+# In up to so many lines any complaint counts; in more of them a plain word of failure does, or any at the end.
+_FEW, _END = 10, 6
+# The plain words: something was to be done, and was not.
+_FAILS = re.compile(
+    "|".join(  # noqa: FLY002 - one kind a line
+        (
+            r"(?i:\bfail(?:s|ed|ing|ures?)?\b|\bunable to\b|\bcould(?: not|n[`']?t)\b)",
+            r"(?i:\bcan(?:not|[`']t| not) (?:be )?(?:open|load|find|read|write|locate|connect|create|import|access))",
+            r"(?i:\bcan(?:not|[`']t| not) (?:be )?(?:resolv|run|execut|start|get|use|set|determin|pars|convert))",
+            r"(?i:\bcan(?:not|[`']t| not) (?:be )?(?:compil|allocat|build|fetch|verif|reach|bind|continue|proceed))",
+            r"(?i:\btimed[ -]?out\b|\b(?:permission|access) (?:is )?denied\b)",
+            r"(?i:\b(?:connection|operation) (?:refused|reset)|\bno such (?:file|host|device|process|module|command))",
+            r"(?i:\bcommand not found\b|\bis not recogni[sz]ed as\b|\bout of (?:memory|space|range|bounds|disk)\b)",
+            r"(?i:\bnot (?:implemented|permitted|enough (?:memory|space))\b|\bdead ?lock)",
+            r"(?i:(?<![\w-])(?:hangs?|hung|stuck|frozen)(?![\w-])|\bkilled\b|\bcorrupt(?:ed|ion)?\b)",
+            r"(?i:\bunreachable\b|\bbroken pipe\b|\bunhandled\b|\bunrecoverable\b)",
+            r"(?i:\bunexpected(?:ly)? (?:end|eof|token|exit|close|termin|stop))",
+            r"\b(?:FAILURE|BROKEN|REJECTED|TIMEOUT|OOM)\b|\bE[A-Z]{4,12}\b(?=:)",
+            r"[\u2717\u2718\u274c\u26d4\U0001f6a8\U0001f4a5]|\u00d7 \w",
+        )
+    )
+)
+# Any complaint.
+_COMPLAINTS = (
+    r"failed to|fail(?:s|ed)? with|unable to|could(?: not|n[`']?t)|can(?:not|[`']?t)|throws?|killed|timed out",
+    r"not (?:supported|found|allowed|permitted|available|recogni[sz]ed|registered|defined|installed|initiali[sz]ed)",
+    r"not (?:valid|exist|match|equal|close|loaded|running|responding|connected|accessible|callable|implemented)",
+    r"not (?:compatible|working|resolved|enough|a valid|the same)",
+    r"does(?:n[`']?t| not) (?:exist|match|support|work|have|contain|equal|agree|fit|compile|load)",
+    r"do(?:n[`']?t| not) match|no matching|unsupported|mismatch(?:ed)?|incompatib\w+|no such|missing|undefined",
+    r"unresolved|expected\b[^\n]{0,80}\b(?:got|found|but|actual|received|was)|no module named",
+    r"refused|denied|rejected|forbidden|inconsistent|diverge[sd]?|incorrect|[a-z]Error|[a-z]Exception",
+    r"corrupt(?:ed)?|invalid|illegal|insufficient|exceed(?:s|ed)?|overflow|underflow|violat\w+|malformed",
+    r"unrecogni[sz]ed|unreachable|unavailable|unreadable|unsatisf\w+|deadlock\w*|crash\w*|abort\w*|panic\w*",
+)
+# Of lines that somebody chose, words of everyday, too.
+_SMALL_ONES = (
+    r"timeout|differs?|different (?:results?|outputs?|values?)|wrong|conflict(?:s|ing)?|unknown|unexpected(?:ly)?",
+    r"no longer|(?:connection|contact) lost|lost (?:connection|contact)|dead|died|broken|oops|bug",
+    r"interrupted|cancell?ed|halt(?:ed|ing)?|stopped|leak(?:s|ed|ing)?|out of (?!date)|never (?:returns?|finish\w*)",
+    r"too (?:large|small|many|few|long|old|new|short|big)|(?:must|should) (?:be|have|match|not)",
+    r"requires?|need(?:s|ed)? (?:to|a|an)|only (?:support\w*|accept\w*|work\w*)",
+)
+
+
+def _as_words(table: Sequence[str]) -> re.Pattern[str]:
+    return re.compile(rf"(?i:(?<![\w.-])(?:{'|'.join(table)})(?![\w-]))")
+
+
+_COMPLAINS, _TOLD = _as_words(_COMPLAINTS), _as_words(_SMALL_ONES)
+# Values: numbers that are none, and comparisons that did not hold.
+_VALUES = re.compile(
+    r"(?i:(?<![\w.-])[-+]?(?:nan|inf(?:inity)?)(?=[\s,\])|;%]|$))"
+    r"|\b(?:has_?nan|has_?inf|isnan|isinf|any_?nan)\w{0,20}\W{1,4}True\b|^\W{0,3}False\W{0,3}$"
+)
+_EVERYDAY = re.compile(
+    r"(?i:from -?inf\b|to inf\b|[(\[]-?inf, ?|max\w{0,20}[=:] ?-?inf|=inf\b|timeout[=: ]+\S|(?:clamp|clip|fill_?|full|where|float)\(|: ?false,)"
+)
+# Stacks without what they belong to.
+_STACK = re.compile(r"^\W{0,4}frame #\d+: |^\W{0,4}#\d+ pc [0-9a-f]{6}|^stack backtrace:")
+# The place of something, of a failure where nobody says that it is less.
+_PLACE = re.compile(r"^\s*File \"[^\"]+\", line \d")
+_WARNS = re.compile(r"(?i:warn|deprecat|info\b|debug\b|skipp|optional|fallback|(?<!\.)default)|\b[VIW]\d{4}\b")
+_SUCCEEDS = re.compile(
+    r"(?i:(?<!un)success|\bpassed\b|\bdone\b|completed?\b|finished|\bok\b|all good|up[ -]to[ -]date|\bsaved\b|\bready\b"
+    r"|recovered|100 ?%)"
+)
+_WARNING = re.compile(r"(?i:\bwarning\b)")
+_HEAD = 400
+_QUIET = ("info", "warning")
+# A list of changes tells of failures that are over.
+_COMMIT = re.compile(r"^(?:commit [0-9a-f]{7,40}\b|Author: |Date: )")
+
+
+def complains(lines: Sequence[Line], *, is_alone: bool) -> Found | None:
+    """The first line of a short log that complains of something, and after which nothing went well.
+
+    ``is_alone``: the log is a single line.
+    """
+    last = max((line.number for line in lines if _succeeds(line.text)), default=0)
+    told = [line for line in _spoken(lines) if line.number > last]
+    if is_alone and _level(lines[0]) != "info" and _FAILS.search(telling_part(lines[0].text)) is not None:
+        # Nobody pastes a warning alone that is none to him.
+        return _found(lines, lines[0])
+    is_few = sum(bool(line.text.strip()) for line in lines) <= _FEW
+    is_warned = is_few and any(_WARNS.search(line.text) is not None for line in lines)
+    for at, line in enumerate(told):
+        is_any = is_few or (at >= len(told) - _END and line.level != "doubtful")
+        told_of = is_few and _TOLD.search(telling_part(line.text)) is not None and not is_warned
+        if _fails(line.text) or told_of or (is_any and _complaint(line.text, is_warned=is_warned)):
+            return _found(lines, line)
+    return None
+
+
+def _spoken(lines: Sequence[Line]) -> list[Line]:
+    """The lines that are no news and no warnings, nor the continuation of such."""
+    told: list[Line] = []
+    is_quiet = False
+    for line in lines:
+        text = line.text
+        if not text.strip():
+            continue
+        if not (is_quiet and text[0] in " \t"):
+            is_quiet = _is_quiet(line)
+        if not is_quiet:
+            told.append(line)
+    return told
+
+
+def _is_quiet(line: Line) -> bool:
+    if _level(line) in _QUIET:
+        return True
+    return _WARNING.search(line.text) is not None or _COMMIT.match(line.text) is not None
+
+
+def _level(line: Line) -> str:
+    return line.level or level_of(decoded(line.raw[:_HEAD]))
+
+
+def _succeeds(text: str) -> bool:
+    return _SUCCEEDS.search(text) is not None and not _fails(text) and other.START.search(telling_part(text)) is None
+
+
+def _fails(text: str) -> bool:
+    return _FAILS.search(telling_part(text)) is not None and _WARNS.search(text) is None
+
+
+def _complaint(text: str, *, is_warned: bool) -> bool:
+    if _PLACE.search(text) is not None:
+        return not is_warned
+    told = telling_part(text)
+    if _COMPLAINS.search(told) is not None:
+        return _WARNS.search(text) is None
+    is_value = _VALUES.search(told) is not None and _EVERYDAY.search(text) is None
+    return is_value or _STACK.search(text) is not None
+
+
+def _found(lines: Sequence[Line], line: Line) -> Found:
+    at = next(place for place, one in enumerate(lines) if one is line)
+    said, frames, end = message(lines, at)
+    texts = tuple((one.number, one.text) for one in said)
+    return Found(form="line", said=texts, first=at, end=end, frames=tuple(frames))
