@@ -46,6 +46,7 @@ _COMPLAINTS = (
     r"not (?:valid|exist|match|equal|close|loaded|running|responding|connected|accessible|callable|implemented)",
     r"not (?:compatible|working|resolved|enough|a valid|the same)",
     r"does(?:n[`']?t| not) (?:exist|match|support|work|have|contain|equal|agree|fit|compile|load)",
+    r"no [\w' -]{1,40} (?:(?:is|was|were|are) )?(?:found|available|registered|supported|implemented|defined|installed)",
     r"do(?:n[`']?t| not) match|no matching|unsupported|mismatch(?:ed)?|incompatib\w+|no such|missing|undefined",
     r"unresolved|expected\b[^\n]{0,80}\b(?:got|found|but|actual|received|was)|no module named",
     r"refused|denied|rejected|forbidden|inconsistent|diverge[sd]?|incorrect|[a-z]Error|[a-z]Exception",
@@ -73,7 +74,8 @@ _VALUES = re.compile(
     r"|\b(?:has_?nan|has_?inf|isnan|isinf|any_?nan)\w{0,20}\W{1,4}True\b|^\W{0,3}False\W{0,3}$"
 )
 _EVERYDAY = re.compile(
-    r"(?i:from -?inf\b|to inf\b|[(\[]-?inf, ?|max\w{0,20}[=:] ?-?inf|=inf\b|timeout[=: ]+\S|(?:clamp|clip|fill_?|full|where|float)\(|: ?false,)"
+    r"(?i:from -?inf\b|to inf\b|[(\[]-?inf, ?|max\w{0,20}[=:] ?-?inf|=inf\b|: ?false,|\|[^|]*\|[^|]*\|"
+    r"|(?:clamp|clip|fill_?|full|where|float)\(|timeout[=: ]+\S)"
 )
 # Stacks without what they belong to.
 _STACK = re.compile(r"^\W{0,4}frame #\d+: |^\W{0,4}#\d+ pc [0-9a-f]{6}|^stack backtrace:")

@@ -50,6 +50,8 @@ _SAID = re.compile(
             r"\b(?:unrecogni[sz]ed|unknown|invalid) option\b|argument deduction/substitution failed",
             r"\b[Kk]ernel '.{1,200}' not found",
             r"\b(?:status|result|state|conclusion|outcome)\b['\"]?[ :=]{1,3}['\"]?(?i:error|fail(?:ed|ure)?)\b",
+            r"\bFaulting (?:application|module)\b|\bException code: 0x",
+            r"\b(?:0x)?[cC]0000(?:005|409|01[dD]|374|135|142)\b",
             r"\.\.\. ?(?i:error|fail(?:ed)?)$|^[A-Z]{0,4}ROR: ",
             r"\b[Bb]ackend \w{1,60} is not registered\b|, referenced from:$|arguments? but \d+ (?:was|were) given",
         )
