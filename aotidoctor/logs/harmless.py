@@ -21,8 +21,8 @@ WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
                 r"(?:failed|failing|missing|rejected|skipped|lost|unreachable|invalid|broken)\b"
             ),
             (
-                r"\bno (?:running processes|changes?|updates?|issues?|problems?|vulnerabilit\w{1,3}|warnings?|conflicts?"
-                r"|leaks?|differences?|duplicates?|match(?:es)?) (?:were |was )?(?:found|detected)\b"
+                r"\bno (?:running processes|changes?|updates?|issues?|problems?|vulnerabilit\w{1,3}|warnings?"
+                r"|conflicts?|leaks?|differences?|duplicates?|match(?:es)?) (?:were |was )?(?:found|detected)\b"
             ),
             (
                 r"\b(?:if|when|unless|in case) (?:it |they |this |that )?(?:is |are )?"
