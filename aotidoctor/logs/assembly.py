@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from aotidoctor.logs.complaints import complains
 from aotidoctor.logs.forms import FORMS
 from aotidoctor.logs.forms.python import unfinished
 from aotidoctor.logs.found import Found, message, numbered
@@ -106,6 +105,9 @@ class Assembly:
         """Where a short log of so many lines has no failure so far: half a traceback, or what else it complains of."""
         if any(draft.level == "error" for draft in self.drafts):
             return
+        # Of most logs nobody asks it.
+        from aotidoctor.logs.complaints import complains  # noqa: PLC0415
+
         found = unfinished(self._short) or complains(self._short, is_alone=lines <= 1)
         if found is None:
             return

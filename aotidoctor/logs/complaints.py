@@ -78,7 +78,7 @@ _EVERYDAY = re.compile(
     r"|(?:clamp|clip|fill_?|full|where|float)\(|timeout[=: ]+\S)"
 )
 # Stacks without what they belong to.
-_STACK = re.compile(r"^\W{0,4}frame #\d+: |^\W{0,4}#\d+ pc [0-9a-f]{6}|^stack backtrace:")
+_STACK = re.compile(r"^\W{0,12}frame #\d+: |^\W{0,12}#\d+ pc [0-9a-f]{6}|^\W{0,12}stack backtrace:")
 # The place of something, of a failure where nobody says that it is less.
 _PLACE = re.compile(r"^\s*File \"[^\"]+\", line \d")
 _WARNS = re.compile(r"(?i:warn|deprecat|info\b|debug\b|skipp|optional|fallback|(?<!\.)default)|\b[VIW]\d{4}\b")
@@ -86,7 +86,7 @@ _SUCCEEDS = re.compile(
     r"(?i:(?<!un)success|\bpassed\b|\bdone\b|completed?\b|finished|\bok\b|all good|up[ -]to[ -]date|\bsaved\b|\bready\b"
     r"|recovered|100 ?%)"
 )
-_WARNING = re.compile(r"(?i:\bwarning\b)")
+_WARNING = re.compile(r"(?i:\bwarn(?:ing)?\b)")
 _HEAD = 400
 _QUIET = ("info", "warning")
 # A list of changes tells of failures that are over.
@@ -100,8 +100,7 @@ def complains(lines: Sequence[Line], *, is_alone: bool) -> Found | None:
     """
     last = max((line.number for line in lines if _succeeds(line.text)), default=0)
     told = [line for line in _spoken(lines) if line.number > last]
-    if is_alone and _level(lines[0]) != "info" and _FAILS.search(telling_part(lines[0].text)) is not None:
-        # Nobody pastes a warning alone that is none to him.
+    if is_alone and lines and _is_asked_about(lines[0]):
         return _found(lines, lines[0])
     is_few = sum(bool(line.text.strip()) for line in lines) <= _FEW
     is_warned = is_few and any(_WARNS.search(line.text) is not None for line in lines)
@@ -136,6 +135,12 @@ def _is_quiet(line: Line) -> bool:
 
 def _level(line: Line) -> str:
     return line.level or level_of(decoded(line.raw[:_HEAD]))
+
+
+def _is_asked_about(line: Line) -> bool:
+    """Nobody pastes a warning alone that is none to him."""
+    is_warning = not line.level and _WARNING.search(line.text) is not None and _SUCCEEDS.search(line.text) is None
+    return is_warning and _FAILS.search(telling_part(line.text)) is not None
 
 
 def _succeeds(text: str) -> bool:

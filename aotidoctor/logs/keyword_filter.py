@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 from aotidoctor.logs.patterns import Pattern
 
@@ -55,13 +56,19 @@ class KeywordFilter:
     """Looks for words."""
 
     def __init__(self, words: Iterable[str]) -> None:
-        parts = {part for word in words if (part := _part(letters(word.encode()).decode()))}
+        parts = _parts_of(words)
         shortest = [part for part in parts if not any(inner in parts for inner in _inside(part))]
         rare = [part for part in shortest if part[0] in _RARE]
         self._common = tuple(part.encode() for part in sorted(shortest) if part[0] not in _RARE)
-        tree = [_alternation(_tree(rare)).encode()] if rare else []
-        self._rare = _any_of(tree)
-        self._all = _any_of([*tree, *self._common])
+        self._tree = [_alternation(_tree(rare)).encode()] if rare else []
+
+    @cached_property
+    def _rare(self) -> re.Pattern[bytes]:
+        return _any_of(self._tree)
+
+    @cached_property
+    def _all(self) -> re.Pattern[bytes]:
+        return _any_of([*self._tree, *self._common])
 
     def may_tell(self, reduced: bytes) -> bool:
         """Whether one of the words may be in a block of which ``reduced`` are the letters."""
@@ -78,6 +85,10 @@ class KeywordFilter:
             found.add(text[text.rfind(b"\n", 0, hit.start()) + 1 : end])
             hit = self._all.search(text, end)
         return found
+
+
+def _parts_of(words: Iterable[str]) -> set[str]:
+    return {part for word in words if (part := _part(letters(word.encode()).decode()))}
 
 
 def _inside(part: str) -> Iterator[str]:
@@ -102,8 +113,9 @@ def telling_words(patterns: Iterable[Pattern]) -> list[str]:
     How a message comes, its example shows. Everyday words are left out: they would tell of every line; and so are those
     without a rare letter to begin with: each would cost a search of its own.
     """
-    broad = KeywordFilter(BROAD)
-    own = [pattern for pattern in patterns if not broad.telling({letters(pattern.record.example.encode())})]
+    broad = [part.encode() for part in _parts_of(BROAD)]
+    examples = ((pattern, letters(pattern.record.example.encode())) for pattern in patterns)
+    own = [pattern for pattern, said in examples if not any(part in said for part in broad)]
     return [*BROAD, *(word for word in known_words(own) if _is_cheap(letters(word.encode()).decode()))]
 
 

@@ -43,11 +43,11 @@ _BEHIND = re.compile(
     rf"(?:\d:\d\d|\d-\d\d|\b\d{{10}})[\d:.,TZ+-]{{0,40}}\]?(?:\s{{1,4}}\d{{1,9}}){{0,2}}(?:[\s|,:-]{{1,4}}|\t)\[?(?i:(?P<word>{_ANY}))\b(?![=/-])"
 )
 _LETTER = re.compile(
-    r"(?<!\S)\[?(?P<dated>[IWEF])\d{3,8} \d\d:\d\d:\d\d|(?<!\S)(?P<slash>[VDIWEFA])/[\w.\s$-]{1,60}\(\s{0,6}\d+\):"
-    r"|\d\d:\d\d:\d\d[.,]\d{3}\s+\d+(?:\s+|-)\d+\s+(?:\S+\s+){0,2}(?P<cat>[VDIWEFA])\s"
-    r"|\d\d:\d\d:\d\d\S*\s+\[?(?P<short>[IWEFC])\]?\s|^\[(?P<boxed>[IWEFC])\]\s|^\((?P<round>[EF])\)\s"
+    r"(?<!\S)\[?(?P<dated>[IWEF])\d{3,8} \d\d:\d\d:\d\d|(?<!\S)(?P<slash>[VDIWEFA])/[\w.\s$-]{1,60}\(\s{0,6}\d{1,7}\):"
+    r"|\d\d:\d\d:\d\d[.,]\d{3}\s{1,8}\d{1,9}(?:\s{1,8}|-)\d{1,9}\s{1,8}(?:\S{1,60}\s{1,40}){0,2}(?P<cat>[VDIWEFA])\s"
+    r"|\d\d:\d\d:\d\d\S{0,12}\s{1,4}\[?(?P<short>[IWEFC])\]?\s|^[\"'\s]{0,4}[\[(](?P<boxed>[IWEFC])[\])]\s"
 )
-_HEAD, _DEEP = 160, 1000
+_HEAD, _DEEP, _INSIDE = 160, 1000, 8
 
 
 def level_of(text: str) -> str:
@@ -55,7 +55,7 @@ def level_of(text: str) -> str:
     named = _NAMED.search(text, 0, _DEEP)
     if named is not None and _FIELDS.search(text, 0, _DEEP) is not None:
         return _WORDS[named["word"].lower()]
-    numbered = _NUMBERED.search(text, 0, _DEEP) if text.startswith("{") else None
+    numbered = _NUMBERED.search(text, 0, _DEEP) if "{" in text[:_INSIDE] else None
     if numbered is not None:
         return _of_number(numbered)
     head = text[:_HEAD]

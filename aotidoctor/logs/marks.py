@@ -15,15 +15,18 @@ from aotidoctor.model.log import LogMatch
 
 _MARK = re.compile(
     r"(?i:\bc?torch|pytorch|inductor|\baoti|triton(?!server)|\.pt2\b|executorch|xformers|flash_?attn|fbgemm|vllm|torchrec)"
-    r"|\bat::|\bc10\b|\bTORCH_|Error in dlopen|CUDA error|FakeTensor|\baten\b"
+    r"|\bat::|\bc10\b|_Z\w{0,40}(?:3c10|2at\d|5torch)|\bTORCH_|Error in dlopen|CUDA error|FakeTensor|\baten\b"
     r"|\b(?:MPS|XPU|HPU|NPU|CUDA) (?:[Tt]ensors?|backend|framework)|AITemplate"
 )
 _OTHER = re.compile(
     r"(?i:tensorflow|\bjax|\bxla\b|paddle|mxnet|\bcargo\b|rustc|\bnpm\b|node_modules|gradle|\bmaven|gstreamer|"
-    r"opencv|\bqt[56]\b|unity|unreal|minecraft|\bjulia\b|\bruby\b|go build|dotnet|\.csproj|\bswift|flutter|\bcobol)"
+    r"opencv|\bqt[56]\b|unity|unreal|minecraft|\bjulia\b|\bruby\b|go build|dotnet|\.csproj|\bswift|flutter|\bcobol|"
+    r"AndroidRuntime|\bjava\.lang)"
 )
 # Forms and causes that are not torch's alone.
-_FORMS, _CAUSES = ("linker", "loader", "compiler"), ("out-of-memory", "missing-library", "toolchain-missing")
+_FORMS, _CAUSES = ("linker", "loader", "compiler"), (
+    "out-of-memory", "missing-library", "toolchain-missing", "abi-mismatch", "platform-mismatch",
+)  # fmt: skip
 _OF_OTHERS = 0.3
 # Libraries that torch, its compilers and its kernels are linked with; of others a linker's complaint says nothing.
 _LINKED = re.compile(

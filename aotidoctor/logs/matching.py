@@ -31,7 +31,8 @@ class Matcher:
     def matches(self, found: Found, around: str) -> tuple[LogMatch, ...]:
         """The patterns that know ``found``, the surest first; of each cause the best one."""
         text = found.text
-        if not self._keywords.may_tell(letters(text.encode("utf-8", "replace"))):
+        reduced = letters(text.encode("utf-8", "replace"))
+        if not self._keywords.telling({reduced}):
             return ()
         hits = [
             (pattern, hit)

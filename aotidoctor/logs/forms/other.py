@@ -18,48 +18,46 @@ _EXCEPTION = re.compile(
     r"(?:Error|Exception|Interrupt)(?P<after>['\"`>\])*]{0,4}\s?:|\(|[^\w\s.]|\s[-\u2013\u2014]|\s{0,8}$)"
 )
 _LONGEST_NAME = 120
-_SAID = re.compile(
-    "|".join(  # noqa: FLY002 - one kind a line
-        (
-            r"(?i:\berrors?)[`'\")\]*]{0,8}\s?(?:\[[^\]]{0,200}\])?:",
-            r"\b[Ee]rror \"|\berror [A-Z]{1,4}\d{3,5}\b|(?i:\berror) #\d|\bLNK\d{4}\b",
-            r"(?i:\bfatal)(?: error|:)|^\s*(?i:error)\b|^[a-z]{0,5}rror: ",
-            r"[Ss]egmentation (?:fault|violation)|\b[Ss]egfault|core dumped|^\W*Abort(?:ed|ing)?\b|aborting\.?$",
-            r"terminate called|terminating (?:due|with)|\bpanic(?:ked)?\b[: ]|stack smashing|\bcrash(?:ed|es)\b",
-            r"[Aa]ssertion failed|\b[Aa]ssert(?:ion)? .{1,300} failed|[Uu]ndefined (?:symbol|reference)",
-            r"[Uu]n(?:handled|caught) exception|returned non-?zero|unresolved external|^\+ (?:return|exit) [1-9]",
-            r"\bnon-?zero (?:exit )?(?:code|status):? ?[1-9]",
-            r": error\b(?!-)|[Cc]heck failed\b|\w(?:\(\))? failed (?:at|on|with|in)\b|\bC(?:10\d\d|2\d{3})\s?['\":]",
-            r"\bmake(?:\[\d{1,4}\])?: \*\*\* |\bError [1-9]\d{0,5}\b",
-            r"Unrecogni[sz]ed instruction|unhandled instruction|^FAIL(?:ED)?\b",
-            r"(?i:exit(?:ed)?(?: with)?(?: exit)?[ _-]?(?:code|status)[:= ]{1,3})-?[1-9]",
-            r"_(?:ERROR|STATUS|RESULT)_(?!SUCCESS|NONE|CODE)[A-Z]{4}|\b(?:cuda|hip)Error[A-Z]",
-            r"(?i:\b(?:build|compil(?:ation|e)|link(?:ing)?|linker command|import|install(?:ation)?) failed\b)",
-            r"\bError(?: \(\w{1,20}\))? (?:at|in|while|when|during|on|from|occurred)\b",
-            r"::\S{1,200} (?:FAILED|ERROR)\b|: (?:ERROR|FATAL) |:\d+:\d+: [A-Z]{1,3}\d{3,4} ",
-            r"^(?:\S{1,200}\.py )?[.sxXE]{0,200}F[.sxXFE]{0,200}\s{1,8}\[ {0,2}\d{1,3}%\]",
-            r"\u2771 \d+|>>> Lint for |\bwould reformat\b|files were modified by this hook|\b[1-9]\d{0,5} problems? \(",
-            r"\bFound [1-9]\d{0,5} errors?\b",
-            r"(?i:\b(?:test|command|job|step|export|load(?:ing)?) failed\b)",
-            # The marks of package managers, of clusters and of watchdogs; a comparison that did not hold.
-            r"^\W{0,4}\w{1,12} ERR! |\berrors? occurred\b|(?:Crash|Pull)\w{0,8}BackOff\b",
-            r"[Bb]ack-?off\b.{0,40} restarting failed",
-            r"\bbefore timing out\b|[Cc]aught .{1,60} timeout\b|\ballclose\b.{0,200}\bFalse\b",
-            # The words of the system for an errno, at the end of a message.
-            r": (?:Read-only file system|No space left on device|Permission denied|Operation not permitted)\.?$",
-            r"\b(?:unrecogni[sz]ed|unknown|invalid) option\b|argument deduction/substitution failed",
-            r"\b[Kk]ernel '.{1,200}' not found",
-            r"\b(?:status|result|state|conclusion|outcome)\b['\"]?[ :=]{1,3}['\"]?(?i:error|fail(?:ed|ure)?)\b",
-            r"\bFaulting (?:application|module)\b|\bException code: 0x",
-            r"\b(?:0x)?[cC]0000(?:005|409|01[dD]|374|135|142)\b",
-            r"\.\.\. ?(?i:error|fail(?:ed)?)$|^[A-Z]{0,4}ROR: ",
-            r"\b[Bb]ackend \w{1,60} is not registered\b|, referenced from:$|arguments? but \d+ (?:was|were) given",
-        )
+_SAID = "|".join(  # noqa: FLY002 - one kind a line
+    (
+        r"(?i:\berrors?)[`'\")\]*]{0,8}\s?(?:\[[^\]]{0,200}\])?:",
+        r"\b[Ee]rror \"|\berror [A-Z]{1,4}\d{3,5}\b|(?i:\berror) #\d|\bLNK\d{4}\b",
+        r"(?i:\bfatal)(?: error|:)|^\s*(?i:error)\b|^[a-z]{0,5}rror: ",
+        r"[Ss]egmentation (?:fault|violation)|\b[Ss]egfault|core dumped|^\W*Abort(?:ed|ing)?\b|aborting\.?$",
+        r"terminate called|terminating (?:due|with)|\bpanic(?:ked)?\b[: ]|stack smashing|\bcrash(?:ed|es)\b",
+        r"[Aa]ssertion failed|\b[Aa]ssert(?:ion)? .{1,300} failed|[Uu]ndefined (?:symbol|reference)",
+        r"[Uu]n(?:handled|caught) exception|returned non-?zero|unresolved external|^\+ (?:return|exit) [1-9]",
+        r"\bnon-?zero (?:exit )?(?:code|status):? ?[1-9]",
+        r": error\b(?!-)|[Cc]heck failed\b|\w(?:\(\))? failed (?:at|on|with|in)\b|\bC(?:10\d\d|2\d{3})\s?['\":]",
+        r"\bmake(?:\[\d{1,4}\])?: \*\*\* |\bError [1-9]\d{0,5}\b",
+        r"Unrecogni[sz]ed instruction|unhandled instruction|^FAIL(?:ED)?\b",
+        r"(?i:exit(?:ed)?(?: with)?(?: exit)?[ _-]?(?:code|status)[:= ]{1,3})-?[1-9]",
+        r"_(?:ERROR|STATUS|RESULT)_(?!SUCCESS|NONE|CODE)[A-Z]{4}|\b(?:cuda|hip)Error[A-Z]",
+        r"(?i:\b(?:build|compil(?:ation|e)|link(?:ing)?|linker command|import|install(?:ation)?) failed\b)",
+        r"\bError(?: \(\w{1,20}\))? (?:at|in|while|when|during|on|from|occurred)\b",
+        r"::\S{1,200} (?:FAILED|ERROR)\b|: (?:ERROR|FATAL) |:\d+:\d+: [A-Z]{1,3}\d{3,4} ",
+        r"^(?:\S{1,200}\.py )?[.sxXE]{0,200}F[.sxXFE]{0,200}\s{1,8}\[ {0,2}\d{1,3}%\]",
+        r"\u2771 \d+|>>> Lint for |\bwould reformat\b|files were modified by this hook|\b[1-9]\d{0,5} problems? \(",
+        r"\bFound [1-9]\d{0,5} errors?\b",
+        r"(?i:\b(?:test|command|job|step|export|load(?:ing)?) failed\b)",
+        # The marks of package managers, of clusters and of watchdogs; a comparison that did not hold.
+        r"^\W{0,4}\w{1,12} ERR! |\berrors? occurred\b|(?:Crash|Pull)\w{0,8}BackOff\b",
+        r"[Bb]ack-?off\b.{0,40} restarting failed",
+        r"\bbefore timing out\b|[Cc]aught .{1,60} timeout\b|\ballclose\b.{0,200}\bFalse\b",
+        # The words of the system for an errno, at the end of a message.
+        r": (?:Read-only file system|No space left on device|Permission denied|Operation not permitted)\.?$",
+        r"\b(?:unrecogni[sz]ed|unknown|invalid) option\b|argument deduction/substitution failed",
+        r"\b[Kk]ernel '.{1,200}' not found",
+        r"\b(?:status|result|state|conclusion|outcome)\b['\"]?[ :=]{1,3}['\"]?(?i:error|fail(?:ed|ure)?)\b",
+        r"\bFaulting (?:application|module)\b|\bException code: 0x",
+        r"\b(?:0x)?[cC]0000(?:005|409|01[dD]|374|135|142)\b",
+        r"\.\.\. ?(?i:error|fail(?:ed)?)$|^[A-Z]{0,4}ROR: ",
+        r"\b[Bb]ackend \w{1,60} is not registered\b|, referenced from:$|arguments? but \d+ (?:was|were) given",
     )
 )
 _RAISED = "\u2771"
 _WORD = re.compile(r"\w{4}")
-START = re.compile(rf"(?:{_EXCEPTION.pattern})|(?:{_SAID.pattern})")
+START = re.compile(rf"(?:{_EXCEPTION.pattern})|(?:{_SAID})")
 
 
 def read(lines: Sequence[Line], at: int) -> Found | None:

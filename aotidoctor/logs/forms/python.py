@@ -32,6 +32,8 @@ _FILE = re.compile(
     r"(?:, line |:)(?P<line>\d+)(?:,? in (?P<name>.+))?$"
 )
 _NOTEBOOK = re.compile(r"^(?:-+>|File |Cell |<ipython|Input In|\.\.\.|[~/\w.-]+\.py(?::\d+)? in )")
+# A line of the source that a notebook shows below a frame.
+_CELL = re.compile(r"^(?:-+> ?|\s{0,8})\d{1,6} ")
 _BARS = re.compile(r"^\s*[|+][\s|+-]*?(?=\S|$) ?")
 _LINK = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)")
 _NO_MESSAGE = "Traceback (most recent call last)"
@@ -129,7 +131,7 @@ def unfinished(lines: Sequence[Line]) -> Found | None:
             frames.append(f"{file['name']} ({file['file']}:{file['line']})")
             last = at
         said += bool(line.text)
-        own += file is not None or (bool(frames) and line.text[:2].isspace())
+        own += file is not None or _CELL.match(line.text) is not None or (bool(frames) and line.text[:2].isspace())
     if last is None or len(frames) < _HALF or own < _MOSTLY * said:
         return None
     return Found(

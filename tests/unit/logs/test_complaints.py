@@ -26,6 +26,11 @@ def test_a_word_of_everyday_counts_where_somebody_chose_the_lines(complaint):
     assert not read(f"{NEWS}{complaint}\n").unknown
 
 
+@pytest.mark.parametrize("nothing", ["", "\n", "\n\n  \n"])
+def test_nothing_is_no_failure(nothing):
+    assert not read(nothing).unknown
+
+
 def test_what_went_well_afterwards_did():
     assert not read(f"{NEWS}pump 3 could not be opened\npump 4 opened: success\n").unknown
     assert read("pump 4 opened: success\npump 3 could not be opened\n").unknown
@@ -41,7 +46,7 @@ def test_news_warnings_and_what_continues_them_do_not_count():
 
 
 def test_a_warning_alone_is_what_somebody_asks_about():
-    assert read("[WARNING] pump 3 could not be opened\n").unknown
+    assert read("PUMP WARN cellar could not be opened\n").unknown
     assert not read("[INFO] pump 3 could not be opened\n").unknown
 
 
