@@ -10,8 +10,8 @@ from aotidoctor.logs.keyword_filter import KeywordFilter, letters, squeezed
 _PLAIN, _TELLING, _LONGEST = 20_000, 100_000, 2_000
 # The share of new lines above which it is not worth the effort to remember them, and for how many blocks.
 _NEW, _REST = 0.3, 120
-# Of so few lines each is counted by itself: to count all is one pass, whose hashes are known.
-_FEW = 1
+# Of so few lines each is counted by itself.
+_FEW = 8
 
 
 class Memory:
