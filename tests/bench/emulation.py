@@ -2,7 +2,8 @@
 
 python -m tests.bench.emulation      # one JSON object
 
-``embedding`` has ids that NumPy must look at; with one of them negative, which the model allows, lane by lane.
+In ``embedding`` the addresses follow from ids in memory, of which least and greatest are enough; in ``index_put`` one id is
+negative, which the model allows, so that every lane is looked at.
 """
 
 from __future__ import annotations
@@ -38,10 +39,11 @@ SIZES = (100_000, 1_000_000, 10_000_000)
 
 
 class Model:
-    """The only kernel of a package, and how a launch of it with so many lanes is made."""
+    """A kernel of a package, and how a launch of it with so many lanes is made."""
 
     def __init__(self, name, folder):
-        (function,) = job._functions(wrapper(name)).values()
+        functions = list(job._functions(wrapper(name)).values())
+        function = functions[len(functions) // 2]
         self.kernel = read_kernel(function.name, function.comment, function.line)
         self.blocks = function.blocks
         self.built = build(self.kernel, Path(folder), Libdevice())
@@ -66,13 +68,22 @@ def pointwise(model, lanes):
 def embedding(model, lanes):
     """Every lane's address follows from an index in memory."""
     rows = lanes // 24
-    ids = torch.randint(0, 100, (rows,))
     given = {
-        "in_ptr0": of_torch("ids", ids),
+        "in_ptr0": of_torch("ids", torch.randint(0, 100, (rows,))),
         "in_ptr1": of_torch("weight", torch.randn(100, 24)),
     }
     out = (rows, 24), (24, 1)
     return lambda number: model.launch(given, {"out_ptr0": empty("out", "float32", *out)}, rows * 24, number=number)
+
+
+def index_put(model, lanes):
+    """An id for each row of 4 lanes."""
+    rows = lanes // 4
+    ids = torch.randint(0, 30, (rows,))
+    ids[0] = -1
+    given = {"in_ptr0": of_torch("ids", ids), "in_ptr1": of_torch("values", torch.randn(rows, 4))}
+    out = {"out_ptr0": of_torch("out", torch.zeros(30, 4))}
+    return lambda number: model.launch(given, out, rows * 4, number=number)
 
 
 def seconds(launch, count, *, quick):
@@ -90,7 +101,7 @@ def seconds(launch, count, *, quick):
 def memory():
     """How much memory a look at 10^7 lanes takes on top of the tensors themselves, as a multiple of these."""
     with tempfile.TemporaryDirectory() as folder:
-        launch = embedding(Model("embedding", folder), SIZES[-1])
+        launch = index_put(Model("index_put", folder), SIZES[-1])
         made, _ = launch(1)
         size = sum(one.storage.size for one in made.arguments.values() if hasattr(one, "storage"))
         # From here on, the high-water mark counts anew.
@@ -111,11 +122,8 @@ def main():
     job._install()
     told = {}
     with tempfile.TemporaryDirectory() as folder:
-        models = {
-            "pointwise": (Model("pointwise", folder), pointwise),
-            "embedding": (Model("embedding", folder), embedding),
-        }
-        for name, (model, make) in models.items():
+        for name, make in (("pointwise", pointwise), ("embedding", embedding), ("index_put", index_put)):
+            model = Model(name, folder)
             launch = make(model, LANES)
             for quick in (False, True):
                 seconds(launch, 1, quick=quick)
