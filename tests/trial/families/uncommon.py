@@ -138,7 +138,7 @@ def _deformable():
     return _First(hf.DeformableDetrForObjectDetection(hf.DeformableDetrConfig(
         backbone_config=hf.ResNetConfig(embedding_size=8, hidden_sizes=[8, 16, 16, 32], depths=[1, 1, 1, 1], layer_type="basic",
                                         out_features=["stage3", "stage4"]),
-        num_feature_levels=2, d_model=32, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2, decoder_attention_heads=2,
+        num_feature_levels=2, d_model=32, encoder_layers=1, decoder_layers=2, encoder_attention_heads=2, decoder_attention_heads=2,
         encoder_ffn_dim=64, decoder_ffn_dim=64, num_queries=5, num_labels=4)))  # fmt: skip
 
 
