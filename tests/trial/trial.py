@@ -176,7 +176,7 @@ class Trial:
         for command, case, further, causes in self.questions():
             if self.options.commands and command not in self.options.commands:
                 continue
-            if (self.name, command, case["name"]) in done:
+            if (self.name, command, case["name"]) in done or not re.search(self.options.only, case["name"]):
                 continue
             if time.monotonic() > self.options.until:
                 return
@@ -288,6 +288,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=4, help="how many of them `run` is given; `check` is given all")
     parser.add_argument("--healthy", type=int, default=4, help="how many healthy samples `run` is given")
     parser.add_argument("--commands", nargs="*", default=[])
+    parser.add_argument("--only", default="", help="only cases whose name has this regular expression")
     parser.add_argument(
         "--again",
         choices=("misses", "all", "commit"),
