@@ -28,7 +28,6 @@ from tests.trial.families.text import (
     _mask,
     causal,
     encoder,
-    seq2seq,
 )
 from tests.trial.families.vision import _First, _timm, _torchvision, image
 from tests.trial.model import TORCHVISION, Built, Model
@@ -101,11 +100,6 @@ def _mamba2():
 def _falcon():
     return hf.FalconConfig(vocab_size=VOCAB, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=64,
                            bos_token_id=1, eos_token_id=2)  # fmt: skip
-
-
-def _switch():
-    return hf.SwitchTransformersConfig(vocab_size=VOCAB, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_decoder_layers=2, num_heads=4,
-                                       num_experts=4, expert_capacity=8, num_sparse_encoder_layers=1, num_sparse_decoder_layers=1)  # fmt: skip
 
 
 def _decisions():
@@ -287,8 +281,6 @@ MODELS = (
           build=causal(hf.Lfm2ForCausalLM, _llama_like(hf.Lfm2Config, full_attn_idxs=[1], block_auto_adjust_ff_dim=False))),
     Model(name="mamba2", traits=("state-space", "output-class"), setup=_of("mamba2"), build=causal(hf.Mamba2ForCausalLM, _mamba2, columns=12)),
     Model(name="falcon", traits=("decoder", "tied", "output-class"), setup=OUTPUTS, build=causal(hf.FalconForCausalLM, _falcon)),
-    Model(name="switch", traits=("encoder-decoder", "moe", "output-class"), setup=EXPERTS,
-          build=seq2seq(hf.SwitchTransformersForConditionalGeneration, _switch)),
     Model(name="decisions", traits=("decoder", "reinforcement", "masks", "output-class"), setup=_of("decision_transformer"),
           build=_made(_decisions, _episodes, _lengths("states", "actions", "rewards", "returns_to_go", "timesteps", "attention_mask", longest=20),
                       index_bounds={"kwargs['timesteps']": STEPS})),
