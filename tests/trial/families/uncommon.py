@@ -113,21 +113,6 @@ def _episodes():
                   "attention_mask": _mask(rows, steps)}) for rows, steps in ((2, 6), (1, 3), (4, 12), (3, 2))]  # fmt: skip
 
 
-class _Codec(torch.nn.Module):
-    """Encodec between its quantiser's two sides: convolutions with reflected borders and LSTMs."""
-
-    def __init__(self):
-        super().__init__()
-        inner = hf.EncodecModel(
-            hf.EncodecConfig(num_filters=4, upsampling_ratios=[4, 2], codebook_size=32, hidden_size=16)
-        )
-        self.encoder, self.decoder = inner.encoder, inner.decoder
-
-    def forward(self, wave):
-        codes = self.encoder(wave)
-        return codes, self.decoder(codes)
-
-
 def _deformable():
     return _First(hf.DeformableDetrForObjectDetection(hf.DeformableDetrConfig(
         backbone_config=hf.ResNetConfig(embedding_size=8, hidden_sizes=[8, 16, 16, 32], depths=[1, 1, 1, 1], layer_type="basic",
@@ -284,8 +269,6 @@ MODELS = (
     Model(name="decisions", traits=("decoder", "reinforcement", "masks", "output-class"), setup=_of("decision_transformer"),
           build=_made(_decisions, _episodes, _lengths("states", "actions", "rewards", "returns_to_go", "timesteps", "attention_mask", longest=20),
                       index_bounds={"kwargs['timesteps']": STEPS})),
-    Model(name="encodec", traits=("speech", "convolution", "recurrent"),
-          build=_made(_Codec, lambda: [((torch.randn(rows, 1, 64),), {}) for rows in ROWS], _batch())),
     Model(name="conformer", traits=("speech", "convolution", "output-class"), setup=_of("wav2vec2_conformer"),
           build=_wave(hf.Wav2Vec2ConformerModel, hf.Wav2Vec2ConformerConfig)),
     Model(name="deformable-detr", traits=("vision", "detection"), build=image(_deformable, 64, name="pixel_values")),
