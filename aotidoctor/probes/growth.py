@@ -10,12 +10,13 @@ Example:
     resident size: observed +4.0 MiB per call over 30 calls, expected steady
 
 When it is wrong
-    Caches fill in the first calls; only growth that goes on through the second half counts.
+    Caches fill in the first calls; only growth that goes on through the second half counts, and not a few large steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
@@ -72,13 +73,20 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 
 
 def growth_rate(sizes: list[int]) -> float:
-    """Bytes per call over the second half, 0 unless both of its quarters grow."""
+    """Bytes per call over the second half, 0 unless both of its quarters grow, and without the largest steps too.
+
+    An allocator takes much at a time and seldom; what an operator keeps is there after each of its calls.
+    """
     half = sizes[len(sizes) // 2 :]
     if len(half) < 8:
         return 0.0
     middle = len(half) // 2
     first, second = half[middle] - half[0], half[-1] - half[middle]
-    return (half[-1] - half[0]) / (len(half) - 1) if first > 0 and second > 0 else 0.0
+    steps = sorted(after - before for before, after in pairwise(half))
+    usual = steps[: len(steps) * 3 // 4]
+    if first <= 0 or second <= 0 or sum(usual) < LEAST_BYTES_PER_CALL * len(usual):
+        return 0.0
+    return (half[-1] - half[0]) / (len(half) - 1)
 
 
 PROBE = Probe(

@@ -454,12 +454,19 @@ def test_reference(result, kind):
     assert one(reference.read(case(), history(), outcome(result=result))).kind == kind
 
 
+ARENA = [117, 0, 16, 0, 0, 1, 29, *[0] * 14, 1, 0, 0, 0, 1, 1, 0, 0, 0, 64, 0, 0, 0, 0, 1, 0, 0, 16]
+
+
 @pytest.mark.parametrize(
     ("sizes", "kind"),
     [
         ([1_000_000 + 70_000 * i for i in range(40)], "grows"),
         ([1_000_000 + min(i, 10) * 70_000 for i in range(40)], "steady"),
         ([1_000_000] * 40, "steady"),
+        # Every other call leaks.
+        ([1_000_000 + 70_000 * (i // 2) for i in range(40)], "grows"),
+        # An allocator that takes more at a time, as it was seen with operators that are PyTorch's own.
+        ([4096 * sum(ARENA[:i]) for i in range(40)], "steady"),
     ],
 )
 def test_growth(sizes, kind):
