@@ -27,6 +27,7 @@ def localize(
     threads: opt.Threads = None,
     memory_limit: opt.MemoryLimit = None,
     emulate: opt.Emulate = EmulateWhen.AUTO,
+    emulate_kernel: opt.EmulateKernel = None,
     shrink: opt.Shrink = False,
     show: Show,
 ) -> None:
@@ -46,7 +47,8 @@ def localize(
         threads=threads,
         trust_pickle=trust_pickle,
         memory_limit=memory_limit,
-        emulate=emulate.value,
+        emulate=emulate.value if emulate_kernel is None else EmulateWhen.ALWAYS.value,
+        emulate_kernel=emulate_kernel,
         localize=True,
         shrink=shrink,
     )

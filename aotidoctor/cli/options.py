@@ -124,6 +124,12 @@ Emulate = Annotated[
     EmulateWhen,
     typer.Option("--emulate", help="Emulate a CUDA package on the CPU. auto: where no GPU can run it or explain it."),
 ]
+EmulateKernel = Annotated[
+    str | None,
+    typer.Option(
+        "--emulate-kernel", metavar="NAME", help="Emulate, and this kernel first: a trace or core dump names it."
+    ),
+]
 MemoryLimit = Annotated[
     int | None,
     typer.Option(parser=size, metavar="SIZE", help="Address space of a child, such as 8G."),

@@ -28,7 +28,7 @@ class Options:
     file whose weights are to be loaded. ``tolerances`` are for outputs
     against the reference's; ``measure`` asks for their distance from a float64 run also where they agree. ``emulate``
     tells when a CUDA package is carried out on the CPU: ``always``, ``auto`` (where it cannot run here, or failed
-    without an explanation) or ``never``.
+    without an explanation) or ``never``; ``emulate_kernel`` is the kernel that a GPU elsewhere has named.
     ``imports`` are modules that every child imports first: setups of plugins.
     """
 
@@ -57,6 +57,7 @@ class Options:
     tolerances: Tolerances = field(default_factory=Tolerances)
     measure: bool = False
     emulate: str = "auto"
+    emulate_kernel: str | None = None
     imports: tuple[str, ...] = ()
 
 

@@ -81,7 +81,9 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     if "triton" not in case.host.packages:
         return unasked(CODE, NAME, INSTALL, moot=False)
     payload = {**base_payload(case), **comparison(case), "emulate_seconds": case.options.timeout * SHARE}
-    named = kernel_of(case, history)
+    named = case.options.emulate_kernel or kernel_of(case, history)
+    if named is not None and (case.contract is None or named not in {call.name for call in case.contract.kernels}):
+        return unasked(CODE, NAME, f"--emulate-kernel: the package launches no kernel {named}", moot=False)
     if named is not None:
         payload["emulate_kernels"] = [named]
     return Request(

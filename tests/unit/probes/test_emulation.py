@@ -125,6 +125,17 @@ def test_a_kernel_that_failed_on_the_gpu_is_named_to_the_emulation():
     assert emulation.plan(about, history(failed)).payload["emulate_kernels"] == ["triton_poi_fused_add_0"]
 
 
+def test_a_kernel_named_by_hand_must_be_one_of_the_package():
+    about = on_cuda(emulate="always", emulate_kernel="triton_poi_fused_add_0")
+    refused = emulation.plan(about, history())
+    assert isinstance(refused, NotChecked)
+    assert not refused.moot
+    assert "triton_poi_fused_add_0" in refused.reason
+    call = KernelCall(name="triton_poi_fused_add_0", kind="triton")
+    about = replace(about, contract=replace(about.contract, kernels=(call,)))
+    assert emulation.plan(about, history()).payload["emulate_kernels"] == ["triton_poi_fused_add_0"]
+
+
 @pytest.mark.parametrize("kind", ["int32-overflow", "duplicate-index", "inf"])
 def test_remarks_are_no_faults(kind):
     run = emulated_run({**ASTRAY, "kind": kind})
