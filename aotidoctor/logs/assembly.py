@@ -30,7 +30,9 @@ _NEXT = 3
 _ROUTINE = re.compile(r"(?:for|of) benchmark choice|ignoring this choice")
 _RECOVERED = re.compile(r"(?i:(?:failure|error) (?:was )?recovered|recovered (?:by|after|from) )")
 # How a line begins that is the failure itself, whatever level it was logged at.
-_BEGINS = re.compile(r"(?:[\w.:]*(?:Error|Exception|Interrupt)\b|(?i:error|fatal|failed|terminate called)\b)")
+_BEGINS = re.compile(
+    r"(?:[\w.:]*(?:Error|Exception|Interrupt)\b|(?i:error|fatal|failed|terminate called)\b|[A-Z]{3,12} FAIL)"
+)
 _KEY, _TELLING = 400, 40
 
 

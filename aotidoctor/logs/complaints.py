@@ -59,6 +59,7 @@ _SMALL_ONES = (
     r"no longer|(?:connection|contact) lost|lost (?:connection|contact)|dead|died|broken|oops|bug",
     r"interrupted|cancell?ed|halt(?:ed|ing)?|stopped|leak(?:s|ed|ing)?|out of (?!date)|never (?:returns?|finish\w*)",
     r"too (?:large|small|many|few|long|old|new|short|big)|(?:must|should) (?:be|have|match|not)",
+    r"do(?:es)?(?:n[`']?t| not) \w+|found \S+ but expected",
     r"requires?|need(?:s|ed)? (?:to|a|an)|only (?:support\w*|accept\w*|work\w*)",
 )
 
@@ -78,12 +79,15 @@ _EVERYDAY = re.compile(
     r"|(?:clamp|clip|fill_?|full|where|float)\(|timeout[=: ]+\S)"
 )
 # Stacks without what they belong to.
-_STACK = re.compile(r"^\W{0,12}frame #\d+: |^\W{0,12}#\d+ pc [0-9a-f]{6}|^\W{0,12}stack backtrace:")
+_STACK = re.compile(
+    r"^\W{0,12}frame #\d+: |^\W{0,12}#\d+ pc [0-9a-f]{6}|^\W{0,12}stack backtrace:"
+    r"|^\s{0,12}at [\w.$<>/]{3,200}\([\w$.]{1,80}(?::\d{1,6})?\)$"
+)
 # The place of something, of a failure where nobody says that it is less.
 _PLACE = re.compile(r"^\s*File \"[^\"]+\", line \d")
 _WARNS = re.compile(r"(?i:warn|deprecat|info\b|debug\b|skipp|optional|fallback|(?<!\.)default)|\b[VIW]\d{4}\b")
 _SUCCEEDS = re.compile(
-    r"(?i:(?<!un)success|\bpassed\b|\bdone\b|completed?\b|finished|\bok\b|all good|up[ -]to[ -]date|\bsaved\b|\bready\b"
+    r"(?i:(?<!un)success|\bpassed\b|\bdone\b|completed?\b|finished(?! at\b)|\bok\b|up[ -]to[ -]date|\bsaved\b|\bready\b"
     r"|recovered|100 ?%)"
 )
 _WARNING = re.compile(r"(?i:\bwarn(?:ing)?\b)")

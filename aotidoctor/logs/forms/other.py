@@ -55,9 +55,13 @@ _SAID = "|".join(  # noqa: FLY002 - one kind a line
         r"\b[Bb]ackend \w{1,60} is not registered\b|, referenced from:$|arguments? but \d+ (?:was|were) given",
     )
 )
+# The result of a whole, which a logger may call news.
+_RESULT = re.compile(
+    r"\b(?:BUILD|TESTS?|COMPILATION|INSTALL(?:ATION)?|DEPLOY(?:MENT)?|JOB|TASK|STEP) (?:FAILED|FAILURE)\b"
+)
 _RAISED = "\u2771"
 _WORD = re.compile(r"\w{4}")
-START = re.compile(rf"(?:{_EXCEPTION.pattern})|(?:{_SAID})")
+START = re.compile(rf"(?:{_EXCEPTION.pattern})|(?:{_SAID})|(?:{_RESULT.pattern})")
 
 
 def read(lines: Sequence[Line], at: int) -> Found | None:
@@ -65,7 +69,8 @@ def read(lines: Sequence[Line], at: int) -> Found | None:
     text = lines[at].text
     if lines[at].level == "doubtful":
         return None
-    if lines[at].level in ("info", "warning") and not text.lstrip().startswith(("Error", "ERROR", "error")):
+    is_news = lines[at].level in ("info", "warning") and _RESULT.search(text) is None
+    if is_news and not text.lstrip().startswith(("Error", "ERROR", "error")):
         return None
     told = telling_part(text)
     # Rich marks the line that raised, whatever it says.
