@@ -82,6 +82,7 @@ _EVERYDAY = re.compile(
 _STACK = re.compile(
     r"^\W{0,12}frame #\d+: |^\W{0,12}#\d+ pc [0-9a-f]{6}|^\W{0,12}stack backtrace:"
     r"|^\s{0,12}at [\w.$<>/]{3,200}\([\w$.]{1,80}(?::\d{1,6})?\)$"
+    r"|^\s{0,8}#?\d{1,3}\s{1,4}(?:\S{2,60}\s{1,20})?0x[0-9a-f]{6,16} "
 )
 # The place of something, of a failure where nobody says that it is less.
 _PLACE = re.compile(r"^\s*File \"[^\"]+\", line \d")

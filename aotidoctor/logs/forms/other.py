@@ -49,6 +49,7 @@ _SAID = "|".join(  # noqa: FLY002 - one kind a line
         r"\b(?:unrecogni[sz]ed|unknown|invalid) option\b|argument deduction/substitution failed",
         r"\b[Kk]ernel '.{1,200}' not found",
         r"\b(?:status|result|state|conclusion|outcome)\b['\"]?[ :=]{1,3}['\"]?(?i:error|fail(?:ed|ure)?)\b",
+        r"\bEXC_(?:BAD|CRASH|RESOURCE|GUARD)|\b[Uu]nexpectedly found nil\b",
         r"\bFaulting (?:application|module)\b|\bException code: 0x",
         r"\b(?:0x)?[cC]0000(?:005|409|01[dD]|374|135|142)\b",
         r"\.\.\. ?(?i:error|fail(?:ed)?)$|^[A-Z]{0,4}ROR: ",
