@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import ast
 import importlib
+import math
 import pkgutil
 import re
 from dataclasses import fields, is_dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,10 @@ def is_linear(pattern: re.Pattern, methods: frozenset[str]) -> tuple[str, str, s
     for pumped in pump.texts(pattern):
         if any(pump.seconds(pattern, methods, pumped, length) > 5 * _NOTICED_S for length in _FIRST):
             return pumped
-        if pump.seconds(pattern, methods, pumped, _LOOK) < _NOTICED_S:
+        looked = pump.seconds(pattern, methods, pumped, _LOOK)
+        if looked == math.inf:
+            return pumped
+        if looked < _NOTICED_S:
             continue
         # Once, and only what looks bad again: the least of several is what no other process had a part in.
         if all(_grows(pattern, methods, pumped, tries) for tries in (1, 4)):
@@ -103,27 +107,25 @@ def _parts(value):
     return ()
 
 
-@lru_cache(maxsize=1)
-def _uses() -> dict[tuple[str, str], frozenset[str]]:
-    """The methods that the modules call on each name, or on what a loop takes out of it. A search starts at every place, a match at the first only."""
-    found: dict[tuple[str, str], set[str]] = {}
-    root = Path(aotidoctor.__path__[0])
-    for path in root.rglob("*.py"):
-        module = ".".join(path.relative_to(root.parent).with_suffix("").parts)
-        nodes = [*ast.walk(ast.parse(path.read_text()))]
-        # for pattern in PATTERNS: pattern.match(...)
-        tables = {
-            name.id: loop.iter.id
-            for loop in nodes
-            if isinstance(loop, (ast.For, ast.comprehension)) and isinstance(loop.iter, ast.Name)
-            for name in ast.walk(loop.target)
-            if isinstance(name, ast.Name)
-        }
-        for node in nodes:
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in _METHODS:
-                name = tables.get(node.value.id, node.value.id)
-                found.setdefault((module, name), set()).add(node.attr)
-    return {key: frozenset(methods) for key, methods in found.items()}
+@cache
+def _uses(module: str) -> dict[str, frozenset[str]]:
+    """The methods that a module calls on each name, or on what a loop takes out of it. A search starts at every place, a match at the first only."""
+    found: dict[str, set[str]] = {}
+    path = Path(aotidoctor.__path__[0]).parent.joinpath(*module.split(".")).with_suffix(".py")
+    nodes = [*ast.walk(ast.parse(path.read_text()))] if path.exists() else []
+    # for pattern in PATTERNS: pattern.match(...)
+    tables = {
+        name.id: loop.iter.id
+        for loop in nodes
+        if isinstance(loop, (ast.For, ast.comprehension)) and isinstance(loop.iter, ast.Name)
+        for name in ast.walk(loop.target)
+        if isinstance(name, ast.Name)
+    }
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in _METHODS:
+            name = tables.get(node.value.id, node.value.id)
+            found.setdefault(name, set()).add(node.attr)
+    return {name: frozenset(methods) for name, methods in found.items()}
 
 
 @lru_cache(maxsize=1)
@@ -131,7 +133,7 @@ def cases():
     """Each expression once: where it is, the methods it is used with."""
     found: dict[re.Pattern, tuple[str, frozenset[str]]] = {}
     for module, name, pattern in _compiled():
-        methods = _uses().get((module, name), frozenset())
+        methods = _uses(module).get(name, frozenset())
         where, others = found.get(pattern, (f"{module}.{name}", frozenset()))
         found[pattern] = (where, others | methods)
     return [(pattern, where, methods or frozenset({"search"})) for pattern, (where, methods) in found.items()]
