@@ -32,6 +32,12 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(COLLECT_EVERY)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors: there is always a test that waits for something."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 @pytest.fixture(autouse=True)
 def usual_signals() -> Iterator[None]:
     """A suite that is started by nohup or as a job in the background ignores signals, and so would what tests start."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from foundry.cases import Case, Kit, called, given
 from foundry.place import cache_dir
+from warm import line
 
 from aotidoctor.model.run import Request
 from aotidoctor.runner import Runner
@@ -55,10 +53,10 @@ def home() -> Path:
 def examine(case: Case, kit: Kit, where: Path, home: Path, *options: str) -> dict:
     """The report of ``aotidoctor run``."""
     call = case.make(kit, where)
-    command = [sys.executable, "-m", "aotidoctor", "run", *call.arguments(), "--format", "json", *options]
-    environment = {**os.environ, **call.env, "XDG_CACHE_HOME": str(home)}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment, check=False)
-    return json.loads(done.stdout)
+    assert not call.env
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(home))
+        return json.loads(line()("run", *call.arguments(), "--format", "json", *options).stdout)
 
 
 def found(report: dict, code: str) -> dict:

@@ -23,7 +23,8 @@ from typer.testing import CliRunner
 
 from aotidoctor.cli import build_app
 from aotidoctor.commands import diagnose
-from aotidoctor.runner import Runner
+from aotidoctor.model.run import Outcome, Request
+from aotidoctor.runner import Runner, launch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,8 @@ class Done:
 
 
 SECONDS = 240
+# Read when torch is imported: who asks for it gets a new interpreter, or one from a worker that was started with it.
+STACKS = {"TORCH_SHOW_CPP_STACKTRACES": "1"}
 
 
 def command(*words: str | Path, env: Mapping[str, str] | None = None) -> Done:
@@ -61,13 +64,42 @@ def line() -> CommandLine:
     return made
 
 
+class WarmRunner(Runner):
+    """A runner with a second warm worker, for requests that ask for C++ stacks."""
+
+    def __init__(self, *, environ: Mapping[str, str], preload: tuple[str, ...]) -> None:
+        super().__init__(environ=environ, preload=preload)
+        self._verbose = Runner(environ={**environ, **STACKS}, preload=preload)
+
+    def run(self, request: Request) -> Outcome:
+        """Forked wherever the variables allow it."""
+        if request.env != STACKS or request.wrapper or request.payload.get("device", "cpu") != "cpu":
+            return super().run(request)
+        self._verbose._count = self._count
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(launch, "needs_fresh", lambda _request: False)
+            outcome = self._verbose.run(request)
+        self._count = self._verbose._count
+        return outcome
+
+    @property
+    def places(self) -> list[Path]:
+        """Where the warm workers live."""
+        return [place for place in (self._work_dir, self._verbose._work_dir) if place is not None]
+
+    def close(self) -> None:
+        """End both."""
+        self._verbose.close()
+        super().close()
+
+
 class CommandLine:
     """``line(words...)``: one command. ``folder`` becomes TMPDIR of the commands and of what they start."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._environ = {**os.environ, "TMPDIR": str(folder)}
-        self.runner = Runner(environ=self._environ, preload=diagnose.REFERENCE_MODULES)
+        self.runner = WarmRunner(environ=self._environ, preload=diagnose.REFERENCE_MODULES)
 
     def __call__(self, *words: str | Path) -> Done:
         """Run ``aotidoctor words``."""
@@ -88,11 +120,11 @@ class CommandLine:
 
         The warm worker's own directory stays, but for what it keeps from one run to the next of a command.
         """
-        work = self.runner._work_dir
-        found = [path for path in self._folder.iterdir() if path != work]
-        if work is not None:
-            shutil.rmtree(work / "scratch", ignore_errors=True)
-            found += work.glob("R*")
+        places = self.runner.places
+        found = [path for path in self._folder.iterdir() if path not in places]
+        for place in places:
+            shutil.rmtree(place / "scratch", ignore_errors=True)
+            found += place.glob("R*")
         for path in found:
             shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink()
         return sorted(str(path.relative_to(self._folder)) for path in found)
