@@ -18,7 +18,7 @@ from pathlib import Path
 def compile_all(folder, names):
     import torch
     import torch._inductor.config as config
-    from models import MODELS, made
+    from models import CONFIG, MODELS, made
 
     # On a device that only pretends, folding would make constants of memory that nothing filled.
     config.joint_graph_constant_folding = False
@@ -30,7 +30,7 @@ def compile_all(folder, names):
         if name == "user_triton":
             type(model).scaled = staticmethod(_scaled())
         program = torch.export.export(model.cuda(), tuple(one.cuda() for one in args), dynamic_shapes=MODELS[name][2])
-        with torch.no_grad():
+        with torch.no_grad(), config.patch(CONFIG.get(name, {})):
             torch._inductor.aoti_compile_and_package(program, package_path=str(path))
 
 

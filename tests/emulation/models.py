@@ -303,6 +303,75 @@ class _(nn.Module):
         return self.scaled(x + 1) * 2
 
 
+@model("mm_template", lambda: (r(37, 48),), ({0: B},))
+class _(nn.Module):
+    """Its matrix product is a Triton template: see ``CONFIG``."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(48, 64)
+
+    def forward(self, x):
+        return F.relu(self.a(x))
+
+
+@model("encoder", lambda: (r(2, 9, 32),), ({0: B},))
+class _(nn.Module):
+    """A layer as in most models of text: attention, two normalisations, a wide middle."""
+
+    def __init__(self):
+        super().__init__()
+        self.n, self.m = nn.LayerNorm(32), nn.LayerNorm(32)
+        self.qkv, self.out = nn.Linear(32, 96), nn.Linear(32, 32)
+        self.up, self.down = nn.Linear(32, 128), nn.Linear(128, 32)
+
+    def forward(self, x):
+        b, t, c = x.shape
+        q, k, v = self.qkv(self.n(x)).view(b, t, 3, 4, 8).permute(2, 0, 3, 1, 4)
+        mask = torch.ones(t, t, dtype=torch.bool, device=x.device).tril()
+        scores = (q @ k.transpose(-1, -2) / 8**0.5).masked_fill(~mask, -1e4)
+        x = x + self.out((torch.softmax(scores, -1) @ v).transpose(1, 2).reshape(b, t, c))
+        return x + self.down(F.gelu(self.up(self.m(x))))
+
+
+@model("residual", lambda: (r(2, 8, 12, 12),), ({0: B},))
+class _(nn.Module):
+    """A block as in most models of images: convolutions, normalisations, a shortcut, pooling, a classifier."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(8, 16, 3, 2, 1), nn.Conv2d(16, 16, 3, 1, 1)
+        self.n, self.m = nn.BatchNorm2d(16), nn.GroupNorm(4, 16)
+        self.s, self.c = nn.Conv2d(8, 16, 1, 2), nn.Linear(16, 10)
+        self.eval()
+
+    def forward(self, x):
+        y = F.relu(self.m(self.b(F.relu(self.n(self.a(x))))) + self.s(x))
+        return self.c(y.mean((2, 3)))
+
+
+@model("decoder_step", lambda: (ids(3, 1, high=60), torch.tensor(5), r(3, 2, 16, 8), r(3, 2, 16, 8)), None)
+class _(nn.Module):
+    """One step of generation: an id is looked up, keys and values are put into a cache at a position of the data."""
+
+    def __init__(self):
+        super().__init__()
+        self.e, self.qkv, self.o = nn.Embedding(60, 16), nn.Linear(16, 48), nn.Linear(16, 60)
+
+    def forward(self, i, at, keys, values):
+        x = self.e(i)
+        q, k, v = self.qkv(x).view(3, 1, 3, 2, 8).permute(2, 0, 3, 1, 4)
+        keys = keys.index_copy(2, at.view(1), k)
+        values = values.index_copy(2, at.view(1), v)
+        seen = torch.arange(16, device=x.device) <= at
+        weights = torch.softmax((q @ keys.transpose(-1, -2) / 8**0.5).masked_fill(~seen, -1e4), -1)
+        return self.o((weights @ values).transpose(1, 2).reshape(3, 1, 16)), keys, values
+
+
+# How some are compiled.
+CONFIG = {"mm_template": {"max_autotune_gemm": True, "max_autotune_gemm_backends": "TRITON"}}
+
+
 def made(name):
     """The model with its weights, and a sample of its inputs."""
     cls, args, _ = MODELS[name]

@@ -90,6 +90,7 @@ class Quick:
     pointers: dict[str, Pointer] = field(default_factory=dict)
     writer: dict[int, Any] = field(default_factory=dict)
     reader: dict[int, Any] = field(default_factory=dict)
+    later: set[int] = field(default_factory=set)
 
     def look(self) -> Seen:
         """Check every access. Raises ``Unsliceable``, and ``CannotError`` where values are missing."""
@@ -174,7 +175,7 @@ class Quick:
         for numbers in touched.values():
             if not any(made[at].access.what == "store" for at in numbers):
                 continue
-            keys = {None if (form := forms[at]) is None else form.key for at in numbers}
+            keys = {_place(made[at], forms[at]) for at in numbers}
             if len(keys) > 1 or None in keys:
                 # One lane may go where another goes.
                 for at in numbers:
@@ -195,7 +196,9 @@ class Quick:
         storage = tensor.storage
         if storage.written is None or size % storage.unit:
             return form
-        if plan.bounds or form is None or not form.whole:
+        if plan.bounds or form is None or not form.whole or id(storage) in self.later:
+            # What comes after it in the text must not be noted before it.
+            self.later.add(id(storage))
             plan.fresh, plan.mark = access.what != "store", access.what == "store"
             return form
         part = slice((tensor.start + form.start * size) // storage.unit,
@@ -207,6 +210,7 @@ class Quick:
                 storage.written[part] = True
         else:
             plan.fresh = not storage.written[part].all()
+            self.later |= {id(storage)} if plan.fresh else set()
         return form
 
     def _by_lane(self, plans: list[_Plan], programs: int) -> None:
@@ -406,6 +410,14 @@ def _number(node: Node) -> Interval | None:
     if node.what == "constant" and isinstance(node.value, float) and node.value.is_integer():
         return int(node.value), int(node.value)
     return node.interval({})
+
+
+def _place(plan: _Plan, form: Form | None) -> tuple[Any, ...] | None:
+    """The same for accesses that go, lane by lane, to the same bytes; None where that is not known."""
+    tensor = plan.pointer.tensor if plan.pointer is not None else None
+    if form is None or tensor is None or plan.pointer is None:
+        return None
+    return tensor.start, plan.pointer.itemsize, form.key
 
 
 def guilty(seen: Seen, grid: tuple[int, int, int]) -> list[int]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ast
 import itertools
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from aotidoctor.worker.emulation.forms import bounds_of, form_of
+from aotidoctor.worker.emulation.memory import Pointer
 from aotidoctor.worker.emulation.nodes import Grid, Overflow, Unsliceable, aligned, constant, number
 from aotidoctor.worker.emulation.pending import Pending, Step
+from aotidoctor.worker.emulation.quick import Quick
 from aotidoctor.worker.emulation.slices import Ptr, Slicer
-from aotidoctor.worker.emulation.storage import Storage
+from aotidoctor.worker.emulation.storage import Storage, empty, of_torch
 
 np = pytest.importorskip("numpy", reason="numpy is not installed")
 pytestmark = pytest.mark.torch
@@ -177,6 +181,93 @@ def test_a_sum_beyond_32_bits_is_left_to_the_full_way():
     assert access.index.interval(bounds_of(access.mask)[0]) is None
     with pytest.raises(Overflow):
         lanes(access, (2, 1, 1))
+
+
+class Launched:
+    """A launch of a text, with what the quick way asks of one; no Triton."""
+
+    def __init__(self, body, grid, tensors, n=13):
+        pytest.importorskip("torch", reason="torch is not installed")
+        lines = "\n".join(f"    {line}" for line in body.splitlines())
+        text = f"def k({', '.join(tensors)}, n):\n{lines}\n"
+        signature = {**dict.fromkeys(tensors, "*fp32"), "n": "i32"}
+        self.kernel = SimpleNamespace(module=ast.parse(text), name="k", signature=signature, constants={})
+        self.arguments, self.grid, self.blocks = {**tensors, "n": n}, grid, {}
+
+    def prepare(self):
+        pass
+
+    def pointers(self):
+        given = {name: one for name, one in self.arguments.items() if name != "n"}
+        return {
+            name: Pointer(name=name, number=at, tensor=tensor, itemsize=4)
+            for at, (name, tensor) in enumerate(given.items(), 1)
+        }
+
+    def fixed(self, name, otherwise=1):
+        return otherwise
+
+    def here(self, line):
+        return {"line": line}
+
+    def placed(self, program, index, shape):
+        return {"program": program, "lane": int(np.ravel_multi_index(index, shape)) if shape else 0}
+
+
+def looked(body, grid, **tensors):
+    return Quick(launch=Launched(body, grid, tensors), fill=lambda storage: None).look()
+
+
+def full(size):
+    import torch
+
+    return of_torch("full", torch.arange(size, dtype=torch.float32))
+
+
+def test_lanes_that_go_astray_are_counted_and_the_first_one_named():
+    seen = looked(f"{FLAT}tl.load(p + (xindex % 4 + 4*(xindex // 4)), xmask)", (2, 1, 1), p=full(10))
+    (found,) = seen.found
+    assert (found["kind"], found["offset"], found["extent"], found["count"]) == ("out-of-bounds", 10, 10, 3)
+    assert (found["line"], found["program"], found["lane"]) == (4, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("body", "clashes"),
+    [
+        ("tl.store(p + xindex, tl.load(p + xindex, xmask), xmask)", False),
+        ("tl.store(p + xindex // 2, 1.0, xmask)", False),
+        ("tl.store(p + xindex % 8, 1.0, xmask)", True),
+        ("tl.store(p + (15 - xindex), tl.load(p + xindex, xmask), xmask)", True),
+        ("tmp0 = tl.load(p + (15 - xindex), xmask)\ntl.store(p + xindex, tmp0, xmask)", True),
+        ("tl.store(p, 1.0)", True),
+    ],
+)
+def test_programs_that_meet_are_left_to_the_full_way(body, clashes):
+    seen = looked(FLAT + body, (2, 1, 1), p=full(16))
+    assert (seen.unclear is not None) == clashes
+    assert seen.found == []
+
+
+def test_the_same_index_behind_two_views_is_not_the_same_element():
+    base = full(40)
+    shifted = replace(base, offset=10, sizes=(30,))
+    body = f"{FLAT}tmp0 = tl.load(p + xindex, xmask)\ntl.store(q + xindex, tmp0, xmask)"
+    assert looked(body, (2, 1, 1), p=base, q=base).unclear is None
+    assert looked(body, (2, 1, 1), p=base, q=shifted).unclear is not None
+
+
+def test_what_nothing_has_written_is_told_though_it_is_written_later():
+    fresh = empty("fresh", "float32", (13,), (1,))
+    body = f"{FLAT}tmp0 = tl.load(p + (xindex % 4 + 4*(xindex // 4)), xmask)\ntl.store(p + xindex, tmp0, xmask)"
+    (found,) = looked(body, (2, 1, 1), p=fresh).found
+    assert (found["kind"], found["count"]) == ("uninitialized", 13)
+    assert fresh.has_unwritten() == 0
+
+
+def test_only_what_is_stored_counts_as_written():
+    fresh = empty("fresh", "float32", (13, 2), (2, 1))
+    assert looked(f"{FLAT}tl.store(p + 2*xindex, 1.0, xmask)", (2, 1, 1), p=fresh).found == []
+    assert fresh.has_unwritten() == 13
 
 
 def steps(*plan):
