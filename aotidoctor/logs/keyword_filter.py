@@ -21,7 +21,7 @@ BROAD = (
     "shared object file", "GLIBCXX_", "fatal", "double free or corruption", "SIGSEGV", "SIGABRT", "SIGILL", "SIGBUS",
     "SIGFPE", "received signal", "caught signal", "EXC_BAD_ACCESS", "WARNING: ThreadSanitizer",
     "WARNING: MemorySanitizer",
-    "exit code", "exited with", "Invalid __global__", "NVRM: Xid",
+    "exit code", "exited with", "Invalid __global__", "NVRM: Xid", "critical", "panic", "severe",
 )  # fmt: skip
 # A part of a word is nine letters long; a word that has fewer is looked for from its first rare letter on.
 _LEAST, _MOST = 4, 9

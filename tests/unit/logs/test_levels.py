@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aotidoctor.logs.levels import level_of, loudness
+from aotidoctor.logs.prefilter import SMALL
 from tests.unit.logs.reading import read
 
 LEVELS = (
@@ -51,3 +52,12 @@ def test_a_number_of_syslog_has_a_facility_or_none():
 def test_a_record_in_a_record_keeps_its_level():
     assert read('{"level": "error", "fields": {"message": "pump 3"}}\n').unknown
     assert not read('{"level": "info", "fields": {"message": "pump 3 failed over"}}\n').unknown
+
+
+@pytest.mark.parametrize(
+    "line", ["2026-01-01 10:00:00 CRITICAL pump 3 says no", "2026-01-01 10:00:00 SEVERE pump 3 says no"]
+)
+def test_a_level_is_seen_in_a_log_that_is_not_read_line_by_line(line):
+    news = "".join(f"2026-01-01 10:00:00 INFO step {number} fine\n" for number in range(9000))
+    assert len(news) > SMALL
+    assert read(f"{news}{line}\n{news}").unknown
