@@ -94,6 +94,10 @@ def kit(packages: Kit) -> Kit:  # noqa: F811 - asks for the fixture
     return packages
 
 
+def _time(seconds):
+    return f"{seconds:7.3f} s" if seconds >= 0.001 else f"{seconds * 1e6:6.2f} µs"
+
+
 def pytest_terminal_summary(terminalreporter):
     if SIZED:
         terminalreporter.section("models of real size: ratios to plain load+run")
@@ -109,6 +113,6 @@ def pytest_terminal_summary(terminalreporter):
             ratio = MEDIANS[name] / MEDIANS[base]
             aim = f"   (aim: at most {target})" if target is not None else ""
             cpu = f", {CPU[name] / CPU[base]:6.3f} of its processor time" if name in CPU and base in CPU else ""
-            terminalreporter.write_line(f"{name:26} {MEDIANS[name]:7.3f} s = {ratio:6.3f} x {base}{cpu}{aim}")
+            terminalreporter.write_line(f"{name:26} {_time(MEDIANS[name])} = {ratio:6.3f} x {base}{cpu}{aim}")
     for name, kib in MEMORY.items():
         terminalreporter.write_line(f"{name:26} {kib / 1024:7.1f} MiB peak")
