@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from aotidoctor.cli import build_app
+from aotidoctor.fleet.results import read_results
 from aotidoctor.remote.urls import base_name, clean, cleaned, is_url
 
 pytest.importorskip("fsspec")
@@ -168,6 +169,18 @@ def test_a_server_that_refuses_is_told(status, command):
         if status == 404
         else str(status) in report["cannot_examine"]
     )
+
+
+def test_an_item_of_a_fleet_that_is_refused_costs_itself_only(tmp_path):
+    out = tmp_path / "out"
+    with serving({}, status=403) as (_, url):
+        code, summary = call("batch", f"{url}/m.pt2?sig=t0ken", REAL, "-o", out, "--jobs", "1", "--no-cache")
+    lines = {one.name.rpartition("/")[2]: one for one in read_results(str(out))}
+    assert (code, summary["judged"]) == (4, 2)
+    refused, judged = lines["m.pt2"], lines["model.pt2"]
+    assert (refused.status, refused.cause, judged.verdict) == (4, None, "healthy")
+    assert "403" in refused.problem
+    assert not any(secret in path.read_text() for path in out.rglob("*.json*") for secret in SECRETS)
 
 
 def test_nobody_there():
