@@ -44,7 +44,7 @@ _COMPLAINTS = (
     r"failed to|fail(?:s|ed)? with|unable to|could(?: not|n[`']?t)|can(?:not|[`']?t)|throws?|killed|timed out",
     r"not (?:supported|found|allowed|permitted|available|recogni[sz]ed|registered|defined|installed|initiali[sz]ed)",
     r"not (?:valid|exist|match|equal|close|loaded|running|responding|connected|accessible|callable|implemented)",
-    r"not (?:compatible|working|resolved|enough|a valid|the same)",
+    r"undeclared|not (?:declared|compatible|working|resolved|enough|a valid|the same)",
     r"does(?:n[`']?t| not) (?:exist|match|support|work|have|contain|equal|agree|fit|compile|load)",
     r"no [\w' -]{1,40} (?:(?:is|was|were|are) )?(?:found|available|registered|supported|implemented|defined|installed)",
     r"do(?:n[`']?t| not) match|no matching|unsupported|mismatch(?:ed)?|incompatib\w+|no such|missing|undefined",

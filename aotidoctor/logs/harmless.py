@@ -100,7 +100,7 @@ LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
             r"^checking (?:for|whether|if|how)\b",
         ),
     ),
-    ("what a report on an environment did not find", (r": (?:Could not collect|N/A|Not found|None|No CUDA)$",)),
+    ("what a report on an environment did not find", (r": (?:Could not collect|N/A|No CUDA)$",)),
     (
         "libraries that register twice in every process with TensorFlow",
         (r"[Uu]nable to register cu(?:DNN|FFT|BLAS) factory", r"computation_placer already registered"),
