@@ -137,11 +137,11 @@ def test_no_package_at_all(packages):
     ("program", "package", "status", "cause"),
     [("mlp_again", "mlp", 0, None), ("mlp_dims", "mlp", 1, None), ("one_bit", "linear", 1, "weights-differ")],
 )
-def test_the_command(program, package, status, cause, programs, packages):
+def test_the_command(program, package, status, cause, programs, packages, runner):
     question = Question(
         program=str(programs / f"{program}.pt2"), options=Options(), against=str(packages.package(package))
     )
-    report = verify(question, environ=os.environ)
+    report = verify(question, environ=os.environ, runner=runner)
     assert exit_status(report, "error") == status
     assert [item.cause for item in report.diagnoses[:1]] == ([cause] if cause else [])
     assert report.extra["origin"]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from foundry.cases import Kit
 
+import aotidoctor.runner
 from aotidoctor.commands.triton_rehearse import Wish, rehearse
 from aotidoctor.model.case import Options
 
@@ -44,6 +46,14 @@ def rehearsed(packages: Kit, folder: Path, name: str, text: str, release: str, *
     report = rehearse(str(model), Wish(inputs=str(sample), triton=release, **wish), argv=(), environ=dict(os.environ))
     own = [item for item in report.findings if item.facts.get("rehearsed")]
     return [f"{item.code.removeprefix('TRITON-')} {item.kind}" for item in own], report
+
+
+@pytest.fixture(autouse=True)
+def lent(request, monkeypatch):
+    """All but the first are asked of a runner that is warm already."""
+    if request.node.name != "test_nested_by_ordinals":
+        warm = request.getfixturevalue("runner")
+        monkeypatch.setattr(aotidoctor.runner, "Runner", lambda **_: nullcontext(warm))
 
 
 SAME = ["REHEARSAL same"]
