@@ -253,6 +253,26 @@ def select() -> Model:
     return Model(Select(), samples)
 
 
+class Volume(torch.nn.Module):
+    """Operators whose C shims are younger than the others': 2.13 and 2.11."""
+
+    def forward(self, x, grid):
+        sampled = torch.nn.functional.grid_sample(x, grid, align_corners=False)
+        return sampled, torch.nonzero_static(x[0, 0, 0] > 0, size=5)
+
+
+def volume() -> Model:
+    x, grid = torch.randn(2, 3, 4, 6, 7), torch.randn(2, 5, 8, 9, 3).clamp(-0.9, 0.9)
+    samples = {
+        "good": right(x, grid),
+        "double": wrong("input-dtype", x, grid.double()),
+        "flat": wrong("input-rank", x[0], grid),
+        "last": wrong("input-shape", x, grid[..., :2].contiguous()),
+        "transposed": wrong("input-stride", x.transpose(3, 4).contiguous().transpose(3, 4), grid),
+    }
+    return Model(Volume(), samples)
+
+
 class Outside(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -302,5 +322,5 @@ def library() -> Model:
 
 MODELS: dict[str, Callable[[], Model]] = {
     made.__name__: made
-    for made in (dense, pairs, nest, rows, counter, operator, picture, select, outside, two, library)
+    for made in (dense, pairs, nest, rows, counter, operator, picture, select, volume, outside, two, library)
 }
