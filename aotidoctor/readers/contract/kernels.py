@@ -140,8 +140,10 @@ def written_and_read(call: RawCall, launches: Mapping[str, Launch]) -> tuple[fro
         case "triton":
             launch = launches.get(triton_name(call))
             inputs = launch.inputs if launch is not None else frozenset()
-            read = frozenset(name for at, name in enumerate(names) if at in inputs)
-            return frozenset(names) - read, read
+            # A tensor that is updated in place is given twice: to be read, and to be written.
+            places = list(enumerate(names))
+            read = frozenset(name for at, name in places if at in inputs)
+            return frozenset(name for at, name in places if at not in inputs), read
         case "extern" if not _writes_first(call.function):
             return frozenset(), frozenset(names)
         case "extern":

@@ -62,6 +62,28 @@ def test_a_release_loads_what_it_can(tmp_path, package, torch, answer):
     assert named == list(item.causes)
 
 
+RECORD = [
+    (package, torch, end)
+    for package, row in json.loads((V / "loads.json").read_text(encoding="utf-8")).items()
+    for torch, end in row.items()
+]
+
+
+@pytest.mark.parametrize(("package", "torch", "end"), RECORD)
+def test_what_is_foretold_is_what_each_release_did(tmp_path, package, torch, end):
+    """``tests.trial_releases.kept`` has loaded and called each package with each of these releases."""
+    report, _ = answers([V / package / "model.pt2"], [profile(tmp_path)], [f"{torch}+cpu"])
+    (item,) = report.compat.answers
+    assert item.answer is (Answer.RUNS if end == "right" else Answer.REFUSED), end
+
+
+def test_the_record_has_packages_that_load_and_packages_that_do_not():
+    ends = {end for _, _, end in RECORD}
+    assert "right" in ends
+    assert "wrong" not in ends
+    assert any("undefined symbol" in end for end in ends)
+
+
 @pytest.mark.parametrize(
     ("changes", "cause"),
     [

@@ -1,7 +1,9 @@
 """The wrapper of each release of torch: understood to the last statement, and the same facts from each.
 
-``tests/data/releases/<release>/wrappers`` are what the code generators of those releases wrote for the same models on
-the CPU (the part before the model, which is the same in each, is cut off). What is expected is known from the models.
+``tests/data/releases/<release>/wrappers`` are what the code generators of those releases wrote for the same models, on
+the CPU and for CUDA (``cuda-*``; the part before the model, which is the same in each, is cut off, and so are settings
+in comments). The generators were given a GPU that is not there: nothing was compiled for it, so settings of launches
+are those of each kernel's first configuration. What is expected is known from the models.
 """
 
 from __future__ import annotations
@@ -34,6 +36,20 @@ INPUTS = {
     "sym": (("float32", 2), ("float32", 1)),
     "scan": (("float32", 2), ("float32", 1)),
     "assoc": (("float32", 2),),
+    "cuda-outs": (("float32", 2), ("float32", 2)),
+    "cuda-dyn": (("float32", 3), ("float32", 3), ("float32", 2)),
+    "cuda-mlp": (("float32", 2),),
+    "cuda-cond": (("float32", 2), ("bool", 0)),
+    "cuda-loop": (("float32", 2), ("int64", 0)),
+    "cuda-custom": (("float32", 2), ("float32", 2)),
+    "cuda-mutate": (("float32", 2), ("float32", 2)),
+    "cuda-sorts": (("float32", 2),),
+    "cuda-scatters": (("float32", 2), ("int64", 2), ("float32", 2)),
+    "cuda-nonzero": (("float32", 2),),
+    "cuda-embed": (("int64", 1), ("float32", 1)),
+    "cuda-reduce": (("float32", 3),),
+    "cuda-sym": (("float32", 2), ("float32", 1)),
+    "cuda-mixed": (("float32", 2), ("float32", 0)),
 }
 # Outputs as (dtype, shape); None for the None that the program returns.
 OUTPUTS = {
@@ -74,9 +90,25 @@ OUTPUTS = {
     ),
     "scan": (("float32", ("8",)), ("float32", ("5", "8"))),
     "assoc": (("float32", ("8", "4")),),
+    "cuda-mlp": (("float32", ("*", "12")),),
+    "cuda-embed": (("float32", ("*", "14")),),
+    "cuda-reduce": (
+        ("float32", ("*", "33", "2048")),
+        ("float32", ("33",)),
+        ("float32", ("*", "2048")),
+        ("float32", ("*", "33", "2048")),
+        ("int64", ("*", "33")),
+    ),
+    "cuda-mixed": (("float32", ("4", "8")), ("float32", ("8",))),
+    "cuda-cond": (("float32", ("4", "16")),),
+    "cuda-loop": (("int64", ()), ("float32", ("4", "16"))),
 }
+SAME = ("dyn", "custom", "mutate", "sorts", "scatters", "nonzero", "sym")
+OUTPUTS |= {f"cuda-{name}": OUTPUTS[name] for name in SAME}
+OUTPUTS["cuda-outs"] = tuple(("float32", ("30",)) if one == ("float32", ("3",)) else one for one in OUTPUTS["outs"])
 # Results of operators: what the wrapper takes for granted about them stands in it since 2.13, the dtype since 2.14.
 OF_OPERATORS = {"custom": (0, 1), "sorts": tuple(range(7)), "nonzero": (0, 2)}
+OF_OPERATORS |= {f"cuda-{name}": places for name, places in OF_OPERATORS.items()}
 CALLS = {
     "dyn": ("aoti_torch_cpu_addmm_out",),
     "attention": ("aoti_torch_cpu_addmm_out",) * 2,
@@ -85,6 +117,17 @@ CALLS = {
     "scatters": ("aoti_torch_cpu_scatter_reduce_two_out",) * 2,
     "nonzero": ("aoti_torch_cpu_nonzero", "aoti_torch_cpu_index_Tensor"),
     "fold": ("aoti_torch_cpu_mm_out",),
+    "cuda-mlp": ("aoti_torch_cuda_mm_out",) * 2,
+    "cuda-custom": ("lab::scale", "lab::pair", "lab::bump"),
+}
+# Kernels of Triton that a model needs at least.
+LAUNCHES = {
+    **dict.fromkeys(("cuda-outs", "cuda-dyn", "cuda-cond", "cuda-loop", "cuda-embed", "cuda-sym", "cuda-mixed"), 1),
+    "cuda-mlp": 2,
+    "cuda-custom": 2,
+    "cuda-mutate": 1,
+    "cuda-scatters": 2,
+    "cuda-reduce": 3,
 }
 
 
@@ -120,6 +163,8 @@ def test_every_release_has_texts():
     releases = {release_of(path) for path in (*TEXTS, *PACKAGES)}
     assert releases >= {(2, minor) for minor in range(6, 16)}
     assert {path.stem for path in TEXTS} == set(INPUTS) == set(OUTPUTS)
+    cuda = {release_of(path) for path in TEXTS if path.stem.startswith("cuda-")}
+    assert cuda >= {(2, 15)}
 
 
 @pytest.mark.parametrize("path", [*TEXTS, *PACKAGES], ids=named)
@@ -176,23 +221,36 @@ def test_the_operators_are_called_in_order(path, contract_of_text):
     assert [name for name in names if name in wanted] == list(wanted)
 
 
-@pytest.mark.parametrize("path", [path for path in TEXTS if path.stem == "outs"], ids=named)
+@pytest.mark.parametrize("path", [path for path in TEXTS if path.stem.endswith("outs")], ids=named)
 def test_an_output_that_is_an_input_is_told_from_a_copy(path, contract_of_text):
     outputs = contract_of_text(path).outputs
     assert [output.same_as for output in outputs] == [None, None, None, "args[0]", None, None, None, None]
 
 
-@pytest.mark.parametrize("path", [path for path in TEXTS if path.stem == "mutate"], ids=named)
+@pytest.mark.parametrize("path", [path for path in TEXTS if path.stem.endswith("mutate")], ids=named)
 def test_a_written_input_is_marked_in_every_release(path, contract_of_text):
     assert [leaf.mutated for leaf in contract_of_text(path).tensor_leaves()] == [None, True]
 
 
-@pytest.mark.parametrize("path", [path for path in TEXTS if path.stem == "custom"], ids=named)
+@pytest.mark.parametrize("path", [path for path in TEXTS if path.stem.endswith("custom")], ids=named)
 def test_the_calls_of_custom_operators_have_their_tensors(path, contract_of_text):
     contract = contract_of_text(path)
     assert contract.custom_ops == ("lab::scale", "lab::pair", "lab::bump")
     calls = {call.name: call.arguments for call in contract.kernels if call.kind == "custom"}
     assert [len(calls[name]) for name in contract.custom_ops] == [2, 3, 1]
+
+
+@pytest.mark.parametrize("path", [path for path in TEXTS if path.stem in LAUNCHES], ids=named)
+def test_launches_have_grid_and_settings(path, contract_of_text):
+    calls = [call for call in contract_of_text(path).kernels if call.kind == "triton"]
+    assert len(calls) >= LAUNCHES[path.stem]
+    for call in calls:
+        assert len(call.grid) == 3
+        assert int(call.warps) > 0
+        assert call.shared == "0"
+        assert call.device_code is not None
+        assert call.guarded
+        assert call.arguments
 
 
 def test_a_factor_of_a_matrix_product_is_described_by_it(contract_of_text):
