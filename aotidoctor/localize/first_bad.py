@@ -6,6 +6,7 @@ which call had written what it read; so a bad value is followed up to where it c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -28,6 +29,7 @@ _DOMAIN = {
 }  # fmt: skip
 # Left out of the guess where the bad values are NaN: they overflow to Inf only.
 _NAMED = 3
+_PRODUCT = re.compile(r"aoti_torch_\w+?_(b?mm)_out$")
 _ONLY_INF = frozenset({"exp", "expm1", "sinh", "cosh"})
 
 
@@ -93,7 +95,7 @@ def first_diverging(case: Case, watched: Watched) -> FirstBad | None:
     pending = [number for path, number in watched.written_by if number is not None and path not in watched.good]
     last = frozenset(pending)
     chain = sorted(_behind(watched, pending, _disagrees))
-    guilty = {number: _guilty(watched.calls[number], writes_output=number in last) for number in chain}
+    guilty = {number: _guilty(case, watched.calls[number], writes_output=number in last) for number in chain}
     named, bad = next(((number, found) for number, found in guilty.items() if found is not None), (None, None))
     if named is None or bad is None:
         return None
@@ -109,24 +111,31 @@ def _disagrees(buffer: BufferValues) -> bool:
     return buffer.agrees is False
 
 
-def _guilty(call: KernelValues, *, writes_output: bool) -> BufferValues | None:
+def _guilty(case: Case, call: KernelValues, *, writes_output: bool) -> BufferValues | None:
     """The first tensor that the call wrote, that no node has, and that ought to be one: an output always ought."""
     wrong = [b for b in call.buffers if b.role == "out" and _disagrees(b)]
-    return next((b for b in wrong if _is_node(call, b)), wrong[0] if wrong and writes_output else None)
+    return next((b for b in wrong if _is_node(case, call, b)), wrong[0] if wrong and writes_output else None)
 
 
-def _is_node(call: KernelValues, buffer: BufferValues) -> bool:
+def _is_node(case: Case, call: KernelValues, buffer: BufferValues) -> bool:
     """Whether the result ought to be a node of the program.
 
     An operator's result is one. A generated kernel also keeps what it needs itself: a reduction writes fewer elements
     than it reads (sums before a division, statistics of a norm), and a mask holds -Inf that it did not read.
     """
     if call.kind != CallKind.KERNEL.value:
-        return True
+        return not _is_part(case, call)
     read = [b for b in call.buffers if b.role == "in" and b.seen]
     if buffer.inf and not any(b.inf for b in read):
         return False
     return prod(buffer.shape) >= max((prod(b.shape) for b in read), default=0)
+
+
+def _is_part(case: Case, call: KernelValues) -> bool:
+    """A product that a later kernel adds the bias to: the program knows the sum only."""
+    product = _PRODUCT.search(call.name)
+    operators = origin_of(case, call.name).operators
+    return product is not None and bool(operators) and f"aten.{product[1]}" not in operators
 
 
 def _begin(watched: Watched, is_bad: Callable[[BufferValues], bool]) -> KernelValues | None:

@@ -86,6 +86,8 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, f"--emulate-kernel: the package launches no kernel {named}", moot=False)
     if named is not None:
         payload["emulate_kernels"] = [named]
+    if case.options.reference is not None:
+        payload["watch"] = {"reference": case.options.reference}
     return Request(
         probe=NAME,
         job="emulate",

@@ -30,7 +30,7 @@ from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending
-from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
 from aotidoctor.probes.values import explains_values
 
 CODE, NAME = "AD-RUN-016", "kernel_values"
@@ -38,8 +38,14 @@ WRONG = ("differs", "nan")
 UNSEEN = "launches of Triton kernels are not traced: an in-place write would be attributed to the call before it"
 
 
-def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked for NaN or Inf from clean inputs, for wrong numbers, and by ``localize``."""
+def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
+    """Asked for NaN or Inf from clean inputs, for wrong numbers, and by ``localize``.
+
+    A package that was emulated, as it cannot run here, was followed at the same time.
+    """
+    emulated = history.outcomes.get("emulation")
+    if "plain_run" not in history.outcomes and emulated is not None and "watch" in emulated.result:
+        return _of_emulation(case, history)
     if case.inputs is None or not succeeded(history.outcomes.get("plain_run")):
         return unasked(CODE, NAME, "the plain run returned no outputs")
     if not case.options.localize and not _nonfinite(history) and not history.has("AD-RUN-011", *WRONG):
@@ -50,6 +56,12 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, UNSEEN, moot=False)
     settings: JsonObject = {"reference": case.options.reference}
     return run_request(case, NAME, "with the values of every kernel", watch=settings, observe=[], calls=1)
+
+
+def _of_emulation(case: Case, history: History) -> Reuse | NotChecked:
+    if case.options.localize or history.has("AD-RUN-011", *WRONG):
+        return Reuse(probe="emulation")
+    return unasked(CODE, NAME, "nothing indicates that the numbers are wrong")
 
 
 def _calls(case: Case) -> Sequence[KernelCall]:

@@ -63,7 +63,7 @@ def treat(session: Session, diagnoses: Sequence[Diagnosis]) -> Verdicts | None:
 
 def _try(session: Session, treatment: Treatment, baseline: Outcome) -> Outcome | None:
     session.on_event(Event(kind=EventKind.PROBE_START, name=treatment.name))
-    payload: JsonObject = {**baseline.request.payload, "treatment": list(treatment.steps)}
+    payload: JsonObject = {**baseline.request.payload, "watch": None, "treatment": list(treatment.steps)}
     outcome = session.run(replace(baseline.request, probe=TREATMENT, payload=payload, purpose=treatment.text))
     if outcome is None:
         return None

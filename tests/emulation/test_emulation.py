@@ -91,3 +91,14 @@ def test_the_way_follows_from_size_and_time_and_from_what_was_named(room):
         "large, at fault": [["quick", "quick"], ["device-assert", "out-of-bounds"], values, 0],
         "small, no time": left_out,
     }
+
+
+def test_a_kernel_with_other_numbers_is_the_first_that_diverges(room):
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join((str(HERE.parent.parent), os.environ.get("PYTHONPATH", "")))}
+    models = ["mlp", "layernorm"]
+    command = [sys.executable, str(HERE / "diverging.py"), str(room), *models]
+    done = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=300, check=True)
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(told) == len(models) + 3
+    for model, edited, named, _ in told:
+        assert named == (edited or None), model

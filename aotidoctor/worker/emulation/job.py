@@ -12,7 +12,7 @@ import time
 import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from aotidoctor.readers.package import read_artifact, read_package_constants
 from aotidoctor.worker.call import Call, read_call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.emulation.arithmetic import Unknown, compute
+from aotidoctor.worker.emulation.followed import Followed
 from aotidoctor.worker.emulation.found import Found
 from aotidoctor.worker.emulation.kernel_text import KernelText, Refused, build, read_kernel
 from aotidoctor.worker.emulation.launch import Launch, TooLong
@@ -36,6 +37,8 @@ from aotidoctor.worker.emulation.storage import Tensor, empty, of_torch
 from aotidoctor.worker.emulation.wrapper import CannotError, Lost, Replay
 from aotidoctor.worker.setup_module import load_setup
 from aotidoctor.worker.treatments import treat
+from aotidoctor.worker.values.candidates import Candidates
+from aotidoctor.worker.values.observe import candidates_of
 
 _FUNCTION = re.compile(r"^static (?:__attribute__\(\(noinline\)\)|inline)? ?void call_(\w+)\(", re.MULTILINE)
 _PARAMETER = re.compile(r"^[ \t]*(?:const )?([\w:]+)(?:<[^>]*>)?&? (\w+),?$", re.MULTILINE)
@@ -117,7 +120,7 @@ class _Engine:
             seconds=min(self.seconds, self.deadline - started),
         )
         try:
-            entry["way"] = self._carry_out(replay, launch, name)
+            entry["way"] = self._followed(replay, launch, name, function.parameters)
         except TooLong as error:
             raise CannotError(f"{name} did not end within {launch.seconds:.3g} s") from error
         except CannotError:
@@ -127,6 +130,19 @@ class _Engine:
             raise CannotError(f"{name} in the interpreter: {type(error).__name__}: {said}"[:400]) from error
         entry |= {"state": "done", "seconds": round(time.monotonic() - started, 4)}
         entry |= {"findings": len(self.found.findings) - before}
+
+    def _followed(self, replay: Replay, launch: Launch, name: str, parameters: tuple[str, ...]) -> str:
+        """Carry it out, and keep what it reads and writes where that is asked for; the way that it went."""
+        if replay.followed is None:
+            return self._carry_out(replay, launch, name)
+        given = [(one, at, launch.arguments.get(one)) for at, one in enumerate(parameters)]
+        places = [(one, at, value) for one, at, value in given if isinstance(value, Tensor)]
+        # The pointers of a user's kernel do not tell by their names what they are for.
+        updates = "tl.atomic_" in launch.kernel.text
+        replay.followed.begin(name, [one for one in places if updates or not one[0].startswith("out_ptr")])
+        way = self._carry_out(replay, launch, name)
+        replay.followed.end([one for one in places if not one[0].startswith("in_ptr")])
+        return way
 
     def _carry_out(self, replay: Replay, launch: Launch, name: str) -> str:
         """By the quick way where that is asked for and the kernel lets it, else in full; which it was."""
@@ -286,6 +302,7 @@ class _Job:
     stored: Mapping[str, Any]
     call: Call
     limit: float
+    candidates: Candidates | None = None
 
     def replayed(self, seconds: float, *, quick: bool) -> _Pass:
         """One pass; ``quick``: only addresses and masks, with values where an address needs them."""
@@ -306,12 +323,18 @@ class _Job:
             operator=call_operator,
             nodes=_nodes(str(self.channel.user_cwd / self.payload["package"]), self.model),
             pending=Pending() if quick else None,
+            followed=None if quick or self.candidates is None else Followed(candidates=self.candidates),
         )
         wrapper = find_sections(self.model.wrapper_cpp or "")
         try:
             replay.run(_statements(wrapper.body.text, wrapper.body.line))
         finally:
             self.channel.put(emulation={**found.result(), "launched": engine.number})
+        if replay.followed is not None:
+            told = [(spec.path, replay.outputs.get(at)) for at, spec in enumerate(self.contract.outputs)]
+            self.channel.put(watch=replay.followed.result(
+                [(path, one) for path, one in told if isinstance(one, Tensor) and one.storage.known]
+            ))  # fmt: skip
         return _Pass(found=found, engine=engine, outputs=_outputs(self.contract, replay, found))
 
     @property
@@ -335,6 +358,8 @@ def _run(  # noqa: PLR0917
         payload=payload, channel=channel, model=model, contract=contract, stored=stored, call=call,
         limit=float(payload.get("emulate_seconds") or 60.0),
     )  # fmt: skip
+    if (payload.get("watch") or {}).get("reference"):
+        job = replace(job, candidates=candidates_of(payload, call, channel)[0])
     channel.enter("run1")
     done = _passes(job, asked=bool(payload.get("reference") or payload.get("keep_outputs")))
     channel.put(emulation=done.result(), outputs=[_describe_all(done.outputs)])

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from aotidoctor.readers.contract.text import split_list
+from aotidoctor.worker.emulation.followed import PROXY
 from aotidoctor.worker.emulation.pending import Step
 from aotidoctor.worker.emulation.storage import Tensor, empty, of_torch
 from aotidoctor.worker.emulation.wrapper import CannotError, Replay
@@ -70,10 +71,12 @@ def call_operator(replay: Replay, function: str, arguments: list[str], line: int
     if name in _SHAPED and len(results) == 1 and _made_later(replay, reader, late, operator, given, keywords, results):
         return
     replay.fill(*reader.tensors)
+    _begin(replay, function, [one for one in reader.tensors if not any(one is other for other in written)])
     made = late()
     for tensor in written:
         tensor.mark()
     _hand_over(replay, made, results)
+    _end(replay, [*written, *(replay.names.get(one) for one in results)])
     _tell_nan(replay, function, reader.tensors, written, [replay.names.get(one) for one in results], line)
 
 
@@ -138,6 +141,7 @@ def _call_node(replay: Replay, arguments: list[str], line: int) -> None:
         _check_given(replay, target, given, [], line)
         replay.fill(*given)
         values = build_arguments(described, [one.torch() for one in given])
+        _begin(replay, PROXY, given, index)
         with torch.no_grad():
             made = operator(**values)
     except (RuntimeError, LookupError, ValueError, TypeError, AttributeError, ArgumentError) as error:
@@ -145,7 +149,19 @@ def _call_node(replay: Replay, arguments: list[str], line: int) -> None:
         raise CannotError(f"{target} on the CPU: {type(error).__name__}: {said}") from error
     for tensor in given:
         tensor.mark()
-    _hand_over(replay, tuple(made) if isinstance(made, tuple | list) else (made,), list(texts[len(kept) :]))
+    results = list(texts[len(kept) :])
+    _hand_over(replay, tuple(made) if isinstance(made, tuple | list) else (made,), results)
+    _end(replay, [replay.names.get(one) for one in results])
+
+
+def _begin(replay: Replay, function: str, read: list[Tensor], argument: int | None = None) -> None:
+    if replay.followed is not None:
+        replay.followed.begin(function, [(one.name, -1, one) for one in read], argument)
+
+
+def _end(replay: Replay, written: list[Any]) -> None:
+    if replay.followed is not None:
+        replay.followed.end([(one.name, -1, one) for one in written if isinstance(one, Tensor)])
 
 
 def _find(torch: Any, name: str) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 from aotidoctor.readers.contract.known import is_known, is_runtime
 from aotidoctor.readers.contract.text import split_list
 from aotidoctor.worker.emulation.arithmetic import Unknown, compute
+from aotidoctor.worker.emulation.followed import Followed
 from aotidoctor.worker.emulation.found import Found
 from aotidoctor.worker.emulation.pending import Pending
 from aotidoctor.worker.emulation.storage import Tensor, empty
@@ -74,7 +75,8 @@ class Replay:
 
     ``launch(replay, kernel, arguments, line)`` and ``operator(replay, function, arguments, line)`` get the texts of the
     arguments. ``outputs`` are filled as the wrapper fills them. ``nodes`` describe the calls of the proxy executor.
-    ``pending`` is what the quick way leaves out; None where everything is computed.
+    ``pending`` is what the quick way leaves out; None where everything is computed. ``followed`` keeps the values of
+    each call; None where nobody asked.
     """
 
     inputs: Sequence[Tensor]
@@ -88,6 +90,7 @@ class Replay:
     skipping: int = 0
     nodes: Sequence[dict[str, Any]] = ()
     pending: Pending | None = None
+    followed: Followed | None = None
 
     def run(self, statements: Sequence[tuple[int, str]]) -> None:
         """Replay ``(line, statement)`` in order."""

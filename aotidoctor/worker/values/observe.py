@@ -24,7 +24,7 @@ def watch_call(model: LoadedModel, call: Call, payload: dict[str, Any], channel:
     if model.directory is None:
         channel.put(watch={"problem": "where the package was unpacked is unknown"})
         return
-    candidates, notes = _candidates(payload, call, channel)
+    candidates, notes = candidates_of(payload, call, channel)
     watch = ValueWatch(model.directory, candidates.closest if candidates is not None else None)
     try:
         watch.start()
@@ -57,7 +57,7 @@ def _agrees(candidates: Candidates | None, output: Any) -> bool | None:
     return candidates.closest(output).get("agrees") if candidates is not None else None
 
 
-def _candidates(payload: dict[str, Any], call: Call, channel: Channel) -> tuple[Candidates | None, list[str]]:
+def candidates_of(payload: dict[str, Any], call: Call, channel: Channel) -> tuple[Candidates | None, list[str]]:
     """The reference's values; None where none was given, or it cannot be run node by node."""
     spec = (payload.get("watch") or {}).get("reference")
     if not spec or str(spec).rpartition(":")[0].endswith(".py"):

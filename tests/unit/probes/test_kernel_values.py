@@ -10,6 +10,7 @@ from aotidoctor.model.contract import KernelCall
 from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.run import Request, Signalled
 from aotidoctor.probes import kernel_values
+from aotidoctor.probes.probe import Reuse
 from tests.unit.probes.outcomes import case, history, node, outcome
 from tests.unit.probes.test_probes import finding
 
@@ -252,6 +253,34 @@ def test_asked_only_when_something_is_wrong(findings, asked):
     assert isinstance(result, Request if asked else NotChecked)
     if asked:
         assert result.payload["watch"] == {"reference": "e.pt2"}
+
+
+@pytest.mark.parametrize(
+    ("findings", "asked"),
+    [((), False), ((finding("AD-RUN-011", "differs"),), True), ((finding("AD-RUN-011", "agrees"),), False)],
+)
+def test_a_package_that_was_emulated_was_followed_there(findings, asked):
+    emulated = watched(call("triton_poi_fused_add_0", [buffer()], [buffer()]))
+    result = kernel_values.plan(case(reference="e.pt2"), history(*findings, emulation=emulated))
+    assert result == Reuse(probe="emulation") if asked else isinstance(result, NotChecked)
+
+
+@pytest.mark.parametrize(("operators", "named"), [(("aten.addmm", "aten.relu"), "triton_poi_fused_addmm_relu_0"),
+                                                  (("aten.mm",), "aoti_torch_cuda_mm_out")])  # fmt: skip
+def test_a_product_without_its_bias_is_no_node_of_the_program(operators, named):
+    about = case()
+    product, kernel = (
+        KernelCall(name=name, kind=kind, arguments=("buf0",), origins=operators)
+        for name, kind in (("aoti_torch_cuda_mm_out", "extern"), ("triton_poi_fused_addmm_relu_0", "triton"))
+    )
+    about = replace(about, contract=replace(about.contract, kernels=(product, kernel)))
+    done = watched(
+        call(product.name, [buffer()], [buffer("out", agrees=False)]),
+        call(kernel.name, [buffer(source=0, agrees=False)], [buffer("out_ptr0", agrees=False)]),
+        outputs=(("result", 1),),
+        compared=True,
+    )
+    assert one(done, about).facts["kernel"] == named
 
 
 def test_not_asked_when_the_call_failed():
