@@ -75,7 +75,8 @@ _VALUES = re.compile(
     r"|\b(?:has_?nan|has_?inf|isnan|isinf|any_?nan)\w{0,20}\W{1,4}True\b|^\W{0,3}False\W{0,3}$"
 )
 _EVERYDAY = re.compile(
-    r"(?i:from -?inf\b|to inf\b|[(\[]-?inf, ?|max\w{0,20}[=:] ?-?inf|=inf\b|: ?false,|\|[^|]*\|[^|]*\|"
+    r"(?i:\bnan (?:ms|us|s|sec|tokens?|toks?|it|MB|GB)\b|from -?inf\b"
+    r"|to inf\b|[(\[]-?inf, ?|max\w{0,20}[=:] ?-?inf|=inf\b|: ?false,|\|[^|]*\|[^|]*\|"
     r"|(?:clamp|clip|fill_?|full|where|float)\(|timeout[=: ]+\S)"
 )
 # Stacks without what they belong to.

@@ -15,7 +15,7 @@ _C10_FRAME = re.compile(r"^\s*frame #\d+: (?P<symbol>.*?)(?: \+ 0x[0-9a-f]+)?(?:
 _STARTS = re.compile(
     r"Traceback \(most recent call last\)|^During handling of the above|^The above exception was the direct|"
     r"^terminate called |^libc\+\+abi|Segmentation fault|Abort trap|"
-    r"Bus error|^[\s|]*\+-{3}|^Aborted\b|core dumped\)|^Fatal Python error|"
+    r"Bus error|^Killed\b|^[\s|]*\+-{3}|^Aborted\b|core dumped\)|^Fatal Python error|"
     r"^==+(?:\d+=+)?ERROR: |: (?:fatal )?error: |^Error: |undefined reference to|^\*\*\* |^Thread \d+ |"
     r"^(?:Process|Program) (?:\d+ )?(?:received|stopped|terminated|completed)|^[\w.]*(?:Error|Exception): |^\S*[$#] |"
     r"^(?:FAILED|ERROR|PASSED) "

@@ -37,6 +37,10 @@ WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
                 r"\b(?:mean|max\w{0,20}|abs\w{0,20}|rel\w{0,20}|average|total|train\w{0,20}|val\w{0,20}|l[12]|rms)[ _]"
                 r"(?:\w{1,30} ){0,2}errors?\b"
             ),
+            (
+                r"^\s*(?:invalid|unknown|missing|failed|rejected|dropped|timeout)"
+                r"(?:[ _](?:rate|ratio|share))?\s?[=:]\s?0?\.\d+%?$"
+            ),
             r"\berrors?(?:[ _]rate)?\s{0,8}[=:]\s{0,8}[-+]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|nan|inf)%?(?:[\s,;)\]]|$)",
         ),
     ),
@@ -64,6 +68,7 @@ LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "a line of source code that speaks of an exception",
         (
+            r"^\s*(?:[A-Za-z_][\w:<>&*]*\s)?(?:Error|Exception|Status) [\w:~]{1,80}\([^()]{0,300}\)[^:]{0,40}[{;]",
             (
                 r"\b(?:raise|except|class|import|isinstance|issubclass|catch|throw|return|def|raises|assertRaises\w*|noqa)\b"
                 r"[ (][^:]{0,200}?(?:Error|Exception)(?!: \S)"

@@ -25,6 +25,17 @@ _WRAPPERS = re.compile(
     r"Connection (?:closed|reset) by (?:remote )?peer|"
     r"^(?:Error: |ERROR: )?[\w ]{0,40}\b(?:failed(?: to start)?|aborting|giving up)\W*$"
 )
+# Who watches other processes, and whoever shared a connection with one: that one of them failed, and not why.
+_SUPERVISORS = re.compile(
+    r"EngineDeadError|(?i:root cause)|\b[Ww]orker\w*\b[^\n]{0,60}\b(?:died|is dead|was killed|crashed)\b|\bWorkerProc\b"
+    r"|Received sigquit from a child|Got fatal signal from|\bis already dead\b|BrokenProcessPool"
+    r"|Queue <[^\n]{1,200}> is closed|Ray(?:Actor|System|Task)?Error: The actor|ActorDiedError|WorkerCrashedError"
+    r"|OwnerDiedError|actor died unexpectedly|NCCL error: (?:unhandled|remote)|nccl(?:Unhandled|Remote|System)\w*Error"
+    r"|[Cc]onnection (?:closed|reset) by (?:remote )?peer|Connection(?:Reset|Aborted)Error|Broken(?:Pipe|Barrier)Error"
+    r"|heartbeat monitor|(?:[Kk]illing|[Tt]erminating|[Ss]hutting down)[^\n]{0,60}(?:process|worker|server|engine)"
+    r"|runner process has terminated|potential root causes|process (?:has )?(?:terminated|exited) unexpectedly"
+    r"|Engine ?(?:Core)?(?: \w+)? (?:failed|died|is dead)"
+)
 _STICKY = re.compile(
     r"illegal memory access|device-side assert|misaligned address|unspecified launch failure|illegal instruction was|"
     r"uncorrectable ECC|hardware stack error|invalid program counter|address space conflict|cudaErrorIllegalAddress"
@@ -84,7 +95,13 @@ def _resolve(judged: Sequence[Judged]) -> None:
 
 def follows(draft: Draft) -> bool:
     """Whether it only passes on, or notices, that something failed."""
-    return draft.found.follows or _WRAPPERS.search(draft.found.text.partition("\n")[0]) is not None
+    first = draft.found.text.partition("\n")[0]
+    return draft.found.follows or _WRAPPERS.search(first) is not None or _SUPERVISORS.search(first) is not None
+
+
+def supervises(draft: Draft) -> bool:
+    """Whether it is said of another process: nothing in it tells the cause."""
+    return _SUPERVISORS.search(draft.found.text.partition("\n")[0]) is not None
 
 
 def _root_of(one: Judged) -> Draft:

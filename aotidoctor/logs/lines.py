@@ -12,6 +12,7 @@ from aotidoctor.logs.spelling import plain
 # Of a longer line only the surroundings of its telling words are read.
 LONGEST = 8192
 _PIECES, _AROUND = 8, 1500
+_BEHIND = re.compile(r"(?<=[\w\])])(?:\[(?:rank|default)\d+\]:|\([\w.]{1,60} (?:[\w.=-]{1,60} )?pid=\d+\)) ?(?=\S)")
 _TELLING = re.compile(rb"rror|xception|raceback|ailed|erminat|bort|fault|ssert|illed|llegal|ndefined|annot|issing")
 _CONTROL = re.compile(r"[\x00-\x06\x08\x0b-\x1a\x1c-\x1f\x7f\ufeff\ufffe]")
 
@@ -20,13 +21,19 @@ def clean(numbered: Iterable[tuple[int, bytes]], state: Streams) -> Iterator[Lin
     """Lines with their origins; ``state`` remembers whose the unmarked ones are."""
     for number, raw in numbered:
         for piece in pieces(raw):
-            for text in unwrapped(plain(decoded(piece))):
+            for text in (part for whole in unwrapped(plain(decoded(piece))) for part in _apart(whole)):
                 line = bare(text)
                 if line.text.startswith("{") and line.text is not text:
                     for inner in unwrapped(line.text):
                         yield state.placed(number, bare(inner), raw, outer=line.ranks)
                 else:
                     yield state.placed(number, line, raw)
+
+
+def _apart(text: str) -> list[str]:
+    """``text``, cut where another process began to write behind a bar of progress that had no end of line."""
+    found = _BEHIND.search(text) if "%|" in text else None
+    return [text] if found is None else [text[: found.start()], text[found.start() :]]
 
 
 def decoded(raw: bytes) -> str:

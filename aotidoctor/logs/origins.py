@@ -35,6 +35,14 @@ _OWN = re.compile(
     r"|zipfile|AOTI|update_constant|UpdateConstant|swap_constant|run_const_fold|load_constants|DynamicLibrary"
     r"|aoti_package|fused_"
 )
+# Of these there are frames in every call of a compiled function: what failed is what they called.
+_PASSED = re.compile(
+    r"^(?:_fn|_call|__call__|compile_wrapper|wrapper|inner) \([^\n]{0,300}_dynamo/(?:eval_frame|external_utils|decor)"
+    r"|_aot_autograd/(?:runtime_wrappers|utils)\.py|_dynamo/backends/"
+    r"|^forward \([^\n]{0,300}_functorch/aot_autograd\.py"
+)
+# The program around it says in these words what it was about, before the message proper.
+_TASK = re.compile(r"^(?P<type>(?:[\w.]{1,80}: ?){0,2})(?:Capture|Warm ?up|Init\w*) (?:[a-z]+ ){1,3}failed: (?=\S)")
 # The C++ file that raised it, with the function before it.
 _RAISED = re.compile(
     r"(?:raised from [^\n]{1,600}? at |ASSERT FAILED at |\(\w{1,80} at )\"?((?:[A-Za-z]:)?[^\s:\"]{1,400})"
@@ -96,9 +104,11 @@ def arisen(found: Found, number: int, around: str) -> LogMatch | None:
         return None
     told = found.frames or _logged(found.text, around)
     frames = [_OLD.sub(r"torch/_\1/", one.replace("\\", "/")) for one in told[:_DEEPEST]]
-    frame = next((one for one in frames if _OWN.search(one)), "")
+    frame = next((one for one in frames if _OWN.search(one) and not _PASSED.search(one)), "")
     innermost = next((one for one in frames if not _STANDARD.search(one)), "")
-    text = f"{found.kind}: {found.text}"
+    # What the reader of a form calls half a traceback is no word of the log's.
+    text = f"{found.kind}: {found.text}" if found.kind != "truncated" else found.text
+    text = _TASK.sub(r"\g<type>", text)
     # A long message shows tables and source lines below its words.
     text = text if frame else "\n".join(text.split("\n", _TOLD)[:_TOLD])
     # Of a program around torch the frames tell whose it is, not what is printed next to them.

@@ -25,10 +25,15 @@ _PREFIXES = tuple(
         # torchrun, accelerate, MPI, Ray, vLLM.
         r"\[(?P<rank>(?:rank|default)\s?\d+)\]:? ?",
         r"\[(?P<rank>\d+,\d+)\]<std(?:err|out)>: ?",
-        r"\((?P<rank>[\w.:-]+(?: [\w.:-]+)* pid=\d+(?:, ip=[\w.:]+)?)(?:, \w+=\S+)*\) ?",
-        r"\((?P<rank>pid=\d+(?:, ip=[\w.:]+)?)\) ?",
+        r"\((?P<rank>[\w.:-]+(?: [\w.:=-]+)* pid=\d+(?:, ip=[\w.:]+)?)(?:, \w+=\S+)*\) ?",
+        r"\((?P<rank>pid=\d+(?:, ip=[\w.:]+)?|raylet(?:, ip=[\w.:]+)?)\) ?",
+        # SGLang's ranks, Ray's daemons and its driver.
+        rf"\[(?:{_DATE}|\d\d:\d\d:\d\d) (?P<rank>(?:DP|TP|PP|EP|CP)\d+(?: (?:DP|TP|PP|EP|CP)\d+)*)\] ?",
+        rf"\[{_DATE} (?P<letter>[IWEFDC]) \d+ (?P<thread>\d+)\] (?:\([\w -]+\) )?[\w./-]+:\d+: ?",
+        rf"{_DATE}\t{_LEVEL} [\w./-]+:\d+ -- ",
         # Container runtimes; docker compose and kubectl --prefix.
         rf"{_DATE} std(?:err|out) [FP] ?",
+        r"#\d{1,3} \d{1,6}\.\d{1,4} ",
         r"\[(?P<rank>pod/[\w./-]+)\] ?",
         r"(?P<rank>[a-z][\w.-]*) +\| ?",
         # GitHub Actions.
@@ -50,11 +55,12 @@ _PREFIXES = tuple(
         # Python's logging in its usual clothes.
         rf"\[?{_DATE}\]?(?:\[[\w.-]+\]\s*|:)?\s?(?:- |: )?",
         rf"\[{_LEVEL}\]:? ?",
-        rf"{_LEVEL} \d\d-\d\d \d\d:\d\d:\d\d (?:\[[\w./]+:\d+\] ?)?",
+        rf"{_LEVEL} \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./-]+:\d+\] ?",
+        rf"{_LEVEL} \d\d-\d\d \d\d:\d\d:\d\d (?!\[?[\w./-]+:\d+\])",
         rf"{_LEVEL}:[\w.]+:(?:\d+:)?",
         rf"[\w.-]+ - {_LEVEL} - ?",
         rf"(?:\[\d{{1,6}}/\d{{1,6}}\w{{0,6}}\] )?[\w.]{{1,80}}: \[{_LEVEL}\] ?",
-        rf"{_LEVEL} +(?:\[[\w.-]+\] ?|- )",
+        rf"{_LEVEL} +(?:\[[\w.#/:-]+(?: [\w.#/:-]+){{0,8}}\] ?|- )",
         r"(?P<level>INFO|DEBUG|TRACE|NOTICE|WARN(?:ING)?):? +(?=\S)",
         r"\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]? ",
         # pytest, and what people quote.

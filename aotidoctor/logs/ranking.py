@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from aotidoctor.logs.assembly import Draft
-from aotidoctor.logs.judgement import Judged
+from aotidoctor.logs.judgement import Judged, follows, supervises
 from aotidoctor.logs.patterns import LEAST_CONFIDENCE
 from aotidoctor.logs.versions import is_fixed
 from aotidoctor.model.log import LogEvent, LogMatch
 
 _SURE, _MOST = 0.8, 60
-_AFTER_UNKNOWN, _BESIDE_UNKNOWN, _FIXED, _MENTIONED = 0.75, 0.5, 0.6, 0.4
+_AFTER_UNKNOWN, _BESIDE_UNKNOWN, _FIXED, _MENTIONED, _ENDED = 0.75, 0.5, 0.6, 0.4, 0.6
 # A failure told in one of these forms is a real one, not somebody's remark.
 _SOLID = ("python", "terminate", "c10", "compiler", "linker", "loader", "sanitizer", "assert", "debugger")
 _EXACT = ("compiler", "linker", "loader", "sanitizer")
@@ -34,14 +34,18 @@ class Group:
 
     @property
     def best(self) -> LogMatch | None:
-        """The surest match of all members; of equally sure ones the first."""
-        found = [match for one in self.members if not one.tainted for match in one.draft.matches[:1]]
-        return max(found, key=lambda match: match.confidence, default=None)
+        """The surest match of all members but mere endings; of equally sure ones the first."""
+        told = [one for one in self.members if not one.tainted and not _is_ending(one)]
+        return max((match for one in told for match in one.draft.matches[:1]), key=_confidence, default=None)
 
     @property
     def is_known(self) -> bool:
         """Whether a pattern knows it well enough for a diagnosis."""
         return self.best is not None and self.best.confidence >= LEAST_CONFIDENCE
+
+
+def _confidence(match: LogMatch) -> float:
+    return match.confidence
 
 
 def groups(judged: Sequence[Judged]) -> list[Group]:
@@ -62,10 +66,10 @@ def ranked(found: Sequence[Group], versions: dict[str, str], events: dict[int, L
         share = _share(group, found)
         for one in group.members:
             for place, match in enumerate(one.draft.matches):
-                if match.pattern.is_suspect and one.root is not None and _has_said(group.root):
-                    # What failed has said more than those who called it.
+                if match.pattern.is_suspect and _says_less(one, group):
                     continue
                 sure = share * match.confidence * (_FIXED if _is_over(match, versions) else 1.0)
+                sure *= _ENDED if _is_ending(one) else 1.0
                 if one.tainted or group.tainted:
                     sure = min(sure, LEAST_CONFIDENCE / 2)
                 made = replace(match, event=events[id(one.draft)], confidence=round(sure, 2))
@@ -75,8 +79,19 @@ def ranked(found: Sequence[Group], versions: dict[str, str], events: dict[int, L
     return tuple(match for _, match in scored[:_MOST])
 
 
-def _has_said(root: Draft) -> bool:
-    return bool(root.matches) or root.found.form in _EXACT
+def _says_less(one: Judged, group: Group) -> bool:
+    """What failed has said more than those who called it, and those who watched it know nothing."""
+    if supervises(one.draft):
+        return True
+    return one.root is not None and (bool(group.root.matches) or group.root.found.form in _EXACT)
+
+
+def _is_ending(one: Judged) -> bool:
+    """Whether it only tells how a process ended that had failed before: it may have been ended for that."""
+    root = one.root
+    if root is None or root.at > one.draft.at or follows(root):
+        return False
+    return root.found.form in _SOLID and (one.draft.found.form == "signal" or supervises(one.draft))
 
 
 def _share(group: Group, found: Sequence[Group]) -> float:

@@ -37,7 +37,8 @@ _SAID = "|".join(  # noqa: FLY002 - one kind a line
         r"\bError(?: \(\w{1,20}\))? (?:at|in|while|when|during|on|from|occurred)\b",
         r"::\S{1,200} (?:FAILED|ERROR)\b|: (?:ERROR|FATAL) |:\d+:\d+: [A-Z]{1,3}\d{3,4} ",
         r"^(?:\S{1,200}\.py )?[.sxXE]{0,200}F[.sxXFE]{0,200}\s{1,8}\[ {0,2}\d{1,3}%\]",
-        r"\u2771 \d+|>>> Lint for |\bwould reformat\b|files were modified by this hook|\b[1-9]\d{0,5} problems? \(",
+        r"\u2771 {1,6}\d+|>>> Lint for |\bwould reformat\b|files were modified by this hook",
+        r"\b[1-9]\d{0,5} problems? \(",
         r"\bFound [1-9]\d{0,5} errors?\b",
         r"(?i:\b(?:test|command|job|step|export|load(?:ing)?) failed\b)",
         # The marks of package managers, of clusters and of watchdogs; a comparison that did not hold.

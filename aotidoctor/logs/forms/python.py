@@ -14,7 +14,7 @@ from aotidoctor.logs.line import Line
 
 START = re.compile(
     r"Traceback \(most recent call last\)|(?:Error|Exception|Interrupt|Exit)\b(?::|$)|^[a-z_][\w.]*\.[A-Z]\w+: |"
-    r"^\S+:\d+: \w*Warning: |^Fatal Python error: "
+    r"^\S+:\d+: \w*Warning: |^Fatal Python error: |^\s{2,12}File \""
 )
 _HEAD = re.compile(r"Traceback \(most recent call last\)")
 _EXCEPTION = re.compile(
@@ -37,9 +37,13 @@ _CELL = re.compile(r"^(?:-+> ?|\s{0,8})\d{1,6} ")
 _BARS = re.compile(r"^\s*[|+][\s|+-]*?(?=\S|$) ?")
 _LINK = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)")
 _NO_MESSAGE = "Traceback (most recent call last)"
-_FOREIGN, _LONGEST, _BACK = 20, 400, 60
+_FOREIGN, _LONGEST, _BACK, _INDENT = 20, 400, 60, 2
+# What a logger says before a traceback is more than that there is one.
+_TOLD = re.compile(r": [^:]{12}")
 # So many frames, and such a share of the lines, are the middle of a traceback.
 _HALF, _MOSTLY = 2, 0.7
+# In these levels the dotted name before a message is that of a logger.
+_NEWS = ("info", "warning")
 _SIGNALS = {
     "Segmentation fault": "SIGSEGV",
     "Aborted": "SIGABRT",
@@ -51,7 +55,7 @@ _SIGNALS = {
 def read(lines: Sequence[Line], at: int) -> Found | None:
     """The traceback, exception, warning or fatal error that begins at ``at``."""
     text = _BARS.sub("", lines[at].text)
-    if _HEAD.search(text):
+    if _HEAD.search(text) or _is_logged(lines[at]):
         return _traceback(lines, at)
     fatal = _FATAL.match(text)
     if fatal is not None:
@@ -66,15 +70,21 @@ def read(lines: Sequence[Line], at: int) -> Found | None:
             end=at + 1,
             level="warning",
         )
-    found = _EXCEPTION.match(text) or _DOTTED.match(text)
+    found = _EXCEPTION.match(text) or (_DOTTED.match(text) if lines[at].level not in _NEWS else None)
     return None if found is None else _exception(lines, at, found["type"], first=at, frames=_frames_before(lines, at))
+
+
+def _is_logged(line: Line) -> bool:
+    """Whether it is a frame of a traceback that a logger printed as errors, line by line, and whose head is cut off."""
+    return line.stamped and line.level == "error" and _FILE.match(line.text) is not None
 
 
 def _traceback(lines: Sequence[Line], at: int) -> Found:
     frames: list[str] = []
     grouped = _BARS.match(lines[at].text) is not None
-    dedent = len(lines[at].text) - len(lines[at].text.lstrip())
-    foreign, here, last = 0, at + 1, None
+    head = _HEAD.search(lines[at].text)
+    dedent = len(lines[at].text) - len(lines[at].text.lstrip()) - (0 if head else _INDENT)
+    foreign, here, last = 0, at + (head is not None), None
     while here < min(len(lines), at + _LONGEST) and foreign <= _FOREIGN:
         text = _BARS.sub("", lines[here].text) if grouped else lines[here].text
         file = _FILE.match(text)
@@ -91,8 +101,10 @@ def _traceback(lines: Sequence[Line], at: int) -> Found:
             foreign += 1
             last = last or here
         here += 1
-    # A paste may have lost the type of the exception, and kept its message.
-    said = (lines[last].number, lines[last].text) if last and frames else (lines[at].number, _NO_MESSAGE)
+    # A paste may have lost the type of the exception, and kept its message, or told it before.
+    before = lines[at].text[: head.start()].strip(" ,:") if head else ""
+    told = before if _TOLD.search(before) else _NO_MESSAGE
+    said = (lines[last].number, lines[last].text) if last and frames else (lines[at].number, told)
     return Found(
         form="python",
         kind="truncated",

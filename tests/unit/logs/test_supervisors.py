@@ -1,0 +1,119 @@
+"""What is said of other processes, and what stands where a failure is told, is not its cause."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.logs.reading import causes, read
+
+FRAMES = 'Traceback (most recent call last):\n  File "/srv/engine/worker.py", line 31, in load\n    self.model = build(config)\n'
+FIRST = (
+    FRAMES
+    + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 96.00 MiB. GPU 0 has a total capacity of 8 GiB\n"
+)
+OTHER = FRAMES + "RuntimeError: the head count does not fit\n"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}",
+        "engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root cause.",
+        "ERROR 03-04 10:11:12 launcher.py:77] Worker MyWorkerProcess pid 41 died, exit code: -9",
+        "CRITICAL 03-04 10:11:12 launcher.py:77] Got fatal signal from worker processes, shutting down.\nKilled",
+        "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.",
+        "There are some potential root causes. (1) The process is killed by SIGKILL by OOM killer due to high memory "
+        "usage. (2) The worker is crashed unexpectedly due to SIGSEGV or other unexpected errors.",
+        "RuntimeError: NCCL error: unhandled cuda error (run with NCCL_DEBUG=INFO for details)",
+        "RuntimeError: [/build/gloo/transport/tcp/pair.cc:500] Connection closed by peer [10.0.0.3]:2200",
+        "ValueError: Queue <multiprocessing.queues.Queue object at 0x7f00> is closed",
+        "Killed",
+    ],
+)
+def test_who_watches_a_process_does_not_know_why_it_failed(said):
+    assert causes(read(f"{FIRST}\n{said}\n"))[:1] == ["out-of-memory"]
+    reading = read(f"{OTHER}\n{said}\n")
+    assert "killed" not in causes(reading)
+    assert reading.unknown
+
+
+def test_a_compiler_that_was_killed_is_the_cause_of_what_its_caller_says():
+    text = (
+        "#9 41.20       /bin/sh: line 1:    77 Killed                  cicc --arch compute_90 -o k.ptx k.ii\n"
+        "#9 41.90       ninja: build stopped: subcommand failed.\n"
+        "#9 42.01       Traceback (most recent call last):\n"
+        '#9 42.01         File "/opt/torch/utils/cpp_extension.py", line 20, in _run_ninja_build\n'
+        "#9 42.01       subprocess.CalledProcessError: Command '['ninja', '-v']' returned non-zero exit status 1.\n"
+    )
+    assert causes(read(text)) == ["killed"]
+
+
+def test_half_a_traceback_is_no_damaged_file():
+    reading = read(FRAMES + "\nwaiting for model.pt\ncorrupted double-linked list is another matter\n")
+    assert not [match for match in reading.matches if match.pattern.cause == "artifact-corrupt" and match.line == 1]
+
+
+@pytest.mark.parametrize(
+    "stamp",
+    [
+        "(EngineWorker pid=77) ERROR 03-04 10:11:12 ray_utils.py:50] ",
+        "(EngineWorker rank=1 pid=77) ERROR 03-04 10:11:12 [worker.py:50] ",
+        "ERROR 03-04 10:11:12 core.py:210] ",
+        "[2025-03-04 10:11:12 TP1] ",
+        "[2025-03-04 10:11:12 DP0 TP1 EP1] ",
+        "[2025-03-04 10:11:12,345 E 77 78] (raylet) manager.cc:31: ",
+        "2025-03-04 10:11:12,345\tERROR worker.py:17 -- ",
+        "#12 304.55 ",
+    ],
+)
+def test_a_traceback_behind_the_stamps_of_servers(stamp):
+    text = "".join(f"{stamp}{line}\n" for line in FIRST.splitlines())
+    reading = read(text)
+    assert [(event.form, event.kind) for event in reading.events] == [("python", "OutOfMemoryError")]
+    assert causes(reading) == ["out-of-memory"]
+
+
+def test_a_logged_traceback_without_its_head():
+    lines = [f"ERROR 03-04 10:11:12 core.py:210] {line}" for line in FIRST.splitlines()[1:]]
+    assert [(event.form, event.kind) for event in read("\n".join(lines)).events] == [("python", "OutOfMemoryError")]
+
+
+def test_another_process_writes_behind_a_bar_of_progress():
+    lines = [f"[rank0]: {line}" for line in FIRST.splitlines()]
+    reading = read("Prompts:   0%|      | 0/5 [00:00<?, ?it/s]" + "\n".join(lines) + "\n")
+    assert [(event.form, event.kind) for event in reading.events] == [("python", "OutOfMemoryError")]
+
+
+def test_what_was_being_done_is_not_what_failed():
+    reading = read(FRAMES + "Exception: Capture cuda graph failed: [/b/pair.cc:5] Connection closed by peer\n")
+    assert causes(reading) == []
+    reading = read(FRAMES + "Exception: Capture cuda graph failed: CUDA out of memory. Tried to allocate 2 GiB\n")
+    assert causes(reading) == ["out-of-memory"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "2026-03-04 10:11:12,345 INFO [main] org.acme.jobs.JobMaster: Using the default committer.",
+        "2026-03-04 10:11:12,345 INFO [Reader #1 for port 500] org.acme.jobs.JobMaster: Starting",
+        "Accuracy: 0.41\nInvalid: 0.002\nLatency: 3.1 s",
+        "print_timings: prompt eval time = 0.00 ms / 0 tokens ( nan ms per token, nan tokens per second)",
+        " Error Allocator::assign(Node* node, Block* target) noexcept {",
+    ],
+)
+def test_words_that_are_no_failure(said):
+    assert not read(said).unknown
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        ("lld-link: error: undefined symbol: public: __cdecl c10::Error::Error(void)", "undefined-symbol-link"),
+        ("RuntimeError: NPU out of memory. Tried to allocate 1.20 GiB (NPU 0; 61.28 GiB total)", "out-of-memory"),
+        ("RuntimeError: status != cudaStreamCaptureStatus::cudaStreamCaptureStatusInvalidated", "cuda-graph-capture"),
+        ("| ranker | 4 | UNAVAILABLE: Internal: output 'S' does not follow naming convention i.e. <name>__<index>. |",
+         "serving-config"),
+    ],
+)  # fmt: skip
+def test_further_words_of_causes(said, cause):
+    assert causes(read(said)) == [cause]
