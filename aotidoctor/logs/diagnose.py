@@ -13,7 +13,7 @@ from dataclasses import replace
 from aotidoctor.diagnosis import find_playbook
 from aotidoctor.diagnosis.wording import fill, subject_of, title_of
 from aotidoctor.logs import LEAST_CONFIDENCE, is_fixed
-from aotidoctor.logs.known import known_issue
+from aotidoctor.logs.known import Known, known_issue
 from aotidoctor.logs.splits import Split, kind_of, split_of
 from aotidoctor.logs.wording import command_of, spoken, worded
 from aotidoctor.model.diagnosis import Diagnosis, Playbook, Remedy, Status
@@ -90,7 +90,7 @@ def _known(match: LogMatch, reading: LogReading) -> Evidence:
 
 def _more(match: LogMatch, reading: LogReading) -> dict[str, FactValue]:
     event, pattern = match.event, match.pattern
-    issue = known_issue(event.text, pattern.cause)
+    issue = _issue(match)
     return {
         "source": _printed_by(pattern.source),
         "known_issue": issue.issue if issue is not None else "",
@@ -108,11 +108,16 @@ def _more(match: LogMatch, reading: LogReading) -> dict[str, FactValue]:
     }
 
 
+def _issue(match: LogMatch) -> Known | None:
+    """The known issue of a match: some are told apart by where the message comes from, not by its words."""
+    return known_issue("\n".join((match.event.text, *match.event.frames)), match.pattern.cause)
+
+
 def _message(match: LogMatch, versions: Mapping[str, str]) -> str:
     """Who prints it, and in which releases it is known."""
     pattern, version = match.pattern, versions.get(match.pattern.component)
     parts = [f"printed by {_printed_by(pattern.source)}"] if pattern.source else []
-    issue = known_issue(match.event.text, pattern.cause)
+    issue = _issue(match)
     if issue is not None:
         parts.insert(0, issue.sentence)
     if pattern.known:

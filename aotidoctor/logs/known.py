@@ -1,8 +1,8 @@
 """Known issues: facts of public trackers, shown where a log has the very words of one.
 
-A playbook may have a ``toml known`` block: ``[[known]]`` entries with ``issue``, ``url``, ``words`` (all of them are in
-the message), and as far as the tracker tells ``affected``, ``fixed`` and ``workaround``. The blocks are read when a log
-holds a failure, not before.
+A playbook may have a ``toml known`` block: ``[[known]]`` entries with ``issue``, ``url``, ``words`` (all of them are
+in the message, or in the files of its traceback), and as far as the tracker tells ``affected``, ``fixed`` and
+``workaround``. The blocks are read when a log holds a failure, not before.
 """
 
 from __future__ import annotations
