@@ -24,13 +24,13 @@ import torch  # noqa: E402
 from driver import wrapper  # noqa: E402
 from models import made  # noqa: E402
 
-from aotidoctor.worker.emulation import job  # noqa: E402
+from aotidoctor.worker.emulation import engine, job  # noqa: E402
 from aotidoctor.worker.emulation.found import Found  # noqa: E402
 from aotidoctor.worker.emulation.kernel_text import build, read_kernel  # noqa: E402
 from aotidoctor.worker.emulation.launch import Launch  # noqa: E402
 from aotidoctor.worker.emulation.libdevice import Libdevice  # noqa: E402
+from aotidoctor.worker.emulation.look import look  # noqa: E402
 from aotidoctor.worker.emulation.pending import Pending  # noqa: E402
-from aotidoctor.worker.emulation.quick import look  # noqa: E402
 from aotidoctor.worker.emulation.storage import empty, of_torch  # noqa: E402
 
 LAUNCHES, LANES = 60, 1_000_000
@@ -42,7 +42,7 @@ class Model:
     """A kernel of a package, and how a launch of it with so many lanes is made."""
 
     def __init__(self, name, folder):
-        functions = list(job._functions(wrapper(name)).values())
+        functions = list(engine.functions(wrapper(name)).values())
         function = functions[len(functions) // 2]
         self.kernel = read_kernel(function.name, function.comment, function.line)
         self.blocks = function.blocks

@@ -11,7 +11,7 @@ from cases import put
 from driver import emulate, package
 from models import made
 
-from aotidoctor.worker.emulation import job
+from aotidoctor.worker.emulation import passes
 
 # Two launches: a cumulated sum, and a gather whose indices it makes.
 MODEL = "computed_index"
@@ -33,14 +33,14 @@ def went(room, change=None, **more):
 
 def situations(room):
     found = {"small": went(room)}
-    job._LARGE = 0
+    passes.LARGE = 0
     found["large, time enough"] = went(room)
     found["large, one kernel named"] = went(room, emulate_kernels=[KERNELS[1]], emulate_way="quick")
-    job._SECONDS_A_LANE = 1e9
+    passes.SECONDS_A_LANE = 1e9
     found["large, no time"] = went(room)
     # 40 rows: the first index is beyond them.
     found["large, at fault"] = went(room, put(1, (0,), 4.0))
-    job._LARGE, job._SHARE_OF_FULL = 1 << 60, 1e-9
+    passes.LARGE, passes.SHARE_OF_FULL = 1 << 60, 1e-9
     found["small, no time"] = went(room)
     return found
 

@@ -8,15 +8,13 @@ is found is carried out again in the interpreter, in the programs that it is abo
 from __future__ import annotations
 
 import ast
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from aotidoctor.worker.emulation.forms import Form, bounds_of, form_of
-from aotidoctor.worker.emulation.found import Found
 from aotidoctor.worker.emulation.kernel_text import KernelText
-from aotidoctor.worker.emulation.launch import Launch, TooLong, alarm
+from aotidoctor.worker.emulation.launch import Launch
 from aotidoctor.worker.emulation.memory import Pointer
 from aotidoctor.worker.emulation.nodes import (
     NUMPY,
@@ -29,17 +27,15 @@ from aotidoctor.worker.emulation.nodes import (
     constant,
     number,
 )
-from aotidoctor.worker.emulation.pending import Pending, Step
 from aotidoctor.worker.emulation.slices import Access, Ptr, Slicer
-from aotidoctor.worker.emulation.storage import Storage, Tensor
-from aotidoctor.worker.emulation.wrapper import CannotError
+from aotidoctor.worker.emulation.storage import Storage
 
 # Lanes that are evaluated together.
 TOGETHER = 1 << 20
 # The block along a looped reduction.
 _LONGEST_LOOP = 1 << 19
-# Guilty programs that are carried out again, and the programs on either side of each.
-_MOST_GUILTY, _AROUND = 4, 1
+# Guilty programs that are carried out again.
+MOST_GUILTY = 4
 
 
 @dataclass(slots=True, kw_only=True)
@@ -108,7 +104,7 @@ class Quick:
             if access.what in ("store", "atomic"):
                 self.seen.writes.add(access.argument)
         per_program = self._lanes()
-        self.seen.lanes = per_program * _count(launch.grid) * len(slicer.accesses)
+        self.seen.lanes = per_program * count(launch.grid) * len(slicer.accesses)
         plans = self._plans(slicer.accesses)
         try:
             self._by_lane([plan for plan in plans if plan.needed], max(1, TOGETHER // per_program))
@@ -214,7 +210,7 @@ class Quick:
         return form
 
     def _by_lane(self, plans: list[_Plan], programs: int) -> None:
-        total = _count(self.launch.grid) if plans else 0
+        total = count(self.launch.grid) if plans else 0
         for first in range(0, total, programs):
             grid = Grid(sizes=self.launch.grid, first=first, count=min(programs, total - first))
             for plan in plans:
@@ -386,7 +382,7 @@ class Quick:
         program = grid.first + (at[0] if wrong.shape[0] > 1 else 0)
         place = self.launch.placed(program, tuple(at[1:]), wrong.shape[1:])
         several = wrong.any(axis=tuple(range(1, wrong.ndim)))
-        self.seen.programs |= {grid.first + int(one) for one in np.flatnonzero(several)[:_MOST_GUILTY]}
+        self.seen.programs |= {grid.first + int(one) for one in np.flatnonzero(several)[:MOST_GUILTY]}
         count = int(wrong.sum()) * (grid.count if wrong.shape[0] == 1 else 1)
         tensor = plan.pointer.tensor if plan.pointer is not None else None
         if tensor is not None:
@@ -401,7 +397,8 @@ def _body(kernel: KernelText) -> list[ast.stmt]:
     raise Unsliceable("its function is not there")
 
 
-def _count(grid: tuple[int, int, int]) -> int:
+def count(grid: tuple[int, int, int]) -> int:
+    """Programs of a grid."""
     return grid[0] * grid[1] * grid[2]
 
 
@@ -418,98 +415,3 @@ def _place(plan: _Plan, form: Form | None) -> tuple[Any, ...] | None:
     if form is None or tensor is None or plan.pointer is None:
         return None
     return tensor.start, plan.pointer.itemsize, form.key
-
-
-def guilty(seen: Seen, grid: tuple[int, int, int]) -> list[int]:
-    """The programs to carry out again: those that were found, the first ones, and their neighbours."""
-    total = _count(grid)
-    chosen = sorted(seen.programs)[:_MOST_GUILTY]
-    return sorted({at for one in chosen for at in range(one - _AROUND, one + _AROUND + 1) if 0 <= at < total})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
-    """How a launch went: its accesses times its lanes, and why it was carried out in full (None: it was not)."""
-
-    lanes: int
-    why: str | None = None
-
-
-def look(launch: Launch, pending: Pending) -> Looked:
-    """Check a launch by the quick way, and carry it out in full where that is not enough.
-
-    Raises ``TooLong``, and whatever the interpreter raises.
-    """
-    started = time.monotonic()
-    quick = Quick(launch=launch, fill=lambda storage: pending.fill([storage]))
-    marks = {id(one): (one, None if one.written is None else one.written.copy()) for one in _storages(launch)}
-    try:
-        with alarm(launch.seconds):
-            seen = quick.look()
-        why = seen.unclear or (None if _is_so(launch, seen) else "what was found must be looked at in full")
-    except Unsliceable as error:
-        seen, why = quick.seen, str(error)
-    except (TooLong, CannotError):
-        raise
-    except Exception as error:
-        # Not worth more than the time that the full way takes.
-        seen, why = quick.seen, f"{type(error).__name__}: {error}"[:200]
-    if why is None:
-        pending.add(_step(launch, seen))
-        for one in seen.found:
-            launch.found.add(one.pop("kind"), **one)
-        return Looked(lanes=seen.lanes)
-    for storage, written in marks.values():
-        storage.written = written
-    launch.seconds -= time.monotonic() - started
-    in_full(launch, pending)
-    return Looked(lanes=seen.lanes, why=why)
-
-
-def in_full(launch: Launch, pending: Pending) -> None:
-    """Carry a launch out with the values of its arguments. Raises what the interpreter raises."""
-    pending.fill(_storages(launch))
-    launch.run()
-
-
-def _storages(launch: Launch) -> list[Storage]:
-    return [one.storage for one in launch.arguments.values() if isinstance(one, Tensor)]
-
-
-def _step(launch: Launch, seen: Seen) -> Step:
-    """The launch as it would be carried out later, for its values alone."""
-
-    def of(names: set[str]) -> tuple[Storage, ...]:
-        given = [launch.arguments.get(name) for name in sorted(names)]
-        return tuple(one.storage for one in given if isinstance(one, Tensor))
-
-    later = replace(launch, found=Found(), made_nan={})
-    return Step(carry_out=lambda: _alive(later), reads=of(seen.reads), writes=of(seen.writes))
-
-
-def _alive(launch: Launch) -> None:
-    """Carry it out, with memory that was freed since."""
-    storages = [(one, one.live, one.written) for one in _storages(launch)]
-    for storage, _, _ in storages:
-        storage.live, storage.written = True, None
-    try:
-        launch.run()
-    finally:
-        for storage, live, written in storages:
-            storage.live, storage.written = live, written
-
-
-def _is_so(launch: Launch, seen: Seen) -> bool:
-    """Whether the interpreter finds the same in the guilty programs; what it says of the place is kept."""
-    if not seen.found:
-        return True
-    again = replace(launch, found=Found(), made_nan={}, only=guilty(seen, launch.grid), dry=True)
-    again.run()
-    told = {(one["kind"], one.get("line"), one.get("argument")): one for one in again.found.findings}
-    for one in seen.found:
-        same = told.get((one["kind"], one.get("line"), one.get("argument")))
-        if same is None:
-            return False
-        if same.get("program") == one.get("program"):
-            one["lane"] = same.get("lane")
-    return True
