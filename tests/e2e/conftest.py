@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,28 @@ def packages() -> Kit:
             done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
             assert done.returncode == 0, done.stderr[-4000:]
     return Kit(cache=cache)
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """``made_once(name, file, script, words...)``: a folder for all workers of this run.
+
+    The first worker runs the script with the folder and the words, which writes the file there; the others wait.
+    """
+
+    def make(name: str, file: str, script: Path, *words: str) -> Path:
+        room = tmp_path_factory.getbasetemp()
+        shared = (room.parent if os.environ.get("PYTEST_XDIST_WORKER") else room) / name
+        shared.mkdir(exist_ok=True)
+        with (shared / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (shared / file).exists():
+                command = [sys.executable, str(script), str(shared), *words]
+                done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+                assert done.returncode == 0, done.stderr[-4000:]
+        return shared
+
+    return make
 
 
 @pytest.fixture

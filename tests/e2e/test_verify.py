@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import importlib.util
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -29,18 +26,9 @@ pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reaso
 
 
 @pytest.fixture(scope="session")
-def folder(tmp_path_factory):
-    """The archives and what was said of every program; made once for all workers of a run."""
-    room = tmp_path_factory.getbasetemp()
-    shared = (room.parent if os.environ.get("PYTEST_XDIST_WORKER") else room) / "programs"
-    shared.mkdir(exist_ok=True)
-    with (shared / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (shared / "results.json").exists():
-            command = [sys.executable, str(JUDGE), str(shared)]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
-            assert done.returncode == 0, done.stderr[-4000:]
-    return shared
+def folder(made_once):
+    """The archives and what was said of every program."""
+    return made_once("programs", "results.json", JUDGE)
 
 
 @pytest.fixture(scope="session")
