@@ -30,6 +30,7 @@ LARGE = 16 << 20
 SECONDS_A_LANE = 6e-8
 SHARE_OF_FULL = 0.75
 _PIECE = 16 << 20
+COMPUTED = "the values that are computed"
 VALUES = "only addresses and masks were looked at, as there are so many lanes: no numbers, no NaN, no outputs"
 
 
@@ -42,11 +43,10 @@ class Pass:
     outputs: list[tuple[str, Any]]
 
     @property
-    def in_time(self) -> bool:
-        """Whether no launch was left out, or broken off, for time."""
-        return not any(
-            "the time for the emulation" in why or "did not end" in why for _, why in self.found.not_emulated
-        )
+    def late(self) -> list[tuple[str, str]]:
+        """What was left out, or broken off, for time, and why."""
+        words = ("the time for the emulation", "did not end")
+        return [(what, why) for what, why in self.found.not_emulated if any(one in why for one in words)]
 
     def result(self) -> dict[str, Any]:
         """As the probe reads it."""
@@ -120,10 +120,13 @@ def passes(job: Job, *, asked: bool) -> Pass:
             return first
     left = job.limit - (time.monotonic() - began)
     full = job.replayed(left * (1.0 if first is not None else SHARE_OF_FULL), quick=False)
-    if full.in_time or full.found.findings or way == "full":
+    if not full.late or full.found.findings or way == "full":
         return full
     left = job.limit - (time.monotonic() - began)
-    return first or job.replayed(left, quick=True)
+    last = first or job.replayed(left, quick=True)
+    for what, why in full.late:
+        last.found.skip(COMPUTED, f"{what[:80]}: {why}")
+    return last
 
 
 def _constants(specs: Sequence[ConstantSpec], stored: Mapping[str, Any]) -> list[Tensor | Lost]:
@@ -189,7 +192,7 @@ def _outputs(contract: Contract, replay: Replay, found: Found) -> list[tuple[str
     for at, spec in enumerate(contract.outputs):
         value = replay.outputs.get(at)
         if isinstance(value, Tensor) and replay.pending is not None and replay.pending.is_left_out(value.storage):
-            found.skip("the values that are computed", VALUES)
+            found.skip(COMPUTED, VALUES)
             made.append((spec.path, None))
             _tell_unwritten(value, spec.path, found)
             continue
