@@ -55,7 +55,7 @@ _COMPLAINTS = (
 )
 # Of lines that somebody chose, words of everyday, too.
 _SMALL_ONES = (
-    r"timeout|differs?|different (?:results?|outputs?|values?)|wrong|conflict(?:s|ing)?|unknown|unexpected(?:ly)?",
+    r"timeout|differs?|different (?:results?|outputs?|values?)|(?:is|are) (?:\w+ ){0,2}different|garbage|gibberish|nonsense|wrong|conflict(?:s|ing)?|unknown|unexpected(?:ly)?",
     r"no longer|(?:connection|contact) lost|lost (?:connection|contact)|dead|died|broken|oops|bug",
     r"interrupted|cancell?ed|halt(?:ed|ing)?|stopped|leak(?:s|ed|ing)?|out of (?!date)|never (?:returns?|finish\w*)",
     r"too (?:large|small|many|few|long|old|new|short|big)|(?:must|should) (?:be|have|match|not)",
@@ -87,7 +87,7 @@ _STACK = re.compile(
 )
 # The place of something, of a failure where nobody says that it is less.
 _PLACE = re.compile(r"^\s*File \"[^\"]+\", line \d")
-_WARNS = re.compile(r"(?i:warn|deprecat|info\b|debug\b|skipp|optional|fallback|(?<!\.)default)|\b[VIW]\d{4}\b")
+_WARNS = re.compile(r"(?i:\b(?:may|might) (?:not )?be\b|warn|deprecat|info\b|debug\b|skipp|optional|fallback|(?<!\.)default)|\b[VIW]\d{4}\b")
 _SUCCEEDS = re.compile(
     r"(?i:(?<!un)success|\bpassed\b|\bdone\b|completed?\b|finished(?! at\b)|\bok\b|up[ -]to[ -]date|\bsaved\b|\bready\b"
     r"|recovered|100 ?%)"
