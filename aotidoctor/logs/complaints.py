@@ -55,7 +55,8 @@ _COMPLAINTS = (
 )
 # Of lines that somebody chose, words of everyday, too.
 _SMALL_ONES = (
-    r"timeout|differs?|different (?:results?|outputs?|values?)|(?:is|are) (?:\w+ ){0,2}different|garbage|gibberish|nonsense|wrong|conflict(?:s|ing)?|unknown|unexpected(?:ly)?",
+    r"differs?|different (?:results?|outputs?|values?)|(?:is|are) (?:\w+ ){0,2}different|garbage|gibberish|nonsense",
+    r"timeout|wrong|conflict(?:s|ing)?|unknown|unexpected(?:ly)?",
     r"no longer|(?:connection|contact) lost|lost (?:connection|contact)|dead|died|broken|oops|bug",
     r"interrupted|cancell?ed|halt(?:ed|ing)?|stopped|leak(?:s|ed|ing)?|out of (?!date)|never (?:returns?|finish\w*)",
     r"too (?:large|small|many|few|long|old|new|short|big)|(?:must|should) (?:be|have|match|not)",
@@ -79,6 +80,10 @@ _EVERYDAY = re.compile(
     r"|to inf\b|[(\[]-?inf, ?|max\w{0,20}[=:] ?-?inf|=inf\b|: ?false,|\|[^|]*\|[^|]*\|"
     r"|(?:clamp|clip|fill_?|full|where|float)\(|timeout[=: ]+\S)"
 )
+# The columns of a training; elsewhere an empty cell of a table may be a nan.
+_ROW, _LOSSES = re.compile(r"\s*\|"), re.compile(r"\s*\|(?:[^|\n]{0,60}\|){0,12}[^|\n]{0,40}(?i:\bloss|\bgrad)")
+# What pytest says of an assertion without a message.
+_ASSERTS = re.compile(rb"E\s+assert ")
 # Stacks without what they belong to.
 _STACK = re.compile(
     r"^\W{0,12}frame #\d+: |^\W{0,12}#\d+ pc [0-9a-f]{6}|^\W{0,12}stack backtrace:"
@@ -87,7 +92,10 @@ _STACK = re.compile(
 )
 # The place of something, of a failure where nobody says that it is less.
 _PLACE = re.compile(r"^\s*File \"[^\"]+\", line \d")
-_WARNS = re.compile(r"(?i:\b(?:may|might) (?:not )?be\b|warn|deprecat|info\b|debug\b|skipp|optional|fallback|(?<!\.)default)|\b[VIW]\d{4}\b")
+_WARNS = re.compile(
+    r"(?i:\b(?:may|might) (?:not )?be\b|warn"
+    r"|deprecat|info\b|debug\b|skipp|optional|fallback|(?<!\.)default)|\b[VIW]\d{4}\b"
+)
 _SUCCEEDS = re.compile(
     r"(?i:(?<!un)success|\bpassed\b|\bdone\b|completed?\b|finished(?! at\b)|\bok\b|up[ -]to[ -]date|\bsaved\b|\bready\b"
     r"|recovered|100 ?%)"
@@ -110,10 +118,12 @@ def complains(lines: Sequence[Line], *, is_alone: bool) -> Found | None:
         return _found(lines, lines[0])
     is_few = sum(bool(line.text.strip()) for line in lines) <= _FEW
     is_warned = is_few and any(_WARNS.search(line.text) is not None for line in lines)
+    is_trained = any(_LOSSES.match(line.text) is not None for line in lines)
     for at, line in enumerate(told):
         is_any = is_few or (at >= len(told) - _END and line.level != "doubtful")
         told_of = is_few and _TOLD.search(telling_part(line.text)) is not None and not is_warned
-        if _fails(line.text) or told_of or (is_any and _complaint(line.text, is_warned=is_warned)):
+        complaint = is_any and _complaint(line, is_warned=is_warned, is_trained=is_trained)
+        if _fails(line.text) or told_of or complaint:
             return _found(lines, line)
     return None
 
@@ -157,14 +167,18 @@ def _fails(text: str) -> bool:
     return _FAILS.search(telling_part(text)) is not None and _WARNS.search(text) is None
 
 
-def _complaint(text: str, *, is_warned: bool) -> bool:
+def _complaint(line: Line, *, is_warned: bool, is_trained: bool) -> bool:
+    text = line.text
+    if _ASSERTS.match(line.raw) is not None:
+        return True
     if _PLACE.search(text) is not None:
         return not is_warned
     told = telling_part(text)
     if _COMPLAINS.search(told) is not None:
         return _WARNS.search(text) is None
-    is_value = _VALUES.search(told) is not None and _EVERYDAY.search(text) is None
-    return is_value or _STACK.search(text) is not None
+    is_none = _VALUES.search(told) is not None
+    is_everyday = _EVERYDAY.search(text) is not None and not (is_trained and _ROW.match(text) is not None)
+    return (is_none and not is_everyday) or _STACK.search(text) is not None
 
 
 def _found(lines: Sequence[Line], line: Line) -> Found:

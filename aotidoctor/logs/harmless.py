@@ -11,10 +11,10 @@ WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "a count of none",
         (
             r"\b(?:no|0|zero|without|any|if an?|many) (?:\w{1,30} )?(?:errors?|failures?|exceptions?)\b",
-            r"\b(?:errors?|failures?|failed)(?:\(s\))?\s{0,8}[=:]\s{0,8}(?:0\b|none\b|null\b|false\b|\[\]|\{\}|n/a)",
+            r"\b(?:errors?|failures?|failed)(?:\(s\))?\s{0,8}[=:]\s{0,40}(?:0\b|none\b|null\b|false\b|\[\]|\{\}|n/a)",
             (
                 r"\b(?:fail\w*|killed|dropped|lost|missing|skipped|rejected|timeouts?|unreachable|invalid)\b"
-                r"(?: [\w-]{1,20}){0,4}\s{0,8}[=:]\s{0,8}(?:0(?![.\d])|none\b|false\b)"
+                r"(?: [\w-]{1,20}){0,4}\s{0,8}[=:]\s{0,40}(?:0(?![.\d])|none\b|false\b)"
             ),
             (
                 r"\b(?:0|no|none|zero) (?:\w{1,20} )?"
@@ -105,7 +105,7 @@ LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
             r"^checking (?:for|whether|if|how)\b",
         ),
     ),
-    ("what a report on an environment did not find", (r": (?:Could not collect|N/A|No CUDA)$",)),
+    ("what a report on an environment did not find", (r"(?::|^\[\w{1,20}\]) (?:Could not collect|N/A|No CUDA)$",)),
     (
         "libraries that register twice in every process with TensorFlow",
         (r"[Uu]nable to register cu(?:DNN|FFT|BLAS) factory", r"computation_placer already registered"),

@@ -98,6 +98,10 @@ def test_what_was_being_done_is_not_what_failed():
         "2026-03-04 10:11:12,345 INFO [Reader #1 for port 500] org.acme.jobs.JobMaster: Starting",
         "Accuracy: 0.41\nInvalid: 0.002\nLatency: 3.1 s",
         "print_timings: prompt eval time = 0.00 ms / 0 tokens ( nan ms per token, nan tokens per second)",
+        "[conda] Could not collect\ncuDNN version: Could not collect\nHIP runtime version: N/A",
+        "Successful requests:                40\nFailed requests:                     0",
+        "load: special_id is not in special_ids - the tokenizer config may be incorrect",
+        "| op | share | self |\n|---|---|---|\n| add | nan | 0.0 |",
         " Error Allocator::assign(Node* node, Block* target) noexcept {",
     ],
 )
@@ -108,6 +112,9 @@ def test_words_that_are_no_failure(said):
 @pytest.mark.parametrize(
     ("said", "cause"),
     [
+        ("ValueError: Free memory on device (1.5/15.9 GiB) on startup is less than desired utilization", "out-of-memory"),
+        ("vk::Device::allocateMemory: ErrorOutOfDeviceMemory: torch, failed", "out-of-memory"),
+        ("nvcc error   : 'cudafe++' died due to signal 9 (Kill signal)", "killed"),
         ("lld-link: error: undefined symbol: public: __cdecl c10::Error::Error(void)", "undefined-symbol-link"),
         ("RuntimeError: NPU out of memory. Tried to allocate 1.20 GiB (NPU 0; 61.28 GiB total)", "out-of-memory"),
         ("RuntimeError: status != cudaStreamCaptureStatus::cudaStreamCaptureStatusInvalidated", "cuda-graph-capture"),
@@ -117,3 +124,24 @@ def test_words_that_are_no_failure(said):
 )  # fmt: skip
 def test_further_words_of_causes(said, cause):
     assert causes(read(said)) == [cause]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "| step | loss | grad_norm |\n|---|---|---|\n| 40 | 2.7 | 1.1 |\n| 80 | nan | inf |",
+        "E   assert None is not None",
+        "With torch.compile the answers are completely different.",
+        "After the update the server prints gibberish",
+    ],
+)
+def test_a_failure_in_few_words_is_seen(said):
+    assert read(said).unknown or read(said).matches
+
+
+def test_results_that_differ_from_eager_are_a_low_suspicion():
+    reading = read("With torch.compile the outputs are wrong, eager is fine.")
+    assert [(match.pattern.cause, match.pattern.is_suspect) for match in reading.matches] == [
+        ("numeric-difference", True)
+    ]
+    assert reading.matches[0].confidence < 0.5
