@@ -66,6 +66,8 @@ def swapped_pairs(pairs: Sequence[Pair]) -> list[tuple[Pair, Pair]]:
     Two swapped arguments come as one tuple; more that were rotated come as one tuple each.
     """
     misfits = [pair for pair in pairs if not fits(pair.spec, pair.value) and pair.spec.kind != "unknown"]
+    if not misfits:
+        return _crossed_ranks(pairs)
     if not 2 <= len(misfits) <= MOST_MISPLACED:
         return []
     places = [[at for at, other in enumerate(misfits) if fits(pair.spec, other.value)] for pair in misfits]
@@ -73,6 +75,23 @@ def swapped_pairs(pairs: Sequence[Pair]) -> list[tuple[Pair, Pair]]:
     if len(answers) == 1:
         return _moves(misfits, answers[0])
     return _couples(misfits) if not answers else []
+
+
+def _crossed_ranks(pairs: Sequence[Pair]) -> list[tuple[Pair, Pair]]:
+    """Two tensors of one element, where a rank alone does no harm, that have exactly each other's ranks."""
+    odd = [
+        pair
+        for pair in pairs
+        if isinstance(pair.value, TensorDesc) and pair.spec.kind != "unknown" and not rank_fits(pair.spec, pair.value)
+    ]
+    if len(odd) != 2:
+        return []
+    first, second = odd
+    crossed = all(
+        isinstance(value, TensorDesc) and fits(spec, value) and rank_fits(spec, value)
+        for spec, value in ((first.spec, second.value), (second.spec, first.value))
+    )
+    return [(first, second)] if crossed else []
 
 
 def _assignments(places: Sequence[Sequence[int]], at: int, taken: frozenset[int]) -> Iterator[tuple[int, ...]]:

@@ -215,6 +215,12 @@ def test_no_error(contract, inputs, expected):
             id="swapped",
         ),
         pytest.param(
+            contract_of(Spec(1, 1, dtype="int64"), Spec(1, dtype="int64")),
+            call(tensor(1, dtype="int64"), tensor(1, 1, dtype="int64")),
+            ("input_order", "swapped", "args[0], args[1]"),
+            id="swapped-of-one-element",
+        ),
+        pytest.param(
             contract_of(X16, CONSTANT),
             call(3, tensor(16, 16)),
             ("input_order", "swapped", "args[0], args[1]"),
