@@ -164,7 +164,7 @@ def test_every_release_has_texts():
     assert releases >= {(2, minor) for minor in range(6, 16)}
     assert {path.stem for path in TEXTS} == set(INPUTS) == set(OUTPUTS)
     cuda = {release_of(path) for path in TEXTS if path.stem.startswith("cuda-")}
-    assert cuda >= {(2, 8), (2, 9), (2, 10), (2, 12), (2, 15)}
+    assert cuda >= {(2, 8), (2, 9), (2, 10), (2, 12), (2, 13), (2, 15)}
 
 
 @pytest.mark.parametrize("path", [*TEXTS, *PACKAGES], ids=named)
