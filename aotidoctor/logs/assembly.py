@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from aotidoctor.logs.fences import without_sources
 from aotidoctor.logs.forms import FORMS
 from aotidoctor.logs.forms.python import unfinished
 from aotidoctor.logs.found import Found, message, numbered
@@ -67,6 +68,7 @@ class Assembly:
 
     def add(self, lines: Sequence[Line]) -> None:
         """Read a segment."""
+        lines = without_sources(lines)
         streams: dict[str, list[int]] = {}
         for at, line in enumerate(lines):
             streams.setdefault(line.stream, []).append(at)

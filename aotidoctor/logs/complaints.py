@@ -55,7 +55,8 @@ _COMPLAINTS = (
 )
 # Of lines that somebody chose, words of everyday, too.
 _SMALL_ONES = (
-    r"differs?|different (?:results?|outputs?|values?)|(?:is|are) (?:\w+ ){0,2}different|garbage|gibberish|nonsense",
+    r"differs?|(?:different|other) (?:numbers?|results?|outputs?|values?)|(?:is|are) (?:\w+ ){0,2}different",
+    r"garbage|gibberish|nonsense",
     r"timeout|wrong|conflict(?:s|ing)?|unknown|unexpected(?:ly)?",
     r"no longer|(?:connection|contact) lost|lost (?:connection|contact)|dead|died|broken|oops|bug",
     r"interrupted|cancell?ed|halt(?:ed|ing)?|stopped|leak(?:s|ed|ing)?|out of (?!date)|never (?:returns?|finish\w*)",
@@ -82,6 +83,11 @@ _EVERYDAY = re.compile(
 )
 # The columns of a training; elsewhere an empty cell of a table may be a nan.
 _ROW, _LOSSES = re.compile(r"\s*\|"), re.compile(r"\s*\|(?:[^|\n]{0,60}\|){0,12}[^|\n]{0,40}(?i:\bloss|\bgrad)")
+# A report on the machine, and how its lines look.
+_REPORT = re.compile(r"Collecting environment information|PyTorch version: \d|Is debug build: ")
+_DESCRIBES = re.compile(
+    r"\s*$|\s+\S|\[(?:pip3?|conda)\]|(?:GPU|NIC)\d|Legend|[\w ().,/+-]{1,60}[:=]|=+\s*$|Collecting env"
+)
 # What pytest says of an assertion without a message.
 _ASSERTS = re.compile(rb"E\s+assert ")
 # Stacks without what they belong to.
@@ -112,6 +118,7 @@ def complains(lines: Sequence[Line], *, is_alone: bool) -> Found | None:
 
     ``is_alone``: the log is a single line.
     """
+    lines = _without_report(lines)
     last = max((line.number for line in lines if _succeeds(line.text)), default=0)
     told = [line for line in _spoken(lines) if line.number > last]
     if is_alone and lines and _is_asked_about(lines[0]):
@@ -126,6 +133,15 @@ def complains(lines: Sequence[Line], *, is_alone: bool) -> Found | None:
         if _fails(line.text) or told_of or complaint:
             return _found(lines, line)
     return None
+
+
+def _without_report(lines: Sequence[Line]) -> Sequence[Line]:
+    """Without what ``torch.utils.collect_env`` says of a machine: it describes, and complains of nothing."""
+    start = next((at for at, line in enumerate(lines) if _REPORT.match(line.text) is not None), None)
+    if start is None:
+        return lines
+    end = next((at for at, line in enumerate(lines) if at > start and _DESCRIBES.match(line.text) is None), len(lines))
+    return [*lines[:start], *lines[end:]]
 
 
 def _spoken(lines: Sequence[Line]) -> list[Line]:

@@ -41,6 +41,9 @@ _PASSED = re.compile(
     r"|_aot_autograd/(?:runtime_wrappers|utils)\.py|_dynamo/backends/"
     r"|^forward \([^\n]{0,300}_functorch/aot_autograd\.py"
 )
+# Of a module of another program that is missing, the importer's place says nothing; nor of what somebody stopped.
+_ABSENT = re.compile(r"No module named ['\"](?!torch|triton)")
+_STOPPED = re.compile(r"^\s*(?:raise )?KeyboardInterrupt\b", re.MULTILINE)
 # The program around it says in these words what it was about, before the message proper.
 _TASK = re.compile(r"^(?P<type>(?:[\w.]{1,80}: ?){0,2})(?:Capture|Warm ?up|Init\w*) (?:[a-z]+ ){1,3}failed: (?=\S)")
 # The C++ file that raised it, with the function before it.
@@ -102,7 +105,11 @@ def arisen(found: Found, number: int, around: str) -> LogMatch | None:
     if found.form == "signal":
         # The Python frames of a crash say what was running, not what broke.
         return None
+    if _STOPPED.search(found.text) is not None or found.kind == "KeyboardInterrupt":
+        # Where somebody stopped it says nothing.
+        return None
     told = found.frames or _logged(found.text, around)
+    told = told if _ABSENT.search(found.text) is None else ()
     frames = [_OLD.sub(r"torch/_\1/", one.replace("\\", "/")) for one in told[:_DEEPEST]]
     frame = next((one for one in frames if _OWN.search(one) and not _PASSED.search(one)), "")
     innermost = next((one for one in frames if not _STANDARD.search(one)), "")

@@ -27,7 +27,7 @@ _SAID = "|".join(  # noqa: FLY002 - one kind a line
         r"terminate called|terminating (?:due|with)|\bpanic(?:ked)?\b[: ]|stack smashing|\bcrash(?:ed|es)\b",
         r"[Aa]ssertion failed|\b[Aa]ssert(?:ion)? .{1,300} failed|[Uu]ndefined (?:symbol|reference)",
         r"[Uu]n(?:handled|caught) exception|returned non-?zero|unresolved external|^\+ (?:return|exit) [1-9]",
-        r"\bnon-?zero (?:exit )?(?:code|status):? ?[1-9]",
+        r"\bnon-?zero (?:exit )?(?:code|status):? ?[1-9]|\breturn code ?= ?-?[1-9]",
         r": error\b(?!-)|[Cc]heck failed\b|\w(?:\(\))? failed (?:at|on|with|in)\b|\bC(?:10\d\d|2\d{3})\s?['\":]",
         r"\bmake(?:\[\d{1,4}\])?: \*\*\* |\bError [1-9]\d{0,5}\b",
         r"Unrecogni[sz]ed instruction|unhandled instruction|^FAIL(?:ED)?\b",

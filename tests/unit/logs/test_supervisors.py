@@ -145,3 +145,47 @@ def test_results_that_differ_from_eager_are_a_low_suspicion():
         ("numeric-difference", True)
     ]
     assert reading.matches[0].confidence < 0.5
+
+
+SOURCE = (
+    "```python\nimport torch\n\ndef run(x):\n    if x.any():\n        raise ValueError('CUDA out of memory')\n"
+    "    print('device-side assert triggered')\n```\n"
+)
+
+
+def test_quoted_source_says_nothing():
+    assert not read(SOURCE).matches
+    assert causes(read(SOURCE + "\n" + FIRST)) == ["out-of-memory"]
+
+
+def test_output_in_a_block_of_a_language_is_read():
+    assert causes(read(f"```python\nimport torch\n{FIRST}```\n")) == ["out-of-memory"]
+    assert read("```py\nx = f()\nValueError: strange\n```\n").unknown
+
+
+@pytest.mark.parametrize("said", ["ModuleNotFoundError: No module named 'acme'", "KeyboardInterrupt"])
+def test_where_a_foreign_module_is_missing_or_somebody_stopped_it_says_nothing(said):
+    frames = 'Traceback (most recent call last):\n  File "/opt/torch/_inductor/codecache.py", line 7, in get\n    x()\n'
+    assert not read(f"{frames}{said}\n").matches
+
+
+REPORT = (
+    "Collecting environment information...\nPyTorch version: 2.7.0\nIs debug build: False\nROCM used to build PyTorch: N/A\n\n"
+    "Clang version: Could not collect\nVulnerability Mmio stale data: Vulnerable: attempted, no microcode\n"
+    "[pip3] numpy==2.0\n[conda] Could not collect\nGPU0     X      0-51\n  X    = Self\nLD_LIBRARY_PATH=/usr/lib\n"
+)
+
+
+def test_a_report_on_the_machine_is_no_failure_and_hides_none():
+    assert not read(REPORT).unknown
+    assert read(f"The compiled model gives other numbers than eager\n\n{REPORT}").unknown
+    assert read(f"{REPORT}\nIt crashes at the second call\n").unknown
+
+
+def test_progress_is_no_failure_of_what_it_counts():
+    reading = read("After `Capturing CUDA graph shapes: 100%` the process hangs, vllm 0.9")
+    assert [match.pattern.cause for match in reading.matches] == ["model-hang"]
+
+
+def test_a_process_that_a_launcher_saw_killed():
+    assert causes(read("[launch.py:325:main] exits with return code = -9")) == ["killed"]
