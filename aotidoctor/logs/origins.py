@@ -43,7 +43,7 @@ _PASSED = re.compile(
 )
 # Of a module of another program that is missing, the importer's place says nothing; nor of what somebody stopped.
 _ABSENT = re.compile(r"No module named ['\"](?!torch|triton)")
-_STOPPED = re.compile(r"^\s*(?:raise )?KeyboardInterrupt\b", re.MULTILINE)
+_STOPPED = re.compile(r"^[ \t]{0,40}(?:raise )?KeyboardInterrupt\b", re.MULTILINE)
 # The program around it says in these words what it was about, before the message proper.
 _TASK = re.compile(r"^(?P<type>(?:[\w.]{1,80}: ?){0,2})(?:Capture|Warm ?up|Init\w*) (?:[a-z]+ ){1,3}failed: (?=\S)")
 # The C++ file that raised it, with the function before it.
