@@ -189,3 +189,16 @@ def test_progress_is_no_failure_of_what_it_counts():
 
 def test_a_process_that_a_launcher_saw_killed():
     assert causes(read("[launch.py:325:main] exits with return code = -9")) == ["killed"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "With torch.compile the host memory keeps growing until the process is killed",
+        "There is a memory leak when a package of torch is loaded many times, it crashes in the end",
+    ],
+)
+def test_memory_that_grows_is_a_low_suspicion(said):
+    reading = read(said)
+    assert [match.pattern.cause for match in reading.matches] == ["memory-leak"]
+    assert reading.matches[0].confidence < 0.5
