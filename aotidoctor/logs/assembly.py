@@ -30,6 +30,11 @@ _NEXT = 3
 # What autotuning says of a candidate that it leaves out.
 _ROUTINE = re.compile(r"(?:for|of) benchmark choice|ignoring this choice")
 _RECOVERED = re.compile(r"(?i:(?:failure|error) (?:was )?recovered|recovered (?:by|after|from) )")
+# What looks for an optional library tells that it found none, and goes on.
+_PROBES = re.compile(
+    r"\bNCCL INFO\b|(?i:\b(?:skipp(?:ing|ed)|skip) (?:the )?(?:import|load|regist)|\boptional\b|\bfall(?:ing|s)? back\b"
+    r"|\b(?:ignor(?:ing|ed)|prob(?:ing|ed))\b|\bwill (?:be disabled|not be (?:available|used))\b)"
+)
 # How a line begins that is the failure itself, whatever level it was logged at.
 _BEGINS = re.compile(
     r"(?:[\w.:]*(?:Error|Exception|Interrupt)\b|(?i:error|fatal|failed|terminate called)\b|[A-Z]{3,12} FAIL)"
@@ -193,6 +198,8 @@ def _key(found: Found) -> bytes:
 
 def _is_warning(found: Found, head: Line) -> bool:
     if _ROUTINE.search(found.text) is not None:
+        return True
+    if found.form == "loader" and (head.level == "info" or _PROBES.search(found.text) is not None):
         return True
     # What a logger was told to print of an exception as a warning was handled.
     return head.level == "warning" and (found.form in ("line", "loader") or (found.form == "python" and head.stamped))

@@ -12,7 +12,10 @@ from aotidoctor.logs.spelling import plain
 # Of a longer line only the surroundings of its telling words are read.
 LONGEST = 8192
 _PIECES, _AROUND = 8, 1500
-_BEHIND = re.compile(r"(?<=[\w\])])(?:\[(?:rank|default)\d+\]:|\([\w.]{1,60} (?:[\w.=-]{1,60} )?pid=\d+\)) ?(?=\S)")
+_BEHIND = re.compile(
+    r"(?<=[\w\])])(?:\[(?:rank|default)\d+\]:|\([\w.]{1,60} (?:[\w.=-]{1,60} )?pid=\d+\)) ?(?=\S)"
+    r"|(?<=(?:it/s|s/it)\])(?=(?:Killed|Aborted|Segmentation fault|Bus error|Traceback|[\w.]{1,80}Error: ))"
+)
 _TELLING = re.compile(rb"rror|xception|raceback|ailed|erminat|bort|fault|ssert|illed|llegal|ndefined|annot|issing")
 _CONTROL = re.compile(r"[\x00-\x06\x08\x0b-\x1a\x1c-\x1f\x7f\ufeff\ufffe]")
 

@@ -44,6 +44,13 @@ _PASSED = re.compile(
 # Of a module of another program that is missing, the importer's place says nothing; nor of what somebody stopped.
 _ABSENT = re.compile(r"No module named ['\"](?!torch|triton)")
 _STOPPED = re.compile(r"^[ \t]{0,40}(?:raise )?KeyboardInterrupt\b", re.MULTILINE)
+# What a GPU reports is reported wherever somebody waits for it: only a frame that opens the device is a place of it.
+# A launch that is too large is refused where it is made.
+_REPORTED = re.compile(
+    r"^(?![^\n]*(?:invalid configuration|too many resources))(?:[\w.]{1,80}: ?){0,4}(?:(?:CUDA|HIP)(?: driver| runtime)? [Ee]rror\b|Triton Error \[|(?:cuda|hip)Error[A-Z]"
+    r"|CUDA_ERROR_[A-Z])"
+)
+_OPENS = re.compile(r"^(?:_lazy_init|_cuda_init|_get_device\w*|get_device_\w+|device_count|is_available|init) \(")
 # The program around it says in these words what it was about, before the message proper.
 _TASK = re.compile(r"^(?P<type>(?:[\w.]{1,80}: ?){0,2})(?:Capture|Warm ?up|Init\w*) (?:[a-z]+ ){1,3}failed: (?=\S)")
 # The C++ file that raised it, with the function before it.
@@ -110,6 +117,8 @@ def arisen(found: Found, number: int, around: str) -> LogMatch | None:
         return None
     told = found.frames or _logged(found.text, around)
     told = told if _ABSENT.search(found.text) is None else ()
+    if _REPORTED.match(found.text) is not None:
+        told = [one for one in told[:2] if _OPENS.match(one)]
     frames = [_OLD.sub(r"torch/_\1/", one.replace("\\", "/")) for one in told[:_DEEPEST]]
     frame = next((one for one in frames if _OWN.search(one) and not _PASSED.search(one)), "")
     innermost = next((one for one in frames if not _STANDARD.search(one)), "")

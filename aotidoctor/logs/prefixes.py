@@ -31,6 +31,8 @@ _PREFIXES = tuple(
         rf"\[(?:{_DATE}|\d\d:\d\d:\d\d) (?P<rank>(?:DP|TP|PP|EP|CP)\d+(?: (?:DP|TP|PP|EP|CP)\d+)*)\] ?",
         rf"\[{_DATE} (?P<letter>[IWEFDC]) \d+ (?P<thread>\d+)\] (?:\([\w -]+\) )?[\w./-]+:\d+: ?",
         rf"{_DATE}\t{_LEVEL} [\w./-]+:\d+ -- ",
+        # Buildkite's columns.
+        rf"\s{{0,4}}\| {_DATE} \| ?",
         # Container runtimes; docker compose and kubectl --prefix.
         rf"{_DATE} std(?:err|out) [FP] ?",
         r"#\d{1,3} \d{1,6}\.\d{1,4} ",
@@ -55,6 +57,7 @@ _PREFIXES = tuple(
         # Python's logging in its usual clothes.
         rf"\[?{_DATE}\]?(?:\[[\w.-]+\]\s*|:)?\s?(?:- |: )?",
         rf"\[{_LEVEL}\]:? ?",
+        r"(?:\[[\w.#:-]{1,80}\] ){1,3}>>> ?",
         rf"{_LEVEL} \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./-]+:\d+\] ?",
         rf"{_LEVEL} \d\d-\d\d \d\d:\d\d:\d\d (?!\[?[\w./-]+:\d+\])",
         rf"{_LEVEL}:[\w.]+:(?:\d+:)?",
@@ -70,7 +73,7 @@ _PREFIXES = tuple(
 )
 # What may stand at the start of a prefix; most lines of a stack have none of these.
 _MAY = re.compile(
-    r"[\[(#:<{\d]|[IWEFDVC] ?\d|[IWEFD] [a-z]|E(?: {3}|$)|> |[A-Z][a-z]{2} [ \d]\d "
+    r"[\[(#:<{\d]|\s{0,4}\| \d{4}-|[IWEFDVC] ?\d|[IWEFD] [a-z]|E(?: {3}|$)|> |[A-Z][a-z]{2} [ \d]\d "
     r"|[A-Z]{3,8}\b|[\w.-]+(?: (?:- | *\| ?)|: \[)"
 )
 _COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_=>()][0-9A-B]?)")
