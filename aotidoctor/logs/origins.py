@@ -47,8 +47,8 @@ _STOPPED = re.compile(r"^[ \t]{0,40}(?:raise )?KeyboardInterrupt\b", re.MULTILIN
 # What a GPU reports is reported wherever somebody waits for it: only a frame that opens the device is a place of it.
 # A launch that is too large is refused where it is made.
 _REPORTED = re.compile(
-    r"^(?![^\n]*(?:invalid configuration|too many resources))(?:[\w.]{1,80}: ?){0,4}(?:(?:CUDA|HIP)(?: driver| runtime)? [Ee]rror\b|Triton Error \[|(?:cuda|hip)Error[A-Z]"
-    r"|CUDA_ERROR_[A-Z])"
+    r"^(?![^\n]*(?:invalid configuration|too many resources))(?:[\w.]{1,80}: ?){0,4}"
+    r"(?:(?:CUDA|HIP)(?: driver| runtime)? [Ee]rror\b|Triton Error \[|(?:cuda|hip)Error[A-Z]|CUDA_ERROR_[A-Z])"
 )
 _OPENS = re.compile(r"^(?:_lazy_init|_cuda_init|_get_device\w*|get_device_\w+|device_count|is_available|init) \(")
 # The program around it says in these words what it was about, before the message proper.
