@@ -22,7 +22,7 @@ FUZZ_RUNS ?= 200
 GPU_PYTHON ?= python3
 GPU_OUT ?= gpu-outcomes
 
-.PHONY: demo test test-fast docs fuzz fuzz-runs test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels trial-releases lint picture trial trial-emulation test-emulation bench bench-fleet install clean
+.PHONY: demo test test-fast docs fuzz fuzz-runs test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels trial-releases lint picture trial trial-emulation triton test-emulation bench bench-fleet install clean
 
 # What it takes to run it; what it takes to test it comes on top.
 $(BIN)/.runnable: pyproject.toml
@@ -124,6 +124,8 @@ TRITON_WHEEL ?= triton==3.9.0
 $(TRITON)/.installed: $(BIN)/.installed
 	$(BIN)/python -m pip install --quiet --no-deps --target $(TRITON) "$(TRITON_WHEEL)"
 	touch $@
+
+triton: $(TRITON)/.installed
 
 test-emulation: $(TRITON)/.installed
 	PYTHONPATH=$(abspath $(TRITON)) $(BIN)/python -m pytest -n auto --dist worksteal tests/emulation
