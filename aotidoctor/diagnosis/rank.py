@@ -59,7 +59,7 @@ BY_INPUTS = (
 )
 UNREAD = 0.35
 # What shows in the outputs alone, and what in the code would be a reason for it.
-_SHOWN_BY = ("AD-RUN-002", "AD-RUN-009")
+_SHOWN_BY = (("AD-RUN-002", "differs"), ("AD-RUN-006", "differs"), ("AD-RUN-009", "depends"))
 _REASONS = ("random_ops", "uninitialized_ops")
 
 
@@ -110,7 +110,7 @@ def _is_symptom(diagnosis: Diagnosis, found: Match, case: Case) -> bool:
         return False
     if diagnosis.cause == "custom-op-exception":
         return bool(diagnosis.subject) and not foreign([diagnosis.subject or ""])
-    return all(item.code in _SHOWN_BY for item in found.loud()) and not _accounted(found)
+    return all((item.code, item.kind) in _SHOWN_BY for item in found.loud()) and not _accounted(found)
 
 
 def _accounted(found: Match) -> bool:

@@ -178,16 +178,16 @@ class Cluster:
             raise ClusterLostError(f"the scheduler {self._address or 'of --cluster'} is lost")
 
     def _answers(self, jobs: tuple[Job, ...], future: Future) -> Iterator[Answer]:
-        if future.status in ("cancelled", "lost"):
+        if future.status == "cancelled":
             raise ClusterLostError(f"the scheduler {self._address or 'of --cluster'} is lost")
         try:
             returned: list[Returned] = future.result(timeout=_RESULT_S)
         except Exception as error:
-            if future.status != "error":
+            if future.status == "cancelled" or (future.status != "error" and self._client.status != "running"):
                 # Not the job has failed, but the way to its answer.
                 raise ClusterLostError(f"the scheduler {self._address or 'of --cluster'} is lost") from error
-            if len(jobs) > 1:
-                # One of them did it; the others are not to suffer for it.
+            if len(jobs) > 1 or future.status != "error":
+                # One of them did it, and the others are not to suffer for it; or a worker was lost with its answers.
                 for job in jobs:
                     self._send([job])
                 return

@@ -29,7 +29,7 @@ _DOMAIN = {
 }  # fmt: skip
 # Left out of the guess where the bad values are NaN: they overflow to Inf only.
 _NAMED = 3
-_PRODUCT = re.compile(r"aoti_torch_\w+?_(b?mm)_out$")
+_PRODUCT = re.compile(r"aoti_torch_[a-z]+_(b?mm)_out")
 _ONLY_INF = frozenset({"exp", "expm1", "sinh", "cosh"})
 
 
@@ -133,7 +133,7 @@ def _is_node(case: Case, call: KernelValues, buffer: BufferValues) -> bool:
 
 def _is_part(case: Case, call: KernelValues) -> bool:
     """A product that a later kernel adds the bias to: the program knows the sum only."""
-    product = _PRODUCT.search(call.name)
+    product = _PRODUCT.fullmatch(call.name)
     operators = origin_of(case, call.name).operators
     return product is not None and bool(operators) and f"aten.{product[1]}" not in operators
 

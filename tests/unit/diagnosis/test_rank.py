@@ -291,6 +291,8 @@ def differs(code="AD-RUN-002", kind="differs", **facts):
         # Another size makes healthy code read other memory: the outputs alone are no cause.
         ([differs(random_ops=())], []),
         ([differs(random_ops=()), differs("AD-RUN-009", "depends", uninitialized_ops=())], []),
+        ([differs("AD-RUN-006", "differs")], []),
+        ([differs("AD-RUN-006", "heals")], ["threading"]),
         ([differs(random_ops=("aten.rand",))], ["nondeterministic"]),
         ([differs("AD-RUN-009", "depends", uninitialized_ops=("aten.empty",))], ["uninitialized-read"]),
         ([differs("AD-RUN-015", "random", subject="ops::scale")], ["nondeterministic"]),
