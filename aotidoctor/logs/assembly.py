@@ -18,6 +18,7 @@ from aotidoctor.logs.marks import of_torch
 from aotidoctor.logs.matching import Matcher
 from aotidoctor.logs.origins import arisen
 from aotidoctor.logs.patterns import LEAST_CONFIDENCE
+from aotidoctor.logs.severity import is_mention, is_warning
 from aotidoctor.model.log import LogMatch
 
 # Kept with all they say; what comes after them is counted.
@@ -27,19 +28,11 @@ _AROUND = 40
 _PASTE = 400
 # So far behind it is what somebody says of it.
 _NEXT = 3
-# What autotuning says of a candidate that it leaves out.
-_ROUTINE = re.compile(r"(?:for|of) benchmark choice|ignoring this choice")
 _RECOVERED = re.compile(r"(?i:(?:failure|error) (?:was )?recovered|recovered (?:by|after|from) )")
-# What looks for an optional library tells that it found none, and goes on.
-_PROBES = re.compile(
-    r"\bNCCL INFO\b|(?i:\b(?:skipp(?:ing|ed)|skip) (?:the )?(?:import|load|regist)|\boptional\b|\bfall(?:ing|s)? back\b"
-    r"|\b(?:ignor(?:ing|ed)|prob(?:ing|ed))\b|\bwill (?:be disabled|not be (?:available|used))\b)"
-)
-# How a line begins that is the failure itself, whatever level it was logged at.
-_BEGINS = re.compile(
-    r"(?:[\w.:]*(?:Error|Exception|Interrupt)\b|(?i:error|fatal|failed|terminate called)\b|[A-Z]{3,12} FAIL)"
-)
 _KEY, _TELLING = 400, 40
+# A warning that is known as well as that is what a short log is about.
+_CERTAIN, _CHOSEN = 0.85, 10
+_RAISED = re.compile(r"[\w.]{1,200}(?:Error|Exception): ")
 
 
 @dataclass(slots=True)
@@ -117,14 +110,24 @@ class Assembly:
         # Of most logs nobody asks it.
         from aotidoctor.logs.complaints import complains  # noqa: PLC0415
 
+        if any(draft.level == "warning" and _sure(draft) >= _CERTAIN for draft in self.drafts):
+            # What it complains of is known.
+            return
         found = unfinished(self._short) or complains(self._short, is_alone=lines <= 1)
         if found is None:
+            self._chosen(lines)
             return
         self._keep(self._short, found.first, found.end - 1, found, self._short[found.first])
         draft = self._index.get(_index_of(found))
         if draft is not None:
             # It may have been taken for a warning before.
             draft.level = "error"
+
+    def _chosen(self, lines: int) -> None:
+        """Nobody pastes a few lines of an exception that was only logged as a warning if that is none to him."""
+        for draft in self.drafts if lines <= _CHOSEN else ():
+            if draft.found.form == "python" and draft.is_record and _RAISED.match(draft.found.text) is not None:
+                draft.level = "error" if draft.level == "warning" else draft.level
 
     def finished(self, lines: int) -> list[Draft]:
         """All drafts of a log of so many lines. What the end of a segment cut off goes on in lines seen before."""
@@ -153,8 +156,8 @@ class Assembly:
     def _draft(self, lines: Sequence[Line], first: int, last: int, found: Found, head: Line) -> Draft:
         origins = ("", head.origin)
         around = [line for line in lines[max(first - _AROUND, 0) : last + 1 + _AROUND] if line.origin in origins]
-        level = "warning" if found.level == "warning" or _is_warning(found, head) else found.level
-        level = "mention" if _is_mention(found, head) else level
+        level = "warning" if found.level == "warning" or is_warning(found, head) else found.level
+        level = "mention" if is_mention(found, head) else level
         draft = Draft(
             found=found,
             origin=head.origin,
@@ -171,6 +174,10 @@ class Assembly:
             suspected = recognised(found, head.number) or arisen(found, head.number, surroundings)
             draft.matches += (suspected,) if suspected is not None else ()
         return draft
+
+
+def _sure(draft: Draft) -> float:
+    return max((match.confidence for match in draft.matches), default=0.0)
 
 
 def _freed(lines: Sequence[Line], streams: Iterable[Sequence[int]]) -> Sequence[Line]:
@@ -194,20 +201,6 @@ def _key(found: Found) -> bytes:
         if len(key) >= _TELLING:
             break
     return key
-
-
-def _is_warning(found: Found, head: Line) -> bool:
-    if _ROUTINE.search(found.text) is not None:
-        return True
-    if found.form == "loader" and (head.level == "info" or _PROBES.search(found.text) is not None):
-        return True
-    # What a logger was told to print of an exception as a warning was handled.
-    return head.level == "warning" and (found.form in ("line", "loader") or (found.form == "python" and head.stamped))
-
-
-def _is_mention(found: Found, head: Line) -> bool:
-    """News that speak of a failure: an error that was expected, tried again, or is only a word of an option."""
-    return head.level == "info" and found.form == "line" and _BEGINS.match(found.text) is None
 
 
 def failures(lines: Sequence[Line], known: frozenset[str]) -> Iterator[Found]:

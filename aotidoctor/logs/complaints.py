@@ -75,6 +75,7 @@ _COMPLAINS, _TOLD = _as_words(_COMPLAINTS), _as_words(_SMALL_ONES)
 _VALUES = re.compile(
     r"(?i:(?<![\w.-])[-+]?(?:nan|inf(?:inity)?)(?=[\s,\])|;%]|$))"
     r"|\b(?:has_?nan|has_?inf|isnan|isinf|any_?nan)\w{0,20}\W{1,4}True\b|^\W{0,3}False\W{0,3}$"
+    r"|(?i:\b\w{0,20}loss['\"]?\s?[:=]\s?['\"]-?(?:nan|inf)['\"])"
 )
 _EVERYDAY = re.compile(
     r"(?i:\bnan (?:ms|us|s|sec|tokens?|toks?|it|MB|GB)\b|from -?inf\b"
@@ -107,6 +108,11 @@ _SUCCEEDS = re.compile(
     r"|recovered|100 ?%)"
 )
 _WARNING = re.compile(r"(?i:\bwarn(?:ing)?\b)")
+# What warnings say of others that are gone; of news that went on no more than that.
+_BROKEN = re.compile(
+    r"(?i:\bconnections? (?:(?:is|was|has been|to \S{1,80}) )?(?:broken|lost|refused|reset|aborted|timed out)\b"
+    r"|\blost (?:the )?connection\b|\bdisconnected\b)"
+)
 _HEAD = 400
 _QUIET = ("info", "warning")
 # A list of changes tells of failures that are over.
@@ -132,7 +138,15 @@ def complains(lines: Sequence[Line], *, is_alone: bool) -> Found | None:
         complaint = is_any and _complaint(line, is_warned=is_warned, is_trained=is_trained)
         if _fails(line.text) or told_of or complaint:
             return _found(lines, line)
-    return None
+    return None if last else _is_left_alone(lines)
+
+
+def _is_left_alone(lines: Sequence[Line]) -> Found | None:
+    """The last of several connections that broke, in a log that has hardly more than warnings."""
+    warnings = [line for line in lines if _level(line) == "warning"]
+    broken = [line for line in warnings if _BROKEN.search(line.text) is not None]
+    is_most = 2 * len(warnings) > sum(bool(line.text.strip()) for line in lines)
+    return _found(lines, broken[-1]) if is_most and len(broken) > 1 else None
 
 
 def _without_report(lines: Sequence[Line]) -> Sequence[Line]:

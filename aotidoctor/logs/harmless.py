@@ -41,6 +41,7 @@ WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
                 r"^\s*(?:invalid|unknown|missing|failed|rejected|dropped|timeout)"
                 r"(?:[ _](?:rate|ratio|share))?\s?[=:]\s?0?\.\d+%?$"
             ),
+            r"^\s*(?:in)?valid\s?[=:]\s?\d{1,12}$",
             r"\berrors?(?:[ _]rate)?\s{0,8}[=:]\s{0,8}[-+]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|nan|inf)%?(?:[\s,;)\]]|$)",
         ),
     ),

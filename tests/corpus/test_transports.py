@@ -57,6 +57,8 @@ WAYS = {
     "a string of JSON": (json.dumps, 0.93),
     "colours": (each("\x1b[31m{}\x1b[0m"), 0.99),
     "CI": (each("2026-07-30T00:30:04.0050685Z {}"), 0.99),
+    "Buildkite": (each("  | 2026-03-07T05:56:27.270Z | {}"), 0.99),
+    "a logger of threads": (each("[2026-03-05 14:28:45,820] [ERROR] [MainThread] [serving.worker] >>> {}"), 0.93),
     "a box": (each("\u2502 {} \u2502"), 0.95),
 }
 
