@@ -30,9 +30,9 @@ _PASTE = 400
 _NEXT = 3
 _RECOVERED = re.compile(r"(?i:(?:failure|error) (?:was )?recovered|recovered (?:by|after|from) )")
 _KEY, _TELLING = 400, 40
-# A warning that is known as well as that is what a short log is about.
+# A warning that is known so well is what a short log is about.
 _CERTAIN, _CHOSEN = 0.85, 10
-_RAISED = re.compile(r"[\w.]{1,200}(?:Error|Exception): ")
+_RAISED = re.compile(r"[\w.]{0,200}(?:Compil\w{0,20}|Inductor|Lowering)(?:Error|Exception|Failure): ")
 
 
 @dataclass(slots=True)
@@ -124,7 +124,7 @@ class Assembly:
             draft.level = "error"
 
     def _chosen(self, lines: int) -> None:
-        """Nobody pastes a few lines of an exception that was only logged as a warning if that is none to him."""
+        """A compiler's exception that was logged as a warning: of so few lines somebody chose it."""
         for draft in self.drafts if lines <= _CHOSEN else ():
             if draft.found.form == "python" and draft.is_record and _RAISED.match(draft.found.text) is not None:
                 draft.level = "error" if draft.level == "warning" else draft.level

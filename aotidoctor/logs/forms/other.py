@@ -53,7 +53,7 @@ _SAID = "|".join(  # noqa: FLY002 - one kind a line
         r"\bEXC_(?:BAD|CRASH|RESOURCE|GUARD)|\b[Uu]nexpectedly found nil\b",
         r"\bFaulting (?:application|module)\b|\bException code: 0x",
         r"\b(?:0x)?[cC]0000(?:005|409|01[dD]|374|135|142)\b",
-        r"\.\.\. ?(?i:error|fail(?:ed)?)$|^[A-Z]{0,4}ROR: ",
+        r"\.\.\. ?(?i:error|fail(?:ed)?)(?: {0,200}[|\u2502\u2503\u2551])?$|^[A-Z]{0,4}ROR: ",
         r"\b[Bb]ackend \w{1,60} is not registered\b|, referenced from:$|arguments? but \d+ (?:was|were) given",
     )
 )

@@ -55,7 +55,7 @@ LOGGED = [
     "Traceback (most recent call last):",
     '  File "/srv/k.py", line 3, in f',
     "    g(x)",
-    "pumps.PumpError: no pump",
+    "pumps.compiler.CompilationError: no pump",
 ]
 
 
