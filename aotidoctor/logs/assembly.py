@@ -18,7 +18,7 @@ from aotidoctor.logs.marks import of_torch
 from aotidoctor.logs.matching import Matcher
 from aotidoctor.logs.origins import arisen
 from aotidoctor.logs.patterns import LEAST_CONFIDENCE
-from aotidoctor.logs.severity import is_mention, is_warning
+from aotidoctor.logs.severity import is_mention, is_probe, is_warning
 from aotidoctor.model.log import LogMatch
 
 # Kept with all they say; what comes after them is counted.
@@ -157,7 +157,8 @@ class Assembly:
         origins = ("", head.origin)
         around = [line for line in lines[max(first - _AROUND, 0) : last + 1 + _AROUND] if line.origin in origins]
         level = "warning" if found.level == "warning" or is_warning(found, head) else found.level
-        level = "mention" if is_mention(found, head) else level
+        goes_on = is_probe(found, head) and _goes_well(lines[last + 1 :])
+        level = "mention" if goes_on or is_mention(found, head) else level
         draft = Draft(
             found=found,
             origin=head.origin,
@@ -174,6 +175,12 @@ class Assembly:
             suspected = recognised(found, head.number) or arisen(found, head.number, surroundings)
             draft.matches += (suspected,) if suspected is not None else ()
         return draft
+
+
+def _goes_well(lines: Sequence[Line]) -> bool:
+    from aotidoctor.logs.complaints import succeeds  # noqa: PLC0415
+
+    return any(succeeds(line.text) for line in lines)
 
 
 def _sure(draft: Draft) -> float:

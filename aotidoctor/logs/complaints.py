@@ -111,7 +111,7 @@ _WARNING = re.compile(r"(?i:\bwarn(?:ing)?\b)")
 # What warnings say of others that are gone; of news that went on no more than that.
 _BROKEN = re.compile(
     r"(?i:\bconnections? (?:(?:is|was|has been|to \S{1,80}) )?(?:broken|lost|refused|reset|aborted|timed out)\b"
-    r"|\blost (?:the )?connection\b|\bdisconnected\b)"
+    r"|\blost (?:the )?connection\b)"
 )
 _HEAD = 400
 _QUIET = ("info", "warning")
@@ -125,7 +125,7 @@ def complains(lines: Sequence[Line], *, is_alone: bool) -> Found | None:
     ``is_alone``: the log is a single line.
     """
     lines = _without_report(lines)
-    last = max((line.number for line in lines if _succeeds(line.text)), default=0)
+    last = max((line.number for line in lines if succeeds(line.text)), default=0)
     told = [line for line in _spoken(lines) if line.number > last]
     if is_alone and lines and _is_asked_about(lines[0]):
         return _found(lines, lines[0])
@@ -189,7 +189,8 @@ def _is_asked_about(line: Line) -> bool:
     return is_warning and _FAILS.search(telling_part(line.text)) is not None
 
 
-def _succeeds(text: str) -> bool:
+def succeeds(text: str) -> bool:
+    """Whether it says that something went well."""
     return _SUCCEEDS.search(text) is not None and not _fails(text) and other.START.search(telling_part(text)) is None
 
 

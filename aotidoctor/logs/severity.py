@@ -24,10 +24,15 @@ def is_warning(found: Found, head: Line) -> bool:
     """Whether it was handled: a candidate left out, an optional library, an exception logged as a warning."""
     if _ROUTINE.search(found.text) is not None:
         return True
-    if found.form == "loader" and (head.level == "info" or _PROBES.search(found.text) is not None):
+    if is_probe(found, head):
         return True
     # What a logger was told to print of an exception as a warning was handled.
     return head.level == "warning" and (found.form in ("line", "loader") or (found.form == "python" and head.stamped))
+
+
+def is_probe(found: Found, head: Line) -> bool:
+    """Whether a library was looked for that the program can do without."""
+    return found.form == "loader" and (head.level == "info" or _PROBES.search(found.text) is not None)
 
 
 def is_mention(found: Found, head: Line) -> bool:

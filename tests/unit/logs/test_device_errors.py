@@ -107,6 +107,12 @@ def test_the_message_tells_more_than_the_place(place):
     assert others == {}
 
 
+@pytest.mark.parametrize("text", ["CUDA error 2 times tried again", "CUDA errors: 2", "HIP error 700x"])
+def test_a_number_is_one_of_an_error_only_where_it_stands_alone(text):
+    _, diagnoses, _ = classify_text(f"{text}\nall done\n".encode(), "log")
+    assert [one.cause for one in diagnoses] == []
+
+
 def test_where_the_device_is_opened_an_error_without_a_name_says_that_it_cannot_be():
     text = told_in("a wait", "RuntimeError: CUDA error: unknown error")
     text = "\n".join(text).replace("in synchronize", "in _lazy_init")

@@ -23,6 +23,7 @@ def test_an_optional_library_is_not_why_it_failed_later(probe):
     alone = read(f"{probe}\n")
     assert alone.matches
     assert [event.level for event in alone.events] == ["warning"]
+    assert causes(read(f"{probe}\nstep 1: loss 0.3\ntraining completed\n")) == []
 
 
 def test_a_library_that_is_needed_still_comes_first():
