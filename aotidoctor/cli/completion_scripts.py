@@ -41,28 +41,29 @@ _ZSH = """\
 #compdef aotidoctor
 # Completion of aotidoctor for zsh, made by `aotidoctor completion zsh`.
 _aotidoctor() {
-    local path='' word key
+    # Not `path`: in zsh that is PATH.
+    local level='' word key
     local -a options below values
     local -i i
     for ((i = 2; i < CURRENT; i++)); do
         word=${words[i]}
-        key="${path:+$path }$word"
+        key="${level:+$level }$word"
         case "$key" in
-@PATHS@) path="$key" ;;
+@PATHS@) level="$key" ;;
         esac
     done
-    case "$path" in
+    case "$level" in
 @TABLE@
     esac
     values=()
-    case "$path ${words[CURRENT-1]}" in
+    case "$level ${words[CURRENT-1]}" in
 @VALUES@
     esac
     if [[ ${words[CURRENT]} == -* ]]; then
         _describe option options
     elif (( $#below )); then
         _describe command below
-        [[ -n $path ]] && _files
+        [[ -n $level ]] && _files
     else
         _files
     fi

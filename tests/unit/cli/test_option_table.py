@@ -87,6 +87,43 @@ def test_the_shell_can_read_it(shell, make, commands, tmp_path):
     subprocess.run([found, "-n", str(tmp_path / "script")], check=True, capture_output=True)
 
 
+def test_fish(commands, tmp_path):
+    shell = shutil.which("fish")
+    if shell is None:
+        pytest.skip("there is no fish")
+    (tmp_path / "script").write_text(fish(commands))
+
+    def complete(line):
+        code = f"source {tmp_path / 'script'}; complete -C '{line}'"
+        done = subprocess.run(
+            [shell, "--no-config", "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+        )
+        return {line.split("\t")[0] for line in done.stdout.splitlines()}
+
+    assert complete("aotidoctor c") == {name for name in COMMANDS if name.startswith("c")}
+    assert complete("aotidoctor check --inp") == {"--inputs"}
+    assert complete("aotidoctor check x --format sar") == {"sarif"}
+
+
+def test_zsh(commands, tmp_path):
+    """Asked as the shell asks: the words and the place of the cursor are given, what is offered is printed."""
+    shell = shutil.which("zsh")
+    if shell is None:
+        pytest.skip("there is no zsh")
+    (tmp_path / "script").write_text(zsh(commands))
+
+    def complete(*words):
+        given = " ".join(f"'{word}'" for word in words)
+        offered = "_describe() { for name in ${@[2,-1]}; do print -l -- ${(P)name}; done }; compadd() { print -l -- $@ }; compdef() { }"
+        code = f"{offered}; words=(); CURRENT=1; source ./script 2>/dev/null; words=({given}); CURRENT={len(words)}; _aotidoctor"
+        done = subprocess.run([shell, "-f", "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
+        return done.stdout.split("\n")
+
+    assert any(line.startswith("classify:") for line in complete("aotidoctor", ""))
+    assert any(line.startswith("--inputs:") for line in complete("aotidoctor", "check", "-"))
+    assert any(line.startswith("init:") for line in complete("aotidoctor", "triton", ""))
+
+
 def test_man_pages(tmp_path):
     done = invoke("man", "-o", str(tmp_path))
     assert done.exit_code == 0
