@@ -130,11 +130,14 @@ class Pool:
         while len(self._workers) < min(self._jobs, self.pending):
             self._start()
         for worker in self._workers:
-            if worker.ready and worker.job is None and self._waiting:
-                worker.job, worker.since = self._waiting.popleft(), time.monotonic()
-                # One that is gone is found out by its link.
-                with suppress(OSError):
-                    link.send(worker.companion.link, worker.job.message)
+            self._give(worker)
+
+    def _give(self, worker: _Worker) -> None:
+        if worker.ready and worker.job is None and self._waiting:
+            worker.job, worker.since = self._waiting.popleft(), time.monotonic()
+            # One that is gone is found out by its link.
+            with suppress(OSError):
+                link.send(worker.companion.link, worker.job.message)
 
     def _readable(self) -> list[_Worker]:
         places = {worker.companion.link.fileno(): worker for worker in self._workers}
@@ -154,14 +157,16 @@ class Pool:
         if not worker.ready:
             worker.ready = True
             return
-        job, worker.job = worker.job, None
+        job, worker.job, seconds = worker.job, None, time.monotonic() - worker.since
         worker.judged += 1
-        if job is not None:
-            seconds = time.monotonic() - worker.since
-            yield Answer(job=job, message=got[0], body=got[1], seconds=seconds, attempts=job.attempts + 1)
         if worker.judged >= MOST_ITEMS:
             self._workers.remove(worker)
             worker.companion.end(wait=_ENDING_S)
+        else:
+            # At once: whoever takes the answer writes files before it asks again.
+            self._give(worker)
+        if job is not None:
+            yield Answer(job=job, message=got[0], body=got[1], seconds=seconds, attempts=job.attempts + 1)
 
     def _look(self, worker: _Worker, now: float) -> Iterator[Answer]:
         """Kill what has reached a limit."""
