@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from aotidoctor.logs.forms import other
-from aotidoctor.logs.found import Found, message
+from aotidoctor.logs.found import Found, line_found
 from aotidoctor.logs.harmless import telling_part
 from aotidoctor.logs.levels import level_of
 from aotidoctor.logs.line import Line
@@ -213,7 +213,4 @@ def _complaint(line: Line, *, is_warned: bool, is_trained: bool) -> bool:
 
 
 def _found(lines: Sequence[Line], line: Line) -> Found:
-    at = next(place for place, one in enumerate(lines) if one is line)
-    said, frames, end = message(lines, at)
-    texts = tuple((one.number, one.text) for one in said)
-    return Found(form="line", said=texts, first=at, end=end, frames=tuple(frames))
+    return line_found(lines, next(place for place, one in enumerate(lines) if one is line))

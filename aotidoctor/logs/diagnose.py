@@ -68,7 +68,8 @@ def _known(match: LogMatch, reading: LogReading) -> Evidence:
         "form": event.form,
     }
     facts["stage"] = pattern.stage or event.stage
-    facts |= {key: value for key, value in _more(match, reading).items() if value}
+    issue = _issue(match)
+    facts |= {key: value for key, value in _more(match, reading, issue).items() if value}
     facts = {**kind_of(pattern.cause, "\n".join((event.text, *event.frames[:_FRAMES]))), **facts}
     kernel = _KERNEL.search("\n".join((event.text, *event.frames)))
     if kernel is not None:
@@ -82,15 +83,14 @@ def _known(match: LogMatch, reading: LogReading) -> Evidence:
         subject=subject if isinstance(subject, str) else None,
         observed=_short(match.text),
         expected="",
-        message=_message(match, reading.versions),
+        message=_message(match, reading.versions, issue),
         source=FileSource(file=reading.name, line=match.line),
         facts=facts,
     )
 
 
-def _more(match: LogMatch, reading: LogReading) -> dict[str, FactValue]:
+def _more(match: LogMatch, reading: LogReading, issue: Known | None) -> dict[str, FactValue]:
     event, pattern = match.event, match.pattern
-    issue = _issue(match)
     return {
         "source": _printed_by(pattern.source),
         "known_issue": issue.issue if issue is not None else "",
@@ -113,11 +113,10 @@ def _issue(match: LogMatch) -> Known | None:
     return known_issue("\n".join((match.event.text, *match.event.frames)), match.pattern.cause)
 
 
-def _message(match: LogMatch, versions: Mapping[str, str]) -> str:
+def _message(match: LogMatch, versions: Mapping[str, str], issue: Known | None) -> str:
     """Who prints it, and in which releases it is known."""
     pattern, version = match.pattern, versions.get(match.pattern.component)
     parts = [f"printed by {_printed_by(pattern.source)}"] if pattern.source else []
-    issue = _issue(match)
     if issue is not None:
         parts.insert(0, issue.sentence)
     if pattern.known:

@@ -52,6 +52,12 @@ class Found:
         return "\n".join(text for _, text in self.said)[:MOST_CHARACTERS]
 
 
+def line_found(lines: Sequence[Line], at: int, *, follows: bool = False) -> Found:
+    """The line at ``at`` as a failure, with what continues it."""
+    said, frames, end = message(lines, at)
+    return Found(form="line", said=numbered(said), first=at, end=end, frames=tuple(frames), follows=follows)
+
+
 def numbered(lines: Sequence[Line]) -> tuple[tuple[int, str], ...]:
     """The lines as ``Found.said``."""
     return tuple((line.number, line.text) for line in lines)

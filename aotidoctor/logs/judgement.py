@@ -96,7 +96,7 @@ def _resolve(judged: Sequence[Judged]) -> None:
 def follows(draft: Draft) -> bool:
     """Whether it only passes on, or notices, that something failed."""
     first = draft.found.text.partition("\n")[0]
-    return draft.found.follows or _WRAPPERS.search(first) is not None or _SUPERVISORS.search(first) is not None
+    return draft.found.follows or _WRAPPERS.search(first) is not None or supervises(draft)
 
 
 def supervises(draft: Draft) -> bool:

@@ -17,7 +17,9 @@ _WORDS = {
     "ftl": "error", "severe": "error", "panic": "error", "dpanic": "error", "emerg": "error", "emergency": "error",
     "alert": "error", "fail": "error", "failed": "error", "failure": "error", "fehler": "error", "erreur": "error",
 }  # fmt: skip
-_LETTERS = {"E": "error", "F": "error", "A": "error", "C": "error", "W": "warning"}
+_LETTERS = {
+    "I": "info", "D": "info", "V": "info", "W": "warning", "E": "error", "F": "error", "A": "error", "C": "error",
+}  # fmt: skip
 _ANY = "|".join(sorted(_WORDS, key=len, reverse=True))
 _UPPER = "|".join(
     word.upper() for word in sorted(_WORDS, key=len, reverse=True) if word not in ("inf", "log", "hint", "success")
@@ -64,9 +66,14 @@ def level_of(text: str) -> str:
         return loudness(int(syslog["number"]))
     letter = _LETTER.search(head)
     if letter is not None:
-        return _LETTERS.get(letter[letter.lastgroup or 0], "info")
+        return _LETTERS[letter[letter.lastgroup or 0]]
     word = _BRACKETS.search(head) or (_BEHIND.search(head) or _BARE.search(head) if _TIME.search(head) else None)
     return _WORDS[word["word"].lower()] if word is not None else ""
+
+
+def level_named(name: str) -> str:
+    """The level that a word or a letter names; empty where it names none."""
+    return _LETTERS.get(name) or _WORDS.get(name.lower(), "")
 
 
 def _of_number(found: re.Match[str]) -> str:

@@ -9,13 +9,8 @@ import json
 import re
 from dataclasses import dataclass, replace
 
-from aotidoctor.logs.levels import level_of, loudness
+from aotidoctor.logs.levels import level_named, level_of, loudness
 
-_LEVELS = {
-    "I": "info", "D": "info", "V": "info", "W": "warning", "E": "error", "F": "error", "C": "error",
-    "INFO": "info", "DEBUG": "info", "TRACE": "info", "NOTICE": "info", "WARN": "warning", "WARNING": "warning",
-    "ERROR": "error", "ERR": "error", "CRITICAL": "error", "FATAL": "error", "SEVERE": "error",
-}  # fmt: skip
 _LEVEL = r"(?P<level>INFO|DEBUG|TRACE|NOTICE|WARN(?:ING)?|ERR(?:OR)?|CRITICAL|FATAL|SEVERE)"
 _DATE = r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|\s?[+-]\d\d:?\d\d)?"
 # Each is tried at the start of what is left, until none fits.
@@ -120,9 +115,9 @@ def _one(line: Bare) -> Bare | None:
 def _without(line: Bare, found: re.Match[str]) -> Bare:
     parts = found.groupdict()
     rank, thread = parts.get("rank"), parts.get("thread")
-    named = (parts.get("level") or parts.get("letter") or "").upper()
+    named = parts.get("level") or parts.get("letter") or ""
     priority = parts.get("priority")
-    level = "doubtful" if parts.get("doubtful") else _LEVELS.get(named, "")
+    level = "doubtful" if parts.get("doubtful") else level_named(named)
     level = loudness(int(priority)) if priority else level
     return replace(
         line,

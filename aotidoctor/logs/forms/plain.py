@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from aotidoctor.logs.found import Found, message, numbered
+from aotidoctor.logs.found import Found, line_found
 from aotidoctor.logs.line import Line
 
 START = re.compile(
@@ -22,6 +22,4 @@ def read(lines: Sequence[Line], at: int) -> Found | None:
     """The line, with what continues it."""
     if _NONE.search(lines[at].text):
         return None
-    said, frames, end = message(lines, at)
-    follows = "API call failed at " in lines[at].text
-    return Found(form="line", said=numbered(said), first=at, end=end, frames=tuple(frames), follows=follows)
+    return line_found(lines, at, follows="API call failed at " in lines[at].text)
