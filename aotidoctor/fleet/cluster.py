@@ -224,7 +224,7 @@ def judge_there(
     returned: list[Returned] = []
     for message in messages:
         pool.submit(Job(tag="", message=message))
-        answer = next(answer for answer in _coming(pool))
+        answer = next(_coming(pool))
         returned.append((answer.message, answer.body, answer.lost, answer.problem, answer.seconds, answer.attempts))
         if time.monotonic() - began > _PACK_S or sum(len(one[1]) for one in returned) > _PACK_BYTES:
             break

@@ -132,7 +132,7 @@ def _linear(node: Node, stops: Mapping[int, Any]) -> tuple[int, dict[int, tuple[
         case "arange":
             return int(node.value), {id(node): (1, node)}
         case "program 0" | "program 1" | "program 2":
-            return 0, {node.what.__hash__(): (1, node)}
+            return 0, {hash(node.what): (1, node)}
         case "reshape":
             return _linear(node.parts[0], stops)
         case "to" if node.dtype in ("i32", "i64") and node.interval({}) is not None:

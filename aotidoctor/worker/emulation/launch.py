@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from math import prod
 from typing import Any
 
 from aotidoctor.worker.emulation.blocks import Block, Tiling
@@ -167,7 +168,7 @@ class Launch:
     def _parts(self, given: dict[str, Any], builder: Any) -> Iterator[dict[str, Any]]:
         """The arguments of each call of the kernel that it takes."""
         if self.tiling is None:
-            for number in range(self.grid[0] * self.grid[1] * self.grid[2]) if self.only is None else self.only:
+            for number in range(prod(self.grid)) if self.only is None else self.only:
                 self.program = self.place_of(number)
                 builder.set_grid_idx(*self.program)
                 yield given

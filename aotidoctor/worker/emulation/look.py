@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from math import prod
 
 from aotidoctor.worker.emulation.found import Found
 from aotidoctor.worker.emulation.launch import Launch, TooLong, alarm
 from aotidoctor.worker.emulation.nodes import Unsliceable
 from aotidoctor.worker.emulation.pending import Pending, Step
-from aotidoctor.worker.emulation.quick import MOST_GUILTY, Quick, Seen, count
+from aotidoctor.worker.emulation.quick import MOST_GUILTY, Quick, Seen
 from aotidoctor.worker.emulation.storage import Storage, Tensor
 from aotidoctor.worker.emulation.wrapper import CannotError
 
@@ -19,7 +20,7 @@ _AROUND = 1
 
 def _guilty(seen: Seen, grid: tuple[int, int, int]) -> list[int]:
     """The programs to carry out again: those that were found, the first ones, and their neighbours."""
-    total = count(grid)
+    total = prod(grid)
     chosen = sorted(seen.programs)[:MOST_GUILTY]
     return sorted({at for one in chosen for at in range(one - _AROUND, one + _AROUND + 1) if 0 <= at < total})
 

@@ -207,8 +207,7 @@ def binary(name: str, a: Node, b: Node) -> Node:
     if min(a.rank, b.rank) < 0:
         return opaque(a.what if a.rank < 0 else b.what)
     if a.what == b.what == "constant" and name in _FOLDED:
-        with_value = _FOLDED[name](a.value, b.value)
-        return constant(with_value)
+        return constant(_COMPUTED[name](a.value, b.value))
     compares = name in _COMPARES
     common = "fp32" if name == "/" and not _common(a, b).startswith("fp") else _common(a, b)
     if common not in NUMPY:
@@ -314,10 +313,13 @@ def _quotient(a: Any, b: Any) -> Any:
     return (a - np.fmod(a, b)) // b if signed else a // b
 
 
-def _remainder(a: Any, b: Any) -> Any:
-    import numpy as np
+def _np(name: str) -> Callable[..., Any]:
+    def apply(*arrays: Any) -> Any:
+        import numpy as np
 
-    return np.fmod(a, b)
+        return getattr(np, name)(*arrays)
+
+    return apply
 
 
 def _less(a: Interval, b: Interval) -> bool | None:
@@ -336,23 +338,12 @@ _TRUTHS: Mapping[str, Callable[[Interval, Interval], bool | None]] = {
 }
 _COMPARES = ("<", "<=", ">", ">=", "==", "!=")
 _COMPUTED: Mapping[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": _quotient, "%": _remainder, "/": operator.truediv,
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": _quotient, "%": _np("fmod"), "/": operator.truediv,
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
     "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift,
 }  # fmt: skip
-_FOLDED: Mapping[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "<": operator.lt, "<=": operator.le, ">": operator.gt,
-    ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
-}  # fmt: skip
-
-
-def _np(name: str) -> Callable[..., Any]:
-    def apply(*arrays: Any) -> Any:
-        import numpy as np
-
-        return getattr(np, name)(*arrays)
-
-    return apply
+# Of constants these are computed at once.
+_FOLDED = ("+", "-", "*", *_COMPARES)
 
 
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from aotidoctor.worker.emulation.forms import Form, bounds_of, form_of
@@ -104,7 +105,7 @@ class Quick:
             if access.what in ("store", "atomic"):
                 self.seen.writes.add(access.argument)
         per_program = self._lanes()
-        self.seen.lanes = per_program * count(launch.grid) * len(slicer.accesses)
+        self.seen.lanes = per_program * prod(launch.grid) * len(slicer.accesses)
         plans = self._plans(slicer.accesses)
         try:
             self._by_lane([plan for plan in plans if plan.needed], max(1, TOGETHER // per_program))
@@ -210,7 +211,7 @@ class Quick:
         return form
 
     def _by_lane(self, plans: list[_Plan], programs: int) -> None:
-        total = count(self.launch.grid) if plans else 0
+        total = prod(self.launch.grid) if plans else 0
         for first in range(0, total, programs):
             grid = Grid(sizes=self.launch.grid, first=first, count=min(programs, total - first))
             for plan in plans:
@@ -395,11 +396,6 @@ def _body(kernel: KernelText) -> list[ast.stmt]:
         if isinstance(node, ast.FunctionDef) and node.name == kernel.name:
             return node.body
     raise Unsliceable("its function is not there")
-
-
-def count(grid: tuple[int, int, int]) -> int:
-    """Programs of a grid."""
-    return grid[0] * grid[1] * grid[2]
 
 
 def _number(node: Node) -> Interval | None:
