@@ -276,9 +276,8 @@ READ = LeafSpec(index=0, path="args[0]", kind="tensor", input_index=0, dtype="in
 )
 def test_what_wrong_inputs_lead_to_is_a_guess_while_nothing_tells_which_are_right(leaf, sure):
     case = case_of(leaf)
-    for finding in (raised("index-out-of-bounds"), seen("AD-RUN-006", "heals")):
-        found = diagnose([finding], PLAYBOOKS, case=case)[0]
-        assert (found.confidence > 0.5) is sure, found
+    found = diagnose([raised("index-out-of-bounds")], PLAYBOOKS, case=case)[0]
+    assert (found.confidence > 0.5) is sure, found
 
 
 def differs(code="AD-RUN-002", kind="differs", **facts):
@@ -292,7 +291,8 @@ def differs(code="AD-RUN-002", kind="differs", **facts):
         ([differs(random_ops=())], []),
         ([differs(random_ops=()), differs("AD-RUN-009", "depends", uninitialized_ops=())], []),
         ([differs("AD-RUN-006", "differs")], []),
-        ([differs("AD-RUN-006", "heals")], ["threading"]),
+        # A read past the end breaks with one layout of memory and not with another: one thread has another.
+        ([differs("AD-RUN-006", "heals")], []),
         ([differs(random_ops=("aten.rand",))], ["nondeterministic"]),
         ([differs("AD-RUN-009", "depends", uninitialized_ops=("aten.empty",))], ["uninitialized-read"]),
         ([differs("AD-RUN-015", "random", subject="ops::scale")], ["nondeterministic"]),
