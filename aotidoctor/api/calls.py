@@ -6,22 +6,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from aotidoctor.api.arguments import PathLike, ToleranceLike, environment, options_of, path, words
-from aotidoctor.api.keeping import keeper_of
-from aotidoctor.api.live import Source, given, source_of
-from aotidoctor.api.plugging import plugins
+from aotidoctor.api.arguments import PathLike, ToleranceLike, options_of, path
+from aotidoctor.api.asking import Wish, examined
+from aotidoctor.api.live import Source, source_of
 from aotidoctor.api.report import Report, public
-from aotidoctor.commands import diagnose as command
 from aotidoctor.model.case import Options
-from aotidoctor.model.errors import CannotExamineError, LimitReachedError, UsageError
+from aotidoctor.model.errors import UsageError
 
 if TYPE_CHECKING:
     from aotidoctor.model.event import Event
     from aotidoctor.runner import Runner
 
 OnEvent = Callable[["Event"], None]
-# What a report shows in place of a file that there is none of.
-_LIVE = "(args and kwargs of the calling program)"
 
 
 def diagnose(
@@ -148,12 +144,12 @@ def diagnose(
     if host is not None and not (plan or static_only):
         raise UsageError("host: only a plan can be made for another machine: plan=True, or check()")
     is_static = static_only or plan
-    return _examined(
+    return examined(
         package,
         source_of(inputs, args, kwargs),
         options_of(options, asked),
         asked,
-        _Wish(
+        Wish(
             environ, argv, on_event, runner, command, plugins=not no_plugins, plan=plan, static=is_static, cases=cases
         ),
     )
@@ -205,12 +201,12 @@ def check(
         "seed": seed,
         "threads": threads,
     }
-    return _examined(
+    return examined(
         package,
         source_of(inputs, args, kwargs),
         options_of(options, asked),
         asked,
-        _Wish(environ, argv, on_event, None, "check", plugins=not no_plugins, static=True),
+        Wish(environ, argv, on_event, None, "check", plugins=not no_plugins, static=True),
     )
 
 
@@ -276,8 +272,8 @@ def compare(
         return _judged(from_, package, source, wanted, argv or ("aotidoctor", "compare", "--from", str(from_)))
     if package is None or wanted.reference is None or not (source.path or source.is_live or wanted.generate):
         raise UsageError("compare needs a package, a reference and inputs (or generate=True); or from_ a report")
-    return _examined(
-        package, source, wanted, asked, _Wish(environ, argv, on_event, runner, "compare", plugins=not no_plugins)
+    return examined(
+        package, source, wanted, asked, Wish(environ, argv, on_event, runner, "compare", plugins=not no_plugins)
     )
 
 
@@ -289,70 +285,3 @@ def _judged(
     if package is not None or options.reference is not None or source.path or source.is_live:
         raise UsageError("from_ takes only a report and runs nothing")
     return public(judge_report(path("from_", saved), options, argv=argv))
-
-
-class _Wish:
-    """What all three hand on: environment, command as stated, progress, runner."""
-
-    def __init__(
-        self,
-        environ: Mapping[str, str] | None,
-        argv: tuple[str, ...],
-        on_event: OnEvent | None,
-        runner: Runner | None,
-        command: str,
-        *,
-        plugins: bool,
-        plan: bool = False,
-        static: bool = False,
-        cases: PathLike | None = None,
-    ) -> None:
-        self.environ = environment(environ)
-        self.argv = argv
-        self.on_event = on_event
-        self.runner = runner
-        self.command = command
-        self.plugins = plugins
-        self.plan = plan
-        self.static = static
-        self.keep = keeper_of(cases)
-        # The name that the command line has for it.
-        self.name = "check" if static and not plan else command
-
-
-def _examined(package: PathLike, source: Source, options: Options, asked: Mapping[str, object], wish: _Wish) -> Report:
-    if options.generate and (source.path or source.is_live):
-        raise UsageError("inputs and generate cannot be combined")
-    place = path("package", package)
-    argv = wish.argv or _argv(place, source, asked, wish)
-    try:
-        with plugins(wish.name, wanted=wish.plugins), given(source, to_run=not wish.static) as live:
-            if wish.plan:
-                return public(command.plan(place, source.path, options, argv=argv, environ=wish.environ, live=live))
-            found = command.diagnose(
-                place,
-                source.path,
-                options,
-                argv=argv,
-                environ=wish.environ,
-                static_only=wish.static,
-                command=wish.command,
-                on_event=wish.on_event,
-                runner=wish.runner,
-                live=live,
-            )
-            return public(wish.keep(found, wish.environ))
-    except LimitReachedError as reached:
-        raise CannotExamineError(f"{place}: {reached}") from reached
-
-
-def _argv(package: str, source: Source, asked: Mapping[str, object], wish: _Wish) -> tuple[str, ...]:
-    inputs = source.path or (_LIVE if source.is_live else None)
-    return (
-        "aotidoctor",
-        wish.name,
-        package,
-        *(("--inputs", inputs) if inputs is not None else ()),
-        *words(asked),
-        *(("--plan",) if wish.plan else ()),
-    )

@@ -31,7 +31,8 @@ from aotidoctor.fleet.essence import essence
 from aotidoctor.fleet.item import EXECUTING, Item, read_item
 from aotidoctor.fleet.settings import Settings, read_settings
 from aotidoctor.model.errors import CannotExamineError, LimitReachedError
-from aotidoctor.model.fleet import FAILED, UNREADABLE, FleetResult, result_line
+from aotidoctor.model.fleet import FAILED, UNREADABLE, FleetResult
+from aotidoctor.model.fleet_lines import result_line
 from aotidoctor.model.json_types import JsonObject, JsonValue, items
 from aotidoctor.remote.urls import cleaned
 from aotidoctor.reports.json.render import render

@@ -12,8 +12,9 @@ from functools import partial
 from aotidoctor.fleet.cache import Cache
 from aotidoctor.fleet.digest import host_digest, tool_digest
 from aotidoctor.fleet.find import Search, find_items
-from aotidoctor.fleet.flow import Engine, Flow, Means
+from aotidoctor.fleet.flow import Flow
 from aotidoctor.fleet.item import FOR_HOSTS, Item
+from aotidoctor.fleet.means import Engine, Means
 from aotidoctor.fleet.pool import Limits, Pool
 from aotidoctor.fleet.results import ResultsFolder, read_fleet
 from aotidoctor.fleet.settings import Settings, settings_json

@@ -9,29 +9,17 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
-from aotidoctor.fleet.cache import Cache
 from aotidoctor.fleet.digest import VERSION, key_of
 from aotidoctor.fleet.item import Item, item_json
+from aotidoctor.fleet.means import Means
 from aotidoctor.fleet.pool import Answer, Job
-from aotidoctor.fleet.results import ResultsFolder
-from aotidoctor.fleet.settings import Settings
 from aotidoctor.fleet.tally import Tally
 from aotidoctor.model.errors import AotidoctorError
-from aotidoctor.model.fleet import (
-    FAILED,
-    JUDGED,
-    REPORTS_FOLDER,
-    TIMED_OUT,
-    UNREADABLE,
-    FleetFormatError,
-    FleetResult,
-    read_line,
-    result_line,
-)
+from aotidoctor.model.fleet import FAILED, JUDGED, REPORTS_FOLDER, TIMED_OUT, UNREADABLE, FleetResult
+from aotidoctor.model.fleet_lines import FleetFormatError, read_line, result_line
 from aotidoctor.model.json_types import JsonObject, JsonValue, items
 from aotidoctor.remote.urls import is_url
 from aotidoctor.version import __version__
@@ -41,43 +29,6 @@ _STEADY = frozenset({0, 1, 3})
 _LOST, _CANNOT_EXAMINE, _INTERNAL_ERROR, _OUT_OF_TIME = 3, 4, 5, 6
 # Files whose digests one job takes, and their bytes.
 _DIGESTS, _DIGEST_BYTES = 32, 256 << 20
-
-
-class Engine(Protocol):
-    """Who judges: a pool of this machine, or a cluster."""
-
-    @property
-    def pending(self) -> int:
-        """Jobs without an answer."""
-
-    @property
-    def room(self) -> int:
-        """Jobs that may be submitted now."""
-
-    def submit(self, job: Job) -> None:
-        """Add a job."""
-
-    def wait(self) -> Iterator[Answer]:
-        """The answers that have come, after at most a moment. Raises OSError where nobody is left to judge."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
-    """What a flow works with.
-
-    ``host_key`` gives the digest of a host profile, or of the machines that judge for None; raises AotidoctorError.
-    ``redact`` hides what is private in a text. ``keep_lost``: an item that was not judged to its end keeps its line,
-    as where an interrupted run goes on.
-    """
-
-    settings: Settings
-    folder: ResultsFolder
-    cache: Cache
-    engine: Engine
-    host_key: Callable[[str | None], str]
-    redact: Callable[[str], str]
-    on_progress: Callable[[Tally], None]
-    keep_lost: bool = False
 
 
 @dataclass(slots=True)

@@ -15,19 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from aotidoctor.model.errors import CannotExamineError, UsageError
-from aotidoctor.model.fleet import (
-    REPORTS_FOLDER,
-    RESULTS_FILE,
-    RUN_FILE,
-    SCHEMA,
-    FleetFormatError,
-    FleetResult,
-    FleetRun,
-    read_line,
-    read_run,
-    result_line,
-    run_text,
-)
+from aotidoctor.model.fleet import REPORTS_FOLDER, RESULTS_FILE, RUN_FILE, SCHEMA, FleetResult, FleetRun
+from aotidoctor.model.fleet_lines import FleetFormatError, read_line, read_run, result_line, run_text
 from aotidoctor.reports.write import remove_drafts, replace_file
 
 # A line holds no report; what is longer was not written by us.

@@ -19,8 +19,9 @@ from aotidoctor.probes import emulation
 from aotidoctor.probes.emulation import NAME, UNAVAILABLE
 from aotidoctor.probes.probe import evidence
 from aotidoctor.triage.session import Session
-from aotidoctor.triage.treat import CODE, Verdicts, plans
-from aotidoctor.triage.treat import NAME as TREATMENT
+from aotidoctor.triage.treat import Verdicts, plans
+from aotidoctor.triage.trial import CODE
+from aotidoctor.triage.trial import NAME as TREATMENT
 
 _STANDS_IN = {
     (UNAVAILABLE, ""): "it was emulated on the CPU instead",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from aotidoctor.model.diagnosis import Diagnosis
     from aotidoctor.model.event import Event
     from aotidoctor.model.run import Outcome, Request
-    from aotidoctor.triage.treat import Trial
+    from aotidoctor.triage.trial import Trial
 
 # A child that could not even be given this much time would tell nothing.
 LEAST_TIMEOUT_S = 1.0

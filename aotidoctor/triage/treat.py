@@ -23,41 +23,21 @@ from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.probe import evidence
-from aotidoctor.probes.results import outputs, reference, same_outputs
 from aotidoctor.readers.releases.shims import release_of
-from aotidoctor.triage.run_probes import history_of, succeeded
+from aotidoctor.triage.run_probes import succeeded
 from aotidoctor.triage.session import Session
+from aotidoctor.triage.trial import CLEARING, CODE, NAME, VERDICTS, Trial, evidence_of, judge, kind_of, nonfinite
 
-CODE, NAME = "AD-TREAT-001", "treatment"
-# Its treatment hands over the same values in the order in which the compiled code reads them, and the same bits show
-# that this code goes by the tensor's own strides (an extern operator does). A cast is no such proof: a narrower tensor
-# is read past its end, and the zeros that happen to be there may give the right answer today.
-VALUE_PRESERVING = ("input-stride",)
 # Steps that show what is wrong, with values that nobody meant. Where a user would take them, there is a command.
 PROOFS = ("stand_in", "stand_in_operator", "fill_weights", "clamp_dim", "mend_offsets")
 # A failure in one of these stages, or none at all, is judged by the first call.
 BEFORE_SECOND = ("start", "import", "attach", "setup", "inputs", "load", "trace", "after_load", "run1")
-# Causes whose treatment has to leave no NaN: another kind of wrong is no proof.
-CLEARING = ("input-nan",)
 # What is read beyond the end of an input differs with every setting: a failure that goes away proves nothing there.
 BY_CHANCE = ("threading",)
 # Importing a library does not always register its classes: a failure that stays proves nothing.
 NEVER_REFUTED = ("pytree-class-missing",)
 # Before, a package without its weights dies in the call even after they were loaded.
 WEIGHTS_WORK = (2, 7)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """One treated run. ``healed`` as defined above; ``harmless`` when nothing changed although values were kept."""
-
-    treatment: Treatment
-    baseline: Outcome
-    outcome: Outcome
-    healed: bool
-    harmless: bool
-    how: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +156,7 @@ def _can_refute(session: Session, cause: str) -> bool:
 def _refutes(plan: Treatment, baseline: Outcome, treated: Outcome) -> bool:
     """The treated run fails as before; or it has as many NaN as before, where it should have none."""
     if plan.cause in CLEARING and succeeded(baseline) and succeeded(treated):
-        return 0 < _nonfinite(baseline) <= _nonfinite(treated)
+        return 0 < nonfinite(baseline) <= nonfinite(treated)
     return _same_failure(baseline, treated)
 
 
@@ -201,15 +181,15 @@ def _try(session: Session, treatment: Treatment, baseline: Outcome) -> Trial | N
         reason = session.refusal()
         session.not_checked.append(NotChecked(code=CODE, name=NAME, reason=reason))
         return None
-    trial = _judge(session, treatment, baseline, outcome)
+    trial = judge(session, treatment, baseline, outcome)
     session.trials.append(trial)
-    session.add([_evidence(trial)])
+    session.add([evidence_of(trial)])
     session.on_event(
         Event(
             kind=EventKind.TREATMENT,
             name=treatment.name,
             seconds=outcome.seconds,
-            verdict=_VERDICTS[_kind(trial)],
+            verdict=VERDICTS[kind_of(trial)],
             ok=trial.healed,
         )
     )
@@ -223,94 +203,6 @@ def _request(session: Session, treatment: Treatment, baseline: Outcome) -> Reque
     if session.case.options.reference is not None:
         payload["reference"] = session.case.options.reference
     return replace(baseline.request, probe=NAME, payload=payload, purpose=treatment.text)
-
-
-def _judge(session: Session, treatment: Treatment, baseline: Outcome, outcome: Outcome) -> Trial:
-    plain = session.outcomes["plain_run"]
-    same = succeeded(plain) and succeeded(outcome) and same_outputs(outputs(plain, 0), outputs(outcome, 0))
-    compared = reference(outcome)
-    disagrees = bool(compared) and compared.get("agrees") is False
-    keeps_values = (
-        treatment.cause in VALUE_PRESERVING and bool(outputs(outcome, 0)) and _values_tell(session, treatment)
-    )
-    harmless = same and keeps_values and not history_of(session).has("AD-RUN-002", "differs")
-    changed = not same and (treatment.cause not in CLEARING or _nonfinite(outcome) == 0)
-    healed = succeeded(outcome) and not disagrees and not harmless and (not succeeded(baseline) or changed)
-    return Trial(
-        treatment=treatment,
-        baseline=baseline,
-        outcome=outcome,
-        healed=healed,
-        harmless=harmless,
-        how=_how(baseline, outcome, compared.get("agrees") is True),
-    )
-
-
-def _nonfinite(outcome: Outcome) -> int:
-    return sum(value.nan for value in outputs(outcome, 0))
-
-
-def _values_tell(session: Session, treatment: Treatment) -> bool:
-    """Whether another order of the values could be seen at all: not in a mask of ones."""
-    tensors = dict(session.case.inputs.tensors()) if session.case.inputs is not None else {}
-    touched = [
-        tensors[path] for step in treatment.steps if isinstance(path := step.get("path"), str) and path in tensors
-    ]
-    return not any(
-        tensor.stats is not None and tensor.stats.low == tensor.stats.high and not tensor.stats.nan + tensor.stats.inf
-        for tensor in touched
-    )
-
-
-def _how(baseline: Outcome, outcome: Outcome, agrees: bool) -> str:
-    without = (
-        f"fails untreated ({baseline.id})"
-        if not succeeded(baseline)
-        else f"different outputs untreated ({baseline.id})"
-    )
-    checked = " under AOTI_RUNTIME_CHECK_INPUTS=1" if baseline.request.probe == "check_inputs" else ""
-    also = ", and the outputs agree with the reference" if agrees else ""
-    return f"{without}, works treated ({outcome.id}){checked}{also}"
-
-
-def _evidence(trial: Trial) -> Evidence:
-
-    kind = _kind(trial)
-    observed = {
-        "healed": trial.how,
-        "harmless": "bit-identical outputs with and without it",
-        "untried": f"it could not be tried, the run ended in {trial.outcome.stage}",
-        "stayed": "the failure stayed" if not succeeded(trial.outcome) else "the same outputs",
-    }[kind]
-    return evidence(
-        CODE,
-        kind,
-        Severity.INFO,
-        trial.outcome,
-        observed=f"{trial.treatment.text}: {observed}",
-        expected="the failure gone",
-        facts={"cause": trial.treatment.cause, "treatment": trial.treatment.name},
-    )
-
-
-_VERDICTS = {
-    "healed": "healed",
-    "harmless": "no difference",
-    "untried": "could not be tried",
-    "stayed": "the failure stayed",
-}
-
-
-def _kind(trial: Trial) -> str:
-    if trial.healed or trial.harmless:
-        return "healed" if trial.healed else "harmless"
-    return "untried" if _untried(trial) else "stayed"
-
-
-def _untried(trial: Trial) -> bool:
-    """The treated run ended on its way to the call, where the untreated one had come further."""
-    before = ("start", "import", "setup", "inputs")
-    return not succeeded(trial.outcome) and trial.outcome.stage in before and trial.baseline.stage not in before
 
 
 def _say_untreated(session: Session, diagnoses: Sequence[Diagnosis], reason: str | None) -> None:

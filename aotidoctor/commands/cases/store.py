@@ -20,30 +20,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from aotidoctor.commands.cases.tables import is_empty, make_tables, refuse_others, told
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.history import CaseRecord, History, Note, Sighting
 
-VERSION = 1
-APPLICATION = 0x414F5449
 _WAIT_S = 20.0
 _MOST_SUBJECTS = 50
 _WORD = re.compile(r"\w+")
-_TABLES = (
-    """CREATE TABLE cases (
-        number INTEGER PRIMARY KEY, signature TEXT NOT NULL UNIQUE, family TEXT NOT NULL, cause TEXT NOT NULL,
-        stage TEXT NOT NULL, title TEXT NOT NULL, looked_like TEXT NOT NULL)""",
-    """CREATE TABLE sightings (
-        case_number INTEGER NOT NULL REFERENCES cases (number), key TEXT NOT NULL UNIQUE, at TEXT NOT NULL,
-        command TEXT NOT NULL, subject TEXT NOT NULL, package TEXT NOT NULL, sha256 TEXT NOT NULL,
-        host_class TEXT NOT NULL, status TEXT NOT NULL, tool TEXT NOT NULL)""",
-    """CREATE TABLE notes (
-        case_number INTEGER NOT NULL REFERENCES cases (number), key TEXT NOT NULL UNIQUE, at TEXT NOT NULL,
-        text TEXT NOT NULL, solved INTEGER NOT NULL)""",
-    "CREATE INDEX cases_by_family ON cases (family)",
-    "CREATE INDEX sightings_by_case ON sightings (case_number, at)",
-    "CREATE INDEX notes_by_case ON notes (case_number, at)",
-    "CREATE VIRTUAL TABLE words USING fts5 (signature, cause, title, looked_like, subjects, notes)",
-)
 _SIGHTING = ("key", "at", "command", "subject", "package", "sha256", "host_class", "status", "tool")
 _COUNTED = (
     "SELECT number, signature, family, cause, stage, title, looked_like, count(key), coalesce(min(at), ''),"
@@ -271,56 +254,9 @@ def open_store(path: str, *, make: bool = False) -> Iterator[Store]:
         connection = sqlite3.connect(os.path.abspath(path), timeout=_WAIT_S, isolation_level=None)  # noqa: PTH100
     try:
         with told(path):
-            if make and _is_empty(connection):
-                _make_tables(connection)
-            _refuse_others(connection, path)
+            if make and is_empty(connection):
+                make_tables(connection)
+            refuse_others(connection, path)
         yield Store(path, connection)
     finally:
         connection.close()
-
-
-def _make_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables in an empty file, which other processes may be about to do as well."""
-    with suppress(sqlite3.OperationalError):
-        # Where another process is just making it, it has been done; some file systems cannot.
-        connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        if _is_empty(connection):
-            for statement in _TABLES:
-                connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {VERSION}")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
-
-
-def _refuse_others(connection: sqlite3.Connection, path: str) -> None:
-    """Raise CannotExamineError for a file that is not ours, or of another version."""
-    application, version = (_pragma(connection, name) for name in ("application_id", "user_version"))
-    if application != APPLICATION:
-        raise CannotExamineError(f"{path}: a SQLite file of another program, left as it is")
-    if version != VERSION:
-        raise CannotExamineError(f"{path}: a store of version {version}; this aotidoctor reads version {VERSION}")
-    connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA trusted_schema = OFF")
-
-
-def _is_empty(connection: sqlite3.Connection) -> bool:
-    found = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    return int(found[0]) == 0 and _pragma(connection, "user_version") == 0
-
-
-def _pragma(connection: sqlite3.Connection, name: str) -> int:
-    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
-
-
-@contextmanager
-def told(path: str) -> Iterator[None]:
-    """What SQLite raises as CannotExamineError with the path."""
-    try:
-        yield
-    except (sqlite3.Error, UnicodeError) as error:
-        raise CannotExamineError(f"{path}: {error}") from error

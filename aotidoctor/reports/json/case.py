@@ -1,140 +1,20 @@
-"""Artifact, contract, inputs and host as plain values for the JSON report. Long things are counted, not listed."""
+"""Contract, inputs and host as plain values for the JSON report. Long things are counted, not listed."""
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from aotidoctor.model.artifact import Artifact, ExportedFacts, ModelEntry, SharedObject
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import ConstantSpec, Contract, Dim, KernelCall, LeafSpec
 from aotidoctor.model.host import Host
+from aotidoctor.reports.json.artifact import NAMES_LISTED, record
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
     from aotidoctor.model.inputs import InputSet, LeafValue
     from aotidoctor.model.serving_names import NameRow, NameTable
-    from aotidoctor.model.stamp import StampSeen
 
 # A report of `run` or `check` shows this many constants and kernels; `inspect` shows all.
 _LISTED = 50
-_NAMES_LISTED = 100
-
-
-def record(value: DataclassInstance) -> dict[str, object]:
-    """Field name to value, one level deep; ``dataclasses.asdict`` would copy, and fails on mapping proxies."""
-    return {item.name: getattr(value, item.name) for item in fields(value)}
-
-
-def artifact(case: Case) -> dict[str, object]:
-    """What is in the file."""
-    found: Artifact = case.artifact
-    return {
-        "path": found.path,
-        "kind": found.kind,
-        "size": found.size,
-        "sha256": found.sha256,
-        "prefix": found.prefix,
-        "archive_version": found.archive_version,
-        "archive_format": found.archive_format,
-        "n_members": len(found.members),
-        "members": [
-            {"name": member.name, "size": member.size, "crc": member.crc} for member in found.members[:_NAMES_LISTED]
-        ],
-        "model_name": case.model.name if case.model is not None else None,
-        "models": [_model(model) for model in found.models],
-        "exported": [_exported(facts) for facts in found.exported],
-        "names_duplicate": found.names_duplicate[:_NAMES_LISTED],
-        "names_unsafe": found.names_unsafe[:_NAMES_LISTED],
-        "names_symlink": found.names_symlink[:_NAMES_LISTED],
-        "names_directory": found.names_directory[:_NAMES_LISTED],
-        "bad_crc": found.bad_crc[:_NAMES_LISTED],
-        "unread_crc": found.unread_crc[:_NAMES_LISTED],
-        "oversized": found.oversized[:_NAMES_LISTED],
-        "first_line": found.first_line,
-        "link_target": found.link_target,
-        "problem": found.problem,
-        "counts": found.counts,
-        "other_contents": found.other_contents,
-        **({"stamp": _stamp(case.stamp)} if case.stamp is not None else {}),
-    }
-
-
-def _stamp(seen: StampSeen) -> dict[str, object]:
-    """What the package states of its origin; its hashes are counted."""
-    stamp = seen.stamp
-    told: dict[str, object] = {"member": seen.member, "problem": seen.problem}
-    if stamp is None:
-        return told
-    return {
-        **told,
-        "torch": stamp.torch,
-        "compiler": stamp.compiler,
-        "python": stamp.python,
-        "program": stamp.program,
-        "ranges": {name: record(bounds) for name, bounds in stamp.facts.ranges.items()},
-        "constant_inputs": stamp.facts.constant_inputs,
-        "sample": [record(tensor) for tensor in stamp.sample],
-        "n_weights": len(stamp.weights),
-        "weights_equal": seen.equal,
-        "weights_differing": seen.differing[:_NAMES_LISTED],
-        "left_out": stamp.left_out,
-    }
-
-
-def _model(model: ModelEntry) -> dict[str, object]:
-    return {
-        "name": model.name,
-        "layout": model.layout,
-        "n_members": len(model.members),
-        "size": sum(member.size for member in model.members),
-        "shared_objects": [_shared_object(item) for item in model.shared_objects],
-        "wrapper_member": model.wrapper_member,
-        "wrapper_lines": model.wrapper_cpp.count("\n") if model.wrapper_cpp is not None else None,
-        "n_kernel_sources": len(model.kernel_sources),
-        "metadata": [{"member": m.member, "values": m.values, "problem": m.problem} for m in model.metadata],
-        "extern_member": model.extern_member,
-        "extern_problem": model.extern_problem,
-        "extern_ops": [{"name": node.name, "target": node.target} for node in model.extern_nodes[:_NAMES_LISTED]],
-        "n_extern_ops": len(model.extern_nodes),
-        "gpu_code": model.gpu_code[:_NAMES_LISTED],
-        "n_gpu_code": len(model.gpu_code),
-        "gpu_targets": model.gpu_targets,
-        "weights_location": model.weights_location,
-        "cpp_only": model.cpp_only,
-    }
-
-
-def _shared_object(item: SharedObject) -> dict[str, object]:
-    return {
-        "member": item.member,
-        "format": item.format,
-        "size": item.size,
-        "machine": item.machine,
-        "bits": item.bits,
-        "type": item.type,
-        "needed": item.needed,
-        "runpath": item.runpath,
-        "n_undefined": len(item.undefined),
-        "n_kernel_symbols": len(item.kernel_symbols),
-        "entry_points": item.defined_entry_points[:_NAMES_LISTED],
-        "constants_span": item.constants_span,
-        "features": record(item.features),
-        "has_debug_lines": item.has_debug_lines,
-        "executable_stack": item.executable_stack,
-        "truncated_at": item.truncated_at,
-        "problem": item.problem,
-    }
-
-
-def _exported(facts: ExportedFacts) -> dict[str, object]:
-    return {
-        "name": facts.name,
-        "constant_inputs": facts.constant_inputs,
-        "custom_ops": facts.custom_ops,
-        "ops": facts.ops,
-    }
 
 
 def contract(found: Contract | None, *, whole: bool) -> dict[str, object] | None:
@@ -286,7 +166,7 @@ def host(found: Host) -> dict[str, object]:
         "gpus": [record(gpu) for gpu in found.gpus],
         "cuda_driver": found.cuda_driver,
         "libraries": found.libraries,
-        "missing_symbols": [record(symbol) for symbol in found.missing_symbols[:_NAMES_LISTED]],
+        "missing_symbols": [record(symbol) for symbol in found.missing_symbols[:NAMES_LISTED]],
         "n_missing_symbols": len(found.missing_symbols),
         "symbols_checked": found.symbols_checked,
         "symbols_problem": found.symbols_problem,

@@ -7,51 +7,44 @@ from __future__ import annotations
 
 from aotidoctor.model.difference import DIFFERENCE_SCHEMA, LEVELS
 from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.reports.json.schema_words import TEXT, TEXT_OR_NULL, TEXTS, record_of
 
-_TEXT: JsonObject = {"type": "string"}
-_TEXT_OR_NULL: JsonObject = {"type": ["string", "null"]}
-_TEXTS: JsonObject = {"type": "array", "items": {"type": "string"}}
 _COUNTS: JsonObject = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}
 
 
-def _record(fields: JsonObject) -> JsonObject:
-    required: list[JsonValue] = [*fields]
-    return {"type": "object", "properties": fields, "required": required}
-
-
-_SIDE = _record(
+_SIDE = record_of(
     {
         "label": {"enum": ["A", "B"]},
-        "name": _TEXT,
+        "name": TEXT,
         "kind": {"enum": ["report", "bundle", "package", "host"]},
-        "parts": _TEXTS,
-        "verdict": _TEXT_OR_NULL,
-        "causes": _TEXTS,
-        "version": _TEXT,
-        "made": _TEXT,
+        "parts": TEXTS,
+        "verdict": TEXT_OR_NULL,
+        "causes": TEXTS,
+        "version": TEXT,
+        "made": TEXT,
     }
 )
-_DIFFERENCE = _record(
+_DIFFERENCE = record_of(
     {
         "rank": {"type": "integer", "minimum": 1},
         "area": {"enum": ["host", "package", "inputs", "outcome", "fit"]},
-        "subject": _TEXT,
-        "a": _TEXT,
-        "b": _TEXT,
+        "subject": TEXT,
+        "a": TEXT,
+        "b": TEXT,
         "level": {"enum": list(LEVELS)},
-        "why": _TEXT,
-        "playbook": _TEXT_OR_NULL,
-        "codes": _TEXTS,
+        "why": TEXT,
+        "playbook": TEXT_OR_NULL,
+        "codes": TEXTS,
         "diagnosed": {"enum": ["", "A", "B"]},
-        "evidence": _TEXTS,
+        "evidence": TEXTS,
     }
 )
 
 
 def schema() -> JsonObject:
     """The JSON Schema document: a comparison, or why there is none."""
-    tool = _record({"name": {"const": "aotidoctor"}, "version": _TEXT})
-    compared = _record(
+    tool = record_of({"name": {"const": "aotidoctor"}, "version": TEXT})
+    compared = record_of(
         {
             "schema": {"const": DIFFERENCE_SCHEMA},
             "tool": tool,
@@ -61,10 +54,10 @@ def schema() -> JsonObject:
             "differences": {"type": "array", "items": _DIFFERENCE},
             "equal": _COUNTS,
             "left_out": _COUNTS,
-            "unknown": _TEXTS,
+            "unknown": TEXTS,
         }
     )
-    refused = _record({"schema": {"const": DIFFERENCE_SCHEMA}, "tool": tool, "same": {"type": "null"}})
+    refused = record_of({"schema": {"const": DIFFERENCE_SCHEMA}, "tool": tool, "same": {"type": "null"}})
     reasons: list[JsonValue] = [
         {"required": ["cannot_examine"]},
         {"required": ["internal_error"]},

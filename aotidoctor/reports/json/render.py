@@ -19,6 +19,7 @@ from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.report import SCHEMA, Report
 from aotidoctor.reports.debug_settings import SETTINGS
 from aotidoctor.reports.json import case as json_case
+from aotidoctor.reports.json.artifact import artifact, record
 from aotidoctor.reports.text import escaped_json
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def document(report: Report) -> dict[str, object]:
         "runs": _runs(report),
         "plan": report.plan,
         "localization": report.localization,
-        "artifact": json_case.artifact(case) if case.artifact.path else None,
+        "artifact": artifact(case) if case.artifact.path else None,
         "contract": json_case.contract(case.contract, whole=report.command == "inspect"),
         "inputs": json_case.inputs(case),
         "host": json_case.host(case.host),
@@ -153,7 +154,7 @@ def clean(value: object) -> JsonValue:
         case set() | frozenset():
             return [clean(item) for item in sorted(value, key=str)]
         case _ if is_dataclass(value) and not isinstance(value, type):
-            return clean(json_case.record(value))
+            return clean(record(value))
         case _:
             return clean(str(value))
 

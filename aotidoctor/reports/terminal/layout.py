@@ -12,6 +12,8 @@ from aotidoctor.reports.terminal.neutral import NEUTRAL
 from aotidoctor.reports.text import plain
 
 _LABEL_WIDTH = 11
+# By severity, and by the mark of a row.
+STYLES = {"": "", "info": "dim", "warn": "yellow", "error": "red"}
 
 
 class Layout:

@@ -6,10 +6,8 @@ from rich.text import Text
 
 from aotidoctor.model.log import LogReading
 from aotidoctor.reports import log_view
-from aotidoctor.reports.terminal.layout import Layout
+from aotidoctor.reports.terminal.layout import STYLES, Layout
 from aotidoctor.reports.text import one_line, plural
-
-_STYLES = {"error": "red", "warn": "yellow", "info": "dim"}
 
 
 def show_log(log: LogReading, out: Layout, *, detail: int) -> None:
@@ -22,7 +20,7 @@ def show_log(log: LogReading, out: Layout, *, detail: int) -> None:
     if rows:
         table = out.table(*log_view.HEADINGS)
         for row in rows:
-            table.add_row(Text(row.line, style=_STYLES[row.tone]), Text(one_line(row.said, 160)), Text(row.what))
+            table.add_row(Text(row.line, style=STYLES[row.tone]), Text(one_line(row.said, 160)), Text(row.what))
         table.columns[0].no_wrap = True
         table.columns[1].ratio, table.columns[2].ratio = 3, 2
         out.show(table)

@@ -6,7 +6,6 @@ contract, host and what was not checked come after it. Text of others is never t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TextIO
 
@@ -14,31 +13,25 @@ from rich.console import Console
 from rich.text import Text
 
 from aotidoctor.model.report import Report
-from aotidoctor.model.run import Outcome
 from aotidoctor.model.signature import Signature
 from aotidoctor.reports import log_view, probe_rows, run_view, view
-from aotidoctor.reports.contract_view import LeafRow, leaf_rows
 from aotidoctor.reports.headline import headline
 from aotidoctor.reports.terminal import facts
 from aotidoctor.reports.terminal.captured import for_stream, plain
 from aotidoctor.reports.terminal.comparison import show_comparison
 from aotidoctor.reports.terminal.compat import show_compat
-from aotidoctor.reports.terminal.layout import Layout
+from aotidoctor.reports.terminal.contract import show_contract
+from aotidoctor.reports.terminal.layout import STYLES, Layout
 from aotidoctor.reports.terminal.log import show_log
 from aotidoctor.reports.terminal.place import show_place
+from aotidoctor.reports.terminal.runs import show_runs
 from aotidoctor.reports.terminal.serving import show_names, show_serving
-from aotidoctor.reports.text import head, one_line, plural, seconds, tail
+from aotidoctor.reports.text import one_line, plural, seconds
 
 _TONES = {"good": "bold green", "bad": "bold red", "unsure": "bold yellow", "partial": "bold magenta"}
-_MARKS = {"": " ", "warn": "!", "error": "x"}
-_STYLES = {"": "", "info": "dim", "warn": "yellow", "error": "red"}
-_LEAVES_SHOWN = 24
 _NAMES_SHOWN = 4
 # Their document is a description; a healthy one is no shorter.
 _DESCRIBING = ("inspect", "triton", "env")
-_NOISE = re.compile(
-    r"^frame #\d+: |^<omitting python frames>|[/\\]aotidoctor[/\\]worker[/\\]|^Extension modules: |^\s*$"
-)
 
 
 def text(report: Report, *, stream: TextIO, environ: Mapping[str, str], detail: int = 0) -> str:
@@ -107,8 +100,8 @@ def _case(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
         show_log(report.log, out, detail=detail)
     _evidence(report, out, calm=calm, detail=detail)
     if not calm:
-        _runs(report, out, detail)
-        _contract(report, out, detail)
+        show_runs(report, out, detail)
+        show_contract(report, out, detail)
         if not log_view.is_log(report):
             # A log may come from another machine.
             facts.host(report.case.host, out, detail=detail)
@@ -171,7 +164,7 @@ def _evidence(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
     for item in shown:
         source = view.source_text(item.source) if detail > 0 else view.short_source(item.source)
         where = " · ".join(word for word in (one_line(item.subject or "", 80), source) if word)
-        severity = (f"{item.severity.value:<6}", _STYLES[item.severity.value])
+        severity = (f"{item.severity.value:<6}", STYLES[item.severity.value])
         out.pair(Text.assemble(f" {item.id:<4}", severity, f"{item.code} {item.kind}"), Text(where, style="dim"))
         message = "" if detail <= 0 and view.adds_nothing(item) else item.message
         for label, words in (("observed", item.observed), ("expected", item.expected), ("", message)):
@@ -179,85 +172,6 @@ def _evidence(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
                 out.row(label, one_line(words), indent=4)
     if hidden and not calm:
         out.line(Text(f" and {plural(hidden, 'note')} without a problem (-v shows all)", style="dim"))
-
-
-def _runs(report: Report, out: Layout, detail: int) -> None:
-    if not report.runs:
-        return
-    out.title("Runs")
-    table = out.table("", "Probe", "Ended", "In", "Time", "Setting took effect")
-    for outcome in report.runs:
-        effect = run_view.took_effect(outcome)
-        if effect and outcome.took_effect_why:
-            effect += f": {one_line(outcome.took_effect_why, 80)}"
-        style = _STYLES["error"] if run_view.outcome_failed(outcome) else ""
-        name = one_line(outcome.request.probe, 40)
-        ended = Text(run_view.run_ending(outcome), style=style)
-        table.add_row(
-            Text(outcome.id), Text(name), ended, Text(outcome.stage), Text(seconds(outcome.seconds)), Text(effect)
-        )
-    out.show(table)
-    failed = next((outcome for outcome in report.runs if run_view.outcome_failed(outcome)), None)
-    for outcome in report.runs if detail > 0 else [failed] if failed else []:
-        _printed(outcome, out, detail)
-
-
-def _printed(outcome: Outcome, out: Layout, detail: int) -> None:
-    """What a child said: the start of its exception or the end of its output, or all that was kept."""
-    parts = _last_words(outcome) if detail <= 0 else _all_words(outcome, (4000, 20000)[detail > 1])
-    for name, content in parts:
-        if content.strip():
-            out.line(Text(f" {outcome.id} {name}", style="dim"))
-            out.block(content)
-
-
-def _last_words(outcome: Outcome) -> list[tuple[str, str]]:
-    """The telling part: no frames of C++, of this program's own worker, no list of extension modules."""
-    error = outcome.error
-    printed = (outcome.stderr_tail if error is None else error.message).splitlines()
-    kept = "\n".join(line for line in printed if not _NOISE.search(line))
-    return [("stderr", tail(kept, 400))] if error is None else [("raised", head(kept, 6))]
-
-
-def _all_words(outcome: Outcome, room: int) -> list[tuple[str, str]]:
-    changes = run_view.env_text(outcome.request.env)
-    error = outcome.error
-    return [
-        ("was for", outcome.request.purpose),
-        ("command", f"{changes} {' '.join(outcome.argv)}".strip()),
-        ("raised", tail(error.traceback or error.message, room) if error is not None else ""),
-        ("stdout", tail(outcome.stdout_tail, room)),
-        ("stderr", tail(outcome.stderr_tail, room)),
-    ]
-
-
-def _contract(report: Report, out: Layout, detail: int) -> None:
-    rows = leaf_rows(report)
-    if not rows:
-        return
-    out.title("Contract")
-    shown = rows if detail > 0 else _most_telling(rows)
-    observed = report.case.inputs is not None
-    table = out.table("", "Leaf", "Expected", *(("Observed",) if observed else ()))
-    for row in shown:
-        style = _STYLES[row.mark]
-        cells = [Text(_MARKS[row.mark], style=style), Text(row.path, style=style), Text(row.expected)]
-        table.add_row(*cells, *((Text(row.observed or "", style=style),) if observed else ()))
-    out.show(table)
-    if len(shown) < len(rows):
-        out.line(Text(f" and {plural(len(rows) - len(shown), 'more leaf', 'more leaves')} (-v shows all)", style="dim"))
-    problem = report.case.inputs_error
-    if problem is not None:
-        out.row("Inputs", one_line(str(problem)))
-
-
-def _most_telling(rows: Sequence[LeafRow]) -> Sequence[LeafRow]:
-    """All of a short table; of a long one the marked leaves first, in order, then others up to the limit."""
-    if len(rows) <= _LEAVES_SHOWN:
-        return rows
-    marked = [row for row in rows if row.mark][:_LEAVES_SHOWN]
-    others = [row for row in rows if not row.mark][: _LEAVES_SHOWN - len(marked)]
-    return [row for row in rows if row in marked or row in others]
 
 
 def _not_checked(report: Report, out: Layout, *, calm: bool, detail: int) -> None:

@@ -6,10 +6,8 @@ from rich.text import Text
 
 from aotidoctor.model.report import Report
 from aotidoctor.reports import names_view, serving_view
-from aotidoctor.reports.terminal.layout import Layout
+from aotidoctor.reports.terminal.layout import STYLES, Layout
 from aotidoctor.reports.text import one_line, plural
-
-_STYLES = {"error": "red", "warn": "yellow", "info": "dim"}
 
 
 def show_names(report: Report, out: Layout) -> None:
@@ -38,7 +36,7 @@ def show_serving(report: Report, out: Layout, *, detail: int) -> None:
             continue
         table = out.table(*serving_view.HEADINGS)
         for row in model.rows:
-            style = _STYLES[row.severity]
+            style = STYLES[row.severity]
             table.add_row(Text(row.rule, style=style), Text(row.line), Text(row.what), Text(row.remedy))
         for column in table.columns[:2]:
             column.no_wrap = True

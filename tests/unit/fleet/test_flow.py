@@ -9,14 +9,16 @@ import pytest
 
 from aotidoctor.fleet.cache import Cache
 from aotidoctor.fleet.digest import content_digest, key_of
-from aotidoctor.fleet.flow import Flow, Means
+from aotidoctor.fleet.flow import Flow
 from aotidoctor.fleet.item import Item, read_item
+from aotidoctor.fleet.means import Means
 from aotidoctor.fleet.pool import Answer
 from aotidoctor.fleet.results import ResultsFolder, read_results
 from aotidoctor.fleet.settings import Settings
 from aotidoctor.fleet.tally import Tally
 from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.model.fleet import FleetResult, FleetRun, result_line
+from aotidoctor.model.fleet import FleetResult, FleetRun
+from aotidoctor.model.fleet_lines import result_line
 from aotidoctor.model.json_types import items
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from aotidoctor.commands.cases.exchange import everything, export_text, import_file, merge
 from aotidoctor.commands.cases.remember import essence, of_result, remember, remember_results, strict
-from aotidoctor.commands.cases.store import VERSION, Query, open_store
+from aotidoctor.commands.cases.store import Query, open_store
+from aotidoctor.commands.cases.tables import VERSION
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.history import CaseRecord, History, Note, Sighting
 from aotidoctor.reports import history_view

@@ -1,0 +1,124 @@
+"""One treated run, held against the run without the treatment: what it shows, and its evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aotidoctor.model.diagnosis import Treatment
+from aotidoctor.model.evidence import Evidence, Severity
+from aotidoctor.model.run import Outcome
+from aotidoctor.probes.probe import evidence
+from aotidoctor.probes.results import outputs, reference, same_outputs
+from aotidoctor.triage.run_probes import history_of, succeeded
+from aotidoctor.triage.session import Session
+
+CODE, NAME = "AD-TREAT-001", "treatment"
+# Its treatment hands over the same values in the order in which the compiled code reads them, and the same bits show
+# that this code goes by the tensor's own strides (an extern operator does). A cast is no such proof: a narrower tensor
+# is read past its end, and the zeros that happen to be there may give the right answer today.
+VALUE_PRESERVING = ("input-stride",)
+# Causes whose treatment has to leave no NaN: another kind of wrong is no proof.
+CLEARING = ("input-nan",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One treated run. ``healed`` as defined above; ``harmless`` when nothing changed although values were kept."""
+
+    treatment: Treatment
+    baseline: Outcome
+    outcome: Outcome
+    healed: bool
+    harmless: bool
+    how: str
+
+
+def judge(session: Session, treatment: Treatment, baseline: Outcome, outcome: Outcome) -> Trial:
+    """What ``outcome`` of the treated call shows beside ``baseline``."""
+    plain = session.outcomes["plain_run"]
+    same = succeeded(plain) and succeeded(outcome) and same_outputs(outputs(plain, 0), outputs(outcome, 0))
+    compared = reference(outcome)
+    disagrees = bool(compared) and compared.get("agrees") is False
+    keeps_values = (
+        treatment.cause in VALUE_PRESERVING and bool(outputs(outcome, 0)) and _values_tell(session, treatment)
+    )
+    harmless = same and keeps_values and not history_of(session).has("AD-RUN-002", "differs")
+    changed = not same and (treatment.cause not in CLEARING or nonfinite(outcome) == 0)
+    healed = succeeded(outcome) and not disagrees and not harmless and (not succeeded(baseline) or changed)
+    return Trial(
+        treatment=treatment,
+        baseline=baseline,
+        outcome=outcome,
+        healed=healed,
+        harmless=harmless,
+        how=_how(baseline, outcome, compared.get("agrees") is True),
+    )
+
+
+def nonfinite(outcome: Outcome) -> int:
+    """How many NaN the first call returned."""
+    return sum(value.nan for value in outputs(outcome, 0))
+
+
+def _values_tell(session: Session, treatment: Treatment) -> bool:
+    """Whether another order of the values could be seen at all: not in a mask of ones."""
+    tensors = dict(session.case.inputs.tensors()) if session.case.inputs is not None else {}
+    touched = [
+        tensors[path] for step in treatment.steps if isinstance(path := step.get("path"), str) and path in tensors
+    ]
+    return not any(
+        tensor.stats is not None and tensor.stats.low == tensor.stats.high and not tensor.stats.nan + tensor.stats.inf
+        for tensor in touched
+    )
+
+
+def _how(baseline: Outcome, outcome: Outcome, agrees: bool) -> str:
+    without = (
+        f"fails untreated ({baseline.id})"
+        if not succeeded(baseline)
+        else f"different outputs untreated ({baseline.id})"
+    )
+    checked = " under AOTI_RUNTIME_CHECK_INPUTS=1" if baseline.request.probe == "check_inputs" else ""
+    also = ", and the outputs agree with the reference" if agrees else ""
+    return f"{without}, works treated ({outcome.id}){checked}{also}"
+
+
+def evidence_of(trial: Trial) -> Evidence:
+    """What the report shows of the trial."""
+    kind = kind_of(trial)
+    observed = {
+        "healed": trial.how,
+        "harmless": "bit-identical outputs with and without it",
+        "untried": f"it could not be tried, the run ended in {trial.outcome.stage}",
+        "stayed": "the failure stayed" if not succeeded(trial.outcome) else "the same outputs",
+    }[kind]
+    return evidence(
+        CODE,
+        kind,
+        Severity.INFO,
+        trial.outcome,
+        observed=f"{trial.treatment.text}: {observed}",
+        expected="the failure gone",
+        facts={"cause": trial.treatment.cause, "treatment": trial.treatment.name},
+    )
+
+
+VERDICTS = {
+    "healed": "healed",
+    "harmless": "no difference",
+    "untried": "could not be tried",
+    "stayed": "the failure stayed",
+}
+
+
+def kind_of(trial: Trial) -> str:
+    """A key of ``VERDICTS``."""
+    if trial.healed or trial.harmless:
+        return "healed" if trial.healed else "harmless"
+    return "untried" if _untried(trial) else "stayed"
+
+
+def _untried(trial: Trial) -> bool:
+    """The treated run ended on its way to the call, where the untreated one had come further."""
+    before = ("start", "import", "setup", "inputs")
+    return not succeeded(trial.outcome) and trial.outcome.stage in before and trial.baseline.stage not in before
