@@ -1,7 +1,8 @@
 """An input has another number of dims than the compiled code reads.
 
 What it does
-    Compares the number of dims of each tensor with the rank that the package's own size and stride checks show.
+    Compares the number of dims of each tensor with the rank that the package's own size and stride checks show. Where
+    they show none (before torch 2.7), it finds a tensor that is just what one turn of a kernel's outermost loop reads.
 
 Why it matters
     The compiled checks never test the rank: too few dims are read past the end of the sizes, so the message talks of a
@@ -29,6 +30,7 @@ from aotidoctor.checks.matching.pairs import (
     tensor_pairs,
     unread_reason,
 )
+from aotidoctor.checks.matching.reads import ShortRead, short_reads
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.spec_text import describe_spec
@@ -42,6 +44,8 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
         return FIND.unchecked(missing_reason(case))
     pairs = list(tensor_pairs(case, "rank"))
     found = [_finding(case, pair) for pair in pairs if pair.spec.rank not in (None, len(pair.tensor.shape))]
+    short = short_reads(tensor_pairs(case, "stride"))
+    found += [_slice(case, one) for one in short if one.slice and not one.folded]
     unread = [pair.path for pair in pairs if pair.spec.rank is None and pair.spec.used is not False]
     return FIND.unchecked(unread_reason(case, "shape", unread)) if unread and not found else found
 
@@ -56,6 +60,17 @@ def _finding(case: Case, pair: TensorPair) -> Evidence:
         expected=f"{pair.spec.rank} dims: {describe_spec(pair.spec)}",
         source=contract_source(case, pair.spec),
         facts=pair.facts(observed_shape=pair.tensor.shape, expected_rank=pair.spec.rank),
+    )
+
+
+def _slice(case: Case, short: ShortRead) -> Evidence:
+    return FIND.error(
+        "slice",
+        short.pair.path,
+        observed=f"{len(short.pair.tensor.shape)} dims {short.pair.tensor.shape}, {short.given} elements",
+        expected=f"one dim more: a kernel reads {short.needed} elements ({short.expr}) in turns of {short.given}",
+        source=contract_source(case, short.pair.spec),
+        facts=short.facts(),
     )
 
 

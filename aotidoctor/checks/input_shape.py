@@ -1,7 +1,8 @@
 """A dim that was fixed at export has another size.
 
 What it does
-    Compares each static dim of each tensor with the size compiled into the package.
+    Compares each static dim of each tensor with the size compiled into the package. Where the package states no sizes
+    (before torch 2.7), it compares the number of elements with how many the loops of the kernels read.
 
 Why it matters
     The kernel walks the memory with the compiled sizes: a wider row shears, a shorter tensor is read past its end, a
@@ -11,7 +12,8 @@ Example:
     args[0].shape[1]: observed 17, expected 16
 
 When it is wrong
-    When the number of dims differs input_rank says so, and this check leaves the tensor alone.
+    When the number of dims differs input_rank says so, and this check leaves the tensor alone. Of a tensor with too few
+    elements where nothing states the sizes it cannot tell which dim is too small, or missing.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from aotidoctor.checks.matching.pairs import (
     overlay_of,
     tensor_pairs,
 )
+from aotidoctor.checks.matching.reads import ShortRead, short_reads
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.spec_text import describe_spec
@@ -36,11 +39,24 @@ FIND = Finder("AD-IN-013", "input_shape")
 
 
 def run(case: Case) -> Sequence[Evidence] | NotChecked:
-    """One finding per tensor with a static dim of another size; it names the first such dim."""
+    """One finding per tensor with a static dim of another size, or too few elements; it names the first such dim."""
     if overlay_of(case) is None:
         return FIND.unchecked(missing_reason(case))
-    pairs = tensor_pairs(case, "shape")
-    return [_finding(case, pair) for pair in pairs if static_mismatches(pair.spec, pair.tensor)]
+    pairs = list(tensor_pairs(case, "shape"))
+    found = [_finding(case, pair) for pair in pairs if static_mismatches(pair.spec, pair.tensor)]
+    short = [one for one in short_reads(tensor_pairs(case, "stride")) if one.partner is None and one.size_alone]
+    return [*found, *(_too_few(case, one) for one in short)]
+
+
+def _too_few(case: Case, short: ShortRead) -> Evidence:
+    return FIND.error(
+        "elements",
+        short.pair.path,
+        observed=f"{short.given} elements {short.pair.tensor.shape}",
+        expected=f"at least {short.needed} elements, which a kernel reads ({short.expr})",
+        source=contract_source(case, short.pair.spec),
+        facts=short.facts(),
+    )
 
 
 def _finding(case: Case, pair: TensorPair) -> Evidence:

@@ -1,7 +1,9 @@
 """Inputs that share a symbolic size have different sizes.
 
 What it does
-    Solves the symbols of the compiled size relations over all inputs and names the dim that does not agree.
+    Solves the symbols of the compiled size relations over all inputs and names the dim that does not agree. Where a
+    relation is not stated (before torch 2.7, of derived dims before 2.13), it compares the number of elements with how
+    many the loops of the kernels read, given the other sizes.
 
 Why it matters
     The kernel takes the size from one input and walks the others with it: a longer partner is cut off, a shorter one is
@@ -20,6 +22,7 @@ from collections.abc import Sequence
 
 from aotidoctor.checks.check import Check, Finder
 from aotidoctor.checks.matching.pairs import LEAF_NEEDS, contract_source, missing_reason, overlay_of, tensor_pairs
+from aotidoctor.checks.matching.reads import ShortRead, short_reads
 from aotidoctor.checks.matching.symbols import Reading, agreed_values, readings
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
@@ -32,13 +35,28 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     """One finding per dim that disagrees with what the other dims say."""
     if overlay_of(case) is None:
         return FIND.unchecked(missing_reason(case))
-    found = list(readings(tensor_pairs(case, "stride")))
+    pairs = list(tensor_pairs(case, "stride"))
+    found = list(readings(pairs))
     values = agreed_values(found)
-    return [
+    told = [
         _finding(case, reading, wanted, found)
         for reading in found
         if (wanted := evaluate(reading.expr, values)) is not None and wanted != reading.size and not reading.remainder
     ]
+    short = () if told else short_reads(pairs)
+    return [*told, *(_too_few(case, one) for one in short if one.partner is not None and one.size_alone)]
+
+
+def _too_few(case: Case, short: ShortRead) -> Evidence:
+    why = f"which a kernel reads ({short.expr}, with {short.symbol} of {short.partner})"
+    return FIND.error(
+        "elements",
+        short.pair.path,
+        observed=f"{short.given} elements {short.pair.tensor.shape}",
+        expected=f"at least {short.needed}, {why}",
+        source=contract_source(case, short.pair.spec),
+        facts=short.facts(),
+    )
 
 
 def _finding(case: Case, reading: Reading, wanted: int, found: Sequence[Reading]) -> Evidence:

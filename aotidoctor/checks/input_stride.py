@@ -2,7 +2,8 @@
 
 What it does
     Compares each constant stride of the contract with the tensor's, and the symbolic ones (``8*s27`` of a row) where
-    the sizes tell the symbols and fit them.
+    the sizes tell the symbols and fit them. Where the package states none (before torch 2.7), it finds a tensor of
+    enough elements whose memory ends before what the loops of the kernels read.
 
 Why it matters
     Compiled code walks the memory with its own strides. x.t(), x[:, ::2], x.expand(...) and channels_last look right in
@@ -29,6 +30,7 @@ from aotidoctor.checks.matching.pairs import (
     overlay_of,
     tensor_pairs,
 )
+from aotidoctor.checks.matching.reads import ShortRead, short_reads
 from aotidoctor.checks.matching.symbols import agreed_values, readings
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
@@ -50,7 +52,18 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
         wanted = _wanted(pair, values)
         if wanted is not None and _differs(pair, wanted):
             found.append(_finding(case, pair, wanted))
-    return found
+    return [*found, *(_too_close(case, one) for one in short_reads(pairs) if one.folded)]
+
+
+def _too_close(case: Case, short: ShortRead) -> Evidence:
+    return FIND.error(
+        "span",
+        f"{short.pair.path}.stride",
+        observed=f"{short.pair.tensor.stride} of shape {short.pair.tensor.shape}: a memory of {short.given} elements",
+        expected=f"a memory of at least {short.needed} elements, which a kernel reads ({short.expr})",
+        source=contract_source(case, short.pair.spec),
+        facts={**short.facts(), "observed_stride": short.pair.tensor.stride or ()},
+    )
 
 
 def _wanted(pair: TensorPair, values: Mapping[str, int]) -> Strides | None:

@@ -59,7 +59,9 @@ def _expected_strides(case: Case, item: Evidence, path: str) -> tuple[int, ...] 
     """All strides as numbers; None when one is not constant and the tensor is meant to be contiguous."""
     value = item.facts.get("expected_stride")
     spec = spec_at(case, path)
-    strides = value if isinstance(value, tuple) else spec.strides if spec is not None else None
+    strides = (
+        value if isinstance(value, tuple) else spec.strides if spec is not None and spec.rank is not None else None
+    )
     if strides is None:
         return None
     known = tuple(step for step in strides if isinstance(step, int))

@@ -24,6 +24,17 @@ class Dim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reads:
+    """What a kernel surely reads of an input: as far as ``extent`` elements, counted from its first one.
+
+    ``step`` is how far the outermost of several loops goes in each turn, None where there is one loop.
+    """
+
+    extent: Expr
+    step: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LeafSpec:
     """One leaf of the call spec.
 
@@ -34,6 +45,7 @@ class LeafSpec:
     ``used`` is False when no generated statement reads the input beyond its checks, None when unknown.
     ``stride_exprs`` are all strides in terms of shared symbols, constant ones included, where the source tells them.
     ``mutated`` is True when a generated kernel takes the input as something to write to, None when unknown.
+    ``reads`` tells how far kernels read into an input of which a size is not known.
     """
 
     index: int
@@ -52,6 +64,7 @@ class LeafSpec:
     check_line: int | None = None
     stride_exprs: tuple[Expr | None, ...] | None = None
     mutated: bool | None = None
+    reads: tuple[Reads, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

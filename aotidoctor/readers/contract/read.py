@@ -23,6 +23,7 @@ from aotidoctor.readers.contract.custom_calls import read_custom_calls
 from aotidoctor.readers.contract.dataflow import unwritten_reads
 from aotidoctor.readers.contract.implied import with_implied_dtypes
 from aotidoctor.readers.contract.implied_products import with_implied_products
+from aotidoctor.readers.contract.implied_reads import with_implied_reads
 from aotidoctor.readers.contract.incomplete import Declared, note_incomplete
 from aotidoctor.readers.contract.kernel_sources import read_kernel_sources
 from aotidoctor.readers.contract.kernels import kind_of, read_kernels, written_and_read
@@ -121,7 +122,7 @@ def _contract(artifact: Artifact, model: ModelEntry, wrapper: Wrapper, construct
         buffer_devices={name: buffer.device_type for name, buffer in body.buffers.items()},
         unread=unread,
     )
-    return with_implied_dtypes(with_implied_products(contract, body, symbols))
+    return with_implied_reads(with_implied_dtypes(with_implied_products(contract, body, symbols)), texts)
 
 
 def _kernel_texts(model: ModelEntry) -> Mapping[str, str]:

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from aotidoctor.model.contract import Reads
+from aotidoctor.model.expr import parse_expr
 from aotidoctor.model.inputs import PlainValue, ValueStats
 from aotidoctor.model.tree import Container
 from tests.unit.checks.input_builders import CONSTANT, Spec, ask, call, case_of, contract_of, tensor
@@ -319,3 +321,54 @@ def test_a_namedtuple_is_known_by_two_names():
         replace(one, args=replace(one.args, children=(child,))) for one, child in ((made, pair), (inputs, given))
     )
     assert found(made, inputs) == []
+
+
+def untold(*reads, dims=()):
+    """An input of which kernels read as far as ``reads`` elements; the package shows these dims of it, and no rank."""
+    return [Reads(extent=parse_expr(extent), step=step and parse_expr(step)) for extent, step in reads], dims
+
+
+def without_checks(*inputs):
+    contract = contract_of(*(Spec(*dims) for _, dims in inputs))
+    leaves = (
+        replace(leaf, rank=None, strides=None, stride_exprs=None, reads=tuple(reads))
+        for leaf, (reads, _) in zip(contract.leaves, inputs, strict=True)
+    )
+    return replace(contract, leaves=tuple(leaves))
+
+
+ROW_SUM = (untold(("6*s0", "6"), dims=("s0",)), untold(("6*s0", "6")))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "given", "expected"),
+    [
+        pytest.param([untold(("24", "8"))], [tensor(3, 8)], None, id="enough"),
+        pytest.param([untold(("24", "8"))], [tensor(3, 9)], None, id="more"),
+        pytest.param([untold(("24", "8"))], [tensor(3, 8, stride=(1, 3))], None, id="another-order"),
+        pytest.param([untold(("24", "8"))], [tensor(3, 8, stride=(16, 2))], None, id="with-gaps"),
+        pytest.param([untold(("35", "8"))], [tensor(5, 3, stride=(8, 1))], None, id="gaps-that-are-read-over"),
+        pytest.param([untold(("24", "8"))], [tensor(3, 7)], ("input_shape", "elements", "args[0]"), id="too-few"),
+        pytest.param([untold(("24", "8"))], [tensor(8)], ("input_rank", "slice", "args[0]"), id="a-dim-is-missing"),
+        pytest.param([untold(("24", "8"))], [tensor(1, 8)], ("input_shape", "elements", "args[0]"), id="one-row"),
+        pytest.param([untold(("24", None))], [tensor(0, 8)], ("input_shape", "elements", "args[0]"), id="empty"),
+        pytest.param(
+            [untold(("24", "8"))],
+            [tensor(3, 8, stride=(0, 1))],
+            ("input_stride", "span", "args[0].stride"),
+            id="expanded",
+        ),
+        pytest.param(ROW_SUM, [tensor(4, 6), tensor(4, 6)], None, id="as-many"),
+        pytest.param(ROW_SUM, [tensor(0, 6), tensor(0, 6)], None, id="nothing-is-read"),
+        pytest.param(
+            ROW_SUM, [tensor(4, 6), tensor(3, 6)], ("input_shape_disagree", "elements", "args[1]"), id="fewer-rows"
+        ),
+        # The number of rows is that of the first one, and it is the one that is too narrow.
+        pytest.param(
+            ROW_SUM, [tensor(4, 5), tensor(4, 5)], ("input_shape", "elements", "args[0]"), id="both-too-narrow"
+        ),
+    ],
+)
+def test_inputs_that_no_check_describes(inputs, given, expected):
+    told = found(without_checks(*inputs), call(*given))
+    assert told == ([(*expected, "error")] if expected else [])
