@@ -230,6 +230,7 @@ class _BodyReader:
         found = _CHECKED_CALL.fullmatch(text)
         if found is None:
             return False
+        self.old.item(text)
         return hand(self.body, found[1] + found[2], self._note_use) or self._called(found[1], found[2], text)
 
     def _call(self, text: str) -> bool:

@@ -24,6 +24,8 @@ _POINTER = re.compile(
 )
 _NUMBER = re.compile(r"(?:auto|int|float|int32_t|int64_t) (var_\d+) = ([^;]+);")
 _SIZE = re.compile(r"true|false|-?[\d.]+(?:e[+-]?\d+)?f?|\w+")
+# A number of the CPU that a kernel takes.
+_ITEM = re.compile(r"AOTI_TORCH_ERROR_CODE_CHECK\(aoti_torch_item_\w+\((\w+), &(var_\d+)\)\);")
 _ARGUMENTS = re.compile(r"void\* (kernel_args_var_\d+)\[\] = \{([^{}]*)\};")
 _GRID = re.compile(r"Grid (\w+) = Grid\((.*)\);")
 _LAUNCH = re.compile(
@@ -66,6 +68,12 @@ class OldLaunches:
             return False
         self._grids[grid[1]] = split_list(grid[2])
         return True
+
+    def item(self, text: str) -> None:
+        """Take note of a tensor that is handed to a kernel as a number; the call itself is read as every other one."""
+        taken = _ITEM.fullmatch(text)
+        if taken is not None:
+            self._values[taken[2]] = taken[1]
 
     def launch(self, text: str, line: int) -> tuple[str, tuple[str, ...]] | None:
         """The kernel's name and its arguments where ``text`` launches it; None for any other statement."""

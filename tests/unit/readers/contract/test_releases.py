@@ -210,6 +210,8 @@ def test_the_outputs_are_those_of_the_model(path, contract_of_text):
         has_dtype = output.index not in of_operators or release_of(path) >= (2, 14)
         if output.same_as is not None and release_of(path) == (2, 6):
             has_shape = output.shape is not None
+            # Nothing tells the dtype of an input that kernels of Triton alone read.
+            has_dtype = has_dtype and not path.stem.startswith("cuda-")
         assert output.dtype == dtype or (output.dtype is None and not has_dtype)
         assert fits(output.shape, shape) if has_shape else output.shape is None or fits(output.shape, shape)
 
