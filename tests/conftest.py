@@ -32,6 +32,12 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(COLLECT_EVERY)
 
 
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end: nobody need look through it for cycles again."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are processors: there is always a test that waits for something."""

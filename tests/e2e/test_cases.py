@@ -19,10 +19,13 @@ pytestmark = pytest.mark.torch
 
 SECONDS = 240
 SIGNATURES = recorded()
-# The first of each family of causes (input-dtype and input-shape are of one) goes through the shell, and one whose
-# process dies; so does each case that changes the environment.
-FIRST = {(case.cause or "").partition("-")[0]: case.name for case in reversed([*FAULTS, *HEALTHY])}
-IN_A_SHELL = frozenset({*FIRST.values(), "op_abort"})
+# One for each way in which the command can go is asked through the shell: healthy, nothing to run, unreadable inputs,
+# treated, other answers each time, a file of the user that raises, a child that dies, a child without memory. So does
+# each case that changes the environment.
+IN_A_SHELL = frozenset((
+    "ok_class_imported", "artifact_no_such_file", "file_not_there", "tree_dict_order", "random_dropout", "setup_raises",
+    "op_abort", "memory_overflow",
+))  # fmt: skip
 EVIL = ("/tmp/aotidoctor_evil_absolute.txt", "/tmp/aotidoctor_evil_marker.txt")
 
 
@@ -71,6 +74,10 @@ def _named(report: dict, subject: str) -> bool:
     texts = [first["subject"], first["title"], *(one["subject"] for one in evidence)]
     texts += [one["observed"] for one in evidence]
     return any(subject in str(text) for text in texts if text)
+
+
+def test_the_cases_for_the_shell_are_there() -> None:
+    assert {case.name for case in (*FAULTS, *HEALTHY)} >= IN_A_SHELL
 
 
 @pytest.mark.parametrize("case", FAULTS, ids=lambda case: case.name)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from foundry.cases import Call, Kit
 from foundry.registry import BY_NAME
+from warm import forked, line
 from warm_python import python
 
 from aotidoctor.commands import diagnose
@@ -50,7 +53,7 @@ CERTIFIED = (
     ("op_exit3", 3, "", "none of your values"),
     ("artifact_no_so", 1, "File not found", "none"),
 )
-# One for each way to end: they are run by an interpreter that was not started before them.
+# One for each way to end: they are certified, and run once more, by an interpreter that was not started before them.
 FRESH = ("shape_wider", "op_segv", "op_exit3")
 
 
@@ -99,7 +102,8 @@ def test_a_certified_script_fails_alone_as_the_call_did(
 ) -> None:
     report = diagnosed(BY_NAME[name].make(packages, case_dir), runner)
     folder = case_dir / "repro"
-    made = reproduced(report, folder, runner)
+    with nullcontext() if name in FRESH else forked():
+        made = reproduced(report, folder, runner)
     assert made.certified == f"same signature, {report.signature}", made
     assert inputs in made.inputs
     assert not (folder / "values.pt").exists()
@@ -142,7 +146,8 @@ def test_an_unsafe_archive_is_not_loaded(packages: Kit, case_dir: Path, runner: 
 
 def test_weights_are_kept_where_asked(packages: Kit, case_dir: Path, runner: Runner) -> None:
     report = diagnosed(BY_NAME["index_embedding_100"].make(packages, case_dir), runner)
-    made = reproduced(report, case_dir / "repro", runner, keep_weights=True)
+    with forked():
+        made = reproduced(report, case_dir / "repro", runner, keep_weights=True)
     assert (bool(made.certified), made.weights) == (True, "kept")
     assert (case_dir / "repro/model.pt2").read_bytes() == Path(report.case.artifact.path).read_bytes()
 
@@ -163,29 +168,32 @@ def test_weights_are_taken_out_wherever_they_are(base: str, level: str, packages
     assert again.case.model.weights_location == report.case.model.weights_location
 
 
-def _cli(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "aotidoctor", *map(str, arguments)]
-    environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=SECONDS, cwd=cwd, env=environment, check=False
-    )
-
-
-def test_run_writes_a_script_beside_its_report(packages: Kit, case_dir: Path) -> None:
+def test_run_writes_a_script_beside_its_report(
+    packages: Kit, case_dir: Path, runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     call = BY_NAME["count_one_missing"].make(packages, case_dir)
-    done = _cli("run", *call.arguments(), "--json", "--report", "repro:out", cwd=case_dir)
+    done = subprocess.run(
+        [sys.executable, "-m", "aotidoctor", "run", *call.arguments(), "--json", "--report", "repro:out"],
+        capture_output=True, text=True, timeout=SECONDS, cwd=case_dir, check=False,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+    )  # fmt: skip
     assert done.returncode == 1
     report = json.loads(done.stdout)
     assert f"certified: same signature, {report['signature']}" in done.stderr
     assert {path.name for path in (case_dir / "out").iterdir()} == {"repro.py", "README.md", "model.pt2"}
 
     (case_dir / "report.json").write_text(done.stdout)
-    again = _cli("repro", *call.arguments(), "--from", "report.json", "-o", "out", "--json", cwd=case_dir)
+    monkeypatch.chdir(case_dir)
+    monkeypatch.setattr(
+        importlib.import_module("aotidoctor.commands.repro.reproduce"), "start_runner", lambda _: nullcontext(runner)
+    )
+    with forked():
+        again = line()("repro", *call.arguments(), "--from", "report.json", "-o", "out", "--json")
     assert again.returncode == 1, again.stderr
     assert "certified: same signature" in json.loads(again.stdout)["extra"]["repro"]
 
     (case_dir / "notes").mkdir()
     (case_dir / "notes/mine.txt").write_text("mine")
-    refused = _cli("repro", *call.arguments(), "--from", "report.json", "-o", "notes", cwd=case_dir)
+    refused = line()("repro", *call.arguments(), "--from", "report.json", "-o", "notes")
     assert refused.returncode == 2
     assert (case_dir / "notes/mine.txt").read_text() == "mine"

@@ -12,9 +12,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
-from contextlib import nullcontext
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -62,6 +62,15 @@ def line() -> CommandLine:
     made = CommandLine(Path(tempfile.mkdtemp(prefix="warm-")))
     atexit.register(made.close)
     return made
+
+
+@contextmanager
+def forked() -> Iterator[None]:
+    """Requests for a new interpreter are forked off the warm worker as well, where nothing but their wish speaks against it."""
+    needs_fresh = launch.needs_fresh
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "needs_fresh", lambda request: needs_fresh(replace(request, fresh=False)))
+        yield
 
 
 class WarmRunner(Runner):
