@@ -12,6 +12,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from aotidoctor.cli import options as opt
+from aotidoctor.cli.asked import asked
 from aotidoctor.cli.execute import OnEvent, argv, examined
 from aotidoctor.cli.progress import make_progress
 from aotidoctor.cli.show import FailOn, warn, write_stdout
@@ -58,6 +59,7 @@ MaxSize = Annotated[int, typer.Option("--max-size", parser=opt.size, metavar="SI
 
 
 @fetched("package", "inputs", "log", "setup", "reference", "from_")
+@asked("model_name device setup custom_op_library reference generate trust_pickle timeout budget")
 def bundle(
     package: opt.Package,
     inputs: opt.Inputs = None,
@@ -72,15 +74,7 @@ def bundle(
     map_: Map = None,
     allow_leaks: Allow = None,
     max_size: MaxSize = 256 << 20,
-    model_name: opt.ModelName = None,
-    device: opt.Device = None,
-    setup: opt.Setup = None,
-    custom_op_library: opt.CustomOpLibrary = None,
-    reference: opt.Reference = None,
-    generate: opt.Generate = False,
-    trust_pickle: opt.TrustPickle = False,
-    timeout: opt.Timeout = 60.0,
-    budget: opt.Budget = None,
+    wanted: Options,
     json: opt.Json = False,
     quiet: opt.Quiet = False,
     fail_on: opt.FailOnOption = FailOn.ERROR,
@@ -97,22 +91,11 @@ def bundle(
     from aotidoctor.commands.bundle.produce import examine, with_saved  # noqa: PLC0415
     from aotidoctor.reports.json.render import dumps  # noqa: PLC0415
 
-    opt.one_source(inputs, generate=generate)
+    opt.one_source(inputs, generate=wanted.generate)
     if run and from_ is not None:
         raise typer.BadParameter("--run and --from cannot be combined", param_hint="--from")
     _check_words(redact_word)
-    options = Options(
-        model_name=model_name,
-        device=device,
-        setup=setup,
-        custom_op_libraries=tuple(custom_op_library or ()),
-        reference=reference,
-        generate=generate,
-        timeout=timeout,
-        budget=budget,
-        trust_pickle=trust_pickle,
-    )
-    wanted = Wanted(
+    contents = Wanted(
         logs=tuple(log or ()),
         include=tuple(item.value for item in include or ()),
         words=tuple(redact_word or ()),
@@ -125,23 +108,23 @@ def bundle(
     material: list[Material] = []
 
     def work(on_event: OnEvent) -> Report:
-        check_target(target, (package, inputs, reference, setup, from_, *wanted.logs))
-        found = examine(package, inputs, options, runs=run, argv=argv(), environ=os.environ, on_event=on_event)
+        check_target(target, (package, inputs, wanted.reference, wanted.setup, from_, *contents.logs))
+        found = examine(package, inputs, wanted, runs=run, argv=argv(), environ=os.environ, on_event=on_event)
         material.append(found if from_ is None else with_saved(found, from_))
         return found.report
 
     report = examined("bundle", package, work, make_progress(sys.stderr, os.environ, quiet=quiet))
-    if report.cannot_examine is not None and not wanted.logs:
+    if report.cannot_examine is not None and not contents.logs:
         _fail(report.cannot_examine)
     try:
         made = deliver(
-            material[0] if material else Material(report=report), wanted, target, os.environ, platform.node()
+            material[0] if material else Material(report=report), contents, target, os.environ, platform.node()
         )
     except UsageError as error:
         raise typer.BadParameter(str(error)) from error
     except AotidoctorError as error:
         _fail(str(error))
-    map_place = str(target.map_file) if wanted.redact else None
+    map_place = str(target.map_file) if contents.redact else None
     told = listing(made, place=str(place), map_place=map_place, dry=dry_run, brief=quiet)
     write_stdout(dumps(made.manifest) if json else told)
     raise typer.Exit(exit_status(report, fail_on.value))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from aotidoctor.cli import options as opt
+from aotidoctor.cli.asked import asked
 from aotidoctor.cli.execute import argv, execute
 from aotidoctor.cli.show import Show
 from aotidoctor.cli.shown import shown
@@ -12,41 +13,19 @@ from aotidoctor.model.case import Options
 
 
 @shown("package", "inputs", "reference", "host", "setup", "custom_op_library", "weights")
+@asked("generate model_name device setup custom_op_library reference host weights trust_pickle seed threads")
 def check(
     package: opt.Package,
     inputs: opt.Inputs = None,
     *,
-    generate: opt.Generate = False,
-    model_name: opt.ModelName = None,
-    device: opt.Device = None,
-    setup: opt.Setup = None,
-    custom_op_library: opt.CustomOpLibrary = None,
-    reference: opt.Reference = None,
-    host: opt.Host = None,
-    weights: opt.Weights = None,
-    trust_pickle: opt.TrustPickle = False,
-    seed: opt.Seed = 0,
-    threads: opt.Threads = None,
+    wanted: Options,
     show: Show,
 ) -> None:
     """Compare package, inputs and host without running anything.
 
     Executes nothing from PACKAGE or the inputs file, and needs no torch.
     """
-    opt.one_source(inputs, generate=generate)
-    wanted = Options(
-        model_name=model_name,
-        device=device,
-        setup=setup,
-        custom_op_libraries=tuple(custom_op_library or ()),
-        reference=reference,
-        host=host,
-        weights=weights,
-        generate=generate,
-        seed=seed,
-        threads=threads,
-        trust_pickle=trust_pickle,
-    )
+    opt.one_source(inputs, generate=wanted.generate)
     from aotidoctor.commands import diagnose  # noqa: PLC0415 - `--help` does not need the stages
 
     execute(

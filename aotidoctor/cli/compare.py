@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from aotidoctor.cli import options as opt
+from aotidoctor.cli.asked import asked
 from aotidoctor.cli.execute import argv, execute
-from aotidoctor.cli.show import EmulateWhen, Show
+from aotidoctor.cli.show import Show
 from aotidoctor.cli.shown import shown
 from aotidoctor.model.case import Options
 
@@ -21,26 +23,16 @@ From = Annotated[
 
 
 @shown("package", "inputs", "reference", "setup", "from_", "custom_op_library")
+@asked(
+    "reference rtol atol generate model_name device setup custom_op_library trust_pickle seed timeout budget "
+    "threads memory_limit emulate"
+)
 def compare(
     package: Package = None,
     inputs: opt.Inputs = None,
     *,
     from_: From = None,
-    reference: opt.Reference = None,
-    rtol: opt.Rtol = None,
-    atol: opt.Atol = None,
-    generate: opt.Generate = False,
-    model_name: opt.ModelName = None,
-    device: opt.Device = None,
-    setup: opt.Setup = None,
-    custom_op_library: opt.CustomOpLibrary = None,
-    trust_pickle: opt.TrustPickle = False,
-    seed: opt.Seed = 0,
-    timeout: opt.Timeout = 60.0,
-    budget: opt.Budget = None,
-    threads: opt.Threads = None,
-    memory_limit: opt.MemoryLimit = None,
-    emulate: opt.Emulate = EmulateWhen.AUTO,
+    wanted: Options,
     show: Show,
 ) -> None:
     """Compare outputs, weights and side effects with the reference.
@@ -49,25 +41,9 @@ def compare(
     beyond --rtol/--atol a warning). A JSON report keeps enough to judge again with --from and other tolerances: exact
     for an rtol of 0 or a power of ten from 1e-8 to 1, on the strict side between.
     """
-    opt.one_source(inputs, generate=generate)
-    wanted = Options(
-        model_name=model_name,
-        device=device,
-        setup=setup,
-        custom_op_libraries=tuple(custom_op_library or ()),
-        reference=reference,
-        tolerances=opt.tolerances(rtol, atol),
-        measure=True,
-        generate=generate,
-        seed=seed,
-        timeout=timeout,
-        budget=budget,
-        threads=threads,
-        trust_pickle=trust_pickle,
-        memory_limit=memory_limit,
-        emulate=emulate.value,
-    )
-    _one_question(package, from_, reference, has_inputs=inputs is not None or generate)
+    opt.one_source(inputs, generate=wanted.generate)
+    wanted = replace(wanted, measure=True)
+    _one_question(package, from_, wanted.reference, has_inputs=inputs is not None or wanted.generate)
     # `--help` does not need the stages.
     if from_ is not None:
         from aotidoctor.commands import compare_saved  # noqa: PLC0415

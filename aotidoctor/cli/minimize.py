@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +14,9 @@ import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.answer import answering, document
+from aotidoctor.cli.asked import asked
 from aotidoctor.cli.show import write_stdout
+from aotidoctor.model.case import Options
 
 if TYPE_CHECKING:
     from aotidoctor.commands.minimize.minimize import Minimized
@@ -28,6 +30,7 @@ Budget = Annotated[float, typer.Option(parser=opt.duration, metavar="TIME", help
 Repro = Annotated[bool, typer.Option("--repro/--no-repro", help="Also write a script that fails alike.")]
 
 
+@asked("model_name setup custom_op_library trust_pickle memory_limit")
 def minimize(
     package: opt.Package,
     *,
@@ -37,11 +40,7 @@ def minimize(
     budget: Budget = _BUDGET,
     timeout: opt.Timeout = 60.0,
     repro: Repro = True,
-    model_name: opt.ModelName = None,
-    setup: opt.Setup = None,
-    custom_op_library: opt.CustomOpLibrary = None,
-    trust_pickle: opt.TrustPickle = False,
-    memory_limit: opt.MemoryLimit = None,
+    wanted: Options,
     json: opt.Json = False,
     quiet: opt.Quiet = False,
     redact: opt.Redact = True,
@@ -55,18 +54,8 @@ def minimize(
     """
     from aotidoctor.commands.minimize.folder import SCHEMA  # noqa: PLC0415 - `--help` does not need it
     from aotidoctor.commands.minimize.minimize import minimize as search  # noqa: PLC0415 - likewise
-    from aotidoctor.model.case import Options  # noqa: PLC0415 - likewise
 
-    options = Options(
-        reference=reference,
-        budget=budget,
-        timeout=timeout,
-        setup=setup,
-        custom_op_libraries=tuple(custom_op_library or ()),
-        model_name=model_name,
-        trust_pickle=trust_pickle,
-        memory_limit=memory_limit,
-    )
+    options = replace(wanted, reference=reference, budget=budget, timeout=timeout)
     with answering(SCHEMA if json else None, package):
         found = search(
             package,

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from aotidoctor.cli import options as opt
+from aotidoctor.cli.asked import asked
 from aotidoctor.cli.execute import argv, execute
 from aotidoctor.cli.show import Show
 from aotidoctor.cli.shown import shown
@@ -22,6 +23,7 @@ KeepWeights = Annotated[bool, typer.Option("--keep-weights", help="Copy the pack
 
 
 @shown("package", "inputs", "reference", "setup", "from_", "custom_op_library")
+@asked("model_name device setup custom_op_library reference rtol atol trust_pickle timeout budget threads memory_limit")
 def repro(
     package: opt.Package,
     inputs: opt.Inputs = None,
@@ -29,18 +31,7 @@ def repro(
     output_dir: Folder = Path("repro"),
     from_: From = None,
     keep_weights: KeepWeights = False,
-    model_name: opt.ModelName = None,
-    device: opt.Device = None,
-    setup: opt.Setup = None,
-    custom_op_library: opt.CustomOpLibrary = None,
-    reference: opt.Reference = None,
-    rtol: opt.Rtol = None,
-    atol: opt.Atol = None,
-    trust_pickle: opt.TrustPickle = False,
-    timeout: opt.Timeout = 60.0,
-    budget: opt.Budget = None,
-    threads: opt.Threads = None,
-    memory_limit: opt.MemoryLimit = None,
+    wanted: Options,
     show: Show,
 ) -> None:
     """Write a short script that fails in the same way, and prove that it does.
@@ -49,19 +40,6 @@ def repro(
     weights zeroed first. It is written only if it ends the same way in a fresh interpreter, and its package and inputs
     get the same signature. The folder must be empty, or of an earlier repro.
     """
-    wanted = Options(
-        model_name=model_name,
-        device=device,
-        setup=setup,
-        custom_op_libraries=tuple(custom_op_library or ()),
-        reference=reference,
-        tolerances=opt.tolerances(rtol, atol),
-        timeout=timeout,
-        budget=budget,
-        threads=threads,
-        trust_pickle=trust_pickle,
-        memory_limit=memory_limit,
-    )
     from aotidoctor.commands.repro import command  # noqa: PLC0415 - `--help` does not need the stages
 
     execute(

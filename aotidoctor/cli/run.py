@@ -6,39 +6,23 @@ import os
 from dataclasses import replace
 
 from aotidoctor.cli import options as opt
+from aotidoctor.cli.asked import asked
 from aotidoctor.cli.execute import argv, execute
-from aotidoctor.cli.show import EmulateWhen, Show
+from aotidoctor.cli.show import Show
 from aotidoctor.cli.shown import shown
 from aotidoctor.model.case import Options
 
 
 @shown("package", "inputs", "reference", "host", "setup", "custom_op_library", "weights", "cases")
+@asked(
+    "generate model_name device setup custom_op_library reference host weights rtol atol trust_pickle seed "
+    "timeout budget repeat jobs threads memory_limit emulate probes skip_probes shrink"
+)
 def run(
     package: opt.Package,
     inputs: opt.Inputs = None,
     *,
-    generate: opt.Generate = False,
-    model_name: opt.ModelName = None,
-    device: opt.Device = None,
-    setup: opt.Setup = None,
-    custom_op_library: opt.CustomOpLibrary = None,
-    reference: opt.Reference = None,
-    host: opt.Host = None,
-    weights: opt.Weights = None,
-    rtol: opt.Rtol = None,
-    atol: opt.Atol = None,
-    trust_pickle: opt.TrustPickle = False,
-    seed: opt.Seed = 0,
-    timeout: opt.Timeout = 60.0,
-    budget: opt.Budget = None,
-    repeat: opt.Repeat = 2,
-    jobs: opt.Jobs = 1,
-    threads: opt.Threads = None,
-    memory_limit: opt.MemoryLimit = None,
-    emulate: opt.Emulate = EmulateWhen.AUTO,
-    probes: opt.Probes = None,
-    skip_probes: opt.SkipProbes = None,
-    shrink: opt.Shrink = False,
+    wanted: Options,
     plan: opt.Plan = False,
     cases: opt.Cases = None,
     show: Show,
@@ -47,31 +31,8 @@ def run(
 
     Executes native code from PACKAGE, in child processes with limits of time and memory.
     """
-    opt.one_source(inputs, generate=generate)
-    opt.plan_only(host, plan=plan)
-    wanted = Options(
-        model_name=model_name,
-        device=device,
-        setup=setup,
-        custom_op_libraries=tuple(custom_op_library or ()),
-        reference=reference,
-        host=host,
-        weights=weights,
-        tolerances=opt.tolerances(rtol, atol),
-        generate=generate,
-        seed=seed,
-        timeout=timeout,
-        budget=budget,
-        repeat=repeat,
-        jobs=jobs,
-        threads=threads,
-        trust_pickle=trust_pickle,
-        rungs=opt.names(probes),
-        skip_rungs=opt.names(skip_probes) or (),
-        memory_limit=memory_limit,
-        emulate=emulate.value,
-        shrink=shrink,
-    )
+    opt.one_source(inputs, generate=wanted.generate)
+    opt.plan_only(wanted.host, plan=plan)
     from aotidoctor.commands import diagnose  # noqa: PLC0415 - `--help` does not need the stages
 
     if plan:

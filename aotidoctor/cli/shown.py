@@ -7,10 +7,10 @@ reads options from a function's signature: the decorated function states one wit
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import wraps
-from inspect import Parameter, signature
+from inspect import Parameter, Signature, signature
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli import urls
@@ -31,9 +31,9 @@ def shown(*protected: str) -> Callable[[Command], Command]:
     """
 
     def decorate(function: Command) -> Command:
-        own = [each for each in _parameters(function) if each.name != "show"]
+        own = [each for each in parameters(function) if each.name != "show"]
         taken = {each.name for each in own}
-        shared = [each for each in _parameters(_show) if each.kind is Parameter.KEYWORD_ONLY and each.name not in taken]
+        shared = [each for each in parameters(_show) if each.kind is Parameter.KEYWORD_ONLY and each.name not in taken]
         make: ShowMaker = _show
 
         @wraps(function)
@@ -45,12 +45,21 @@ def shown(*protected: str) -> Callable[[Command], Command]:
             else:
                 function(**given, show=show)
 
-        stated = [*own, *shared]
-        command.__signature__ = signature(function).replace(parameters=stated)  # type: ignore[attr-defined]
-        command.__annotations__ = {each.name: each.annotation for each in stated}
-        return command
+        return stating(command, [*own, *shared])
 
     return decorate
+
+
+def parameters(function: Callable[..., object]) -> tuple[Parameter, ...]:  # type: ignore[explicit-any]  # see above
+    """What the function takes, with the annotations themselves."""
+    return tuple(signature(function, eval_str=True).parameters.values())
+
+
+def stating(command: Command, stated: Sequence[Parameter]) -> Command:
+    """``command``, which takes any keywords, with the parameters that it states."""
+    command.__signature__ = Signature(stated)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in stated}
+    return command
 
 
 def _with_urls(function: Command, given: dict[str, object], names: tuple[str, ...], show: Show) -> None:
@@ -69,10 +78,6 @@ def _with_urls(function: Command, given: dict[str, object], names: tuple[str, ..
 
             execute(name, "", show, work)
         function(**local, show=show)
-
-
-def _parameters(function: Callable[..., object]) -> Iterator[Parameter]:  # type: ignore[explicit-any]  # see above
-    yield from signature(function, eval_str=True).parameters.values()
 
 
 def _paths(protected: tuple[str, ...], given: Mapping[str, object]) -> Iterator[str]:

@@ -7,6 +7,7 @@ import os
 import platform
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,9 @@ import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.answer import answering, document
+from aotidoctor.cli.asked import asked
 from aotidoctor.cli.show import FailOn, warn, write_stdout
+from aotidoctor.model.case import Options
 
 if TYPE_CHECKING:
     from aotidoctor.model.sweep import Sweep, SweepRow
@@ -41,18 +44,14 @@ Calls = Annotated[int | None, typer.Option("--calls", min=1, metavar="N", help="
 Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="Also show the calls where all agree.")]
 
 
+@asked("timeout setup custom_op_library model_name seed memory_limit", timeout=_TIMEOUT)
 def sweep(
     package: opt.Package,
     *,
     reference: opt.Reference = None,
     budget: Budget = _BUDGET,
     calls: Calls = None,
-    timeout: opt.Timeout = _TIMEOUT,
-    setup: opt.Setup = None,
-    custom_op_library: opt.CustomOpLibrary = None,
-    model_name: opt.ModelName = None,
-    seed: opt.Seed = 0,
-    memory_limit: opt.MemoryLimit = None,
+    wanted: Options,
     fail_on: opt.FailOnOption = FailOn.ERROR,
     format_: FormatOption = None,
     json: opt.Json = False,
@@ -68,23 +67,13 @@ def sweep(
     contract accepts fails or is wrong; with --fail-on warn also: something is computed wrongly without a word.
     """
     from aotidoctor.commands.sweep.ask import sweep as ask  # noqa: PLC0415 - `--help` does not need it
-    from aotidoctor.model.case import Options  # noqa: PLC0415 - likewise
     from aotidoctor.reports.sweep_view import SCHEMA  # noqa: PLC0415 - likewise
 
     if json and format_ not in (None, SweepFormat.JSON):
         raise typer.BadParameter("--json and another --format cannot be combined", param_hint="--json")
     shown = SweepFormat.JSON if json else format_ or SweepFormat.RICH
     files = [_file(text, package) for text in report or ()]
-    options = Options(
-        reference=reference,
-        budget=budget,
-        timeout=timeout,
-        setup=setup,
-        custom_op_libraries=tuple(custom_op_library or ()),
-        model_name=model_name,
-        seed=seed,
-        memory_limit=memory_limit,
-    )
+    options = replace(wanted, reference=reference, budget=budget)
     with answering(SCHEMA if shown is SweepFormat.JSON else None, package):
         found = ask(package, options, environ=os.environ, most=calls, on_row=_quiet if quiet else _tell)
     if redact:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from aotidoctor.cli import options as opt
+from aotidoctor.cli.asked import asked
 from aotidoctor.cli.execute import argv, execute
 from aotidoctor.cli.show import Show
 from aotidoctor.cli.shown import shown
@@ -27,6 +28,7 @@ Send = Annotated[
 
 
 @shown("model_dir", "model_dir/config.pbtxt", "inputs", "setup", "custom_op_library")
+@asked("setup custom_op_library trust_pickle timeout memory_limit")
 def rehearse(
     model_dir: ModelDir,
     inputs: opt.RequiredInputs,
@@ -35,11 +37,7 @@ def rehearse(
     request_batch: RequestBatch = None,
     send: Send = None,
     load_hook: opt.LoadHook = False,
-    setup: opt.Setup = None,
-    custom_op_library: opt.CustomOpLibrary = None,
-    trust_pickle: opt.TrustPickle = False,
-    timeout: opt.Timeout = 60.0,
-    memory_limit: opt.MemoryLimit = None,
+    wanted: Options,
     show: Show,
 ) -> None:
     """Do with real tensors what the server would do with them, and compare with the plain call.
@@ -56,13 +54,7 @@ def rehearse(
         requests=request_batch,
         said=said,
         load_hook=load_hook,
-        options=Options(
-            setup=setup,
-            custom_op_libraries=tuple(custom_op_library or ()),
-            trust_pickle=trust_pickle,
-            timeout=timeout,
-            memory_limit=memory_limit,
-        ),
+        options=wanted,
     )
     execute(
         "triton",

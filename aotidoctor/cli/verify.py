@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from aotidoctor.cli import options as opt
+from aotidoctor.cli.asked import asked
 from aotidoctor.cli.execute import argv, execute
 from aotidoctor.cli.show import Show
 from aotidoctor.cli.shown import shown
@@ -30,27 +30,19 @@ Against = Annotated[
 
 
 @shown("program", "dynamic_shapes", "against", "setup", "custom_op_library")
+@asked("setup custom_op_library timeout memory_limit", timeout=300.0)
 def verify(
     program: Program,
     *,
     dynamic_shapes: DynamicShapes = None,
     against: Against = None,
-    setup: opt.Setup = None,
-    custom_op_library: opt.CustomOpLibrary = None,
-    timeout: opt.Timeout = 300.0,
-    memory_limit: opt.MemoryLimit = None,
+    wanted: Options,
     show: Show,
 ) -> None:
     """List every rule that an exported program breaks, and what will trouble AOTInductor.
 
     Rebuilds PROGRAM with torch in a child process, where its pickled parts may run code; the program itself is not run.
     """
-    wanted = Options(
-        setup=setup,
-        custom_op_libraries=tuple(custom_op_library or ()),
-        timeout=timeout,
-        memory_limit=memory_limit,
-    )
     from aotidoctor.commands import verify as verification  # noqa: PLC0415 - `--help` does not need the stages
 
     question = verification.Question(program=program, options=wanted, dynamic_shapes=dynamic_shapes, against=against)
