@@ -45,7 +45,26 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     pairs = list(tensor_pairs(case, "shape"))
     found = [_finding(case, pair) for pair in pairs if static_mismatches(pair.spec, pair.tensor)]
     short = [one for one in short_reads(tensor_pairs(case, "stride")) if one.partner is None and one.size_alone]
-    return [*found, *(_too_few(case, one) for one in short)]
+    odd = [_odd(case, pair, dim) for pair in pairs for dim in _not_among(pair)]
+    return [*found, *odd, *(_too_few(case, one) for one in short)]
+
+
+def _not_among(pair: TensorPair) -> list[int]:
+    """The first dim with a size that no fixed one has."""
+    dims = zip(pair.spec.dims or (), pair.tensor.shape, strict=False)
+    return [at for at, (dim, size) in enumerate(dims) if dim.among and size not in dim.among][:1]
+
+
+def _odd(case: Case, pair: TensorPair, dim: int) -> Evidence:
+    size, among = pair.tensor.shape[dim], (pair.spec.dims or ())[dim].among
+    return FIND.error(
+        "among",
+        f"{pair.path}.shape[{dim}]",
+        observed=f"{size} in {pair.tensor.shape}",
+        expected=f"a fixed size: one of {', '.join(map(str, among))}",
+        source=contract_source(case, pair.spec),
+        facts=pair.facts(dim=dim, size=size, observed_shape=pair.tensor.shape),
+    )
 
 
 def _too_few(case: Case, short: ShortRead) -> Evidence:

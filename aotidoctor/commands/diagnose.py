@@ -108,6 +108,7 @@ def _examine(session: Session, command: str) -> tuple[tuple[Diagnosis, ...], boo
 
             admit(session)
         return examine.compare(session) if command == "compare" else examine.examine(session)
+    session.case = open_case.with_library_texts(session.case, session.not_checked)
     run_checks(session)
     session.not_checked.append(NotChecked(code="AD-RUN", name="runs", reason=NOT_EXECUTED))
     return name_causes(session), False

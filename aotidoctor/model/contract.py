@@ -15,12 +15,14 @@ class Dim:
 
     ``static`` is its only size, None when dynamic. ``min`` and ``max`` are the compiled inclusive bounds, None where
     the code has none. ``expr`` is the size in terms of shared symbols (``s77``, ``8*s39``), None when unknown.
+    ``among`` are the sizes that one may have of which it is only known that it is fixed.
     """
 
     static: int | None = None
     min: int | None = None
     max: int | None = None
     expr: Expr | None = None
+    among: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

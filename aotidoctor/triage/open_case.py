@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.errors import CannotExamineError, InputsError, LimitReachedError, UsageError
 from aotidoctor.model.evidence import NotChecked
@@ -95,6 +96,17 @@ def completed(contract: Contract | None, reference: ExportedFacts | None) -> Con
     from aotidoctor.readers.provenance.complete import complete  # noqa: PLC0415 - few give a reference
 
     return complete(contract, reference)
+
+
+def with_library_texts(case: Case, failed: list[NotChecked]) -> Case:
+    """The case with what the texts of a bare library tell of its inputs, where it is not loaded to be asked."""
+    if case.contract is not None or case.artifact.kind is not ArtifactKind.BARE_SO:
+        return case
+    from aotidoctor.readers.contract.library_texts import library_contract  # noqa: PLC0415 - few files are libraries
+
+    found = _guarded("contract", partial(library_contract, case.artifact, "model"), None, failed)
+    known = replace(case, contract=completed(found, case.reference))
+    return case if found is None else with_inputs(known, case.inputs if case.inputs_path is None else None)
 
 
 def _weights(path: str | None) -> tuple[ConstantSpec, ...] | None:

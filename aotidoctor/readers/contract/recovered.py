@@ -107,7 +107,8 @@ def _dim(dim: JsonObject) -> Dim:
     static = _integer(dim.get("static"))
     if static is not None:
         return Dim(static=static, expr=Num(static))
-    return Dim(min=_integer(dim.get("min")), max=_integer(dim.get("max")))
+    among = tuple(size for size in map(_integer, _list(dim.get("among"))) if size is not None)
+    return Dim(min=_integer(dim.get("min")), max=_integer(dim.get("max")), among=among)
 
 
 def _constant(entry: JsonObject) -> ConstantSpec:

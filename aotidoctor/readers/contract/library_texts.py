@@ -1,0 +1,149 @@
+"""What a bare library says of its inputs without being loaded: the call spec, and the messages of its input checks.
+
+The compiled checks print what they wanted, so their messages stand in the library: ``input_handles[0]: unmatched dim
+value at 1, ``, and apart from them, each once for all inputs, ``expected: 12, `` and ``(at::kFloat), ``. So each dim is
+known to be fixed or not, and what a fixed one may be; a dtype is certain where only one is ever expected. A library of
+torch 2.6 holds no checks: then the call is known, and nothing of its tensors.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from aotidoctor.model.artifact import Artifact, ArtifactKind
+from aotidoctor.model.c10 import AT_NAMES
+from aotidoctor.model.contract import Contract
+from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.readers.contract.recovered import recovered_contract
+from aotidoctor.readers.contract.treespec import SpecError, count_leaves, parse_call
+from aotidoctor.readers.package.blob import path_blob
+from aotidoctor.readers.package.elf import ElfError, read_elf
+
+# Weights may lie in such a section too, and are not looked through.
+LARGEST_TEXTS = 8 << 20
+MOST_INPUTS = 10_000
+_SPEC = b'[1, {"type": '
+_NAME = re.compile(rb"arg(\d{1,6})_1")
+_OF_INPUT = re.compile(
+    rb"input_handles\[(\d{1,6})\]: (?:unmatched dtype|(?P<what>unmatched (?:dim|stride) value|dim value is too \w{5})"
+    rb" at (?P<dim>\d{1,3})), "
+)
+_EXPECTED = re.compile(rb"expected(?P<how>: | it to be >= | to be <= )(?P<value>\d{1,18}), ")
+_DTYPE = re.compile(rb"\(at::(k\w{1,30})\), ")
+_FIXED, _LOW, _HIGH = b": ", b" it to be >= ", b" to be <= "
+
+
+@dataclass(slots=True)
+class _Texts:
+    """The texts that tell something, each kind in the order of the file."""
+
+    specs: list[str] = field(default_factory=list)
+    numbers: set[int] = field(default_factory=set)
+    dtypes: set[str] = field(default_factory=set)
+    typed: set[int] = field(default_factory=set)
+    fixed: dict[int, set[int]] = field(default_factory=dict)
+    low: dict[int, set[int]] = field(default_factory=dict)
+    high: dict[int, set[int]] = field(default_factory=dict)
+    stepped: dict[int, set[int]] = field(default_factory=dict)
+    expected: dict[bytes, set[int]] = field(default_factory=dict)
+
+
+def library_contract(artifact: Artifact, name: str) -> Contract | None:
+    """The contract as far as the texts of a bare library go; None of another file, or where they do not agree."""
+    if artifact.kind is not ArtifactKind.BARE_SO:
+        return None
+    texts = _read(artifact)
+    call = next((spec for spec in texts.specs if _leaves(spec) is not None), None)
+    n_leaves = _leaves(call) if call is not None else None
+    checked = {*texts.typed, *texts.fixed, *texts.low, *texts.high}
+    n_inputs = max(checked) + 1 if checked else len(texts.numbers)
+    if call is None or n_leaves is None or not n_inputs <= min(n_leaves, MOST_INPUTS):
+        return None
+    names = [f"arg{number}_1" for number in sorted(texts.numbers)]
+    if len(names) != n_inputs or (not checked and n_inputs != n_leaves):
+        # An input that no text mentions may be a tensor or not.
+        return None
+    after = texts.specs[texts.specs.index(call) + 1 :]
+    inputs: list[JsonValue] = [_input(at, one, texts) for at, one in enumerate(names)]
+    result: JsonObject = {
+        "n_inputs": n_inputs,
+        "call_spec": [call, after[0] if after else ""],
+        "inputs": inputs,
+        "problems": ["read from the texts of a library: its kernels, strides and outputs are not known"],
+    }
+    return replace(recovered_contract(name, result), source="library")
+
+
+def _leaves(spec: str) -> int | None:
+    try:
+        args, kwargs = parse_call(spec)
+    except SpecError:
+        return None
+    return count_leaves(args) + count_leaves(kwargs)
+
+
+def _read(artifact: Artifact) -> _Texts:
+    texts = _Texts()
+    blob = path_blob(artifact.path, artifact.size)
+    try:
+        sections = read_elf(blob).sections
+    except (ElfError, struct.error, OverflowError):
+        return texts
+    for section in sections:
+        if section.name.startswith(".rodata") and section.size <= LARGEST_TEXTS:
+            _take(blob.read_at(section.offset, section.size).split(b"\0"), texts)
+    return texts
+
+
+def _take(found: Sequence[bytes], texts: _Texts) -> None:
+    for text in found:
+        if text.startswith(b"arg") and (name := _NAME.fullmatch(text)) is not None:
+            texts.numbers.add(int(name[1]))
+        elif text.startswith(b"expected") and (expected := _EXPECTED.fullmatch(text)) is not None:
+            texts.expected.setdefault(expected["how"], set()).add(int(expected["value"]))
+        elif text.startswith(b"(at::k") and (dtype := _DTYPE.fullmatch(text)) is not None:
+            texts.dtypes.add(dtype[1].decode())
+        elif text.startswith(_SPEC):
+            texts.specs.append(text.decode(errors="replace"))
+        elif text.startswith(b"input_handles[") and (one := _OF_INPUT.fullmatch(text)) is not None:
+            _of_input(one, texts)
+
+
+def _of_input(found: re.Match[bytes], texts: _Texts) -> None:
+    at = int(found[1])
+    if found["dim"] is None:
+        texts.typed.add(at)
+    else:
+        kinds = {b"unmatched dim value": texts.fixed, b"dim value is too small": texts.low}
+        kinds |= {b"dim value is too large": texts.high, b"unmatched stride value": texts.stepped}
+        dims = kinds.get(found["what"], {})
+        dims.setdefault(at, set()).add(int(found["dim"]))
+
+
+def _input(at: int, name: str, texts: _Texts) -> JsonObject:
+    seen = texts.fixed.get(at, set()) | texts.low.get(at, set()) | texts.high.get(at, set())
+    rank = max(seen, default=-1) + 1
+    # A dim that is not fixed has a least size where any has one; a constant stride shows one that has none.
+    complete = len(seen) == rank and rank > 0 and max(texts.stepped.get(at, ()), default=-1) < rank
+    complete = complete and (bool(texts.low) or rank - 1 in texts.stepped.get(at, ()))
+    dtype = AT_NAMES.get(next(iter(texts.dtypes))) if len(texts.dtypes) == 1 and at in texts.typed else None
+    return {
+        "name": name,
+        "dtype": dtype,
+        "dims": [_dim(at, dim, texts) for dim in range(rank)],
+        "strides": [None] * rank,
+        "complete": complete,
+    }
+
+
+def _dim(at: int, dim: int, texts: _Texts) -> JsonObject:
+    """A fixed one has one of the sizes and strides that are ever expected; of bounds the widest is certain."""
+    if dim in texts.fixed.get(at, ()):
+        sizes = sorted(texts.expected.get(_FIXED, ()))
+        return {"static": sizes[0]} if len(sizes) == 1 else {"among": [*sizes]}
+    low = texts.expected.get(_LOW, ()) if dim in texts.low.get(at, ()) else ()
+    high = texts.expected.get(_HIGH, ()) if dim in texts.high.get(at, ()) else ()
+    return {"min": min(low, default=None), "max": max(high, default=None)}
