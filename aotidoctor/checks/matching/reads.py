@@ -69,6 +69,11 @@ def span(tensor: TensorDesc) -> int:
 
 def _short(pair: TensorPair, sizes: Sequence[Reading], values: Mapping[str, int]) -> ShortRead | None:
     tensor = pair.tensor
+    if pair.spec.rank is not None and all(
+        dim.static is not None or dim.expr is not None for dim in pair.spec.dims or ()
+    ):
+        # Its sizes are known by now, from the exported program, and each is compared.
+        return None
     if tensor.stride is None or any(step < 0 for step in tensor.stride):
         return None
     for reads in pair.spec.reads:
