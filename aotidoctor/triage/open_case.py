@@ -103,8 +103,10 @@ def with_library_texts(case: Case, failed: list[NotChecked]) -> Case:
     if case.contract is not None or case.artifact.kind is not ArtifactKind.BARE_SO:
         return case
     from aotidoctor.readers.contract.library_texts import library_contract  # noqa: PLC0415 - few files are libraries
+    from aotidoctor.readers.package.texts import read_texts  # noqa: PLC0415 - likewise
 
-    found = _guarded("contract", partial(library_contract, case.artifact, "model"), None, failed)
+    texts = read_texts(case.artifact.path, case.artifact.size)
+    found = _guarded("contract", partial(library_contract, texts, "model"), None, failed)
     known = replace(case, contract=completed(found, case.reference))
     return case if found is None else with_inputs(known, case.inputs if case.inputs_path is None else None)
 

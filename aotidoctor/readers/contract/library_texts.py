@@ -9,21 +9,15 @@ torch 2.6 holds no checks: then the call is known, and nothing of its tensors.
 from __future__ import annotations
 
 import re
-import struct
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.c10 import AT_NAMES
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.readers.contract.recovered import recovered_contract
 from aotidoctor.readers.contract.treespec import SpecError, count_leaves, parse_call
-from aotidoctor.readers.package.blob import path_blob
-from aotidoctor.readers.package.elf import ElfError, read_elf
 
-# Weights may lie in such a section too, and are not looked through.
-LARGEST_TEXTS = 8 << 20
 MOST_INPUTS = 10_000
 _SPEC = b'[1, {"type": '
 _NAME = re.compile(rb"arg(\d{1,6})_1")
@@ -51,11 +45,10 @@ class _Texts:
     expected: dict[bytes, set[int]] = field(default_factory=dict)
 
 
-def library_contract(artifact: Artifact, name: str) -> Contract | None:
-    """The contract as far as the texts of a bare library go; None of another file, or where they do not agree."""
-    if artifact.kind is not ArtifactKind.BARE_SO:
-        return None
-    texts = _read(artifact)
+def library_contract(found: Iterable[bytes], name: str) -> Contract | None:
+    """The contract as far as the texts of a library go, in their order; None where they do not fit together."""
+    texts = _Texts()
+    _take(found, texts)
     call = next((spec for spec in texts.specs if _leaves(spec) is not None), None)
     n_leaves = _leaves(call) if call is not None else None
     checked = {*texts.typed, *texts.fixed, *texts.low, *texts.high}
@@ -85,20 +78,7 @@ def _leaves(spec: str) -> int | None:
     return count_leaves(args) + count_leaves(kwargs)
 
 
-def _read(artifact: Artifact) -> _Texts:
-    texts = _Texts()
-    blob = path_blob(artifact.path, artifact.size)
-    try:
-        sections = read_elf(blob).sections
-    except (ElfError, struct.error, OverflowError):
-        return texts
-    for section in sections:
-        if section.name.startswith(".rodata") and section.size <= LARGEST_TEXTS:
-            _take(blob.read_at(section.offset, section.size).split(b"\0"), texts)
-    return texts
-
-
-def _take(found: Sequence[bytes], texts: _Texts) -> None:
+def _take(found: Iterable[bytes], texts: _Texts) -> None:
     for text in found:
         if text.startswith(b"arg") and (name := _NAME.fullmatch(text)) is not None:
             texts.numbers.add(int(name[1]))

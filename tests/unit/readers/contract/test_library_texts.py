@@ -15,10 +15,15 @@ from aotidoctor.readers.contract import read_contract
 from aotidoctor.readers.contract.library_texts import library_contract
 from aotidoctor.readers.inputs import read_inputs
 from aotidoctor.readers.package import read_artifact
+from aotidoctor.readers.package.texts import read_texts
 from tests.unit.checks.input_builders import call, tensor
 
 RELEASES = Path(__file__).parents[3] / "data" / "releases"
 PACKAGES = sorted(RELEASES.glob("*/*/model.pt2"))
+
+
+def told_by(artifact):
+    return library_contract(read_texts(artifact.path, artifact.size), "model")
 
 
 @pytest.fixture
@@ -38,7 +43,7 @@ def library(tmp_path):
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda path: "-".join(path.parts[-3:-1]))
 def test_it_is_what_the_wrapper_says(package, library):
     artifact = read_artifact(str(package))
-    wrapper, found = read_contract(artifact, artifact.models[0]), library_contract(library(package), "model")
+    wrapper, found = read_contract(artifact, artifact.models[0]), told_by(library(package))
     assert (found.source, found.n_inputs, found.in_spec) == ("library", wrapper.n_inputs, wrapper.in_spec)
     assert [leaf.path for leaf in found.tensor_leaves()] == [leaf.path for leaf in wrapper.tensor_leaves()]
     checked = "2.6." not in str(package)
@@ -56,15 +61,15 @@ def test_it_is_what_the_wrapper_says(package, library):
 
 def test_the_dtype_where_one_is_expected_and_no_other(library):
     """``dyn`` takes float32 alone, ``emb`` indices as well."""
-    one = library_contract(library(RELEASES / "2.7.1" / "dyn" / "model.pt2"), "model")
-    two = library_contract(library(RELEASES / "2.7.1" / "emb" / "model.pt2"), "model")
+    one = told_by(library(RELEASES / "2.7.1" / "dyn" / "model.pt2"))
+    two = told_by(library(RELEASES / "2.7.1" / "emb" / "model.pt2"))
     assert {leaf.dtype for leaf in one.tensor_leaves()} == {"float32"}
     assert {leaf.dtype for leaf in two.tensor_leaves()} == {None}
 
 
 def test_a_size_that_nothing_expects(library):
     artifact = library(RELEASES / "2.7.1" / "dyn" / "model.pt2")
-    contract = library_contract(artifact, "model")
+    contract = told_by(artifact)
     sizes = contract.tensor_leaves()[0].dims[2].among
     assert 8 in sizes
     assert max(sizes) < 99
@@ -92,13 +97,13 @@ def test_what_does_not_fit_together_tells_nothing(damage, library):
             path.write_bytes(path.read_bytes().replace(b"_1\0", b"_x\0"))
         case _:
             artifact = read_artifact(str(RELEASES / "2.7.1" / "dyn" / "model.pt2"))
-    assert library_contract(artifact, "model") is None
+    assert told_by(artifact) is None
 
 
 def test_the_samples_are_read_by_it(library):
     artifact = library(RELEASES / "2.7.1" / "emb" / "model.pt2")
     assert artifact.kind is ArtifactKind.BARE_SO
-    contract = library_contract(artifact, "model")
+    contract = told_by(artifact)
     inputs = read_inputs(
         str(RELEASES / "2.7.1" / "emb" / "samples" / "good.pt"), expected=(contract.args, contract.kwargs)
     )
