@@ -22,7 +22,6 @@ When it is wrong
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -62,7 +61,6 @@ _WORDS = {
 }
 # What a healthy model may do: a scatter with the same index twice; a number that no address is made of.
 _REMARKS = ("int32-overflow", "duplicate-index")
-_THROUGH = re.compile(r"tl\.(?:load|store)\((\w{1,100}) \+")
 _SEVERITIES = {"inf": Severity.INFO, **dict.fromkeys(_REMARKS, Severity.WARN)}
 _SYMPTOMS = {
     "out-of-bounds": "cuda-illegal-access",
@@ -120,12 +118,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     found = read_emulation(outcome)
     if found is None or found.problem is not None:
         return [_quiet("unavailable", outcome, _why_nothing(outcome, found))]
-    wrapped = _wrapped(found)
-    made = [
-        item
-        for one in _worth_telling(found)
-        for item in _tell(case, one, outcome, serious=one.kind == "int32-overflow" and one.launch in wrapped)
-    ]
+    made = [item for one in _worth_telling(found) for item in _tell(case, one, outcome, found)]
     if made:
         return made
     if isinstance(outcome.ending, TimedOut) or not succeeded(outcome):
@@ -191,7 +184,8 @@ def _worth_telling(found: Emulation) -> list[Emulated]:
     """Without what follows from a failed assertion of the same launch, and from what was found before."""
     asserted = {one.launch for one in found.findings if one.kind == "device-assert"}
     astray = {one.launch for one in found.findings if one.kind in ("out-of-bounds", "use-after-free", "misaligned")}
-    wrapped = _wrapped(found)
+    explained = [other for one in found.findings for other in _explained(one, found)]
+    wrapped = {one.launch for one in explained if one.kind == "race"}
     first = min((one for one in (*asserted, *astray, *wrapped) if one is not None), default=None)
     return [
         one
@@ -201,32 +195,36 @@ def _worth_telling(found: Emulation) -> list[Emulated]:
         and not (one.kind in _NO_ADDRESS and first is not None)
         and not (one.kind == "uninitialized" and first is not None and (one.launch is None or one.launch > first))
         and not (one.kind == "race" and one.launch in wrapped)
+        and one not in explained
     ]
 
 
-def _wrapped(found: Emulation) -> set[int | None]:
-    """Launches where a 32-bit index overflows and lanes collide in the same buffer: they collide because of it."""
-    return {
-        one.launch
-        for one in found.findings
+def _explained(one: Emulated, found: Emulation) -> list[Emulated]:
+    """What follows from a 32-bit index that overflows: its lane that goes astray, lanes that collide in the buffer."""
+    if one.kind != "int32-overflow":
+        return []
+    return [
+        other
         for other in found.findings
-        if one.kind == "int32-overflow"
-        and other.kind == "race"
-        and one.launch == other.launch
-        and (one.line == other.line or _argument(one) == other.argument)
-    }
+        if one.launch == other.launch
+        and (
+            (other.kind == "race" and (one.line == other.line or one.buffer == other.buffer is not None))
+            # Were the index wrong without it, another lane would be the first.
+            or (other.kind == "out-of-bounds" and (one.line, *_lane(one)) == (other.line, *_lane(other)))
+        )
+    ]
 
 
-def _argument(one: Emulated) -> str | None:
-    """The pointer that the line of a finding goes through."""
-    through = _THROUGH.search(one.text)
-    return through[1] if through is not None else None
+def _lane(one: Emulated) -> tuple[tuple[int, ...] | None, int | None]:
+    return one.program, one.lane
 
 
-def _tell(case: Case, one: Emulated, outcome: Outcome, *, serious: bool) -> list[Evidence]:
-    """The finding, and the chain behind a failed assertion. ``serious``: a remark that explains a fault."""
+def _tell(case: Case, one: Emulated, outcome: Outcome, found: Emulation) -> list[Evidence]:
+    """The finding, and the chain behind a failed assertion. A remark that explains a fault is one."""
     kind, expected = _WORDS.get(one.kind, ("other", "no finding"))
     shown, path = shown_buffer(case, one.buffer)
+    explained = _explained(one, found)
+    said = "; ".join([_observed(one, shown), *(f"so {_observed(other, shown)}" for other in explained)])
     facts: dict[str, FactValue] = {
         "emulated": True,
         "what": one.kind,
@@ -249,18 +247,20 @@ def _tell(case: Case, one: Emulated, outcome: Outcome, *, serious: bool) -> list
     failure = one.failure
     if failure is not None:
         facts |= {"variable": failure.variable, "bound": failure.bound}
-    if one.kind in _SYMPTOMS:
-        facts["symptom"] = _SYMPTOMS[one.kind]
+    symptom = next((_SYMPTOMS[other.kind] for other in (one, *explained) if other.kind in _SYMPTOMS), None)
+    if symptom is not None:
+        facts["symptom"] = symptom
     chain = chain_of(case, failure) if failure is not None else None
     if chain is None:
-        facts["chain"] = f"{one.place}: {_observed(one, shown)}"
+        facts["chain"] = f"{one.place}: {said}"
     made = evidence(
         CODE,
         kind,
-        Severity.ERROR if serious else _SEVERITIES.get(one.kind, Severity.ERROR),
+        Severity.ERROR if explained else _SEVERITIES.get(one.kind, Severity.ERROR),
         outcome,
-        subject=path or one.kernel or one.output,
-        observed=f"{one.place}: {_observed(one, shown)}",
+        # An index that does not fit is the kernel's own, whatever it leads to.
+        subject=(None if one.kind == "int32-overflow" else path) or one.kernel or one.output,
+        observed=f"{one.place}: {said}",
         expected=expected,
         facts=facts,
     )

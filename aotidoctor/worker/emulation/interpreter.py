@@ -230,7 +230,7 @@ def _fits(a: Any, b: Any, name: str) -> bool:
 def _see_overflow(ptrs: Any, marks: Any) -> None:
     found = ptrs.attr.get("overflow")
     if found is not None and Current.on_overflow is not None:
-        Current.on_overflow(*found, marks)
+        Current.on_overflow(*found, marks, ptrs.attr.get("argument"))
 
 
 def _round_bfloat16(builder: Any, np: Any, tl: Any, handle: Any) -> None:

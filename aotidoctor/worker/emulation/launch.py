@@ -253,7 +253,7 @@ class Launch:
             "device-assert", message=str(message)[:300], count=int(wrong.sum()), **self._place(index, wrong.shape)
         )
 
-    def _on_overflow(self, operation: str, wrong: Any, wide: Any, marks: Any) -> None:
+    def _on_overflow(self, operation: str, wrong: Any, wide: Any, marks: Any, argument: int | None) -> None:
         import numpy as np
 
         try:
@@ -264,8 +264,12 @@ class Launch:
         if not hit.any():
             return
         index = tuple(int(one) for one in np.unravel_index(int(hit.argmax()), hit.shape))
+        pointer = next((one for one in self.pointers().values() if one.number == argument), None)
+        tensor = pointer.tensor if pointer is not None else None
         self.found.add(
             "int32-overflow",
+            argument=pointer.name if pointer is not None else None,
+            buffer=tensor.name if tensor is not None else None,
             operation=operation,
             value=int(value[index]),
             count=int(hit.sum()),

@@ -148,7 +148,17 @@ def test_lanes_that_collide_as_their_index_overflows_are_no_race():
     never = {"kind": "uninitialized", "launch": None, "output": "result", "count": 3, "buffer": "buf0"}
     found = emulation.read(on_cuda(), history(), emulated_run(overflow, race, never))
     assert [(item.kind, item.severity) for item in found] == [("overflow", Severity.ERROR)]
-    elsewhere = {**race, "line": 13, "argument": "out_ptr0"}
+    # The same memory by another argument: an input that is updated in place.
+    through_another = {**race, "line": 13, "argument": "out_ptr0"}
+    found = emulation.read(on_cuda(), history(), emulated_run(overflow, through_another))
+    assert [(item.kind, item.severity) for item in found] == [("overflow", Severity.ERROR)]
+    found = emulation.read(on_cuda(), history(), emulated_run(overflow, ASTRAY))
+    assert [(item.kind, item.severity) for item in found] == [("overflow", Severity.ERROR)]
+    assert found[0].facts["symptom"] == "cuda-illegal-access"
+    # Lane 7 is the first that goes astray, lane 30 the first that overflows: the index is wrong without it.
+    found = emulation.read(on_cuda(), history(), emulated_run({**overflow, "lane": 30}, ASTRAY))
+    assert [(item.kind, item.severity) for item in found] == [("overflow", Severity.WARN), ("access", Severity.ERROR)]
+    elsewhere = {**through_another, "buffer": "buf9"}
     found = emulation.read(on_cuda(), history(), emulated_run(overflow, elsewhere))
     assert [(item.kind, item.severity) for item in found] == [("overflow", Severity.WARN), ("race", Severity.ERROR)]
 
