@@ -26,6 +26,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from aotidoctor.localize.blame import chain_of
+from aotidoctor.localize.consequences import explained_by, worth_telling
 from aotidoctor.localize.emulated import Emulated, Emulation, element_text, read_emulation, shown_buffer
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
@@ -45,7 +46,6 @@ INSTALL = (
 )
 # Of the time for one run, what the replay may take; the rest is for torch and Triton to be imported.
 SHARE = 0.8
-_NO_ADDRESS = ("nan", "inf")
 _WORDS = {
     "out-of-bounds": ("access", "an access inside of the allocation"),
     "misaligned": ("access", "an aligned address"),
@@ -118,7 +118,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     found = read_emulation(outcome)
     if found is None or found.problem is not None:
         return [_quiet("unavailable", outcome, _why_nothing(outcome, found))]
-    made = [item for one in _worth_telling(found) for item in _tell(case, one, outcome, found)]
+    made = [item for one in worth_telling(found) for item in _tell(case, one, outcome, found)]
     if made:
         return made
     if isinstance(outcome.ending, TimedOut) or not succeeded(outcome):
@@ -180,50 +180,11 @@ def _quiet(kind: str, outcome: Outcome, observed: str) -> Evidence:
     )
 
 
-def _worth_telling(found: Emulation) -> list[Emulated]:
-    """Without what follows from a failed assertion of the same launch, and from what was found before."""
-    asserted = {one.launch for one in found.findings if one.kind == "device-assert"}
-    astray = {one.launch for one in found.findings if one.kind in ("out-of-bounds", "use-after-free", "misaligned")}
-    explained = [other for one in found.findings for other in _explained(one, found)]
-    wrapped = {one.launch for one in explained if one.kind == "race"}
-    first = min((one for one in (*asserted, *astray, *wrapped) if one is not None), default=None)
-    return [
-        one
-        for one in found.findings
-        if not (one.launch in asserted and one.kind in ("out-of-bounds", "misaligned", "int32-overflow"))
-        # What is read from where a lane went astray is not what the model computes, and what it left out is not there.
-        and not (one.kind in _NO_ADDRESS and first is not None)
-        and not (one.kind == "uninitialized" and first is not None and (one.launch is None or one.launch > first))
-        and not (one.kind == "race" and one.launch in wrapped)
-        and one not in explained
-    ]
-
-
-def _explained(one: Emulated, found: Emulation) -> list[Emulated]:
-    """What follows from a 32-bit index that overflows: its lane that goes astray, lanes that collide in the buffer."""
-    if one.kind != "int32-overflow":
-        return []
-    return [
-        other
-        for other in found.findings
-        if one.launch == other.launch
-        and (
-            (other.kind == "race" and (one.line == other.line or one.buffer == other.buffer is not None))
-            # Were the index wrong without it, another lane would be the first.
-            or (other.kind == "out-of-bounds" and (one.line, *_lane(one)) == (other.line, *_lane(other)))
-        )
-    ]
-
-
-def _lane(one: Emulated) -> tuple[tuple[int, ...] | None, int | None]:
-    return one.program, one.lane
-
-
 def _tell(case: Case, one: Emulated, outcome: Outcome, found: Emulation) -> list[Evidence]:
     """The finding, and the chain behind a failed assertion. A remark that explains a fault is one."""
     kind, expected = _WORDS.get(one.kind, ("other", "no finding"))
     shown, path = shown_buffer(case, one.buffer)
-    explained = _explained(one, found)
+    explained = explained_by(one, found)
     said = "; ".join([_observed(one, shown), *(f"so {_observed(other, shown)}" for other in explained)])
     facts: dict[str, FactValue] = {
         "emulated": True,

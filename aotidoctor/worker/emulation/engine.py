@@ -18,7 +18,8 @@ from aotidoctor.worker.emulation.launch import Launch, TooLong
 from aotidoctor.worker.emulation.libdevice import Libdevice
 from aotidoctor.worker.emulation.look import in_full, look
 from aotidoctor.worker.emulation.storage import Tensor
-from aotidoctor.worker.emulation.wrapper import CannotError, Replay
+from aotidoctor.worker.emulation.variables import CannotError
+from aotidoctor.worker.emulation.wrapper import Replay
 
 _FUNCTION = re.compile(r"^static (?:__attribute__\(\(noinline\)\)|inline)? ?void call_(\w+)\(", re.MULTILINE)
 _PARAMETER = re.compile(r"^[ \t]*(?:const )?([\w:]+)(?:<[^>]*>)?&? (\w+),?$", re.MULTILINE)

@@ -11,9 +11,9 @@ import sys
 from types import FrameType
 from typing import Any
 
+from aotidoctor.worker.emulation.lane_arithmetic import overflow_of, patch_arithmetic
 from aotidoctor.worker.emulation.memory import Memory
-
-_INT32 = 1 << 31
+from aotidoctor.worker.emulation.reductions import patch_reductions
 
 
 def _for_language() -> None:
@@ -27,8 +27,6 @@ class Current:
     on_assert: Any = None
     on_overflow: Any = None
     on_values: Any = None
-    grid: tuple[int, int, int] = (1, 1, 1)
-    asserts_seen: bool = False
 
 
 def install(libdevice: Any) -> None:
@@ -50,8 +48,9 @@ def install(libdevice: Any) -> None:
     interpreter.interpreter_builder.options = _with(interpreter.interpreter_builder.options, options)
     triton_helpers.libdevice = libdevice
     _patch_builder(interpreter)
+    patch_arithmetic(interpreter)
     _patch_semantic(interpreter)
-    _patch_reductions(interpreter)
+    patch_reductions(interpreter)
     # For good: the interpreter would do and undo it for each call, and for each function that a kernel calls.
     interpreter._patch_lang(_for_language)
     interpreter.InterpretedFunction.__call__ = lambda self, *args, **kwargs: self.rewrite()(*args, **kwargs)
@@ -86,7 +85,6 @@ def current_line(filename: str) -> int | None:
 
 def _patch_builder(interpreter: Any) -> None:  # noqa: C901 - one function an access
     import numpy as np
-    import triton.language as tl
 
     builder = interpreter.InterpreterBuilder
     handle = interpreter.TensorHandle
@@ -136,32 +134,6 @@ def _patch_builder(interpreter: Any) -> None:  # noqa: C901 - one function an ac
     builder.create_assert = check
     builder.create_assume = lambda self, condition: None
     _keep_argument(builder)
-    _follow_overflow(builder, np, tl, handle)
-    _round_bfloat16(builder, np, tl, handle)
-    builder.create_idiv = lambda self, lhs, rhs: _divided(handle, np, lhs, rhs, quotient=True)
-    builder.create_sdiv = builder.create_udiv = builder.create_idiv
-    builder.create_srem = builder.create_urem = lambda self, lhs, rhs: _divided(handle, np, lhs, rhs, quotient=False)
-
-
-def _divided(handle: Any, np: Any, lhs: Any, rhs: Any, *, quotient: bool) -> Any:
-    """Integer division cut towards zero; NumPy's own rounds down, which is the same where nothing is negative."""
-    a, b = lhs.data, rhs.data
-    with np.errstate(all="ignore"):
-        signed = np.issubdtype(a.dtype, np.signedinteger) and a.size and b.size and (a.min() < 0 or b.min() < 0)
-        if not signed:
-            data = a // b if quotient else a % b
-        else:
-            rest = np.fmod(a, b)
-            data = (a - rest) // b if quotient else rest
-    return handle(data.astype(np.result_type(a, b), copy=False), lhs.dtype.scalar, _marks(lhs, rhs))
-
-
-def _marks(*handles: Any) -> dict[str, Any]:
-    """The overflow that one of the operands remembers."""
-    for one in handles:
-        if "overflow" in one.attr:
-            return {"overflow": one.attr["overflow"]}
-    return {}
 
 
 def _keep_argument(builder: Any) -> None:
@@ -187,82 +159,15 @@ def _keep_argument(builder: Any) -> None:
         steps = offset.data.astype(np.int64, copy=False).view(np.uint64)
         with np.errstate(over="ignore"):
             data = ptr.data + (steps if size == 1 else np.uint64(size) * steps)
-        return TensorHandle(data, ptr.dtype, {**_marks(offset), **ptr.attr})
+        return TensorHandle(data, ptr.dtype, {**overflow_of(offset), **ptr.attr})
 
     builder.create_addptr = addptr
-
-
-def _follow_overflow(builder: Any, np: Any, tl: Any, handle: Any) -> None:
-    """Sums and products of signed 32-bit numbers are made in 64 bits where they may not fit."""
-    small = (tl.int32,)
-
-    def made(operation: Any, name: str) -> Any:
-        def apply(self: Any, lhs: Any, rhs: Any) -> Any:
-            dtype = lhs.dtype.scalar
-            if dtype not in small or lhs.data.dtype != np.int32 or rhs.data.dtype != np.int32:
-                return self.binary_op(lhs, rhs, operation)
-            with np.errstate(over="ignore"):
-                if _fits(lhs.data, rhs.data, name):
-                    return handle(operation(lhs.data, rhs.data), dtype, _marks(lhs, rhs))
-                wide = operation(lhs.data.astype(np.int64), rhs.data.astype(np.int64))
-                data = wide.astype(np.int32)
-            wrong = wide != data
-            attr = _marks(lhs, rhs)
-            if wrong.any():
-                attr["overflow"] = (name, wrong, wide)
-            return handle(data, dtype, attr)
-
-        return apply
-
-    builder.create_add = made(np.add, "+")
-    builder.create_mul = made(np.multiply, "*")
-    builder.create_sub = made(np.subtract, "-")
-
-
-def _fits(a: Any, b: Any, name: str) -> bool:
-    if not a.size or not b.size:
-        return True
-    left = max(-int(a.min()), int(a.max()))
-    right = max(-int(b.min()), int(b.max()))
-    return (left * right if name == "*" else left + right) < _INT32
 
 
 def _see_overflow(ptrs: Any, marks: Any) -> None:
     found = ptrs.attr.get("overflow")
     if found is not None and Current.on_overflow is not None:
         Current.on_overflow(*found, marks, ptrs.attr.get("argument"))
-
-
-def _round_bfloat16(builder: Any, np: Any, tl: Any, handle: Any) -> None:
-    """To the nearest, ties to even, as the hardware does."""
-    original = builder.cast_impl
-
-    def cast(self: Any, src: Any, dst_type: Any) -> Any:
-        source, target = src.dtype.scalar, dst_type.scalar
-        if source == tl.bfloat16 and target == tl.float32:
-            return handle((src.data.astype(np.uint32) << np.uint32(16)).view(np.float32), target)
-        if source == tl.float32 and target == tl.bfloat16:
-            bits = np.ascontiguousarray(src.data, dtype=np.float32).view(np.uint32)
-            rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
-            return handle(np.where(np.isnan(src.data), np.uint32(0x7FC0), rounded).astype(np.uint16), target)
-        if tl.bfloat16 in {source, target}:
-            if source == target:
-                return handle(src.data, target)
-            between = cast(self, src, tl.float32)
-            return cast(self, between, dst_type)
-        with np.errstate(all="ignore"):
-            return original(self, src, dst_type)
-
-    builder.cast_impl = cast
-    fp_to_fp = builder.create_fp_to_fp
-
-    def convert(self: Any, src: Any, dst_type: Any, mode: Any) -> Any:
-        ordinary = (tl.bfloat16, tl.float32, tl.float16, tl.float64)
-        if src.dtype.scalar in ordinary and dst_type.scalar in ordinary:
-            return cast(self, src, dst_type)
-        return fp_to_fp(self, src, dst_type, mode)
-
-    builder.create_fp_to_fp = convert
 
 
 def _patch_semantic(interpreter: Any) -> None:
@@ -275,53 +180,3 @@ def _patch_semantic(interpreter: Any) -> None:
         return self.make_tensor(self.builder.create_make_range(None, start, end), block)
 
     TritonSemantic.arange = arange
-
-
-def _patch_reductions(interpreter: Any) -> None:
-    """A reduction with a function of the kernel's goes by halves, a scan by doubling steps: whole slices at a time."""
-    import numpy as np
-
-    def call(self: Any, left: Any, right: Any, like: Any) -> list[Any]:
-        wrapped = [self.to_tensor(data, one.dtype) for data, one in zip((*left, *right), (*like, *like), strict=True)]
-        made = self.combine_fn.rewrite()(*wrapped)
-        made = made if isinstance(made, tuple | list) or hasattr(made, "values") else (made,)
-        return [
-            np.broadcast_to(one.handle.data, a.shape).astype(a.dtype, copy=False)
-            for one, a in zip(made, left, strict=True)
-        ]
-
-    def generic_reduce(self: Any, given: Any) -> Any:
-        original_axis = self.axis
-        tensors, axis = self.unravel(given, self.axis)
-        data = [np.moveaxis(one.handle.data, axis, 0) for one in tensors]
-        rank = len(given[0].handle.data.shape)
-        while len(data[0]) > 1:
-            half = len(data[0]) // 2
-            odd = [one[2 * half :] for one in data]
-            data = call(self, [one[:half] for one in data], [one[half : 2 * half] for one in data], tensors)
-            if len(odd[0]):
-                data = [np.concatenate([one, last]) for one, last in zip(data, odd, strict=True)]
-        made = []
-        for one, like in zip(data, tensors, strict=True):
-            result = one[0]
-            if self.keep_dims:
-                result = np.expand_dims(result, axis) if original_axis is not None else result.reshape((1,) * rank)
-            elif original_axis is None:
-                result = result.item()
-            made.append(self.to_tensor(result, like.dtype))
-        return made
-
-    def generic_scan(self: Any, given: Any) -> Any:
-        data = [np.moveaxis(one.handle.data, self.axis, 0).copy() for one in given]
-        step = 1
-        while step < len(data[0]):
-            made = call(self, [one[:-step] for one in data], [one[step:] for one in data], given)
-            data = [np.concatenate([one[:step], new]) for one, new in zip(data, made, strict=True)]
-            step *= 2
-        return [
-            self.to_tensor(np.ascontiguousarray(np.moveaxis(one, 0, self.axis)), like.dtype)
-            for one, like in zip(data, given, strict=True)
-        ]
-
-    interpreter.ReduceOps.generic_reduce = generic_reduce
-    interpreter.ScanOps.generic_scan = generic_scan

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,17 +11,17 @@ from functools import partial
 from math import prod
 from typing import Any
 
+from aotidoctor.worker.emulation.block_sizes import BlockSizes
 from aotidoctor.worker.emulation.blocks import Block, Tiling
+from aotidoctor.worker.emulation.dtypes import SIZES
+from aotidoctor.worker.emulation.first_nan import FirstNan
 from aotidoctor.worker.emulation.found import Found
 from aotidoctor.worker.emulation.interpreter import Current, current_line
 from aotidoctor.worker.emulation.kernel_text import KernelText
-from aotidoctor.worker.emulation.memory import Memory, Pointer
+from aotidoctor.worker.emulation.lane_findings import first
+from aotidoctor.worker.emulation.memory import Memory
+from aotidoctor.worker.emulation.pointers import Pointer
 from aotidoctor.worker.emulation.storage import Tensor
-
-# The block along a looped reduction: it makes no difference to the result.
-_LONGEST_LOOP = 4096
-_SIZES = {"i1": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "fp16": 2, "bf16": 2, "i32": 4, "u32": 4, "fp32": 4,
-          "i64": 8, "u64": 8, "fp64": 8}  # fmt: skip
 
 
 class TooLong(Exception):  # noqa: N818 - raised by the clock, not by an error
@@ -51,10 +50,12 @@ class Launch:
     dry: bool = False
     block: Block = field(default_factory=lambda: Block(start={}, count={}))
     program: tuple[int, int, int] = (0, 0, 0)
-    made_nan: dict[str, Any] = field(default_factory=dict)
-    nan_read: bool = False
-    inf_read: bool = False
     tiling: Tiling | None = None
+
+    @property
+    def sizes(self) -> BlockSizes:
+        """The sizes of its blocks."""
+        return BlockSizes(kernel=self.kernel, arguments=self.arguments, launched=self.blocks)
 
     def run(self) -> None:
         """Carry it out. Raises ``TooLong``, and whatever the interpreter raises."""
@@ -62,7 +63,7 @@ class Launch:
 
         pointers = self.pointers()
         given = self._given(pointers)
-        self.tiling = self._tiling(given)
+        self.tiling = self.sizes.tiling(self.function.arg_names, given, self.grid)
         memory = Memory(
             pointers={one.number: one for one in pointers.values()},
             found=self.found,
@@ -77,7 +78,8 @@ class Launch:
             ),
         )
         Current.memory, Current.on_assert = memory, self._on_assert
-        Current.on_overflow, Current.on_values = self._on_overflow, self._on_values
+        odd = FirstNan(place=self._place)
+        Current.on_overflow, Current.on_values = self._on_overflow, odd.see
         interpreter.interpreter_builder.set_grid_dim(*self.grid)
         function = self.function.rewrite()
         try:
@@ -86,11 +88,12 @@ class Launch:
                     function(**values)
         finally:
             Current.memory = None
-            self._tell_nan()
+            for kind, facts in odd.told().items():
+                self.found.add(kind, **facts)
 
     def prepare(self) -> None:
         """Find out how the grid may be cut, without carrying anything out."""
-        self.tiling = self._tiling(self._given(self.pointers()))
+        self.tiling = self.sizes.tiling(self.function.arg_names, self._given(self.pointers()), self.grid)
 
     def pointers(self) -> dict[str, Pointer]:
         """Its arguments that are pointers, by the kernel's names."""
@@ -102,7 +105,7 @@ class Launch:
                     name=name,
                     number=len(made) + 1,
                     tensor=tensor if isinstance(tensor, Tensor) else None,
-                    itemsize=_SIZES.get(kind[1:], 1),
+                    itemsize=SIZES.get(kind[1:], 1),
                 )
         return made
 
@@ -126,44 +129,6 @@ class Launch:
                 data = np.array([self.arguments[name]]).astype(_get_np_dtype(dtype))
                 made[name] = tl.tensor(TensorHandle(data, dtype), dtype)
         return made
-
-    def _tiling(self, given: dict[str, Any]) -> Tiling | None:
-        """How the grid may be cut; None for a kernel that is run program after program."""
-        wanted = [name for name in self.function.arg_names if name.endswith("BLOCK") and name not in given]
-        reduced = [self.reduction(name, _LONGEST_LOOP) for name in ("R0_BLOCK", "R1_BLOCK") if self._has(name)]
-        for name in wanted:
-            if name.startswith("R"):
-                given[name] = self.reduction(name, _LONGEST_LOOP)
-            else:
-                given[name] = self.blocks.get(name[0].lower(), 1)
-        tiles = self.kernel.tiles
-        # Kernels that work together over the grid must all be there, one by one.
-        plain = self.kernel.grid_type in ("Grid1D", "Grid2D", "Grid3D", "Grid2DWithYZOverflow")
-        if not tiles or not plain or self.kernel.template or (self.grid[2] > 1 and "z" not in tiles):
-            return None
-        sizes = {
-            letter: int(given.get(f"{letter.upper()}BLOCK", self.fixed(f"{letter.upper()}BLOCK"))) for letter in tiles
-        }
-        return Tiling(sizes=sizes, axes=tiles, reduced=tuple(reduced), grid=self.grid)
-
-    def _has(self, name: str) -> bool:
-        return name in self.function.arg_names or self.fixed(name, 0) > 0
-
-    def fixed(self, name: str, otherwise: int = 1) -> int:
-        """A block size that stands in the text: ``R0_BLOCK: tl.constexpr = 64``."""
-        found = re.search(rf"^\s*{name}: tl\.constexpr = (\d+)", self.kernel.text, re.MULTILINE)
-        return int(found[1]) if found is not None else otherwise
-
-    def reduction(self, name: str, longest: int) -> int:
-        """The block along a reduction: fixed in the text, or as long as the reduction is, up to ``longest``."""
-        fixed = self.fixed(name, 0)
-        if fixed:
-            return fixed
-        length = self.arguments.get(f"{name.partition('_')[0].lower()}_numel")
-        if length is None:
-            found = re.search(rf"^\s*{name.partition('_')[0].lower()}_numel = (\d+)", self.kernel.text, re.MULTILINE)
-            length = int(found[1]) if found is not None else 64
-        return min(1 << max(int(length) - 1, 0).bit_length(), longest)
 
     def _parts(self, given: dict[str, Any], builder: Any) -> Iterator[dict[str, Any]]:
         """The arguments of each call of the kernel that it takes."""
@@ -246,9 +211,8 @@ class Launch:
         }
 
     def _on_assert(self, wrong: Any, message: str) -> None:
-        import numpy as np
 
-        index = tuple(int(one) for one in np.unravel_index(int(wrong.argmax()), wrong.shape))
+        index = first(wrong)
         self.found.add(
             "device-assert", message=str(message)[:300], count=int(wrong.sum()), **self._place(index, wrong.shape)
         )
@@ -263,7 +227,7 @@ class Launch:
             hit, value = wrong, wide
         if not hit.any():
             return
-        index = tuple(int(one) for one in np.unravel_index(int(hit.argmax()), hit.shape))
+        index = first(hit)
         pointer = next((one for one in self.pointers().values() if one.number == argument), None)
         tensor = pointer.tensor if pointer is not None else None
         self.found.add(
@@ -275,33 +239,6 @@ class Launch:
             count=int(hit.sum()),
             **self._place(index, hit.shape),
         )
-
-    def _on_values(self, access: str, values: Any, dtype: Any, mask: Any) -> None:
-        import numpy as np
-
-        data = (values.astype(np.uint32) << 16).view(np.float32) if str(dtype) == "bf16" else values
-        if data.dtype.kind != "f":
-            return
-        odd = ~np.isfinite(data)
-        if mask is not None:
-            odd = odd & mask
-        if not odd.any():
-            return
-        if access == "load":
-            self.nan_read |= bool(np.isnan(data).any())
-            self.inf_read |= bool(np.isinf(data).any())
-            return
-        nan = np.broadcast_to(np.isnan(data), odd.shape) & odd
-        kind = "nan" if nan.any() else "inf"
-        where = nan if kind == "nan" else odd
-        index = tuple(int(one) for one in np.unravel_index(int(where.argmax()), where.shape))
-        self.made_nan.setdefault(kind, {**self._place(index, where.shape), "count": int(where.sum())})
-
-    def _tell_nan(self) -> None:
-        """NaN or Inf from finite values only."""
-        for kind, facts in self.made_nan.items():
-            if not self.nan_read and not self.inf_read:
-                self.found.add(kind, **facts)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from aotidoctor.worker.emulation.nodes import Unsliceable
 from aotidoctor.worker.emulation.pending import Pending, Step
 from aotidoctor.worker.emulation.quick import MOST_GUILTY, Quick, Seen
 from aotidoctor.worker.emulation.storage import Storage, Tensor
-from aotidoctor.worker.emulation.wrapper import CannotError
+from aotidoctor.worker.emulation.variables import CannotError
 
 # The programs on either side of a guilty one that are carried out again with it.
 _AROUND = 1
@@ -81,7 +81,7 @@ def _step(launch: Launch, seen: Seen) -> Step:
         given = [launch.arguments.get(name) for name in sorted(names)]
         return tuple(one.storage for one in given if isinstance(one, Tensor))
 
-    later = replace(launch, found=Found(), made_nan={})
+    later = replace(launch, found=Found())
     return Step(carry_out=lambda: _alive(later), reads=of(seen.reads), writes=of(seen.writes))
 
 
@@ -101,7 +101,7 @@ def _is_so(launch: Launch, seen: Seen) -> bool:
     """Whether the interpreter finds the same in the guilty programs; what it says of the place is kept."""
     if not seen.found:
         return True
-    again = replace(launch, found=Found(), made_nan={}, only=_guilty(seen, launch.grid), dry=True)
+    again = replace(launch, found=Found(), only=_guilty(seen, launch.grid), dry=True)
     again.run()
     told = {(one["kind"], one.get("line"), one.get("argument")): one for one in again.found.findings}
     for one in seen.found:

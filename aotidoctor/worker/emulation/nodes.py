@@ -6,22 +6,12 @@ computed that is not asked for: what an access does not need costs nothing.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-Interval = tuple[int, int]
-_INT32 = (-(1 << 31), (1 << 31) - 1)
-_LIMITS: Mapping[str, Interval] = {
-    "i1": (0, 1), "i8": (-128, 127), "u8": (0, 255), "i16": (-(1 << 15), (1 << 15) - 1), "i32": _INT32,
-    "u32": (0, (1 << 32) - 1),
-}  # fmt: skip
-NUMPY = {
-    "i1": "bool", "i8": "int8", "u8": "uint8", "i16": "int16", "u16": "uint16", "i32": "int32", "u32": "uint32",
-    "i64": "int64", "u64": "uint64", "fp16": "float16", "fp32": "float32", "fp64": "float64",
-}  # fmt: skip
-_ORDER = ("i1", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "fp16", "fp32", "fp64")
+from aotidoctor.worker.emulation.dtypes import INT32, NUMPY, Interval, limits
+from aotidoctor.worker.emulation.intervals import RANGES, TRUTHS
 
 
 class Unsliceable(Exception):  # noqa: N818 - a verdict about a kernel, not an error of ours
@@ -87,15 +77,15 @@ class Node:
         known = given.get(id(self))
         if self.find is not None and known is None:
             self.span, self.find = self.find(), None
-        if known is not None or self.what not in _RANGES:
+        if known is not None or self.what not in RANGES:
             return known or self.span
         parts = [part.interval(given) for part in self._followed(given)]
         if any(one is None for one in parts):
             return self.span
-        made = _RANGES[self.what](*parts)
+        made = RANGES[self.what](*parts)
         if made is None:
             return self.span
-        low, high = _LIMITS.get(self.dtype, made)
+        low, high = limits(self.dtype) or made
         return made if low <= made[0] and made[1] <= high else None
 
     def _followed(self, given: Mapping[int, Interval]) -> tuple[Node, ...]:
@@ -121,10 +111,10 @@ class Node:
             return self.parts[0].truth(given)
         if self.what == "constant":
             return bool(self.value)
-        if self.what not in _TRUTHS:
+        if self.what not in TRUTHS:
             return None
         left, right = (part.interval(given) for part in self.parts)
-        return None if left is None or right is None else _TRUTHS[self.what](left, right)
+        return None if left is None or right is None else TRUTHS[self.what](left, right)
 
 
 def constant(value: float) -> Node:
@@ -133,7 +123,7 @@ def constant(value: float) -> Node:
 
     whole = isinstance(value, int)
     dtype = (
-        "i1" if isinstance(value, bool) else ("i32" if _INT32[0] <= value <= _INT32[1] else "i64") if whole else "fp32"
+        "i1" if isinstance(value, bool) else ("i32" if INT32[0] <= value <= INT32[1] else "i64") if whole else "fp32"
     )
     data = np.array([value], dtype=NUMPY[dtype])
     span = (int(value), int(value)) if whole else None
@@ -181,172 +171,3 @@ def arange(start: int, end: int) -> Node:
 def opaque(why: str) -> Node:
     """A value that is not followed."""
     return Node(what=why, dtype="fp32", rank=-1)
-
-
-def _common(a: Node, b: Node) -> str:
-    """The type of a result, as Triton promotes: a number of Python's gives way."""
-    if a.weak != b.weak:
-        strong, weak = (b, a) if a.weak else (a, b)
-        if weak.dtype.startswith("fp") and not strong.dtype.startswith("fp"):
-            return "fp32"
-        if strong.dtype == "i1" and weak.dtype != "i1":
-            return weak.dtype
-        return strong.dtype
-    return max(a.dtype, b.dtype, key=lambda one: _ORDER.index(one) if one in _ORDER else len(_ORDER))
-
-
-def aligned(data: Any, rank: int, wanted: int) -> Any:
-    """``data`` with as many dims of the block as its partner has: missing ones come first, behind the programs."""
-    if rank >= wanted:
-        return data
-    return data.reshape((data.shape[0],) + (1,) * (wanted - rank) + data.shape[1:])
-
-
-def binary(name: str, a: Node, b: Node) -> Node:
-    """``a + b`` and its like, and comparisons."""
-    if min(a.rank, b.rank) < 0:
-        return opaque(a.what if a.rank < 0 else b.what)
-    if a.what == b.what == "constant" and name in _FOLDED:
-        return constant(_COMPUTED[name](a.value, b.value))
-    compares = name in _COMPARES
-    common = "fp32" if name == "/" and not _common(a, b).startswith("fp") else _common(a, b)
-    if common not in NUMPY:
-        return opaque(f"numbers of the type {common}")
-    rank = max(a.rank, b.rank)
-    made = Node(what=name, dtype="i1" if compares else common, rank=rank, parts=(a, b))
-    made.weak = a.weak and b.weak
-
-    def make(grid: Grid, parts: tuple[Any, ...]) -> Any:
-        import numpy as np
-
-        left, right = aligned(parts[0], a.rank, rank), aligned(parts[1], b.rank, rank)
-        if name in ("+", "-", "*") and common == "i32":
-            return _fitting(made, name, left, right)
-        left, right = (one.astype(NUMPY[common], copy=False) for one in (left, right))
-        with np.errstate(all="ignore"):
-            return _COMPUTED[name](left, right)
-
-    made.make = make
-    return made
-
-
-def _fitting(node: Node, name: str, left: Any, right: Any) -> Any:
-    """In 32 bits where the result fits them. Raises ``Overflow``."""
-    import numpy as np
-
-    if node.interval({}) is not None:
-        return _COMPUTED[name](left.astype(np.int32, copy=False), right.astype(np.int32, copy=False))
-    wide = _COMPUTED[name](left.astype(np.int64), right.astype(np.int64))
-    if wide.size and (wide.min() < _INT32[0] or wide.max() > _INT32[1]):
-        raise Overflow
-    return wide.astype(np.int32)
-
-
-def function(name: str, *parts: Node, dtype: str | None = None, rank: int | None = None) -> Node:
-    """``where``, ``minimum``, ``maximum``, ``abs``, ``not``, ``to``."""
-    if any(part.rank < 0 for part in parts):
-        return opaque(next(part.what for part in parts if part.rank < 0))
-    made_rank = max(part.rank for part in parts) if rank is None else rank
-    common = dtype or (_common(parts[-2], parts[-1]) if len(parts) > 1 else parts[0].dtype)
-    if common not in NUMPY:
-        return opaque(f"numbers of the type {common}")
-
-    def make(grid: Grid, given: tuple[Any, ...]) -> Any:
-        import numpy as np
-
-        arrays = [aligned(one, part.rank, made_rank) for one, part in zip(given, parts, strict=True)]
-        with np.errstate(all="ignore"):
-            return _FUNCTIONS[name](*arrays).astype(NUMPY[common], copy=False)
-
-    return Node(what=name, dtype=common, rank=made_rank, parts=parts, make=make)
-
-
-def reshaped(node: Node, at: tuple[int | None, ...]) -> Node:
-    """``x[:, None]``: ``at`` has 0 for a dim that is kept and None for a new one."""
-    if node.rank < 0:
-        return node
-
-    def make(grid: Grid, given: tuple[Any, ...]) -> Any:
-        kept: tuple[Any, ...] = (slice(None), *(None if one is None else slice(None) for one in at))
-        return given[0][kept]
-
-    return Node(what="reshape", dtype=node.dtype, rank=len(at), parts=(node,), size=node.size, make=make)
-
-
-def _product(a: Interval, b: Interval) -> Interval:
-    ends = [x * y for x in a for y in b]
-    return min(ends), max(ends)
-
-
-def _divided(a: Interval, b: Interval) -> Interval | None:
-    return (a[0] // b[1], a[1] // b[0]) if a[0] >= 0 and b[0] > 0 else None
-
-
-def _rest(a: Interval, b: Interval) -> Interval | None:
-    if a[0] < 0 or b[0] <= 0:
-        return None
-    return a if a[1] < b[0] else (0, min(a[1], b[1] - 1))
-
-
-_RANGES: Mapping[str, Callable[..., Interval | None]] = {
-    "+": lambda a, b: (a[0] + b[0], a[1] + b[1]),
-    "-": lambda a, b: (a[0] - b[1], a[1] - b[0]),
-    "*": _product,
-    "//": _divided,
-    "%": _rest,
-    "minimum": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
-    "maximum": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
-    "where": lambda a, b: (min(a[0], b[0]), max(a[1], b[1])),
-    "abs": lambda a: (0 if a[0] <= 0 <= a[1] else min(map(abs, a)), max(map(abs, a))),
-    "to": lambda a: a,
-    "reshape": lambda a: a,
-}
-
-
-def _quotient(a: Any, b: Any) -> Any:
-    """Cut towards zero."""
-    import numpy as np
-
-    if a.dtype.kind == "f":
-        return np.trunc(a / b)
-    signed = a.size and b.size and a.dtype.kind == "i" and (a.min() < 0 or b.min() < 0)
-    return (a - np.fmod(a, b)) // b if signed else a // b
-
-
-def _np(name: str) -> Callable[..., Any]:
-    def apply(*arrays: Any) -> Any:
-        import numpy as np
-
-        return getattr(np, name)(*arrays)
-
-    return apply
-
-
-def _less(a: Interval, b: Interval) -> bool | None:
-    return True if a[1] < b[0] else False if a[0] >= b[1] else None
-
-
-def _at_most(a: Interval, b: Interval) -> bool | None:
-    return True if a[1] <= b[0] else False if a[0] > b[1] else None
-
-
-_TRUTHS: Mapping[str, Callable[[Interval, Interval], bool | None]] = {
-    "<": _less,
-    "<=": _at_most,
-    ">": lambda a, b: _less(b, a),
-    ">=": lambda a, b: _at_most(b, a),
-}
-_COMPARES = ("<", "<=", ">", ">=", "==", "!=")
-_COMPUTED: Mapping[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": _quotient, "%": _np("fmod"), "/": operator.truediv,
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
-    "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift,
-}  # fmt: skip
-# Of constants these are computed at once.
-_FOLDED = ("+", "-", "*", *_COMPARES)
-
-
-_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "where": _np("where"), "minimum": _np("minimum"), "maximum": _np("maximum"), "abs": _np("abs"),
-    "not": _np("logical_not"), "invert": _np("invert"), "to": lambda a: a, "floor": _np("floor"), "ceil": _np("ceil"),
-}  # fmt: skip

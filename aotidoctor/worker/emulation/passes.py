@@ -21,7 +21,8 @@ from aotidoctor.worker.emulation.found import Found
 from aotidoctor.worker.emulation.pending import Pending
 from aotidoctor.worker.emulation.shims import call_operator
 from aotidoctor.worker.emulation.storage import Tensor, empty, of_torch
-from aotidoctor.worker.emulation.wrapper import Lost, Replay
+from aotidoctor.worker.emulation.variables import Lost
+from aotidoctor.worker.emulation.wrapper import Replay
 from aotidoctor.worker.values.candidates import Candidates
 
 # Bytes of inputs and constants from which on the addresses are looked at before anything is computed.

@@ -8,27 +8,19 @@ is found is carried out again in the interpreter, in the programs that it is abo
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from aotidoctor.worker.emulation.forms import Form, bounds_of, form_of
+from aotidoctor.worker.emulation.accesses import Ptr
+from aotidoctor.worker.emulation.index_values import IndexValues
 from aotidoctor.worker.emulation.kernel_text import KernelText
 from aotidoctor.worker.emulation.launch import Launch
-from aotidoctor.worker.emulation.memory import Pointer
-from aotidoctor.worker.emulation.nodes import (
-    NUMPY,
-    Grid,
-    Interval,
-    Node,
-    Overflow,
-    Unsliceable,
-    aligned,
-    constant,
-    number,
-)
-from aotidoctor.worker.emulation.slices import Access, Ptr, Slicer
+from aotidoctor.worker.emulation.nodes import Grid, Overflow, Unsliceable, constant, number
+from aotidoctor.worker.emulation.pointers import Pointer
+from aotidoctor.worker.emulation.settled import Plan, Settler
+from aotidoctor.worker.emulation.slices import Slicer
 from aotidoctor.worker.emulation.storage import Storage
 
 # Lanes that are evaluated together.
@@ -60,24 +52,6 @@ class Seen:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Plan:
-    """What is to be done for one access by lane; ``known`` are the ranges that its mask gives."""
-
-    access: Access
-    pointer: Pointer | None
-    known: Mapping[int, Interval]
-    bounds: bool = False
-    fresh: bool = False
-    mark: bool = False
-    table: bool = False
-
-    @property
-    def needed(self) -> bool:
-        """Whether anything is."""
-        return self.bounds or self.fresh or self.mark or self.table
-
-
-@dataclass(slots=True, kw_only=True)
 class Quick:
     """One launch looked at. ``fill`` makes the values of a storage real, before they are read."""
 
@@ -87,7 +61,6 @@ class Quick:
     pointers: dict[str, Pointer] = field(default_factory=dict)
     writer: dict[int, Any] = field(default_factory=dict)
     reader: dict[int, Any] = field(default_factory=dict)
-    later: set[int] = field(default_factory=set)
 
     def look(self) -> Seen:
         """Check every access. Raises ``Unsliceable``, and ``CannotError`` where values are missing."""
@@ -95,8 +68,9 @@ class Quick:
         launch.prepare()
         self.pointers = launch.pointers()
         dtypes = {name: self._dtype(name) for name in self.pointers}
+        values = IndexValues(pointers=self.pointers, fill=self.fill, writes=self.seen.writes)
         slicer = Slicer(
-            grid=launch.grid, load=self._load, span=self._span, pointers=dtypes, names=self._names(),
+            grid=launch.grid, load=values.load, span=values.span, pointers=dtypes, names=self._names(),
         )  # fmt: skip
         slicer.run(_body(launch.kernel))
         for access in slicer.accesses:
@@ -106,7 +80,7 @@ class Quick:
                 self.seen.writes.add(access.argument)
         per_program = self._lanes()
         self.seen.lanes = per_program * prod(launch.grid) * len(slicer.accesses)
-        plans = self._plans(slicer.accesses)
+        plans = Settler(pointers=self.pointers, grid=launch.grid).plans(slicer.accesses)
         try:
             self._by_lane([plan for plan in plans if plan.needed], max(1, TOGETHER // per_program))
         except Overflow:
@@ -125,92 +99,26 @@ class Quick:
             elif kind == "constexpr":
                 value = launch.kernel.constants.get(name)
                 if value is None and name.endswith("BLOCK"):
-                    value = self._block(name)
+                    value = self.launch.sizes.of(name, _LONGEST_LOOP)
                 if isinstance(value, bool | int | float):
                     made[name] = constant(value)
             else:
                 made[name] = number(launch.arguments[name], kind)
         return made
 
-    def _block(self, name: str) -> int:
-        if name.startswith("R"):
-            return self.launch.reduction(name, _LONGEST_LOOP)
-        return self.launch.blocks.get(name[0].lower(), 1)
-
     def _lanes(self) -> int:
         """Lanes of one program."""
         lanes = 1
         for name in ("XBLOCK", "YBLOCK", "ZBLOCK", "R0_BLOCK", "R1_BLOCK"):
-            fixed = self.launch.fixed(name, 0)
+            fixed = self.launch.sizes.fixed(name, 0)
             if fixed or name in self.launch.kernel.signature:
-                lanes *= fixed or self._block(name)
+                lanes *= fixed or self.launch.sizes.of(name, _LONGEST_LOOP)
         for name, value in self.launch.kernel.constants.items():
             if "BLOCK" in name and isinstance(value, int) and value > 0:
                 lanes *= value
         return lanes
 
-    def _plans(self, accesses: list[Access]) -> list[_Plan]:
-        made: list[_Plan] = []
-        forms: list[Form | None] = []
-        touched: dict[int, list[int]] = {}
-        for access in accesses:
-            known, nodes, complete = bounds_of(access.mask)
-            plan = _Plan(access=access, pointer=self.pointers.get(access.argument), known=known)
-            form = None
-            if access.what == "assert":
-                plan.bounds = access.mask is None or access.mask.truth({}) is not True
-            elif any(low > high for low, high in known.values()):
-                # No lane goes there.
-                pass
-            else:
-                form = self._plan(plan, nodes, complete)
-                tensor = plan.pointer.tensor if plan.pointer is not None else None
-                if tensor is not None and access.what != "atomic":
-                    touched.setdefault(id(tensor.storage), []).append(len(made))
-            made.append(plan)
-            forms.append(form)
-        for numbers in touched.values():
-            if not any(made[at].access.what == "store" for at in numbers):
-                continue
-            keys = {_place(made[at], forms[at]) for at in numbers}
-            if len(keys) > 1 or None in keys:
-                # One lane may go where another goes.
-                for at in numbers:
-                    made[at].table = True
-        return made
-
-    def _plan(self, plan: _Plan, nodes: Mapping[int, Node], complete: bool) -> Form | None:
-        """Settle what can be settled without looking at lanes, and note the rest."""
-        access, pointer = plan.access, plan.pointer
-        if access.index is None or pointer is None or pointer.tensor is None:
-            plan.bounds = True
-            return None
-        tensor, size = pointer.tensor, pointer.itemsize
-        reach = access.index.interval(plan.known)
-        inside = reach is not None and reach[0] >= 0 and (reach[1] + 1) * size <= tensor.extent
-        plan.bounds = not inside or tensor.start % size != 0 or not tensor.storage.live
-        form = form_of(access.index, plan.known, nodes, self.launch.grid) if reach is not None and complete else None
-        storage = tensor.storage
-        if storage.written is None or size % storage.unit:
-            return form
-        if plan.bounds or form is None or not form.whole or id(storage) in self.later:
-            # What comes after it in the text must not be noted before it.
-            self.later.add(id(storage))
-            plan.fresh, plan.mark = access.what != "store", access.what == "store"
-            return form
-        part = slice((tensor.start + form.start * size) // storage.unit,
-                     (tensor.start + (form.last + 1) * size) // storage.unit)  # fmt: skip
-        if access.what == "store":
-            if (part.start, part.stop) == (0, len(storage.written)):
-                storage.all_written()
-            else:
-                storage.written[part] = True
-        else:
-            plan.fresh = not storage.written[part].all()
-            self.later |= {id(storage)} if plan.fresh else set()
-        return form
-
-    def _by_lane(self, plans: list[_Plan], programs: int) -> None:
+    def _by_lane(self, plans: list[Plan], programs: int) -> None:
         total = prod(self.launch.grid) if plans else 0
         for first in range(0, total, programs):
             grid = Grid(sizes=self.launch.grid, first=first, count=min(programs, total - first))
@@ -220,19 +128,19 @@ class Quick:
                 else:
                     self._look(plan, grid)
 
-    def _assert(self, plan: _Plan, grid: Grid) -> None:
+    def _assert(self, plan: Plan, grid: Grid) -> None:
         if plan.access.mask is None:
             return
         wrong = ~plan.access.mask.array(grid).astype(bool)
         if wrong.any():
             self._tell("device-assert", plan, grid, wrong, message=plan.access.message[:300])
 
-    def _look(self, plan: _Plan, grid: Grid) -> None:
+    def _look(self, plan: Plan, grid: Grid) -> None:
         """Bounds, first use, marks and clashes of one access, lane by lane."""
         import numpy as np
 
         access = plan.access
-        index, mask = self._lanes_of(access, grid)
+        index, mask = access.lanes(grid)
         pointer = plan.pointer
         if pointer is None or pointer.tensor is None:
             if mask.any():
@@ -255,7 +163,7 @@ class Quick:
         cells = (index * size + tensor.start) // tensor.storage.unit
         self._note(plan, grid, cells, good)
 
-    def _note(self, plan: _Plan, grid: Grid, cells: Any, good: Any) -> None:
+    def _note(self, plan: Plan, grid: Grid, cells: Any, good: Any) -> None:
         """What is written, and who wrote it."""
         import numpy as np
 
@@ -292,75 +200,7 @@ class Quick:
         if clash:
             self.seen.unclear = "two programs go to the same element"
 
-    def _lanes_of(self, access: Access, grid: Grid) -> tuple[Any, Any]:
-        """Index and mask of every lane, of one shape."""
-        import numpy as np
-
-        if access.index is None:
-            raise Unsliceable("an access without an address")
-        rank = max(access.index.rank, access.mask.rank if access.mask is not None else 0)
-        index = aligned(access.index.array(grid), access.index.rank, rank)
-        mask: Any = np.ones((1,) * index.ndim, dtype=bool)
-        if access.mask is not None:
-            mask = aligned(access.mask.array(grid), access.mask.rank, rank).astype(bool, copy=False)
-        shape = np.broadcast_shapes(index.shape, mask.shape, (grid.count,) + (1,) * rank)
-        return np.broadcast_to(index, shape).astype(np.int64, copy=False), np.broadcast_to(mask, shape)
-
-    def _load(self, access: Access, dtype: str, other: Node | None, grid: Grid) -> Any:
-        """The values of a load that an address is made of."""
-        import numpy as np
-
-        table = self._table(access, dtype)
-        index, mask = self._lanes_of(access, grid)
-        kind = table.dtype
-        good = mask & (index >= 0) & (index < len(table))
-        if not len(table):
-            table = np.zeros(1, dtype=kind)
-        values = table[np.where(good, index, 0)]
-        rest: Any = kind.type(0)
-        if other is not None:
-            rest = aligned(other.array(grid), other.rank, index.ndim - 1).astype(kind, copy=False)
-        return np.where(good, values, rest)
-
-    def _span(self, access: Access, dtype: str, other: Node | None) -> Interval | None:
-        """The least and the greatest value of a load, wherever in its reach it goes."""
-        if dtype not in ("i8", "u8", "i16", "i32", "i64") or access.index is None:
-            return None
-        reach = access.index.interval(bounds_of(access.mask)[0])
-        table = self._table(access, dtype)
-        if reach is None or reach[0] < 0 or reach[1] >= len(table) or reach[0] > reach[1]:
-            return None
-        part = table[reach[0] : reach[1] + 1]
-        low, high = int(part.min()), int(part.max())
-        if access.mask is not None:
-            rest = (0, 0) if other is None else _number(other)
-            if rest is None:
-                return None
-            low, high = min(low, rest[0]), max(high, rest[1])
-        return low, high
-
-    def _table(self, access: Access, dtype: str) -> Any:
-        """The elements that a pointer may go to, with their real values."""
-        import numpy as np
-
-        pointer = self.pointers[access.argument]
-        tensor = pointer.tensor
-        if tensor is None:
-            raise Unsliceable("values behind a null pointer")
-        if any(
-            one.tensor is not None and one.tensor.storage is tensor.storage
-            for name, one in self.pointers.items()
-            if name in self.seen.writes
-        ):
-            raise Unsliceable("an index that the kernel itself may have written")
-        if tensor.start % pointer.itemsize:
-            raise Unsliceable("a misaligned table")
-        self.fill(tensor.storage)
-        first = tensor.start // pointer.itemsize
-        extent = tensor.extent // pointer.itemsize if tensor.storage.live else 0
-        return tensor.storage.elements(np.dtype(NUMPY[dtype]))[first : first + extent]
-
-    def _astray(self, plan: _Plan, grid: Grid, index: Any, outside: Any) -> None:
+    def _astray(self, plan: Plan, grid: Grid, index: Any, outside: Any) -> None:
         import numpy as np
 
         pointer = plan.pointer
@@ -376,7 +216,7 @@ class Quick:
             strides=list(tensor.strides),
         )  # fmt: skip
 
-    def _tell(self, kind: str, plan: _Plan, grid: Grid, wrong: Any, **facts: Any) -> None:
+    def _tell(self, kind: str, plan: Plan, grid: Grid, wrong: Any, **facts: Any) -> None:
         import numpy as np
 
         at = [int(one) for one in np.unravel_index(int(wrong.argmax()), wrong.shape)]
@@ -396,18 +236,3 @@ def _body(kernel: KernelText) -> list[ast.stmt]:
         if isinstance(node, ast.FunctionDef) and node.name == kernel.name:
             return node.body
     raise Unsliceable("its function is not there")
-
-
-def _number(node: Node) -> Interval | None:
-    """The range of what stands for lanes that do not go there: ``other=0.0`` is a whole number as well."""
-    if node.what == "constant" and isinstance(node.value, float) and node.value.is_integer():
-        return int(node.value), int(node.value)
-    return node.interval({})
-
-
-def _place(plan: _Plan, form: Form | None) -> tuple[Any, ...] | None:
-    """The same for accesses that go, lane by lane, to the same bytes; None where that is not known."""
-    tensor = plan.pointer.tensor if plan.pointer is not None else None
-    if form is None or tensor is None or plan.pointer is None:
-        return None
-    return tensor.start, plan.pointer.itemsize, form.key

@@ -1,36 +1,24 @@
-"""Operators that the wrapper calls through the C shim, by the CPU kernels of the same operators.
-
-Their C signatures follow from their schemas: an out variant takes what it writes first, a list is a pointer and a
-length, what may be missing is a pointer, results are handles at the end.
-"""
+"""Operators that the wrapper calls through the C shim, by the CPU kernels of the same operators."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from aotidoctor.readers.contract.text import split_list
+from aotidoctor.worker.emulation.c_arguments import Reader, find_operator, read_arguments
 from aotidoctor.worker.emulation.followed import PROXY
+from aotidoctor.worker.emulation.operands import check_given, tell_nan
 from aotidoctor.worker.emulation.pending import Step
 from aotidoctor.worker.emulation.storage import Tensor, empty, of_torch
-from aotidoctor.worker.emulation.wrapper import CannotError, Replay
+from aotidoctor.worker.emulation.variables import CannotError
+from aotidoctor.worker.emulation.wrapper import Replay
 from aotidoctor.worker.operators.alone import find
 from aotidoctor.worker.operators.arguments import ArgumentError, build_arguments, read_call
 
 _DEVICE = re.compile(r"aoti_torch_(?:(?:cuda|cpu|xpu|mps|aten)_)?")
-_NULL = ("0", "nullptr", "NULL", "{}")
-_DTYPE = re.compile(r"\w*?_dtype_(\w+?)(?:\(\))?$")
-# Where the shim's name is not the operator's.
-_NAMES = {
-    "scatter_out": "scatter.src_out",
-    "scatter_reduce_out": "scatter_reduce.two_out",
-    "copy_": "copy_.default",
-    "repeat_interleave_Tensor": "repeat_interleave.Tensor",
-    "_scaled_dot_product_flash_attention_v2": "_scaled_dot_product_flash_attention.default",
-    "zero_": "zero_.default",
-}
 # Nothing about addresses follows from what these are given.
 _WITHOUT_INDICES = ("mm_out", "bmm_out", "addmm_out", "baddbmm_out", "_int_mm_out", "addmv_out", "zero_")
 _SHAPED = ("convolution",)
@@ -41,8 +29,6 @@ _ALIKE = ("_scaled_dot_product_efficient_attention", "_scaled_dot_product_flash_
 
 def call_operator(replay: Replay, function: str, arguments: list[str], line: int) -> None:
     """Carry out one call. Raises ``CannotError``."""
-    import torch
-
     name = _DEVICE.sub("", function, count=1)
     if name.startswith("item_"):
         tensor = replay.tensor(arguments[0])
@@ -58,11 +44,11 @@ def call_operator(replay: Replay, function: str, arguments: list[str], line: int
     if name == "proxy_executor_call_function":
         _call_node(replay, arguments, line)
         return
-    operator = _find(torch, name)
-    reader = _Reader(replay, iter(arguments))
-    written, given, keywords = _read(reader, operator)
+    operator = find_operator(name)
+    reader = Reader(replay, iter(arguments))
+    written, given, keywords = read_arguments(reader, operator)
     results = list(reader.rest())
-    _check_given(replay, function, reader.tensors, written, line)
+    check_given(replay, function, reader.tensors, written, line)
     late = partial(_compute, replay, function, operator, given, keywords, line)
     if name in _WITHOUT_INDICES and not results and _left_out(replay, reader.tensors, written, late):
         for tensor in written:
@@ -77,7 +63,7 @@ def call_operator(replay: Replay, function: str, arguments: list[str], line: int
         tensor.mark()
     _hand_over(replay, made, results)
     _end(replay, [*written, *(replay.names.get(one) for one in results)])
-    _tell_nan(replay, function, reader.tensors, written, [replay.names.get(one) for one in results], line)
+    tell_nan(replay, function, reader.tensors, written, [replay.names.get(one) for one in results], line)
 
 
 def _left_out(replay: Replay, given: list[Tensor], written: list[Tensor], late: Callable[[], Any]) -> bool:
@@ -92,7 +78,7 @@ def _left_out(replay: Replay, given: list[Tensor], written: list[Tensor], late: 
 
 def _made_later(  # noqa: PLR0917
     replay: Replay,
-    reader: _Reader,
+    reader: Reader,
     late: Callable[[], tuple[Any, ...]],
     operator: Any,
     given: list[Any],
@@ -138,7 +124,7 @@ def _call_node(replay: Replay, arguments: list[str], line: int) -> None:
         described, kept = read_call(node, integers, texts, "cpu")
         given = [replay.tensor(text) for text in kept]
         operator = find(target)
-        _check_given(replay, target, given, [], line)
+        check_given(replay, target, given, [], line)
         replay.fill(*given)
         values = build_arguments(described, [one.torch() for one in given])
         _begin(replay, PROXY, given, index)
@@ -162,119 +148,6 @@ def _begin(replay: Replay, function: str, read: list[Tensor], argument: int | No
 def _end(replay: Replay, written: list[Any]) -> None:
     if replay.followed is not None:
         replay.followed.end([(one.name, -1, one) for one in written if isinstance(one, Tensor)])
-
-
-def _find(torch: Any, name: str) -> Any:
-    """The operator behind ``mm_out``, ``sort_stable``, ``index_Tensor``."""
-    parts = _NAMES.get(name, "").split(".")
-    if len(parts) == 2:
-        return getattr(getattr(torch.ops.aten, parts[0]), parts[1])
-    for cut in [None, *(at for at in range(len(name) - 1, 0, -1) if name[at] == "_")]:
-        base, overload = (name, "default") if cut is None else (name[:cut], name[cut + 1 :])
-        packet = getattr(torch.ops.aten, base, None) if base else None
-        if packet is None:
-            continue
-        overloads = packet.overloads()
-        if overload in overloads:
-            return getattr(packet, overload)
-        if cut is None and overloads:
-            return getattr(packet, overloads[0])
-    raise CannotError(f"the operator {name} is not known here")
-
-
-class _Reader:
-    """Takes from the texts of the arguments what the schema asks for."""
-
-    def __init__(self, replay: Replay, texts: Iterator[str]) -> None:
-        self._replay = replay
-        self._texts = texts
-        self.tensors: list[Tensor] = []
-
-    def rest(self) -> Iterator[str]:
-        """Names of the results."""
-        return (text.strip().removeprefix("&") for text in self._texts)
-
-    def tensor(self) -> Any:
-        return self._tensor(next(self._texts))
-
-    def read(self, kind: str) -> Any:
-        """The value of an argument of that type of the schema."""
-        text = next(self._texts).strip()
-        if kind.startswith("Optional["):
-            if text in _NULL:
-                if "List" in kind:
-                    next(self._texts)
-                return None
-            return self._value(kind[len("Optional[") : -1], text.removeprefix("&"), optional=True)
-        return self._value(kind, text, optional=False)
-
-    def _value(self, kind: str, text: str, *, optional: bool) -> Any:
-        match kind:
-            case "Tensor":
-                return self._tensor(text)
-            case "List[int]" | "List[SymInt]":
-                values = self._replay.numbers(text)
-                length = int(self._replay.number(next(self._texts)))
-                return list(values[:length])
-            case "List[Tensor]" | "List[Optional[Tensor]]":
-                return self._tensors(text)
-            case "int":
-                dtype = _DTYPE.match(text)
-                if dtype is not None:
-                    import torch
-
-                    return getattr(torch, dtype[1])
-                return int(self._replay.number(text))
-            case "bool":
-                return bool(self._replay.number(text))
-            case "float":
-                return float(self._replay.number(text))
-            case "number":
-                return self._replay.number(text)
-            case "str":
-                return text.strip('"')
-            case _:
-                raise CannotError(f"an argument of the type {kind}")
-
-    def _tensors(self, text: str) -> list[Any]:
-        inside = re.search(r"\{(.*)\}", text)
-        length = int(self._replay.number(next(self._texts)))
-        if inside is None:
-            raise CannotError("a list of tensors that is not written out")
-        parts = split_list(inside[1])[:length]
-        return [None if one.strip() in _NULL else self._tensor(one.strip().removeprefix("&")) for one in parts]
-
-    def _tensor(self, text: str) -> Any:
-        tensor = self._replay.tensor(text.removeprefix("&"))
-        if not tensor.storage.live:
-            raise CannotError(f"{tensor.name} was freed before")
-        self.tensors.append(tensor)
-        return tensor.torch()
-
-
-def _read(reader: _Reader, operator: Any) -> tuple[list[Tensor], list[Any], dict[str, Any]]:
-    """What it writes to, its positional arguments and those by keyword."""
-    arguments = operator._schema.arguments
-    outs = [one for one in arguments if one.is_out]
-    keywords: dict[str, Any] = {}
-    for one in outs:
-        keywords[one.name] = reader.tensor()
-    written = list(reader.tensors)
-    given: list[Any] = []
-    for one in arguments:
-        if one.is_out:
-            continue
-        if str(one.type) in ("Optional[Device]", "Device", "Optional[Layout]", "Optional[MemoryFormat]"):
-            raise CannotError(f"an argument of the type {one.type}")
-        before = len(reader.tensors)
-        value = reader.read(str(one.type))
-        if one.alias_info is not None and one.alias_info.is_write:
-            written += reader.tensors[before:]
-        if one.kwarg_only:
-            keywords[one.name] = value
-        else:
-            given.append(value)
-    return written, given, keywords
 
 
 def _compute(  # noqa: PLR0917
@@ -317,43 +190,3 @@ def _hand_over(replay: Replay, made: tuple[Any, ...], names: list[str]) -> None:
             replay.names[name] = of_torch(name.removesuffix("_handle"), value)
         else:
             replay.names[name] = value
-
-
-def _check_given(replay: Replay, function: str, given: list[Tensor], written: list[Tensor], line: int) -> None:
-    """Operators look at all of their arguments."""
-    for tensor in given:
-        if any(tensor is one for one in written):
-            continue
-        if not tensor.storage.known:
-            raise CannotError(f"{tensor.name} is not known: something that was not carried out may have written to it")
-        count = tensor.has_unwritten()
-        if count:
-            replay.found.add(
-                "uninitialized", kernel=function, wrapper_line=line, buffer=tensor.name, count=count, launch=None,
-                allocation=tensor.storage.name, argument=tensor.name,
-            )  # fmt: skip
-
-
-def _tell_nan(  # noqa: PLR0917
-    replay: Replay, function: str, given: list[Tensor], written: list[Tensor], results: list[Any], line: int
-) -> None:
-    """NaN from values without any."""
-    inputs = [one for one in given if not any(one is other for other in written)]
-    outputs = [*written, *(one for one in results if isinstance(one, Tensor))]
-    if all(map(_all_finite, inputs)):
-        for tensor in outputs:
-            count = _nans(tensor)
-            if count:
-                replay.found.add(
-                    "nan", kernel=function, wrapper_line=line, buffer=tensor.name, count=count, launch=None
-                )
-
-
-def _all_finite(tensor: Tensor) -> bool:
-    value = tensor.torch()
-    return not value.is_floating_point() or bool(value.isfinite().all())
-
-
-def _nans(tensor: Tensor) -> int:
-    value = tensor.torch()
-    return int(value.isnan().sum()) if value.is_floating_point() else 0

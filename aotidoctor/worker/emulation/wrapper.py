@@ -7,17 +7,17 @@ is computed of that. Everything else goes on.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from aotidoctor.readers.contract.known import is_known, is_runtime
 from aotidoctor.readers.contract.text import split_list
-from aotidoctor.worker.emulation.arithmetic import Unknown, compute
 from aotidoctor.worker.emulation.followed import Followed
 from aotidoctor.worker.emulation.found import Found
 from aotidoctor.worker.emulation.pending import Pending
 from aotidoctor.worker.emulation.storage import Tensor, empty
+from aotidoctor.worker.emulation.variables import UNMADE, CannotError, Lost, Variables, lost_value
 
 _UNPACK = re.compile(r"auto (\w+) = std::move\(inputs\[(\d{1,6})\]\);")
 _CONSTANT = re.compile(r"(?:\[\[maybe_unused\]\] )?auto&? (\w+) = \*?constants_->at\((\d{1,7})\);")
@@ -42,36 +42,16 @@ _OUTPUT = re.compile(r"output_handles\[(\d{1,6})\] = (?:(\w+)\.release\(\)|outpu
 _CHECKED = re.compile(r"AOTI_TORCH_ERROR_CODE_CHECK\((\w+)\((.*)\)\);")
 _CALL = re.compile(r"(?:kernels\.)?(call_\w+|aoti_torch_\w+)\((.*)\);")
 _ASSERT = re.compile(r"assert_size_stride\((\w+), \{([^{}]*)\}, \{([^{}]*)\}")
-_VIEW = re.compile(r"reinterpret_tensor_wrapper\((.+), (\d+), (\w+), (\w+), (.+)\)$")
 _NAME = re.compile(r"\w+")
 _ARRAY_TYPE = re.compile(r"std::(?:array|vector)<[^<>]*>")
 _COMMENT = re.compile(r"// (?:Topologically Sorted |Unsorted )?Source Nodes: \[(.*?)\], Original ATen: \[(.*?)\]")
-# What stands around a tensor and changes nothing about it.
-_AROUND = (
-    "wrap_with_raii_handle_if_needed(", "std::move(", "RAIIAtenTensorHandle(", "temporary_reference(",
-    "&temporary_reference(", "ConstantHandle(", "borrow_arrayref_tensor_as_tensor(",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """A value that could not be had, and why."""
-
-    why: str
-
-
 # What sizes and strides that make no sense end in.
 _ODD = (RuntimeError, MemoryError, ValueError, OverflowError, TypeError, IndexError)
-UNMADE = Lost("nothing was put there")
-
-
-class CannotError(Exception):
-    """A statement cannot be carried out; the text says why."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Replay:
-    """The wrapper's variables by name, and what is done for calls of kernels and operators.
+class Replay(Variables):
+    """The wrapper's variables, and what is done for calls of kernels and operators.
 
     ``launch(replay, kernel, arguments, line)`` and ``operator(replay, function, arguments, line)`` get the texts of the
     arguments. ``outputs`` are filled as the wrapper fills them. ``nodes`` describe the calls of the proxy executor.
@@ -84,7 +64,6 @@ class Replay:
     found: Found
     launch: Callable[[Replay, str, list[str], int], None]
     operator: Callable[[Replay, str, list[str], int], None]
-    names: dict[str, Any] = field(default_factory=dict)
     outputs: dict[int, Tensor | Lost] = field(default_factory=dict)
     origins: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     skipping: int = 0
@@ -136,53 +115,10 @@ class Replay:
         for name in re.findall(r"&(\w+)", text):
             self.names[name] = Lost(why)
 
-    def number(self, text: str) -> int | float:
-        """A number of the wrapper. Raises ``CannotError``."""
-        try:
-            return compute(text, self.names)
-        except Unknown as error:
-            raise CannotError(f"the number {text[:80]!r} is not known ({error})") from error
-
-    def numbers(self, text: str) -> tuple[int, ...]:
-        """An array of whole numbers by name, or written out."""
-        value = self.names.get(text.strip())
-        if isinstance(value, tuple):
-            return value
-        inside = re.search(r"\{([^{}]*)\}", text)
-        if inside is None:
-            raise CannotError(f"the array {text[:80]!r} is not known")
-        return tuple(int(self.number(part)) for part in split_list(inside[1]))
-
-    def tensor(self, text: str) -> Tensor:
-        """A tensor by name, or as a view that is made on the spot. Raises ``CannotError``."""
-        text = text.strip()
-        while (
-            around := next((one for one in _AROUND if text.startswith(one) and text.endswith(")")), None)
-        ) is not None:
-            text = text[len(around) : -1].strip()
-        text = text.removesuffix(".get()").removesuffix(".release()").removesuffix(".data_ptr()")
-        view = _VIEW.fullmatch(text)
-        if view is not None:
-            base = self.tensor(view[1])
-            return replace(
-                base,
-                sizes=self.numbers(view[3]),
-                strides=self.numbers(view[4]),
-                offset=base.offset + int(self.number(view[5])),
-            )
-        value = self.names.get(text)
-        if isinstance(value, Tensor):
-            return value
-        raise CannotError(value.why if isinstance(value, Lost) else f"the tensor {text[:80]!r} is not known")
-
     def fill(self, *tensors: Tensor) -> None:
         """Make their values real, where they were left out."""
         if self.pending is not None:
             self.pending.fill([tensor.storage for tensor in tensors])
-
-    def bind(self, name: str, tensor: Tensor) -> None:
-        """``name`` is that tensor from now on."""
-        self.names[name] = replace(tensor, name=name.removesuffix("_handle"))
 
     # What each form of statement does; False where it is of another form after all.
 
@@ -220,7 +156,7 @@ class Replay:
         return True
 
     def _number(self, match: re.Match[str], line: int) -> bool:
-        if match[0].startswith("auto ") and not _looks_like_number(match[2], self.names):
+        if match[0].startswith("auto ") and not self.is_number(match[2]):
             return False
         self.names[match[1]] = self.number(match[2])
         return True
@@ -274,7 +210,7 @@ class Replay:
         index = int(match[1])
         if match[2] is not None:
             value = self.names.get(match[2])
-            self.outputs[index] = value if isinstance(value, Tensor) else _lost(value)
+            self.outputs[index] = value if isinstance(value, Tensor) else lost_value(value)
         elif match[3] is not None:
             self.outputs[index] = self.outputs.get(int(match[3]), Lost("its output is not known"))
         else:
@@ -315,18 +251,6 @@ class Replay:
             made.storage.all_written()
             self.names[match[1]] = made
         return True
-
-
-def _lost(value: Any) -> Lost:
-    return value if isinstance(value, Lost) else Lost("it is not known")
-
-
-def _looks_like_number(text: str, names: Mapping[str, Any]) -> bool:
-    try:
-        compute(text, names)
-    except Unknown:
-        return False
-    return True
 
 
 _Rule = Callable[[Replay, re.Match[str], int], bool]

@@ -8,7 +8,8 @@ from aotidoctor.worker.emulation.arithmetic import Unknown, compute
 from aotidoctor.worker.emulation.blocks import Tiling
 from aotidoctor.worker.emulation.found import Found
 from aotidoctor.worker.emulation.kernel_text import Refused, read_kernel
-from aotidoctor.worker.emulation.memory import Memory, Pointer
+from aotidoctor.worker.emulation.memory import Memory
+from aotidoctor.worker.emulation.pointers import Pointer
 from aotidoctor.worker.emulation.storage import empty, of_torch
 
 pytest.importorskip("torch", reason="torch is not installed")
@@ -117,7 +118,7 @@ def test_a_program_that_reads_what_another_writes():
     tensor.storage.all_written()
     made, base, found = memory(tensor, shared=(tensor,))
     made.load(lanes(base, 1), np.ones(1, dtype=bool), None, np.float32, 1)
-    made.programs = lambda shape: 1
+    made.races.programs = lambda shape: 1
     made.store(lanes(base, 1), np.array([5], dtype=np.float32), np.ones(1, dtype=bool), 1)
     assert [one["kind"] for one in found.findings] == ["race"]
 

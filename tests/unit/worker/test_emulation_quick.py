@@ -9,12 +9,15 @@ from types import SimpleNamespace
 
 import pytest
 
+from aotidoctor.worker.emulation.accesses import Ptr
+from aotidoctor.worker.emulation.block_sizes import BlockSizes
 from aotidoctor.worker.emulation.forms import bounds_of, form_of
-from aotidoctor.worker.emulation.memory import Pointer
-from aotidoctor.worker.emulation.nodes import Grid, Overflow, Unsliceable, aligned, constant, number
+from aotidoctor.worker.emulation.nodes import Grid, Overflow, Unsliceable, constant, number
+from aotidoctor.worker.emulation.operations import aligned
 from aotidoctor.worker.emulation.pending import Pending, Step
+from aotidoctor.worker.emulation.pointers import Pointer
 from aotidoctor.worker.emulation.quick import Quick
-from aotidoctor.worker.emulation.slices import Ptr, Slicer
+from aotidoctor.worker.emulation.slices import Slicer
 from aotidoctor.worker.emulation.storage import Storage, empty, of_torch
 
 np = pytest.importorskip("numpy", reason="numpy is not installed")
@@ -191,7 +194,7 @@ class Launched:
         lines = "\n".join(f"    {line}" for line in body.splitlines())
         text = f"def k({', '.join(tensors)}, n):\n{lines}\n"
         signature = {**dict.fromkeys(tensors, "*fp32"), "n": "i32"}
-        self.kernel = SimpleNamespace(module=ast.parse(text), name="k", signature=signature, constants={})
+        self.kernel = SimpleNamespace(module=ast.parse(text), text=text, name="k", signature=signature, constants={})
         self.arguments, self.grid, self.blocks = {**tensors, "n": n}, grid, {}
 
     def prepare(self):
@@ -204,8 +207,9 @@ class Launched:
             for at, (name, tensor) in enumerate(given.items(), 1)
         }
 
-    def fixed(self, name, otherwise=1):
-        return otherwise
+    @property
+    def sizes(self):
+        return BlockSizes(kernel=self.kernel, arguments=self.arguments, launched=self.blocks)
 
     def here(self, line):
         return {"line": line}

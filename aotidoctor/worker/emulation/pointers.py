@@ -1,0 +1,38 @@
+"""Pointers that are made up: that of argument ``k`` begins at ``k << 52``.
+
+An address tells its argument and, however far it strays, is never followed into real memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aotidoctor.worker.emulation.storage import Tensor
+
+_SPAN = 52
+_MIDDLE = 1 << (_SPAN - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pointer:
+    """An argument that is a pointer: ``name`` is the kernel's, ``tensor`` the wrapper's, ``itemsize`` of its type."""
+
+    name: str
+    number: int
+    tensor: Tensor | None
+    itemsize: int
+
+    @property
+    def origin(self) -> int:
+        """The made-up address of the first byte of the allocation that it points into."""
+        return (self.number << _SPAN) + _MIDDLE
+
+    @property
+    def address(self) -> int:
+        """The made-up address of its first element; 0 for a null pointer."""
+        return 0 if self.tensor is None else self.origin + self.tensor.start
+
+
+def argument_of(address: int) -> int:
+    """The number of the pointer that an address was made of."""
+    return address >> _SPAN

@@ -1,0 +1,169 @@
+"""Who wrote and who read each element in one launch: programs that come in each other's way.
+
+Programs of a GPU run in any order. Two that write other values to one element, or one that reads what another writes,
+race; through indices of the data it is told as a duplicate index, which may be what the model means.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from aotidoctor.worker.emulation.lane_findings import LaneFindings
+from aotidoctor.worker.emulation.pointers import Pointer
+from aotidoctor.worker.emulation.storage import Storage
+
+_MANY = -2
+_THROUGH_DATA = re.compile(r"tl\.store\(\w+ \+ \([^)]*\btmp\d")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Elements one after the other, read or written by one lane each: ``programs()`` are the lanes' programs."""
+
+    storage: Storage
+    write: bool
+    start: int
+    count: int
+    size: int
+    shape: tuple[int, ...]
+    programs: Callable[[], Any]
+
+
+@dataclass(slots=True, kw_only=True)
+class Races:
+    """Program numbers by element of a storage, -1 for nobody.
+
+    ``programs`` tells the numbers of the programs of a block of lanes (an array that fits its shape, or a number, None
+    where all of the programs have the same lane). ``shared`` are the storages that the kernel may write to. ``runs``
+    are accesses that are not in the tables yet: most launches never need the tables.
+    """
+
+    findings: LaneFindings
+    programs: Callable[[tuple[int, ...]], Any]
+    shared: frozenset[int]
+    writer: dict[int, Any] = field(default_factory=dict)
+    reader: dict[int, Any] = field(default_factory=dict)
+    runs: dict[int, list[Run]] = field(default_factory=dict)
+
+    def joins(self, run: Run) -> bool:
+        """Keep a run for later where it cannot clash with what this launch did before; else enter all there is."""
+        key = id(run.storage)
+        if not run.write and key not in self.shared:
+            return True
+        before = self.runs.setdefault(key, [])
+        tables = key in self.writer or key in self.reader
+        same = all((one.start, one.count, one.shape) == (run.start, run.count, run.shape) for one in before)
+        clear = not any(one.write for one in before) if not run.write else not any(one.write for one in before) and same
+        if tables or not clear:
+            self._enter(key)
+            return False
+        before.append(run)
+        return True
+
+    def _enter(self, key: int) -> None:
+        """Put the kept runs of a storage into the tables."""
+        import numpy as np
+
+        for run in self.runs.pop(key, []):
+            programs = run.programs()
+            if programs is None:
+                continue
+            own = np.broadcast_to(programs, run.shape).reshape(-1)[: run.count]
+            unit = run.storage.unit
+            table = self.writer if run.write else self.reader
+            cells = table.setdefault(key, np.full(-(-run.storage.size // unit), -1, np.int64))
+            index = (run.start + np.arange(run.count) * run.size) // unit
+            if run.write:
+                cells[index] = own
+            else:
+                cells[index] = np.where((cells[index] == -1) | (cells[index] == own), own, _MANY)
+
+    def read(self, storage: Storage, pointer: Pointer, at: Any, good: Any) -> None:
+        """Remember the readers; a program that reads what another of this launch wrote is a race."""
+        import numpy as np
+
+        self._enter(id(storage))
+        programs = self.programs(at.shape)
+        if programs is None:
+            return
+        programs = np.broadcast_to(programs, at.shape)
+        index = at // storage.unit
+        writer = self.writer.get(id(storage))
+        if writer is not None:
+            of = writer[index]
+            foreign = (of != -1) & (of != programs)
+            if good is not True:
+                foreign = foreign & good
+            if foreign.any():
+                first = int(of.reshape(-1)[int(foreign.argmax())])
+                self.findings.tell(
+                    "race", pointer, at, foreign, access="read of what another program wrote", other=first
+                )
+        reader = self.reader.setdefault(id(storage), np.full(-(-storage.size // storage.unit), -1, np.int64))
+        chosen = slice(None) if good is True else np.broadcast_to(good, at.shape)
+        cells, own = index[chosen], programs[chosen]
+        reader[cells] = np.where((reader[cells] == -1) | (reader[cells] == own), own, _MANY)
+
+    def write(  # noqa: PLR0917
+        self, storage: Storage, pointer: Pointer, at: Any, values: Any, old: Any, shape: tuple[int, ...], good: Any
+    ) -> None:
+        """Remember the writers; two programs that write other values to one element, or one that was read, race."""
+        import numpy as np
+
+        self._enter(id(storage))
+        programs = self.programs(shape)
+        if programs is None:
+            return
+        programs = np.broadcast_to(programs, shape)
+        if good is not True:
+            programs = programs[np.broadcast_to(good, shape)]
+        index = at // storage.unit
+        writer = self.writer.setdefault(id(storage), np.full(-(-storage.size // storage.unit), -1, np.int64))
+        before = writer[index]
+        writer[index] = programs
+        differs = ~((values == old) | (_is_nan(values) & _is_nan(old)))
+        clash = (before != -1) & (before != programs) & differs
+        # Lanes of one block: the last one that wrote stands in the table.
+        last = writer[index] != programs
+        if last.any():
+            clash = clash | (last & self._differ_within(storage, index, values, writer))
+        reader = self.reader.get(id(storage))
+        read = None
+        if reader is not None:
+            of = reader[index]
+            read = (of != -1) & (of != programs) & differs
+        if clash.any():
+            self._race(pointer, at, clash, good, shape, "write of what another program wrote")
+        elif read is not None and read.any():
+            self._race(pointer, at, read, good, shape, "write of what another program reads")
+
+    def _differ_within(self, storage: Storage, index: Any, values: Any, writer: Any) -> Any:
+        """Which lanes write something else than the lane that wrote to the same element last."""
+        import numpy as np
+
+        last = np.zeros(len(writer), dtype=values.dtype)
+        last[index] = values
+        return ~((last[index] == values) | (_is_nan(values) & _is_nan(last[index])))
+
+    def _race(  # noqa: PLR0917
+        self, pointer: Pointer, at: Any, where: Any, good: Any, shape: tuple[int, ...], access: str
+    ) -> None:
+        import numpy as np
+
+        if good is not True:
+            whole = np.zeros(shape, dtype=bool)
+            offsets = np.zeros(shape, dtype=np.int64)
+            chosen = np.broadcast_to(good, shape)
+            whole[chosen], offsets[chosen] = where, at
+            where, at = whole, offsets
+        here = self.findings.place(tuple(0 for _ in where.shape), where.shape)
+        # Written through indices of the data: which of two equal ones stays is the model's own affair.
+        kind = "duplicate-index" if _THROUGH_DATA.search(str(here.get("text"))) else "race"
+        self.findings.tell(kind, pointer, at, where, access=access)
+
+
+def _is_nan(values: Any) -> Any:
+    return values != values  # noqa: PLR0124 - whatever the dtype
