@@ -26,9 +26,9 @@ from models import made  # noqa: E402
 
 from aotidoctor.worker.emulation import engine, job  # noqa: E402
 from aotidoctor.worker.emulation.found import Found  # noqa: E402
-from aotidoctor.worker.emulation.kernel_text import build, read_kernel  # noqa: E402
-from aotidoctor.worker.emulation.launch import Launch  # noqa: E402
-from aotidoctor.worker.emulation.libdevice import Libdevice  # noqa: E402
+from aotidoctor.worker.emulation.lanes.kernel_text import build, read_kernel  # noqa: E402
+from aotidoctor.worker.emulation.lanes.launch import Launch  # noqa: E402
+from aotidoctor.worker.emulation.lanes.libdevice import Libdevice  # noqa: E402
 from aotidoctor.worker.emulation.look import look  # noqa: E402
 from aotidoctor.worker.emulation.pending import Pending  # noqa: E402
 from aotidoctor.worker.emulation.storage import empty, of_torch  # noqa: E402

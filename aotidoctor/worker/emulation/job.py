@@ -18,7 +18,7 @@ from aotidoctor.readers.contract import read_contract
 from aotidoctor.readers.package import read_artifact, read_package_constants
 from aotidoctor.worker.call import Call, read_call
 from aotidoctor.worker.channel import Channel
-from aotidoctor.worker.emulation.libdevice import Libdevice
+from aotidoctor.worker.emulation.lanes.libdevice import Libdevice
 from aotidoctor.worker.emulation.passes import Job, passes
 from aotidoctor.worker.setup_module import load_setup
 from aotidoctor.worker.treatments import treat
@@ -54,7 +54,7 @@ def emulate(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
 def _install() -> None:
     import triton  # noqa: F401
 
-    from aotidoctor.worker.emulation.interpreter import install
+    from aotidoctor.worker.emulation.lanes.interpreter import install
 
     install(Libdevice())
 

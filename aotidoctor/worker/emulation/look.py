@@ -6,11 +6,11 @@ import time
 from dataclasses import dataclass, replace
 from math import prod
 
+from aotidoctor.worker.emulation.addresses.nodes import Unsliceable
+from aotidoctor.worker.emulation.addresses.quick import MOST_GUILTY, Quick, Seen
 from aotidoctor.worker.emulation.found import Found
-from aotidoctor.worker.emulation.launch import Launch, TooLong, alarm
-from aotidoctor.worker.emulation.nodes import Unsliceable
+from aotidoctor.worker.emulation.lanes.launch import Launch, TooLong, alarm
 from aotidoctor.worker.emulation.pending import Pending, Step
-from aotidoctor.worker.emulation.quick import MOST_GUILTY, Quick, Seen
 from aotidoctor.worker.emulation.storage import Storage, Tensor
 from aotidoctor.worker.emulation.variables import CannotError
 

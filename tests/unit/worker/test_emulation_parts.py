@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from aotidoctor.worker.emulation.arithmetic import Unknown, compute
-from aotidoctor.worker.emulation.blocks import Tiling
 from aotidoctor.worker.emulation.found import Found
-from aotidoctor.worker.emulation.kernel_text import Refused, read_kernel
-from aotidoctor.worker.emulation.memory import Memory
-from aotidoctor.worker.emulation.pointers import Pointer
+from aotidoctor.worker.emulation.lanes.blocks import Tiling
+from aotidoctor.worker.emulation.lanes.kernel_text import Refused, read_kernel
+from aotidoctor.worker.emulation.lanes.memory import Memory
+from aotidoctor.worker.emulation.lanes.pointers import Pointer
 from aotidoctor.worker.emulation.storage import empty, of_torch
 
 pytest.importorskip("torch", reason="torch is not installed")

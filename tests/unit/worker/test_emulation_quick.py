@@ -9,15 +9,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from aotidoctor.worker.emulation.accesses import Ptr
-from aotidoctor.worker.emulation.block_sizes import BlockSizes
-from aotidoctor.worker.emulation.forms import bounds_of, form_of
-from aotidoctor.worker.emulation.nodes import Grid, Overflow, Unsliceable, constant, number
-from aotidoctor.worker.emulation.operations import aligned
+from aotidoctor.worker.emulation.addresses.accesses import Ptr
+from aotidoctor.worker.emulation.addresses.forms import bounds_of, form_of
+from aotidoctor.worker.emulation.addresses.nodes import Grid, Overflow, Unsliceable, constant, number
+from aotidoctor.worker.emulation.addresses.operations import aligned
+from aotidoctor.worker.emulation.addresses.quick import Quick
+from aotidoctor.worker.emulation.addresses.slices import Slicer
+from aotidoctor.worker.emulation.lanes.block_sizes import BlockSizes
+from aotidoctor.worker.emulation.lanes.pointers import Pointer
 from aotidoctor.worker.emulation.pending import Pending, Step
-from aotidoctor.worker.emulation.pointers import Pointer
-from aotidoctor.worker.emulation.quick import Quick
-from aotidoctor.worker.emulation.slices import Slicer
 from aotidoctor.worker.emulation.storage import Storage, empty, of_torch
 
 np = pytest.importorskip("numpy", reason="numpy is not installed")

@@ -11,16 +11,16 @@ from functools import partial
 from math import prod
 from typing import Any
 
-from aotidoctor.worker.emulation.block_sizes import BlockSizes
-from aotidoctor.worker.emulation.blocks import Block, Tiling
 from aotidoctor.worker.emulation.dtypes import SIZES
-from aotidoctor.worker.emulation.first_nan import FirstNan
 from aotidoctor.worker.emulation.found import Found
-from aotidoctor.worker.emulation.interpreter import Current, current_line
-from aotidoctor.worker.emulation.kernel_text import KernelText
-from aotidoctor.worker.emulation.lane_findings import first
-from aotidoctor.worker.emulation.memory import Memory
-from aotidoctor.worker.emulation.pointers import Pointer
+from aotidoctor.worker.emulation.lanes.block_sizes import BlockSizes
+from aotidoctor.worker.emulation.lanes.blocks import Block, Tiling
+from aotidoctor.worker.emulation.lanes.first_nan import FirstNan
+from aotidoctor.worker.emulation.lanes.interpreter import Current, current_line
+from aotidoctor.worker.emulation.lanes.kernel_text import KernelText
+from aotidoctor.worker.emulation.lanes.lane_findings import first
+from aotidoctor.worker.emulation.lanes.memory import Memory
+from aotidoctor.worker.emulation.lanes.pointers import Pointer
 from aotidoctor.worker.emulation.storage import Tensor
 
 

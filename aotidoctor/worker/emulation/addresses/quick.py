@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from aotidoctor.worker.emulation.accesses import Ptr
-from aotidoctor.worker.emulation.index_values import IndexValues
-from aotidoctor.worker.emulation.kernel_text import KernelText
-from aotidoctor.worker.emulation.launch import Launch
-from aotidoctor.worker.emulation.nodes import Grid, Overflow, Unsliceable, constant, number
-from aotidoctor.worker.emulation.pointers import Pointer
-from aotidoctor.worker.emulation.settled import Plan, Settler
-from aotidoctor.worker.emulation.slices import Slicer
+from aotidoctor.worker.emulation.addresses.accesses import Ptr
+from aotidoctor.worker.emulation.addresses.index_values import IndexValues
+from aotidoctor.worker.emulation.addresses.nodes import Grid, Overflow, Unsliceable, constant, number
+from aotidoctor.worker.emulation.addresses.settled import Plan, Settler
+from aotidoctor.worker.emulation.addresses.slices import Slicer
+from aotidoctor.worker.emulation.lanes.kernel_text import KernelText
+from aotidoctor.worker.emulation.lanes.launch import Launch
+from aotidoctor.worker.emulation.lanes.pointers import Pointer
 from aotidoctor.worker.emulation.storage import Storage
 
 # Lanes that are evaluated together.

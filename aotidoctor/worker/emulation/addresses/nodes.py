@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from aotidoctor.worker.emulation.addresses.intervals import RANGES, TRUTHS
 from aotidoctor.worker.emulation.dtypes import INT32, NUMPY, Interval, limits
-from aotidoctor.worker.emulation.intervals import RANGES, TRUTHS
 
 
 class Unsliceable(Exception):  # noqa: N818 - a verdict about a kernel, not an error of ours

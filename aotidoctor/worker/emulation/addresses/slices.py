@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from aotidoctor.worker.emulation.accesses import Access, Ptr
+from aotidoctor.worker.emulation.addresses.accesses import Access, Ptr
+from aotidoctor.worker.emulation.addresses.expressions import OPERATORS, Expressions
+from aotidoctor.worker.emulation.addresses.nodes import Grid, Node, Unsliceable, constant, opaque
 from aotidoctor.worker.emulation.dtypes import Interval
-from aotidoctor.worker.emulation.expressions import OPERATORS, Expressions
-from aotidoctor.worker.emulation.nodes import Grid, Node, Unsliceable, constant, opaque
 
 # Rounds of the loops of a kernel that are gone through.
 MOST_ROUNDS = 256

@@ -11,9 +11,9 @@ import sys
 from types import FrameType
 from typing import Any
 
-from aotidoctor.worker.emulation.lane_arithmetic import overflow_of, patch_arithmetic
-from aotidoctor.worker.emulation.memory import Memory
-from aotidoctor.worker.emulation.reductions import patch_reductions
+from aotidoctor.worker.emulation.lanes.lane_arithmetic import overflow_of, patch_arithmetic
+from aotidoctor.worker.emulation.lanes.memory import Memory
+from aotidoctor.worker.emulation.lanes.reductions import patch_reductions
 
 
 def _for_language() -> None:

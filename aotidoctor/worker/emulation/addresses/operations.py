@@ -6,8 +6,8 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from aotidoctor.worker.emulation.addresses.nodes import Grid, Node, Overflow, constant, opaque
 from aotidoctor.worker.emulation.dtypes import INT32, NUMPY, ORDER
-from aotidoctor.worker.emulation.nodes import Grid, Node, Overflow, constant, opaque
 
 
 def _common(a: Node, b: Node) -> str:

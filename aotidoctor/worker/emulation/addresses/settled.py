@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from aotidoctor.worker.emulation.accesses import Access
+from aotidoctor.worker.emulation.addresses.accesses import Access
+from aotidoctor.worker.emulation.addresses.forms import Form, bounds_of, form_of
+from aotidoctor.worker.emulation.addresses.nodes import Node
 from aotidoctor.worker.emulation.dtypes import Interval
-from aotidoctor.worker.emulation.forms import Form, bounds_of, form_of
-from aotidoctor.worker.emulation.nodes import Node
-from aotidoctor.worker.emulation.pointers import Pointer
+from aotidoctor.worker.emulation.lanes.pointers import Pointer
 
 
 @dataclass(slots=True, kw_only=True)

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aotidoctor.worker.emulation.accesses import Access
+from aotidoctor.worker.emulation.addresses.accesses import Access
+from aotidoctor.worker.emulation.addresses.forms import bounds_of
+from aotidoctor.worker.emulation.addresses.nodes import Grid, Node, Unsliceable
+from aotidoctor.worker.emulation.addresses.operations import aligned
 from aotidoctor.worker.emulation.dtypes import NUMPY, Interval
-from aotidoctor.worker.emulation.forms import bounds_of
-from aotidoctor.worker.emulation.nodes import Grid, Node, Unsliceable
-from aotidoctor.worker.emulation.operations import aligned
-from aotidoctor.worker.emulation.pointers import Pointer
+from aotidoctor.worker.emulation.lanes.pointers import Pointer
 from aotidoctor.worker.emulation.storage import Storage
 
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from aotidoctor.worker.emulation.lane_findings import LaneFindings
-from aotidoctor.worker.emulation.pointers import Pointer
+from aotidoctor.worker.emulation.lanes.lane_findings import LaneFindings
+from aotidoctor.worker.emulation.lanes.pointers import Pointer
 from aotidoctor.worker.emulation.storage import Storage
 
 _MANY = -2

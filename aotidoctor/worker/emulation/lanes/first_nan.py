@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from aotidoctor.worker.emulation.lane_findings import first
+from aotidoctor.worker.emulation.lanes.lane_findings import first
 
 
 @dataclass(slots=True, kw_only=True)

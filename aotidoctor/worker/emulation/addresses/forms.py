@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from aotidoctor.worker.emulation.addresses.nodes import Node
 from aotidoctor.worker.emulation.dtypes import Interval
-from aotidoctor.worker.emulation.nodes import Node
 
 _LESS = {"<": 1, "<=": 0}
 _MORE = {">": 1, ">=": 0}

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aotidoctor.worker.emulation.blocks import Tiling
-from aotidoctor.worker.emulation.kernel_text import KernelText
+from aotidoctor.worker.emulation.lanes.blocks import Tiling
+from aotidoctor.worker.emulation.lanes.kernel_text import KernelText
 
 # The block along a looped reduction: it makes no difference to the result.
 LONGEST_LOOP = 4096

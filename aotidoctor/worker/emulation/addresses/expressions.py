@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from aotidoctor.worker.emulation.accesses import Ptr
+from aotidoctor.worker.emulation.addresses.accesses import Ptr
+from aotidoctor.worker.emulation.addresses.nodes import Node, Unsliceable, arange, constant, opaque, program_id
+from aotidoctor.worker.emulation.addresses.operations import binary, function, reshaped
 from aotidoctor.worker.emulation.dtypes import BY_TEXT
-from aotidoctor.worker.emulation.nodes import Node, Unsliceable, arange, constant, opaque, program_id
-from aotidoctor.worker.emulation.operations import binary, function, reshaped
 
 OPERATORS: Mapping[type[ast.AST], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%", ast.Div: "/", ast.BitAnd: "&",

@@ -10,9 +10,9 @@ from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 from aotidoctor.worker.emulation.found import Found
-from aotidoctor.worker.emulation.lane_findings import LaneFindings
-from aotidoctor.worker.emulation.pointers import Pointer, argument_of
-from aotidoctor.worker.emulation.races import Races, Run
+from aotidoctor.worker.emulation.lanes.lane_findings import LaneFindings
+from aotidoctor.worker.emulation.lanes.pointers import Pointer, argument_of
+from aotidoctor.worker.emulation.lanes.races import Races, Run
 from aotidoctor.worker.emulation.storage import Storage
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from aotidoctor.worker.emulation.nodes import Grid, Node, Unsliceable
-from aotidoctor.worker.emulation.operations import aligned
+from aotidoctor.worker.emulation.addresses.nodes import Grid, Node, Unsliceable
+from aotidoctor.worker.emulation.addresses.operations import aligned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aotidoctor.worker.emulation.found import Found
-from aotidoctor.worker.emulation.pointers import Pointer
+from aotidoctor.worker.emulation.lanes.pointers import Pointer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
