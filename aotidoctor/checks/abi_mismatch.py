@@ -40,6 +40,8 @@ ENTRY_POINTS = (
     "AOTInductorModelContainerGetNumOutputs",
     "AOTInductorModelContainerDelete",
 )
+GLOBALLY = "import ctypes, torch; ctypes.CDLL(torch.__path__[0] + '/lib/libtorch.so', mode=ctypes.RTLD_GLOBAL)"
+_OF_TORCH = ("libtorch", "libc10")
 _OLD_STRING_ABI = ("Ss", "SsE")
 
 
@@ -61,7 +63,7 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     return [
         *entry_points,
         *_versions(case, compiled.member, versioned),
-        *_symbols(case, compiled.member, plain),
+        *_symbols(case, compiled, plain),
     ]
 
 
@@ -122,12 +124,41 @@ def _versions(case: Case, member: str, missing: Iterable[MissingSymbol]) -> list
     ]
 
 
-def _symbols(case: Case, member: str, missing: list[MissingSymbol]) -> list[Evidence]:
+def _may_bring_more(case: Case) -> bool:
+    """Whether the user loads something that was not asked for its symbols."""
+    return bool(case.options.custom_op_libraries or case.options.setup)
+
+
+def _is_unlinked(compiled: SharedObject, names: list[str]) -> bool:
+    """Whether it calls torch and names no library of it: it was not linked with one, on whatever host."""
+    return any(map(is_shim, names)) and not any(library.startswith(_OF_TORCH) for library in compiled.needed)
+
+
+def _unlinked(case: Case, compiled: SharedObject, names: list[str]) -> Evidence:
+    state = FIND.warn if _may_bring_more(case) else FIND.error
+    return state(
+        "unlinked",
+        "libtorch.so",
+        observed=f"not among the libraries that the shared object names, though it uses {plural(len(names), 'symbol')}"
+        f" of it: {listed(names, 3)}",
+        expected="libtorch.so among its libraries (aot_inductor.link_libtorch)",
+        source=at_member(case, compiled.member),
+        facts={
+            "symbols": tuple(names[:20]),
+            "count": len(names),
+            "remedy": "Compile it with aot_inductor.link_libtorch, the default; or make libtorch's symbols global first.",
+            "command": GLOBALLY,
+        },
+    )
+
+
+def _symbols(case: Case, compiled: SharedObject, missing: list[MissingSymbol]) -> list[Evidence]:
     if not missing:
         return []
     names = [symbol.name for symbol in missing]
-    custom = case.options.custom_op_libraries or case.options.setup
-    state = FIND.warn if custom else FIND.error
+    if _is_unlinked(compiled, names):
+        return [_unlinked(case, compiled, names)]
+    state = FIND.warn if _may_bring_more(case) else FIND.error
     torch = case.host.torch.version if case.host.torch else None
     built = case.contract.needs.torch_version if case.contract else None
     newer = _newer_release(names, torch)
@@ -140,7 +171,7 @@ def _symbols(case: Case, member: str, missing: list[MissingSymbol]) -> list[Evid
             expected=f"torch {newer[0]} or later"
             if newer
             else f"libraries like those of the build host{f' (torch {built})' if built else ''}",
-            source=at_member(case, member),
+            source=at_member(case, compiled.member),
             facts={
                 "symbols": tuple(names[:20]),
                 "count": len(names),

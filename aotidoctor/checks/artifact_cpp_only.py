@@ -20,10 +20,12 @@ from collections.abc import Sequence
 
 from aotidoctor.checks.check import Check, Finder
 from aotidoctor.checks.package.facts import NO_MODEL, at_member
+from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
 
 FIND = Finder("AD-ART-010", "artifact_cpp_only")
+CREATE = "AOTInductorModelContainerCreate"
 
 
 def run(case: Case) -> Sequence[Evidence] | NotChecked:
@@ -33,6 +35,8 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
         return FIND.unchecked(NO_MODEL)
     if not model.cpp_only or model.shared_objects:
         return []
+    if _is_standalone(model):
+        return [_standalone(case, model)]
     return [
         FIND.warn(
             "cpp-only",
@@ -43,6 +47,29 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
             facts={"model": model.name},
         )
     ]
+
+
+def _is_standalone(model: ModelEntry) -> bool:
+    """Whether its sources, the header of the class among them, lack the functions that a loader calls."""
+    sources = (model.wrapper_cpp or "", *model.kernel_sources.values())
+    header = any(member.name.endswith(".h") for member in model.members)
+    return header and bool(model.wrapper_cpp) and not any(CREATE in source for source in sources)
+
+
+def _standalone(case: Case, model: ModelEntry) -> Evidence:
+    return FIND.error(
+        "standalone",
+        f"data/aotinductor/{model.name}",
+        observed=f"sources of a standalone model: none of them defines {CREATE}",
+        expected="sources that a loader can use",
+        source=at_member(case, model.wrapper_member),
+        facts={
+            "model": model.name,
+            "what": "they are of a standalone model, which no loader can use",
+            "remedy": "Compile without aot_inductor_mode.compile_standalone, or build it into a C++ program of your own.",
+            "command": "torch._inductor.aoti_compile_and_package(ep, package_path='model.pt2')",
+        },
+    )
 
 
 CHECK = Check(

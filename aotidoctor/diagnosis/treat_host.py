@@ -167,6 +167,18 @@ def clear_execstack(_case: Case, _findings: Sequence[Evidence]) -> Plan:
     )
 
 
+def global_libtorch(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
+    """The symbols of libtorch for a package that names no library of it."""
+    items = found(findings, "AD-HOST-006", "unlinked")
+    if not items:
+        return None
+    return Plan(
+        text="make libtorch's symbols global before the package is loaded",
+        steps=({"op": "global_libtorch"},),
+        command=str(items[0].facts.get("command") or ""),
+    )
+
+
 def repack(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
     """A copy of the package in the layout of the compiler, with the members that are there."""
     # What the loader minds about the archive; its marks it does not ask for.

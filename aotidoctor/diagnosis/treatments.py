@@ -21,6 +21,7 @@ PLANNERS: Mapping[str, tuple[str, Planner]] = {
     "tmpdir": ("tmpdir", treat_host.tmpdir),
     "artifact-layout": ("repack", treat_host.repack),
     "executable-stack": ("clear-execstack", treat_host.clear_execstack),
+    "abi-mismatch": ("global-libtorch", treat_host.global_libtorch),
     "threads-exceed-build": ("threads", treat_host.threads),
     "threading": ("one-thread", treat_host.one_thread),
     "pytree-class-missing": ("import", treat_host.register_classes),

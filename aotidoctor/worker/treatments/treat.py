@@ -43,6 +43,9 @@ def prepare(payload: dict[str, Any], channel: Channel) -> tuple[dict[str, Any], 
         elif name == "clear_execstack":
             payload["package"] = _without_execstack(channel.user_cwd / payload["package"], channel)
             applied.append("clear_execstack (a copy of the package)")
+        elif name == "global_libtorch":
+            _global_libtorch()
+            applied.append("global_libtorch (RTLD_GLOBAL)")
         elif name == "repack":
             from aotidoctor.worker.treatments.repack import repacked
 
@@ -52,6 +55,19 @@ def prepare(payload: dict[str, Any], channel: Channel) -> tuple[dict[str, Any], 
         elif name not in LEAF_STEPS and name not in TREE_STEPS and name not in _LATER:
             raise TreatmentError(f"unknown treatment step: {name}")
     return payload, applied
+
+
+def _global_libtorch() -> None:
+    """What is loaded anyway, for everybody to see."""
+    import ctypes
+
+    import torch
+
+    library = Path(torch.__file__).parent / "lib" / "libtorch.so"
+    try:
+        ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+    except OSError as error:
+        raise TreatmentError(f"libtorch could not be loaded globally: {error}") from error
 
 
 def _without_execstack(package: Path, channel: Channel) -> str:

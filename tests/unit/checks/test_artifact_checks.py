@@ -279,6 +279,20 @@ def test_cpp_only_and_its_compiler():
 
 
 @pytest.mark.parametrize(
+    ("files", "source", "expected"),
+    [
+        ((), "// no loader's functions", [("cpp-only", WARN)]),
+        (("aoti_model.h",), "// no loader's functions", [("standalone", ERROR)]),
+        (("aoti_model.h",), "AOTIRuntimeError AOTInductorModelContainerCreate(", [("cpp-only", WARN)]),
+    ],
+)
+def test_sources_of_a_standalone_model_cannot_be_loaded(files, source, expected):
+    members = tuple(member(f"{FOLDER}{name}") for name in files)
+    art = with_model(cpp_only=True, shared_objects=(), members=members, wrapper_cpp=source)
+    assert ask("artifact_cpp_only", case(art)) == expected
+
+
+@pytest.mark.parametrize(
     ("names", "wanted", "expected"),
     [
         (("model",), None, []),

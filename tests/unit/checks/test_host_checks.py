@@ -192,6 +192,22 @@ def test_abi(symbols, options, expected):
     assert ask("abi_mismatch", case(options=options, missing_symbols=symbols)) == expected
 
 
+@pytest.mark.parametrize(
+    ("needed", "symbols", "options", "expected"),
+    [
+        (("libgomp.so.1", "libc.so.6"), ("aoti_torch_check", "Sleef_expf16_u10"), {}, [("unlinked", ERROR)]),
+        (("libgomp.so.1", "libc.so.6"), ("aoti_torch_check",), {"setup": "before.py"}, [("unlinked", WARN)]),
+        (("libtorch_cpu.so",), ("aoti_torch_check",), {}, [("symbol", ERROR)]),
+        (("libc10.so",), ("aoti_torch_check",), {}, [("symbol", ERROR)]),
+        (("libgomp.so.1",), ("my_op",), {}, [("symbol", ERROR)]),
+    ],
+)
+def test_what_was_not_linked_with_torch_is_no_matter_of_its_release(needed, symbols, options, expected):
+    art = with_object(needed=needed)
+    lacking = case(art, options=options, missing_symbols=tuple(map(gone, symbols)))
+    assert ask("abi_mismatch", lacking) == expected
+
+
 def test_entry_points_are_checked_without_torch():
     art = with_object(defined_entry_points=("AOTInductorModelContainerDelete",))
     found = ask("abi_mismatch", case(art, symbols_checked=0, symbols_problem="torch is not installed"))
