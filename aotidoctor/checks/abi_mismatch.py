@@ -146,7 +146,7 @@ def _unlinked(case: Case, compiled: SharedObject, names: list[str]) -> Evidence:
         facts={
             "symbols": tuple(names[:20]),
             "count": len(names),
-            "remedy": "Compile it with aot_inductor.link_libtorch, the default; or make libtorch's symbols global first.",
+            "remedy": "Compile it with aot_inductor.link_libtorch=True, or make libtorch's symbols global first.",
             "command": GLOBALLY,
         },
     )

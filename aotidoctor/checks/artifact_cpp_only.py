@@ -66,7 +66,7 @@ def _standalone(case: Case, model: ModelEntry) -> Evidence:
         facts={
             "model": model.name,
             "what": "they are of a standalone model, which no loader can use",
-            "remedy": "Compile without aot_inductor_mode.compile_standalone, or build it into a C++ program of your own.",
+            "remedy": "Compile without aot_inductor_mode.compile_standalone, or build it into your C++ program.",
             "command": "torch._inductor.aoti_compile_and_package(ep, package_path='model.pt2')",
         },
     )
