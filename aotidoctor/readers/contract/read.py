@@ -26,7 +26,7 @@ from aotidoctor.readers.contract.implied_products import with_implied_products
 from aotidoctor.readers.contract.implied_reads import with_implied_reads
 from aotidoctor.readers.contract.incomplete import Declared, note_incomplete
 from aotidoctor.readers.contract.kernel_sources import read_kernel_sources
-from aotidoctor.readers.contract.kernels import kind_of, read_kernels, written_and_read
+from aotidoctor.readers.contract.kernels import arguments_of, kind_of, read_kernels, triton_name, written_and_read
 from aotidoctor.readers.contract.launch import Launch
 from aotidoctor.readers.contract.launches import read_launches
 from aotidoctor.readers.contract.leaf_order import order_leaves
@@ -137,7 +137,12 @@ def _mutated(body: Body, launches: Mapping[str, Launch]) -> frozenset[str]:
     """Inputs that a generated C++ or Triton kernel takes as something to write to."""
     written: set[str] = set()
     for call in body.calls:
-        if kind_of(call) in ("cpp", "triton"):
+        kind = kind_of(call)
+        if kind == "triton" and triton_name(call) not in launches:
+            # Before 2.7 a launch does not tell what is only read; what is updated is given twice.
+            names = arguments_of(call)
+            written |= {name for name in names if names.count(name) > 1}
+        elif kind in ("cpp", "triton"):
             written |= written_and_read(call, launches)[0]
     return frozenset(written & body.unpacked.keys())
 

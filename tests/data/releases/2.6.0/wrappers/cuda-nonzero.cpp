@@ -1,6 +1,6 @@
-CACHE_TORCH_DTYPE(int64);
 CACHE_TORCH_DTYPE(float32);
 CACHE_TORCH_DTYPE(bool);
+CACHE_TORCH_DTYPE(int64);
 CACHE_TORCH_DEVICE(cuda);
 namespace torch::aot_inductor {
 

@@ -1,5 +1,5 @@
-CACHE_TORCH_DTYPE(int64);
 CACHE_TORCH_DTYPE(float32);
+CACHE_TORCH_DTYPE(int64);
 CACHE_TORCH_DEVICE(cuda);
 namespace torch::aot_inductor {
 
