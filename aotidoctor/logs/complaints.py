@@ -49,14 +49,20 @@ _COMPLAINTS = (
     r"no [\w' -]{1,40} (?:(?:is|was|were|are) )?(?:found|available|registered|supported|implemented|defined|installed)",
     r"do(?:n[`']?t| not) match|no matching|unsupported|mismatch(?:ed)?|incompatib\w+|no such|missing|undefined",
     r"unresolved|expected\b[^\n]{0,80}\b(?:got|found|but|actual|received|was)|no module named",
-    r"refused|denied|rejected|forbidden|inconsistent|diverge[sd]?|incorrect|[a-z]Error|[a-z]Exception",
+    r"refused|denied|rejected|forbidden|inconsistent|diverge[sd]?|incorrect|inconsistenc\w+|\w{0,60}(?-i:[a-z]Error|[a-z]Exception)|StopIteration",
     r"corrupt(?:ed)?|invalid|illegal|insufficient|exceed(?:s|ed)?|overflow|underflow|violat\w+|malformed",
     r"unrecogni[sz]ed|unreachable|unavailable|unreadable|unsatisf\w+|deadlock\w*|crash\w*|abort\w*|panic\w*",
 )
 # Of lines that somebody chose, words of everyday, too.
 _SMALL_ONES = (
     r"differs?|(?:different|other) (?:numbers?|results?|outputs?|values?)|(?:is|are) (?:\w+ ){0,2}different",
-    r"garbage|gibberish|nonsense",
+    r"garbage|gibberish|nonsense|(?<!/)errors?(?!\.\w)|fatal|refus(?:es|ed|ing)|giv(?:es|en|ing) up|gave up",
+    r"impossible|prematurely|truncated|but \S{1,40} expects?",
+    r"(?:memory|ram)\b[^\n]{0,30}\b(?:grow\w*|increas\w+|leak\w*)",
+    r"(?:returns?|returned|is|was|gives?) False|nothing happens|expected (?:to be )?[<>]=?|trace trap",
+    r"not (?:ready|ok|usable|possible|finished|done|complete)",
+    r"bad[ _](?:alloc\w*|function_call|cast|optional_access|variant_access)",
+    r"assert|(?:rc|ret|return value) ?= ?-?[1-9]\d{0,5}|returned (?:with )?-\d{1,5}",
     r"timeout|wrong|conflict(?:s|ing)?|unknown|unexpected(?:ly)?",
     r"no longer|(?:connection|contact) lost|lost (?:connection|contact)|dead|died|broken|oops|bug",
     r"interrupted|cancell?ed|halt(?:ed|ing)?|stopped|leak(?:s|ed|ing)?|out of (?!date)|never (?:returns?|finish\w*)",
@@ -71,9 +77,28 @@ def _as_words(table: Sequence[str]) -> re.Pattern[str]:
 
 
 _COMPLAINS, _TOLD = _as_words(_COMPLAINTS), _as_words(_SMALL_ONES)
+# What is no word, or is one of another language: statuses of servers, what C++ throws, stacks of Go.
+_CODES = re.compile(
+    r"\b(?:INTERNAL|UNAVAILABLE|ABORTED|DEADLINE_EXCEEDED|RESOURCE_EXHAUSTED|FAILED_PRECONDITION|UNIMPLEMENTED)\b"
+    r"|\b(?:GET|POST|PUT|PATCH|DELETE) \S{1,400} (?:HTTP/[\d.]{1,3}\"? )?[45]\d\d\b"
+    r"|\bHTTP(?:/[\d.]{1,3}\"?)? [45]\d\d\b"
+    r"|\bstd::\w{0,30}(?:error|exception|alloc|range|argument|cast|call)\b|\bgoroutine \d{1,9} \["
+    r"|^\W{0,4}(?:what\(\):\s{0,4})?(?:sto[ildf]{1,3}|(?:unordered_)?map::at|vector::\S{1,40}|basic_string\S{0,60})"
+    r"(?:$|[ :])"
+)
+# "Error", "failed", "cannot" of users who speak Chinese, Japanese, Korean, Russian, German, French, and so on.
+_FOREIGN = re.compile(
+    r"\u9519\u8bef|\u62a5\u9519|\u5931\u8d25|\u65e0\u6cd5|\u5f02\u5e38|\u5d29\u6e83|\u627e\u4e0d\u5230"
+    r"|\u4e0d\u652f\u6301|\u932f\u8aa4|\u5931\u6557|\u7121\u6cd5|\u30a8\u30e9\u30fc"
+    r"|\u3067\u304d\u307e\u305b\u3093|\u4f8b\u5916|\uc624\ub958|\uc2e4\ud328|\uc218 \uc5c6"
+    r"|(?i:\u043e\u0448\u0438\u0431\u043a|\u043d\u0435 \u0443\u0434\u0430\u043b\u043e\u0441\u044c"
+    r"|\u0441\u0431\u043e\u0439\b"
+    r"|fehler|fehlgeschlagen|konnte nicht|\berreurs?\b|\b\u00e9chec|\bintrouvable|\berros?\b|\bfalhou?\b|\bfalha\b"
+    r"|n\u00e3o foi poss\u00edvel|\bfallo\b|\bfall\u00f3\b|no se pudo|\berrore\b|\bimpossibile|\bfout\b|b\u0142\u0105d)"
+)
 # Values: numbers that are none, and comparisons that did not hold.
 _VALUES = re.compile(
-    r"(?i:(?<![\w.-])[-+]?(?:nan|inf(?:inity)?)(?=[\s,\])|;%]|$))"
+    r"(?i:(?<![\w.-])[-+]?(?:nan|inf(?:inity)?)(?=[\s,\])|;%]|\.\s|\.?$))"
     r"|\b(?:has_?nan|has_?inf|isnan|isinf|any_?nan)\w{0,20}\W{1,4}True\b|^\W{0,3}False\W{0,3}$"
     r"|(?i:\b\w{0,20}loss['\"]?\s?[:=]\s?['\"]-?(?:nan|inf)['\"])"
 )
@@ -104,8 +129,8 @@ _WARNS = re.compile(
     r"|deprecat|info\b|debug\b|skipp|optional|fallback|(?<!\.)default)|\b[VIW]\d{4}\b"
 )
 _SUCCEEDS = re.compile(
-    r"(?i:(?<!un)success|\bpassed\b|\bdone\b|completed?\b|finished(?! at\b)|\bok\b|up[ -]to[ -]date|\bsaved\b|\bready\b"
-    r"|recovered|100 ?%)"
+    r"(?i:(?<!un)success|(?<!not )(?<!never )\b(?:passed|done|completed?|finished(?! at\b)|ok|saved|ready)\b"
+    r"|up[ -]to[ -]date|recovered|100 ?%)"
 )
 _WARNING = re.compile(r"(?i:\bwarn(?:ing)?\b)")
 # What warnings say of others that are gone; of news that went on no more than that.
@@ -134,7 +159,7 @@ def complains(lines: Sequence[Line], *, is_alone: bool) -> Found | None:
     is_trained = any(_LOSSES.match(line.text) is not None for line in lines)
     for at, line in enumerate(told):
         is_any = is_few or (at >= len(told) - _END and line.level != "doubtful")
-        told_of = is_few and _TOLD.search(telling_part(line.text)) is not None and not is_warned
+        told_of = is_few and not is_warned and _tells(line.text)
         complaint = is_any and _complaint(line, is_warned=is_warned, is_trained=is_trained)
         if _fails(line.text) or told_of or complaint:
             return _found(lines, line)
@@ -192,6 +217,11 @@ def _is_asked_about(line: Line) -> bool:
 def succeeds(text: str) -> bool:
     """Whether it says that something went well."""
     return _SUCCEEDS.search(text) is not None and not _fails(text) and other.START.search(telling_part(text)) is None
+
+
+def _tells(text: str) -> bool:
+    told = telling_part(text)
+    return any(words.search(told) is not None for words in (_TOLD, _CODES, _FOREIGN))
 
 
 def _fails(text: str) -> bool:

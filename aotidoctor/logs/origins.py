@@ -109,8 +109,8 @@ class Origin:
 
 def arisen(found: Found, number: int, around: str) -> LogMatch | None:
     """The cause that the place of ``found`` speaks for; None where it says nothing."""
-    if found.form == "signal":
-        # The Python frames of a crash say what was running, not what broke.
+    if found.form == "signal" and found.kind != "SIGKILL":
+        # The Python frames of a crash say what was running, not what broke; but who kills from outside has a reason.
         return None
     if _STOPPED.search(found.text) is not None or found.kind == "KeyboardInterrupt":
         # Where somebody stopped it says nothing.
