@@ -56,8 +56,8 @@ _COMPLAINTS = (
 # Of lines that somebody chose, words of everyday, too.
 _SMALL_ONES = (
     r"differs?|(?:different|other) (?:numbers?|results?|outputs?|values?)|(?:is|are) (?:\w+ ){0,2}different",
-    r"garbage|gibberish|nonsense|(?<!/)errors?(?!\.\w)|fatal|refus(?:es|ed|ing)|giv(?:es|en|ing) up|gave up",
-    r"impossible|prematurely|truncated|but \S{1,40} expects?",
+    r"garbage|gibberish|nonsense|(?<!/)errors?(?!\.\w|=\w)|fatal|refus(?:es|ed|ing)|giv(?:es|en|ing) up|gave up",
+    r"impossible|prematurely|truncated|but (?:\S{1,40} ){1,2}expects?",
     r"(?:memory|ram)\b[^\n]{0,30}\b(?:grow\w*|increas\w+|leak\w*)",
     r"(?:returns?|returned|is|was|gives?) False|nothing happens|expected (?:to be )?[<>]=?|trace trap",
     r"not (?:ready|ok|usable|possible|finished|done|complete)",
