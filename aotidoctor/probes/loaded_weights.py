@@ -129,7 +129,10 @@ def _unknown(name: str, item: JsonObject, wanted: dict[str, ConstantSpec], outco
     """A name that the package does not have; of tied weights it keeps one name only."""
     owner = next((str(one) for one in items(item.get("same_as")) if one in wanted), None)
     if owner is None:
-        return _finding("name", name, "a constant of this name", f"one of {_listed(tuple(wanted))}", outcome)
+        told = f"{name} is the name of no constant"
+        return _finding(
+            "name", name, "no constant of this name", f"one of {_listed(tuple(wanted))}", outcome, found=told
+        )
     observed = f"{name} is tied to {owner}, and the package keeps it as {owner} only"
     return _finding("name", name, observed, f"{owner} alone", outcome, tied_to=owner)
 

@@ -47,6 +47,13 @@ def test_the_parts_add_up_and_the_slowest_has_a_setting():
     assert "TORCHINDUCTOR_VEC_ISA_OK" in found[0].facts["setting"]
 
 
+def test_a_setting_that_is_set_is_no_advice():
+    asked = replace(ASKED, host=replace(ASKED.host, environment={"TORCHINDUCTOR_VEC_ISA_OK": "1"}))
+    setting = load_time.read(asked, history(), timed(load_parts=INSIDE))[0].facts["setting"]
+    assert "TORCHINDUCTOR_VEC_ISA_OK" not in setting
+    assert "TORCHINDUCTOR_CACHE_DIR" in setting
+
+
 def test_what_nobody_asked_about_is_no_fault():
     found = load_time.read(case(), history(), timed(load_parts=INSIDE))
     assert (found[0].kind, found[0].severity) == ("parts", Severity.INFO)
