@@ -16,6 +16,7 @@ from aotidoctor.logs.harmless import telling_part
 from aotidoctor.logs.levels import level_of
 from aotidoctor.logs.line import Line
 from aotidoctor.logs.lines import decoded
+from aotidoctor.logs.marks import has_mark
 
 # In up to so many lines any complaint counts; in more of them a plain word of failure does, or any at the end.
 _FEW, _END = 10, 6
@@ -138,7 +139,11 @@ _BROKEN = re.compile(
     r"(?i:\bconnections? (?:(?:is|was|has been|to \S{1,80}) )?(?:broken|lost|refused|reset|aborted|timed out)\b"
     r"|\blost (?:the )?connection\b)"
 )
-_HEAD = 400
+# How news begin.
+_PROGRESS = re.compile(
+    r"[^A-Za-z]{0,40}(?:\w+ing|\w+ed|Using|To|Use|Note|Tip|Hint|pip3?|python3?|import|from)\b|^[$>#]|.*[:=][ ]?\d"
+)
+_HEAD, _SENTENCE = 400, 3
 _QUIET = ("info", "warning")
 # A list of changes tells of failures that are over.
 _COMMIT = re.compile(r"^(?:commit [0-9a-f]{7,40}\b|Author: |Date: )")
@@ -209,9 +214,16 @@ def _level(line: Line) -> str:
 
 
 def _is_asked_about(line: Line) -> bool:
-    """Nobody pastes a warning alone that is none to him."""
+    """Nobody pastes a warning alone that is none to him, nor a sentence on torch that tells no news."""
+    if ("CUDA" in line.text or has_mark(line.text)) and _is_statement(line):
+        return True
     is_warning = not line.level and _WARNING.search(line.text) is not None and _SUCCEEDS.search(line.text) is None
     return is_warning and _FAILS.search(telling_part(line.text)) is not None
+
+
+def _is_statement(line: Line) -> bool:
+    quiet = _WARNS.search(line.text) or _SUCCEEDS.search(line.text) or _PROGRESS.match(line.text)
+    return not _level(line) and quiet is None and len(line.text.split()) > _SENTENCE
 
 
 def succeeds(text: str) -> bool:

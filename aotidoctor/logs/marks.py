@@ -14,12 +14,14 @@ from aotidoctor.logs.patterns import LEAST_CONFIDENCE
 from aotidoctor.model.log import LogMatch
 
 _MARK = re.compile(
-    r"(?i:\bc?torch|pytorch|inductor|\baoti|triton(?!server)|\.pt2\b|executorch|xformers|flash_?attn|fbgemm|vllm|torchrec)"
+    r"(?i:\bc?torch|libtorch|pytorch|inductor|\baoti|triton(?!server)|\.pt2\b|executorch|xformers|flash_?attn|fbgemm|vllm|torchrec)"
     r"|\bat::|\bc10\b|_Z\w{0,40}(?:3c10|2at\d|5torch)|\bTORCH_|Error in dlopen|CUDA error|FakeTensor|\baten\b"
     # Words that nobody else has for it.
     r"|\bmat[12]\b|non-singleton dim|is invalid for input of size|expects each tensor to be|probability tensor"
     r"|must be Tensor, not|got \(\w{0,12}Tensor|Dimension out of range \(expected|indices for tensor of dim"
     r"|of the active trace|\w{2,40}Backward\d|WorkNCCL|\bc10d\b|(?i:\bsglang)|gpu_memory_utilization|state_dict"
+    r"|\d-dimensional (?:input|weight|tensor)|\bATen\b|vectorized ISA|\bDim\.(?:AUTO|DYNAMIC)|\bdynamic_shapes\b"
+    r"|libc10|site-packages/nvidia/|Tensor(?:\[\])?\(a!\)|swap_constant|fold_state"
     r"|missing value for argument|invalid combination of arg|input batch_size|scalar type \w+ but (?:found|got)"
     r"|\b(?:MPS|XPU|HPU|NPU|CUDA) (?:[Tt]ensors?|backend|framework)|AITemplate"
 )
