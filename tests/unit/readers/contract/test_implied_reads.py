@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -115,3 +116,26 @@ def test_of_real_packages(release):
     assert [evaluate(reads.extent, sizes) for reads in longer.reads] == [8 * 8]
     told = {evaluate(reads.extent, sizes) for leaf in (first, second) for reads in leaf.reads}
     assert told == ({5 * 7 * 8} if release == "2.6.0" else set())
+
+
+WRAPPERS = RELEASES.parent / "wrappers"
+RECORDED = sorted(
+    {one.name.partition(".")[0] for one in WRAPPERS.glob("*.wrapper.cpp")}
+    & {one.name.partition(".")[0] for one in WRAPPERS.glob("*.kernel.cpp")}
+)
+
+
+@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize("least", [2, 5, 16])
+def test_never_beyond_an_input_of_the_sizes_that_the_wrapper_asserts(name, least, contract_of):
+    """Kernels with known inputs: what their loops tell, held against the sizes and strides that the wrapper tells."""
+    contract = contract_of(name)
+    text = (WRAPPERS / f"{name}.kernel.cpp").read_text(encoding="utf-8")
+    sizes = {symbol.name: least + 8 * at for at, symbol in enumerate(contract.symbols)}
+    opened = replace(contract, leaves=tuple(replace(leaf, rank=None) for leaf in contract.leaves))
+    members = {body.member: text for body in contract.bodies}
+    for known, leaf in zip(contract.leaves, with_implied_reads(opened, members).leaves, strict=True):
+        steps = [evaluate(step, sizes) for step in known.stride_exprs or ()]
+        shape = [dim.static or evaluate(dim.expr, sizes) for dim in known.dims or ()]
+        span = 1 + sum((size - 1) * step for size, step in zip(shape, steps, strict=True))
+        assert all(evaluate(reads.extent, sizes) <= span for reads in leaf.reads), (leaf.path, shape, steps)
