@@ -214,6 +214,7 @@ def inspect(path: str, options: Options, *, argv: tuple[str, ...] = (), environ:
     """What is in the package, its contract and its needs; executes nothing, and judges the artifact only."""
     watch = Stopwatch("inspect", argv)
     case, unread = open_case.open_case(path, None, options, environ)
+    case = open_case.with_library_texts(case, unread)
     session = Session(case=case, runner=None)
     run_checks(session)
     session.findings = [item for item in session.findings if item.code.startswith("AD-ART")]

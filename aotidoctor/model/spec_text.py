@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from aotidoctor.model.contract import LeafSpec
 
+# A dim that is known to be fixed is shown with the sizes that it may have, unless they are many.
+MOST_SIZES = 6
+
 
 def describe_spec(spec: LeafSpec) -> str:
     """What the compiled code expects of a leaf: ``float32[s0, 16]`` or ``a constant``."""
@@ -18,4 +21,6 @@ def _dim_text(spec: LeafSpec, at: int) -> str:
     dim = (spec.dims or ())[at]
     if dim.static is not None:
         return str(dim.static)
+    if 0 < len(dim.among) <= MOST_SIZES:
+        return "|".join(map(str, dim.among))
     return str(dim.expr) if dim.expr is not None else "?"

@@ -11,6 +11,7 @@ from aotidoctor.model.contract import ConstantSpec, Contract, Dim, KernelCall, L
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import LeafValue, PlainValue, TensorDesc
 from aotidoctor.model.report import Report
+from aotidoctor.model.spec_text import MOST_SIZES
 from aotidoctor.reports.text import one_line, plural
 
 # How generated code rounds a quotient up.
@@ -130,9 +131,11 @@ def _tuple_text(words: Sequence[str]) -> str:
 
 
 def dim_text(dim: Dim) -> str:
-    """``16``, ``s77:2..64``, ``s77``, ``2..``, ``?``."""
+    """``16``, ``s77:2..64``, ``s77``, ``2..``, ``8|16`` (one of them), ``?``."""
     if dim.static is not None:
         return str(dim.static)
+    if dim.among:
+        return "|".join(map(str, dim.among)) if len(dim.among) <= MOST_SIZES else f"one of {len(dim.among)} sizes"
     name = str(dim.expr) if dim.expr is not None else ""
     if dim.min is None and dim.max is None:
         return name or "?"

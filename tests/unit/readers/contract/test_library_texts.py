@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from aotidoctor.checks import input_shape
+from aotidoctor.commands.diagnose import inspect
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.host import Host
+from aotidoctor.model.spec_text import describe_spec
 from aotidoctor.readers.contract import read_contract
 from aotidoctor.readers.contract.library_texts import library_contract
 from aotidoctor.readers.inputs import read_inputs
@@ -108,3 +110,11 @@ def test_the_samples_are_read_by_it(library):
         str(RELEASES / "2.7.1" / "emb" / "samples" / "good.pt"), expected=(contract.args, contract.kwargs)
     )
     assert [path for path, _ in inputs.tensors()] == [leaf.path for leaf in contract.tensor_leaves()]
+
+
+def test_inspect_shows_them(library):
+    artifact = library(RELEASES / "2.7.1" / "dyn" / "model.pt2")
+    report = inspect(artifact.path, Options(), environ={})
+    assert report.case.contract.source == "library"
+    assert [shown.partition("[")[0] for shown in map(describe_spec, report.case.contract.leaves)] == ["float32"] * 3
+    assert "|" in describe_spec(report.case.contract.leaves[0])
