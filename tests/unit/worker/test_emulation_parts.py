@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from aotidoctor.worker.emulation.arithmetic import Unknown, compute
@@ -55,8 +57,8 @@ def test_blocks_cover_the_grid_once(grid, size):
     assert seen == list(range(grid))
 
 
-def memory(tensor, *, programs=0, shared=()):
-    pointer = Pointer(name="in_ptr0", number=1, tensor=tensor, itemsize=4)
+def memory(tensor, *, programs=0, shared=(), whole=False):
+    pointer = Pointer(name="in_ptr0", number=1, tensor=tensor, itemsize=4, whole=whole)
     found = Found()
 
     def place(index, shape):
@@ -90,6 +92,18 @@ def test_a_store_outside_writes_nothing():
     assert [one["kind"] for one in found.findings] == ["out-of-bounds"]
     assert made.load(lanes(base, 3), np.ones(1, dtype=bool), None, np.float32, 1).tolist() == [7]
     assert len(found.findings) == 1
+
+
+@pytest.mark.parametrize(("whole", "astray"), [(False, [0, 3, 4]), (True, [4])])
+def test_a_kernel_of_the_users_may_go_anywhere_in_the_allocation(whole, astray):
+    base = empty("a", "float32", (8,), (1,))
+    base.storage.all_written()
+    for offset, lane in ((-1, 0), (3, 3), (6, 4)):
+        # The middle of the allocation: elements 2 to 4.
+        made, first, found = memory(replace(base, sizes=(3,), offset=2), whole=whole)
+        made.load(lanes(first, offset), np.ones(1, dtype=bool), None, np.float32, 1)
+        made.store(lanes(first, offset), np.ones(1, dtype=np.float32), np.ones(1, dtype=bool), 1)
+        assert bool(found.findings) == (lane in astray)
 
 
 def test_misaligned_unwritten_and_freed():
@@ -145,6 +159,19 @@ def test_a_kernel_is_read():
     lines = kernel.text.split("\n")
     for number, line in enumerate(lines[:-1]):
         assert wrapper[kernel.first_line - 100 + number].strip() == line.strip()
+
+
+@pytest.mark.parametrize(
+    ("body", "waits"),
+    [
+        ("tl.atomic_add(in_ptr0, 1)", False),
+        ("at = tl.atomic_add(in_ptr0, 1)", True),
+        ("tl.atomic_xchg(in_ptr0, 0)", True),
+        ("while tl.atomic_cas(in_ptr0, 0, 1) == 1: pass", True),
+    ],
+)
+def test_programs_that_may_wait_for_one_another(body, waits):
+    assert read_kernel("k", KERNEL.format(head="", body=body), 1).waits == waits
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,8 @@ class KernelText:
 
     ``signature`` maps its arguments to types (``*fp32``, ``i32``, ``constexpr``), ``constants`` those that were fixed.
     ``first_line`` is the line of the wrapper where the text begins; ``executable`` has the same lines as ``text``.
-    ``grid_type`` is Inductor's; None for others.
+    ``grid_type`` is Inductor's; None for others. ``custom``: a kernel of the user's. ``waits``: what an atomic gives
+    decides what it does, so that its programs may wait for one another.
     ``tiles`` are the block axes with an index of the plain form ``program_id * BLOCK + arange``, by their axis of the
     grid.
     """
@@ -58,6 +59,8 @@ class KernelText:
     first_line: int
     grid_type: str | None
     template: bool
+    custom: bool
+    waits: bool
     tiles: Mapping[str, int]
 
 
@@ -94,6 +97,8 @@ def read_kernel(name: str, comment: str, line: int) -> KernelText:
         first_line=first,
         grid_type=str(inductor["grid_type"]) if inductor.get("grid_type") else None,
         template=template,
+        custom=isinstance(given := meta.get("custom_kernel"), ast.Constant) and given.value is True,
+        waits=_waits(clean),
         tiles=_tiles(text),
     )
 
@@ -149,6 +154,17 @@ def _cleaned(module: ast.Module) -> tuple[ast.Module, set[int]]:
         body.append(node)
     lines = {line for one in dropped for line in range(one.lineno, (one.end_lineno or one.lineno) + 1)}
     return ast.Module(body=body, type_ignores=[]), lines
+
+
+def _waits(module: ast.Module) -> bool:
+    """Whether an atomic is more than a sum, or its value is used: a lock, a flag, a count of those that are done."""
+    nodes = list(ast.walk(module))
+    dropped = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    return any(
+        node.func.attr in ("atomic_cas", "atomic_xchg") or id(node) not in dropped
+        for node in nodes
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.startswith("atomic_")
+    )
 
 
 def _check(module: ast.Module) -> None:

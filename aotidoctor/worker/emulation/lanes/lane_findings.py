@@ -27,7 +27,8 @@ class LaneFindings:
             return
         index = first(wrong)
         offset = int(at[index]) - tensor.start
-        outside = not 0 <= offset <= tensor.extent - size
+        low, high = pointer.bounds
+        outside = not low <= int(at[index]) <= high - size
         kind = "out-of-bounds" if outside else "misaligned"
         if not tensor.storage.live:
             kind = "use-after-free"

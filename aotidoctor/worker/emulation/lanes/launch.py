@@ -77,6 +77,10 @@ class Launch:
                 if one.tensor is not None and not name.startswith("in_ptr")
             ),
         )
+        if self.kernel.waits:
+            self.found.skip(
+                f"programs of {self.kernel.name} that write to one address", "they may wait for one another by atomics"
+            )
         Current.memory, Current.on_assert = memory, self._on_assert
         odd = FirstNan(place=self._place)
         Current.on_overflow, Current.on_values = self._on_overflow, odd.see
@@ -106,6 +110,7 @@ class Launch:
                     number=len(made) + 1,
                     tensor=tensor if isinstance(tensor, Tensor) else None,
                     itemsize=SIZES.get(kind[1:], 1),
+                    whole=self.kernel.custom,
                 )
         return made
 
@@ -175,6 +180,8 @@ class Launch:
         return {"program": list(self.place_of(program)), "lane": lane}
 
     def _programs(self, shape: tuple[int, ...]) -> Any:
+        if self.kernel.waits:
+            return None
         if self.tiling is None:
             return self.program[0] + self.grid[0] * (self.program[1] + self.grid[1] * self.program[2])
         return self.tiling.programs(self.block, shape)

@@ -145,7 +145,8 @@ class Memory:
         if not count or not marks[0] or not marks[count - 1] or (count < len(marks) and not marks[:count].all()):
             return None
         start = int(flat[0]) - pointer.origin
-        inside = tensor.start <= start and start + count * size <= tensor.start + tensor.extent
+        low, high = pointer.bounds
+        inside = low <= start and start + count * size <= high
         storage = tensor.storage
         if not inside or not storage.live or start % size or size % storage.unit:
             return None
@@ -173,8 +174,8 @@ class Memory:
             return None, None, None
         tensor = pointer.tensor
         at = (ptrs - np.uint64(pointer.origin)).view(np.int64)
-        low, high = tensor.start, tensor.start + tensor.extent - size
-        inside = (at >= low) & (at <= high) if tensor.storage.live else np.zeros(at.shape, dtype=bool)
+        low, high = pointer.bounds
+        inside = (at >= low) & (at <= high - size) if tensor.storage.live else np.zeros(at.shape, dtype=bool)
         even = (at & (size - 1)) == 0
         good = inside & even
         if good.all():

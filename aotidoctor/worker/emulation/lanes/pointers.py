@@ -15,12 +15,25 @@ _MIDDLE = 1 << (_SPAN - 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pointer:
-    """An argument that is a pointer: ``name`` is the kernel's, ``tensor`` the wrapper's, ``itemsize`` of its type."""
+    """An argument that is a pointer: ``name`` is the kernel's, ``tensor`` the wrapper's, ``itemsize`` of its type.
+
+    ``whole``: it may go anywhere in the allocation, as on a GPU, and not in the tensor alone.
+    """
 
     name: str
     number: int
     tensor: Tensor | None
     itemsize: int
+    whole: bool = False
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The byte offsets in the allocation where it may go: the first, and the one behind the last."""
+        if self.tensor is None:
+            return 0, 0
+        if self.whole:
+            return 0, self.tensor.storage.size
+        return self.tensor.start, self.tensor.start + self.tensor.extent
 
     @property
     def origin(self) -> int:
