@@ -26,7 +26,8 @@ from models import made  # noqa: E402
 
 from aotidoctor.worker.emulation import engine, job  # noqa: E402
 from aotidoctor.worker.emulation.found import Found  # noqa: E402
-from aotidoctor.worker.emulation.lanes.kernel_text import build, read_kernel  # noqa: E402
+from aotidoctor.worker.emulation.lanes.kernel_build import build  # noqa: E402
+from aotidoctor.worker.emulation.lanes.kernel_text import read_kernel  # noqa: E402
 from aotidoctor.worker.emulation.lanes.launch import Launch  # noqa: E402
 from aotidoctor.worker.emulation.lanes.libdevice import Libdevice  # noqa: E402
 from aotidoctor.worker.emulation.look import look  # noqa: E402

@@ -5,6 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 Interval = tuple[int, int]
+
+
+class DtypeName(str):
+    """A type as the value of a parameter, by its name (``fp16``)."""
+
+    __slots__ = ()
+
+
 # From the narrowest on, as results are promoted; NumPy has no bfloat16.
 _TABLE = (
     ("i1", 1, "bool", "int1"), ("i8", 1, "int8", "int8"), ("u8", 1, "uint8", "uint8"), ("i16", 2, "int16", "int16"),

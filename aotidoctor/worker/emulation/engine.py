@@ -13,7 +13,8 @@ from typing import Any
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.emulation.arithmetic import Unknown, compute
 from aotidoctor.worker.emulation.found import Found
-from aotidoctor.worker.emulation.lanes.kernel_text import KernelText, Refused, build, read_kernel
+from aotidoctor.worker.emulation.lanes.kernel_build import build
+from aotidoctor.worker.emulation.lanes.kernel_text import KernelText, Refused, read_kernel
 from aotidoctor.worker.emulation.lanes.launch import Launch, TooLong
 from aotidoctor.worker.emulation.lanes.libdevice import Libdevice
 from aotidoctor.worker.emulation.look import in_full, look

@@ -174,11 +174,25 @@ def test_programs_that_may_wait_for_one_another(body, waits):
     assert read_kernel("k", KERNEL.format(head="", body=body), 1).waits == waits
 
 
+def test_a_users_kernel_stands_before_the_functions_that_it_calls_and_in_a_literal():
+    comment = (
+        KERNEL.replace("in_ptr0': '*i64'", "x_ptr': '*i64'")
+        .replace("XBLOCK : tl.constexpr):", 'XBLOCK : tl.constexpr):\n        \\"\\"\\"Doubles.\\"\\"\\"')
+        .replace("    ''', device_str", "\n    @triton.jit\n    def helper(x):\n        return x\n    ''', device_str")
+    )
+    kernel = read_kernel(
+        "k_0", comment.format(head="from triton.language.math import rsqrt", body="x = 1 + \\\\\n            2"), 1
+    )
+    assert (kernel.name, list(kernel.signature)) == ("k", ["x_ptr", "XBLOCK"])
+
+
 @pytest.mark.parametrize(
     ("head", "body"),
     [
         ("import os", "pass"),
         ("from os import path", "pass"),
+        ("from triton.language.core import __builtins__", "pass"),
+        ("from triton.language.extra import cuda", "pass"),
         ("from torch._inductor.runtime import runtime_utils", "pass"),
         ("print(open('/etc/passwd').read())", "pass"),
         ("x = [y for y in ().__class__.__bases__]", "pass"),

@@ -47,6 +47,7 @@ def install(libdevice: Any) -> None:
     options = {"debug": True, "sanitize_overflow": False}
     interpreter.interpreter_builder.options = _with(interpreter.interpreter_builder.options, options)
     triton_helpers.libdevice = libdevice
+    _stand_in(libdevice)
     _patch_builder(interpreter)
     patch_arithmetic(interpreter)
     _patch_semantic(interpreter)
@@ -54,6 +55,16 @@ def install(libdevice: Any) -> None:
     # For good: the interpreter would do and undo it for each call, and for each function that a kernel calls.
     interpreter._patch_lang(_for_language)
     interpreter.InterpretedFunction.__call__ = lambda self, *args, **kwargs: self.rewrite()(*args, **kwargs)
+
+
+def _stand_in(libdevice: Any) -> None:
+    """In place of the modules by which users' kernels reach libdevice."""
+    from triton.language import extra
+
+    for place in (extra, getattr(extra, "cuda", None)):
+        if place is not None:
+            place.libdevice = libdevice
+            sys.modules[f"{place.__name__}.libdevice"] = libdevice
 
 
 def _with(options: Any, changes: dict[str, Any]) -> Any:

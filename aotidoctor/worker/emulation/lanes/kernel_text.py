@@ -1,32 +1,35 @@
-"""The text of a Triton kernel as the package holds it, to functions that Triton's interpreter can run.
+"""The text of a Triton kernel as the package holds it, parsed and looked through.
 
 The text is a stranger's Python. It is parsed first, and only what a kernel needs is let through: imports of Triton and
 of Inductor's helpers, functions of ``@triton.jit``, constants; no attribute that begins with an underscore, no name
-that Python gives by itself but a few harmless ones, no attribute of a module that leads to another module. What is
-left is executed in a namespace of its own.
+that Python gives by itself but a few harmless ones. ``kernel_build`` executes what is left.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
-import inspect
 import re
 import textwrap
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from aotidoctor.worker.emulation.dtypes import BY_TEXT, DtypeName
+
 _OPENING = re.compile(r"async_compile\.triton\('(\w+)', '''")
+_ESCAPED = re.compile(r"\\([\\\"'])")
 _END = "''', device_str="
 _MODULES = ("triton", "triton.language", "torch._inductor.runtime", "torch._inductor.runtime.triton_helpers")
+_DECORATORS = ("triton.jit", "triton.constexpr_function")
+# Modules of functions that a kernel may take one by one; those of libdevice have stand-ins.
+SINGLE = re.compile(r"triton\.language\.(?:core|math|standard|random|extra\.(?:cuda\.)?libdevice)")
 _IMPORTED = (
     "triton", "tl", "triton_helpers", "libdevice", "tl_math", "math", "triton_heuristics", "AutotuneHint",
     "ReductionHint", "TileHint", "DeviceProperties", "language",
 )  # fmt: skip
-_BUILTINS = (
+BUILTINS = (
     "range", "min", "max", "len", "int", "float", "bool", "abs", "tuple", "list", "isinstance", "print", "zip", "sum",
     "enumerate", "True", "False", "None", "AssertionError", "ValueError",
 )  # fmt: skip
@@ -42,7 +45,8 @@ class Refused(Exception):  # noqa: N818 - a verdict about a text, not an error o
 class KernelText:
     """One kernel, parsed.
 
-    ``signature`` maps its arguments to types (``*fp32``, ``i32``, ``constexpr``), ``constants`` those that were fixed.
+    ``signature`` maps its arguments to types (``*fp32``, ``i32``, ``constexpr``), ``constants`` those that were
+    fixed: numbers, texts, None, ``DtypeName``.
     ``first_line`` is the line of the wrapper where the text begins; ``executable`` has the same lines as ``text``.
     ``grid_type`` is Inductor's; None for others. ``custom``: a kernel of the user's. ``waits``: what an atomic gives
     decides what it does, so that its programs may wait for one another.
@@ -72,14 +76,15 @@ def read_kernel(name: str, comment: str, line: int) -> KernelText:
     end = comment.find(_END, opening.end())
     if end < 0 or end - opening.end() > _LONGEST:
         raise Refused("its source is cut off or longer than any kernel")
-    raw = comment[opening.end() : end]
+    # It stands in a literal of Python's.
+    raw = _ESCAPED.sub(r"\1", comment[opening.end() : end])
     text = textwrap.dedent(raw.lstrip("\n").expandtabs())
     first = line + comment.count("\n", 0, opening.end()) + len(raw) - len(raw.lstrip("\n"))
     try:
         module = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise Refused(f"its source does not parse: {error}") from error
-    kernel = _kernel_of(module, name)
+    kernel = _kernel_of(module, (name, opening[1]))
     meta = _keywords(kernel)
     known = _literals(meta.get("triton_meta"))
     inductor = _literals(meta.get("inductor_meta"))
@@ -103,9 +108,10 @@ def read_kernel(name: str, comment: str, line: int) -> KernelText:
     )
 
 
-def _kernel_of(module: ast.Module, name: str) -> ast.FunctionDef:
+def _kernel_of(module: ast.Module, names: tuple[str, ...]) -> ast.FunctionDef:
+    """That of one of these names; the functions that a user's kernel calls stand behind it."""
     functions = [node for node in module.body if isinstance(node, ast.FunctionDef)]
-    found = [node for node in functions if node.name == name] or functions[-1:]
+    found = [node for name in names for node in functions if node.name == name] or functions[-1:]
     if not found:
         raise Refused("its source holds no function")
     return found[0]
@@ -117,12 +123,19 @@ def _keywords(kernel: ast.FunctionDef) -> dict[str, ast.expr]:
 
 
 def _literals(node: ast.expr | None) -> dict[str, Any]:
-    """The entries of a dict display that are literals; others (``DeviceProperties(...)``) are left out."""
+    """The entries of a dict display that are literals or types; others (``DeviceProperties(...)``) are left out."""
     found: dict[str, Any] = {}
     if isinstance(node, ast.Dict):
         for key, value in zip(node.keys, node.values, strict=True):
             with suppress(ValueError, TypeError, SyntaxError):
-                found[str(ast.literal_eval(key or value))] = ast.literal_eval(value)
+                name = str(ast.literal_eval(key or value))
+                match value:
+                    case ast.Dict():
+                        found[name] = _literals(value)
+                    case ast.Attribute(attr=attr):
+                        found[name] = DtypeName(BY_TEXT.get(attr, attr))
+                    case _:
+                        found[name] = ast.literal_eval(value)
     return found
 
 
@@ -148,7 +161,7 @@ def _cleaned(module: ast.Module) -> tuple[ast.Module, set[int]]:
                 dropped.append(node)
                 continue
             case ast.FunctionDef():
-                kept = [one for one in node.decorator_list if ast.unparse(one) == "triton.jit"]
+                kept = [one for one in node.decorator_list if ast.unparse(one) in _DECORATORS]
                 dropped += [one for one in node.decorator_list if one not in kept]
                 node.decorator_list = list(kept)
         body.append(node)
@@ -177,71 +190,15 @@ def _check(module: ast.Module) -> None:
                 allowed = all(one.name in ("triton", "triton.language", "math") for one in names)
             case ast.ImportFrom(module=source, names=names):
                 allowed = (source or "").startswith(_MODULES) and all(one.name in _IMPORTED for one in names)
+                single = SINGLE.fullmatch(source or "") and not any(one.name.startswith("__") for one in names)
+                allowed = allowed or bool(single)
             case ast.Attribute(attr=attr):
                 allowed = not attr.startswith("_") or attr == "_shape"
             case ast.Name(id=name):
-                allowed = not name.startswith("__") and (name in _BUILTINS or not hasattr(builtins, name))
+                allowed = not name.startswith("__") and (name in BUILTINS or not hasattr(builtins, name))
             case ast.ClassDef() | ast.AsyncFunctionDef() | ast.Global() | ast.Nonlocal() | ast.Try() | ast.With():
                 allowed = False
             case _:
                 allowed = True
         if not allowed:
             raise Refused(f"its source holds {ast.unparse(node)[:60]!r}, which no kernel needs")
-
-
-def build(kernel: KernelText, folder: Path, libdevice: Any) -> Any:
-    """Execute the definitions; the kernel as Triton's interpreter has it. Raises ``Refused``."""
-    import triton
-
-    # The interpreter reads the text of a function from its file.
-    path = folder / f"{kernel.name[:100]}.py"
-    source = kernel.executable
-    path.write_text(source, encoding="utf-8")
-    names: dict[str, Any] = {"__builtins__": {name: getattr(builtins, name) for name in _BUILTINS}}
-    names["__builtins__"]["__import__"] = _import
-    names["__name__"] = f"emulated_{kernel.name}"
-    _check_reach(kernel.module, names)
-    exec(compile(source, str(path), "exec"), names)  # noqa: S102 - in the child, after what was checked above
-    if "libdevice" in names:
-        names["libdevice"] = libdevice
-    found = names.get(kernel.name)
-    if not hasattr(found, "rewrite"):
-        raise Refused(f"Triton {triton.__version__} does not interpret it: TRITON_INTERPRET has no effect here")
-    for value in list(names.values()):
-        if hasattr(value, "rewrite"):
-            value.fn.__globals__["libdevice"] = libdevice
-    return found
-
-
-def _import(name: str, namespace: Any = None, local: Any = None, fromlist: Any = (), level: int = 0) -> Any:
-    """``import`` of the modules that a kernel needs."""
-    if level or not (name in ("triton", "triton.language", "math") or name.startswith("torch._inductor.runtime")):
-        raise Refused(f"its source imports {name}")
-    return __import__(name, {}, {}, tuple(fromlist or ()), 0)
-
-
-def _check_reach(module: ast.Module, names: Mapping[str, Any]) -> None:
-    """No chain of attributes may lead from a module that is let in to one that is not."""
-    import triton
-    import triton.language as tl
-    from torch._inductor.runtime import triton_helpers
-
-    roots = {"triton": triton, "tl": tl, "triton_helpers": triton_helpers, "tl_math": tl.math}
-    for node in ast.walk(module):
-        chain = _chain(node)
-        if chain is None or chain[0] not in roots:
-            continue
-        value = roots[chain[0]]
-        for attribute in chain[1:]:
-            value = getattr(value, attribute, None)
-            if inspect.ismodule(value) and not value.__name__.startswith(("triton.language", "triton.tools")):
-                raise Refused(f"its source reaches for {'.'.join(chain)}")
-
-
-def _chain(node: ast.AST) -> list[str] | None:
-    parts: list[str] = []
-    inner = node
-    while isinstance(inner, ast.Attribute):
-        parts.append(inner.attr)
-        inner = inner.value
-    return [inner.id, *reversed(parts)] if parts and isinstance(inner, ast.Name) else None

@@ -11,7 +11,7 @@ from functools import partial
 from math import prod
 from typing import Any
 
-from aotidoctor.worker.emulation.dtypes import SIZES
+from aotidoctor.worker.emulation.dtypes import SIZES, DtypeName
 from aotidoctor.worker.emulation.found import Found
 from aotidoctor.worker.emulation.lanes.block_sizes import BlockSizes
 from aotidoctor.worker.emulation.lanes.blocks import Block, Tiling
@@ -124,7 +124,8 @@ class Launch:
         for name, kind in self.kernel.signature.items():
             if kind == "constexpr":
                 if name in self.kernel.constants:
-                    made[name] = self.kernel.constants[name]
+                    value = self.kernel.constants[name]
+                    made[name] = tl.str_to_ty(value, None) if isinstance(value, DtypeName) else value
             elif kind.startswith("*"):
                 dtype = tl.str_to_ty(kind, None)
                 data = np.array([pointers[name].address], dtype=np.uint64)
