@@ -98,7 +98,7 @@ def read_kernel(name: str, comment: str, line: int) -> KernelText:
         executable="\n".join("" if at in blank else one for at, one in enumerate(lines, 1)) + "\n",
         module=clean,
         signature={str(key): str(value) for key, value in dict(known.get("signature") or {}).items()},
-        constants=dict(known.get("constants") or {}),
+        constants={**_agreed(meta.get("configs")), **(known.get("constants") or {})},
         first_line=first,
         grid_type=str(inductor["grid_type"]) if inductor.get("grid_type") else None,
         template=template,
@@ -120,6 +120,14 @@ def _kernel_of(module: ast.Module, names: tuple[str, ...]) -> ast.FunctionDef:
 def _keywords(kernel: ast.FunctionDef) -> dict[str, ast.expr]:
     calls = [node for node in kernel.decorator_list if isinstance(node, ast.Call)]
     return {word.arg: word.value for call in calls for word in call.keywords if word.arg is not None}
+
+
+def _agreed(node: ast.expr | None) -> dict[str, Any]:
+    """What all configurations of a user's kernel have in common (``num_stages``, where it is a parameter as well)."""
+    configs = [_literals(one) for one in node.elts] if isinstance(node, ast.List) else []
+    return {
+        name: value for name, value in (configs or [{}])[0].items() if all(one.get(name) == value for one in configs)
+    }
 
 
 def _literals(node: ast.expr | None) -> dict[str, Any]:
