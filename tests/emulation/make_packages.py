@@ -19,6 +19,7 @@ def compile_all(folder, names):
     import torch
     import torch._inductor.config as config
     from models import CONFIG, MODELS, made
+    from user_kernels import KERNELS
 
     # On a device that only pretends, folding would make constants of memory that nothing filled.
     config.joint_graph_constant_folding = False
@@ -27,34 +28,11 @@ def compile_all(folder, names):
         if path.exists():
             continue
         model, args = made(name)
-        if name == "user_triton":
-            type(model).scaled = staticmethod(_scaled())
+        for method, kernel in KERNELS.get(name, {}).items():
+            setattr(type(model), method, staticmethod(kernel))
         program = torch.export.export(model.cuda(), tuple(one.cuda() for one in args), dynamic_shapes=MODELS[name][2])
         with torch.no_grad(), config.patch(CONFIG.get(name, {})):
             torch._inductor.aoti_compile_and_package(program, package_path=str(path))
-
-
-def _scaled():
-    """A Triton kernel as a user writes it."""
-    import torch
-    import triton
-    import triton.language as tl
-
-    @triton.jit
-    def scale_kernel(x_ptr, out_ptr, n, factor, BLOCK: tl.constexpr):  # noqa: N803 - as Triton has it
-        at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-        mask = at < n
-        x = tl.load(x_ptr + at, mask=mask)
-        tl.store(out_ptr + at, x * factor, mask=mask)
-
-    @torch.library.triton_op("emu::scale", mutates_args={})
-    def scale(x: torch.Tensor, factor: float) -> torch.Tensor:
-        out = torch.empty_like(x)
-        grid = (triton.cdiv(x.numel(), 64),)
-        torch.library.wrap_triton(scale_kernel)[grid](x, out, x.numel(), factor, BLOCK=64)
-        return out
-
-    return lambda x: scale(x, 3.0)
 
 
 def slim(folder, data):

@@ -303,6 +303,21 @@ class _(nn.Module):
         return self.scaled(x + 1) * 2
 
 
+@model("half_user", lambda: (r(9, 70), r(70), r(120)), ({0: B}, None, None))
+class _(nn.Module):
+    """Likewise, with kernels that call functions, wait for one another, and go on behind the view that they get."""
+
+    @staticmethod
+    def rms(x, w):
+        return (x * torch.rsqrt((x * x).mean(1, keepdim=True) + 1e-6) * w).half()
+
+    total = staticmethod(lambda x: x.sum().reshape(1))
+    halves = staticmethod(lambda x: x[:60] * x[60:])
+
+    def forward(self, x, w, both):
+        return self.rms(x, w), self.total(x), self.halves(both)
+
+
 @model("mm_template", lambda: (r(37, 48),), ({0: B},))
 class _(nn.Module):
     """Its matrix product is a Triton template: see ``CONFIG``."""

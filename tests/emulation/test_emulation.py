@@ -38,12 +38,17 @@ def told(case):
     return [(item["kind"], item.get("kernel"), item.get("line"), item.get("text")) for item in case["findings"]]
 
 
+def left_out(case):
+    """What was not carried out, but for collisions in kernels whose programs may wait for one another."""
+    return {one["what"] for one in case["not_emulated"] if not one["what"].startswith("programs of")}
+
+
 def test_healthy_calls_have_no_finding_and_the_outputs_of_eager(room):
     cases = carried_out("healthy", EVERY["healthy"], room)
     assert len(cases) >= 90 // EVERY["healthy"]
     for case in cases:
         assert told(case) == [], case["id"]
-        assert case["not_emulated"] == [], case["id"]
+        assert left_out(case) == set(), case["id"]
         assert is_as_eager(case), (case["id"], case["far"])
 
 
@@ -51,7 +56,7 @@ def test_the_quick_way_finds_nothing_in_healthy_calls(room):
     cases = carried_out("healthy", EVERY["healthy"], room, quick=True)
     for case in cases:
         assert told(case) == [], case["id"]
-        assert {one["what"] for one in case["not_emulated"]} <= {"the values that are computed"}, case["id"]
+        assert left_out(case) <= {"the values that are computed"}, case["id"]
     # Most kernels let it: what is loaded, and is no index, does not matter.
     ways = [one["way"] for case in cases for one in case["launches"] if one["state"] == "done"]
     assert ways.count("quick") > 0.8 * len(ways)

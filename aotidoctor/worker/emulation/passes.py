@@ -98,7 +98,11 @@ class Job:
             self.channel.put(watch=replay.followed.result(
                 [(path, one) for path, one in told if isinstance(one, Tensor) and one.storage.known]
             ))  # fmt: skip
-        return Pass(found=found, engine=engine, outputs=_outputs(self.contract, replay, found))
+        outputs = _outputs(self.contract, replay, found)
+        if replay.pending is not None:
+            # They hold the replay and its weights, and it holds them: two passes would be twice the memory.
+            replay.pending.steps.clear()
+        return Pass(found=found, engine=engine, outputs=outputs)
 
     @property
     def size(self) -> int:
