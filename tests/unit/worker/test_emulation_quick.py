@@ -308,3 +308,27 @@ def test_both_writers_of_a_buffer_are_carried_out_in_order():
     pending, storages, done = steps(("a", "b"), ("c", "b"), ("e", "f"))
     pending.fill([storages["b"]])
     assert done == [0, 1]
+
+
+GROUPED = """pid = tl.program_id(0)
+group = 2 * tl.cdiv(n, 8)
+size = min(tl.cdiv(n, 4) - pid // group * 2, 2)
+rows = (pid // group * 2 + pid % group % size) * 4 + tl.arange(0, 4)
+cols = tl.max_contiguous(tl.multiple_of(pid % group // size * 8 + tl.arange(0, 8), 8), 8)
+at = p + (rows[:, None] * n + cols[None, :])
+for k in range(0, tl.cdiv(n, 8)):
+    tl.load(at, mask=(rows[:, None] < n) & (cols[None, :] < n - k * 8))
+    at += 8
+if 'relu' == 'relu':
+    tl.store(p + (pid * 8 + tl.arange(0, 16 // 2)), 1.0)
+"""
+
+
+def test_programs_in_groups_and_loops_over_numbers_are_followed():
+    first, second, last = sliced(GROUPED, (8, 1, 1))
+    seen = sorted(at for _, at in lanes(first, (8, 1, 1)))
+    assert seen == sorted(row * 13 + col for row in range(13) for col in range(13))
+    assert sorted(at for _, at in lanes(second, (8, 1, 1))) == sorted(
+        row * 13 + col for row in range(13) for col in range(8, 13)
+    )
+    assert [at for program, at in lanes(last, (8, 1, 1)) if program == 0] == list(range(8))

@@ -49,7 +49,7 @@ class Expressions(ABC):
             case ast.BinOp(left=left, op=op, right=right):
                 return self.combine(OPERATORS.get(type(op), "?"), self.value(left), self.value(right))
             case ast.Compare(left=left, ops=[op], comparators=[right]):
-                return self.combine(OPERATORS.get(type(op), "?"), self.value(left), self.value(right))
+                return self._compared(op, self.value(left), self.value(right))
             case ast.UnaryOp(op=op, operand=inner):
                 return self._unary(op, self.value(inner))
             case ast.IfExp(test=test, body=body, orelse=other):
@@ -66,6 +66,12 @@ class Expressions(ABC):
             case ast.Attribute():
                 return BY_TEXT.get(node.attr, opaque(ast.unparse(node)[:60]))
         return opaque(ast.unparse(node)[:60])
+
+    def _compared(self, op: ast.cmpop, a: Any, b: Any) -> Any:
+        """Parameters may be texts or None, and decide what the kernel does."""
+        if (isinstance(op, ast.Is | ast.IsNot) and b is None) or (isinstance(a, str) and isinstance(b, str)):
+            return constant((a == b) == isinstance(op, ast.Is | ast.Eq))
+        return self.combine(OPERATORS.get(type(op), "?"), a, b)
 
     def _is_type(self, test: ast.expr) -> bool | None:
         """``x.dtype is tl.float32``, as Inductor writes it for remainders."""
@@ -123,6 +129,10 @@ class Expressions(ABC):
                 return self._function(base, name, node)
             case ast.Attribute(value=inner, attr="to"):
                 return self._to(self.value(inner), node)
+            case ast.Name(id="min" | "max" as name) if len(node.args) == 2 and not node.keywords:
+                given = self.arguments(node)
+                if all(isinstance(one, Node) for one in given):
+                    return function(f"{name}imum", *given)
             case ast.Attribute(value=inner, attr="broadcast_to"):
                 return self._spread(self.value(inner), node.args)
         self._lost(f"a call of {ast.unparse(node.func)[:40]}", *self.arguments(node))
@@ -150,7 +160,7 @@ class Expressions(ABC):
         made = self.touched(base, name, node)
         return made if made is not None else self._computed(base, name, node, self.arguments(node))
 
-    def _computed(self, base: str, name: str, node: ast.Call, given: list[Any]) -> Any:  # noqa: C901 - likewise
+    def _computed(self, base: str, name: str, node: ast.Call, given: list[Any]) -> Any:  # noqa: C901, PLR0912 - likewise
         match name, given:
             case "program_id", [Node(value=int() as axis)]:
                 return program_id(axis, self.grid[axis])
@@ -166,6 +176,10 @@ class Expressions(ABC):
                 return function("where", chosen, a, b)
             case "minimum" | "maximum", [Node() as a, Node() as b, *_]:
                 return function(name, a, b)
+            case "cdiv", [Node() as a, Node() as b]:
+                return binary("//", binary("-", binary("+", a, b), constant(1)), b)
+            case "multiple_of" | "max_contiguous" | "max_constancy", [value, *_]:
+                return value
             case "abs", [Node() as a]:
                 return function("abs", a)
             case "floor" | "ceil", [Node() as a]:

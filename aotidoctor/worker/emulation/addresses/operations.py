@@ -33,8 +33,8 @@ def binary(name: str, a: Node, b: Node) -> Node:
     """``a + b`` and its like, and comparisons."""
     if min(a.rank, b.rank) < 0:
         return opaque(a.what if a.rank < 0 else b.what)
-    if a.what == b.what == "constant" and name in _FOLDED:
-        return constant(_COMPUTED[name](a.value, b.value))
+    if a.what == b.what == "constant" and (name in _FOLDED or _is_plain(name, a.value, b.value)):
+        return constant((_PYTHON.get(name) or _COMPUTED[name])(a.value, b.value))
     compares = name in _COMPARES
     common = "fp32" if name == "/" and not _common(a, b).startswith("fp") else _common(a, b)
     if common not in NUMPY:
@@ -55,6 +55,11 @@ def binary(name: str, a: Node, b: Node) -> Node:
 
     made.make = make
     return made
+
+
+def _is_plain(name: str, a: float, b: float) -> bool:
+    """Whether Python divides them as Triton does."""
+    return name in _PYTHON and isinstance(a, int) and isinstance(b, int) and a >= 0 and b > 0
 
 
 def _fitting(node: Node, name: str, left: Any, right: Any) -> Any:
@@ -125,6 +130,7 @@ _COMPUTED: Mapping[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
     "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift,
 }  # fmt: skip
+_PYTHON: Mapping[str, Callable[[Any, Any], Any]] = {"//": operator.floordiv, "%": operator.mod}
 # Of constants these are computed at once.
 _FOLDED = ("+", "-", "*", *_COMPARES)
 

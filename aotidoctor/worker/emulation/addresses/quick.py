@@ -102,6 +102,8 @@ class Quick:
                     value = self.launch.sizes.of(name, _LONGEST_LOOP)
                 if isinstance(value, bool | int | float):
                     made[name] = constant(value)
+                elif isinstance(value, str) or name in launch.kernel.constants:
+                    made[name] = value
             else:
                 made[name] = number(launch.arguments[name], kind)
         return made

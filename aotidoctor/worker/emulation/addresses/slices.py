@@ -77,9 +77,10 @@ class Slicer(Expressions):
         if ast.unparse(call.func) not in ("tl.range", "range", "tl.static_range"):
             raise Unsliceable("a loop over more than numbers")
         values = [self.value(one) for one in call.args]
-        if any(not isinstance(one, Node) or one.span is None or one.span[0] != one.span[1] for one in values):
+        spans = [one.interval({}) if isinstance(one, Node) else None for one in values]
+        if any(span is None or span[0] != span[1] for span in spans):
             raise Unsliceable("a loop whose ends follow from data")
-        found = range(*(one.span[0] for one in values))
+        found = range(*(span[0] for span in spans if span is not None))
         self.rounds += len(found)
         if self.rounds > MOST_ROUNDS:
             raise Unsliceable(f"loops of more than {MOST_ROUNDS} rounds")
