@@ -52,7 +52,7 @@ def localization(
     stack = outcomes.get("backtrace") or outcomes.get("plain_run")
     found = Localization(
         culprit=culprit or (_kernel_of_chain(findings) if failed else None),
-        how=how or ("the check that failed names it" if chain and failed else ""),
+        how=how or (_named_by(findings) if chain and failed else ""),
         chain=str(chain) if chain is not None else _chain_of_values(findings),
         timeline=entries,
         calls_total=total,
@@ -66,6 +66,11 @@ def localization(
         comparison=read_comparison(compared) if (compared := outcomes.get("reference")) is not None else (),
     )
     return None if found == Localization() else found
+
+
+def _named_by(findings: Sequence[Evidence]) -> str:
+    unchecked = any(item.facts.get("unchecked") for item in findings)
+    return "it reads there, and nothing checks the index" if unchecked else "the check that failed names it"
 
 
 def _culprit(findings: Sequence[Evidence]) -> tuple[str | None, str]:

@@ -3,7 +3,8 @@
 What it does
     Follows the check that ended the plain run through the text of its kernel, back to what the caller passed: the
     index or divisor as the kernel computes it, for every iteration of its loops, from the integers in the inputs file.
-    Adds the dim that the bound comes from, the ATen operator, and the source line where the package tells it.
+    Adds the dim that the bound comes from, the ATen operator, and the source line where the package tells it. Where
+    the code was compiled without checks of indices, the indices are held against the memory of the tables.
 
 Why it matters
     "index out of bounds: 0 <= tmp4 < 100L" names a temporary of generated code. The element to correct is in the data.
@@ -21,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from aotidoctor.localize.blame import Failure, chain_of, failure_of
+from aotidoctor.localize.blame import Failure, chain_of, failure_of, unchecked_chain
 from aotidoctor.localize.blame.failure import INDEX, OFFSETS, OPERATOR
 from aotidoctor.localize.blame.operators import operator_chain
 from aotidoctor.localize.blame.program import program_of
@@ -42,8 +43,8 @@ _EXPECTED = {
 
 
 def plan(case: Case, history: History) -> Reuse | NotChecked:
-    """Answered by the plain run, where it ended in a check whose text is in the package."""
-    if _failure(history) is None:
+    """Answered by the plain run: where it ended in a check whose text is in the package, or where there is no check."""
+    if _failure(history) is None and not _may_read_astray(case, history):
         return unasked(CODE, NAME, "the plain run did not end in a bounds check, an integer division or an assertion")
     if case.contract is None or not case.contract.kernels:
         return unasked(CODE, NAME, "the package holds no sources to follow", moot=False)
@@ -53,12 +54,31 @@ def plan(case: Case, history: History) -> Reuse | NotChecked:
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding: the chain, as far as it could be followed."""
     failure = _failure(history)
-    if failure is not None and failure.kind == OPERATOR:
+    if failure is None:
+        return _astray(case, outcome)
+    if failure.kind == OPERATOR:
         program = program_of(case)
         told = operator_chain(program, failure) if program is not None else None
         return [] if told is None else [finding(replace(failure, kind=told[0]), told[1], outcome)]
-    chain = chain_of(case, failure) if failure is not None else None
-    return [] if failure is None or chain is None else [finding(failure, chain, outcome)]
+    chain = chain_of(case, failure)
+    return [] if chain is None else [finding(failure, chain, outcome)]
+
+
+def _may_read_astray(case: Case, history: History) -> bool:
+    """Whether its code has not one check of an index, and the run ended otherwise than by an exception."""
+    contract = case.contract
+    raised = any(item.kind == "raised" for item in history.errors("AD-RUN-001"))
+    return contract is not None and not contract.bound_checks and not raised
+
+
+def _astray(case: Case, outcome: Outcome) -> list[Evidence]:
+    """An index out of range that nothing in the code minds."""
+    told = unchecked_chain(case)
+    if told is None:
+        return []
+    found = finding(*told, outcome)
+    facts = {**found.facts, "symptom": "index-out-of-bounds", "unchecked": True}
+    return [replace(found, severity=Severity.ERROR, facts=facts)]
 
 
 def lost_check(case: Case, crash: Evidence, outcome: Outcome) -> list[Evidence]:
@@ -147,7 +167,10 @@ PROBE = Probe(
     code=CODE,
     name=NAME,
     asks="which element of which input made the check fail?",
-    asked_when="when the plain run ended in a bounds check, an integer division or an assertion (no further run)",
+    asked_when=(
+        "when the plain run ended in a bounds check, an integer division or an assertion, or its code checks no index "
+        "(no further run)"
+    ),
     plan=plan,
     read=read,
 )

@@ -36,6 +36,7 @@ from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
 from aotidoctor.probes.reference_findings import CODE, output_finding, weights_finding
 from aotidoctor.probes.results import reference
+from aotidoctor.probes.symptoms import recognise
 
 NAME, EMULATION = "reference", "emulation"
 # The worker is there once the outputs were compared and only the float64 run is missing.
@@ -107,8 +108,10 @@ def _unfinished(case: Case, outcome: Outcome) -> Evidence:
 
 
 def _raises(error: str, history: History, outcome: Outcome) -> Evidence:
-    """A size beyond its range, of which the program will not have an answer, is no mere remark any more."""
-    refused = any(item.code == RANGE and item.kind in ("low", "high") for item in history.findings)
+    """A size beyond its range, or an index, that the program refuses is no mere remark any more."""
+    symptom = recognise(error).name
+    index = symptom == "index-out-of-bounds"
+    refused = index or any(item.code == RANGE and item.kind in ("low", "high") for item in history.findings)
     return evidence(
         CODE,
         "raises",
@@ -116,7 +119,7 @@ def _raises(error: str, history: History, outcome: Outcome) -> Evidence:
         outcome,
         observed=f"the exported program raises: {error}",
         expected="outputs",
-        facts={"error": error},
+        facts={"error": error, **({"symptom": symptom} if index else {})},
     )
 
 

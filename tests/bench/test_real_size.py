@@ -33,7 +33,7 @@ COMMANDS = {
     "run --reference": ("run {package} -i {sample} --reference {exported}", None),
     "run, bad dtype": ("run {package} -i {narrow}", "input-dtype"),
     "run, index out of range": ("run {package} -i {range}", "index-out-of-range"),
-    "run, kernel crash": ("run {bare} -i {wild}", "kernel-crash"),
+    "run, kernel crash": ("run {bare} -i {wild}", "index-out-of-range"),
     "compare": ("compare {package} -i {sample} --reference {exported}", None),
     "localize": ("localize {package} -i {range}", "index-out-of-range"),
 }

@@ -7,5 +7,15 @@ check is then computed for every iteration of its loops (``columns``) from the i
 from aotidoctor.localize.blame.assertion_messages import DeviceAssert, chains_in, device_asserts, failures_in
 from aotidoctor.localize.blame.chain import chain_of
 from aotidoctor.localize.blame.failure import Failure, failure_of
+from aotidoctor.localize.blame.unchecked import unchecked_chain
 
-__all__ = ["DeviceAssert", "Failure", "chain_of", "chains_in", "device_asserts", "failure_of", "failures_in"]
+__all__ = [
+    "DeviceAssert",
+    "Failure",
+    "chain_of",
+    "chains_in",
+    "device_asserts",
+    "failure_of",
+    "failures_in",
+    "unchecked_chain",
+]

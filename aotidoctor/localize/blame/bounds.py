@@ -18,7 +18,7 @@ _SYMBOL = re.compile(r"[a-z]+\d+$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Table:
+class Table:
     """A tensor by the user's name, with sizes and strides as numbers (None where they are not known)."""
 
     name: str
@@ -40,9 +40,9 @@ def origin(program: Program, at: int, flow: Flow, check: Check, memories: CallMe
     bound = number(check.limit, memories)
     symbol = _symbol(program, at, check.limit)
     found: dict[str, None] = {}
-    for parameter, offset in flow.accesses:
-        step = factor(offset, check.value)
-        table = _table(program, at, parameter) if step is not None else None
+    for access in flow.accesses:
+        step = factor(access.at, check.value)
+        table = table_of(program, at, access.parameter) if step is not None else None
         if table is None or step is None or bound is None:
             continue
         stride = number(step, memories)
@@ -83,22 +83,23 @@ def _copied(program: Program, at: int, parameter: str) -> str | None:
     return None
 
 
-def _table(program: Program, at: int, parameter: str, depth: int = 0) -> _Table | None:
+def table_of(program: Program, at: int, parameter: str, depth: int = 0) -> Table | None:
+    """The tensor that the call at ``at`` hands to its kernel as ``parameter``; None where it is not known."""
     pair = program.arguments(at).get(parameter)
     if pair is None or depth > _DEEPEST or program.shown_otherwise(pair[1]):
         return None
     copied = _copied(program, at, parameter) if not pair[0].const else None
     if copied is not None:
-        return _table(program, at, copied, depth + 1)
+        return table_of(program, at, copied, depth + 1)
     name = program.root(pair[1])
     writer = program.writer(name, at)
     if writer is not None:
         same = [key for key, (one, text) in program.arguments(writer).items() if one.pointer and text == pair[1]]
-        return _table(program, writer, same[0], depth + 1) if len(same) == 1 else None
+        return table_of(program, writer, same[0], depth + 1) if len(same) == 1 else None
     constant = program.constants.get(name)
     if constant is not None:
         shown = constant.original_fqn or constant.name
-        return _Table(name=shown, shape=constant.shape or (), stride=constant.stride or ())
+        return Table(name=shown, shape=constant.shape or (), stride=constant.stride or ())
     leaf = program.leaves.get(name)
     if leaf is None or leaf.dims is None:
         return None
@@ -111,4 +112,4 @@ def _table(program: Program, at: int, parameter: str, depth: int = 0) -> _Table 
     for dim, expr in enumerate(exprs):
         if expr is not None and dim < len(strides) and strides[dim] is None:
             strides[dim] = evaluate(expr, program.sizes)
-    return _Table(name=leaf.path, shape=sizes, stride=strides)
+    return Table(name=leaf.path, shape=sizes, stride=strides)

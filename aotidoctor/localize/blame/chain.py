@@ -29,8 +29,8 @@ _SUFFIX = re.compile(r"\b(\d+)[Ll]+\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Suspect:
-    """A check or division of one call that may have failed."""
+class Suspect:
+    """A check, an access or a division of one call that may have failed."""
 
     at: int
     question: Question
@@ -51,11 +51,11 @@ def chain_of(case: Case, failure: Failure) -> Chain | None:
     for suspect in suspects:
         found = guilt(suspect.question, CallMemories(program, suspect.at))
         if found is not None:
-            return _chain(program, failure, suspect, found)
+            return chain_for(program, failure, suspect, found)
     return _without_element(program, failure, suspects)
 
 
-def _suspects(program: Program, failure: Failure) -> list[_Suspect]:
+def _suspects(program: Program, failure: Failure) -> list[Suspect]:
     """In the order of execution: the first that fails is the one that ended the run."""
     kernels = _kernels(program, failure)
     calls = [at for at, call in enumerate(program.contract.kernels) if call.name in kernels]
@@ -67,7 +67,7 @@ def _suspects(program: Program, failure: Failure) -> list[_Suspect]:
     return exact or found
 
 
-def _on_line(program: Program, suspect: _Suspect, line: int) -> bool:
+def _on_line(program: Program, suspect: Suspect, line: int) -> bool:
     first = program.first_source_line(program.call(suspect.at).name)
     return suspect.check is not None and first is not None and suspect.check.line == first + line - 1
 
@@ -82,19 +82,19 @@ def _kernels(program: Program, failure: Failure) -> frozenset[str]:
     return frozenset(one.kernel for one in program.contract.bound_checks if one.text.endswith(said))
 
 
-def _of_call(program: Program, failure: Failure, at: int) -> list[_Suspect]:
+def _of_call(program: Program, failure: Failure, at: int) -> list[Suspect]:
     flow = program.flow(program.call(at).name)
     if flow is None:
         return []
     if failure.kind == DIVISION:
         return [
-            _Suspect(at=at, question=_zero(one), function=one.function)
+            Suspect(at=at, question=_zero(one), function=one.function)
             for one in flow.divisions
             if one.function in _COUNTED
         ]
     checks = [one for one in flow.checks if one.variable == failure.variable and _same(one.bound, failure.bound)]
     exact = [one for one in checks if one.line == failure.line]
-    return [_Suspect(at=at, question=_outside(one), check=one) for one in exact or checks]
+    return [Suspect(at=at, question=_outside(one), check=one) for one in exact or checks]
 
 
 def _same(left: str, right: str | None) -> bool:
@@ -110,7 +110,8 @@ def _zero(division: Division) -> Question:
     return Question(value=division.divisor, limit=Number(0), mask=None, loops=division.loops, bad=is_zero)
 
 
-def _chain(program: Program, failure: Failure, suspect: _Suspect, found: Guilt) -> Chain:
+def chain_for(program: Program, failure: Failure, suspect: Suspect, found: Guilt) -> Chain:
+    """The chain of a suspect that was found guilty."""
     index = failure.kind == INDEX
     empty = _empty(program, failure, suspect)
     return Chain(
@@ -148,7 +149,7 @@ def _direct(found: Guilt) -> bool:
     return found.elements[0].value in (found.value, found.value - found.limit)
 
 
-def _empty(program: Program, failure: Failure, suspect: _Suspect) -> Chain:
+def _empty(program: Program, failure: Failure, suspect: Suspect) -> Chain:
     """The chain without the element: kernel, bound, operators and source lines."""
     call = program.call(suspect.at)
     memories = CallMemories(program, suspect.at)
@@ -167,7 +168,7 @@ def _empty(program: Program, failure: Failure, suspect: _Suspect) -> Chain:
     )
 
 
-def _unlikely(suspect: _Suspect) -> tuple[str, ...]:
+def _unlikely(suspect: Suspect) -> tuple[str, ...]:
     if suspect.check is not None:
         return NEVER_WRAP if _wraps(suspect.check) else ()
     return NOT_BY.get(suspect.function, ())
@@ -186,7 +187,7 @@ def _plainly(failure: Failure) -> str:
     return "division by zero" if failure.kind == DIVISION else f"index not below {failure.bound or 'its bound'}"
 
 
-def _without_element(program: Program, failure: Failure, suspects: Sequence[_Suspect]) -> Chain | None:
+def _without_element(program: Program, failure: Failure, suspects: Sequence[Suspect]) -> Chain | None:
     """What is left to say when no element was found guilty: only of a single suspect, or of alike ones."""
     chains = {
         _with_sources(_empty(program, failure, one), sources_of(program, one.at, _parameters(one.question.value))): None

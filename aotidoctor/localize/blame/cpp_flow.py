@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from aotidoctor.localize.blame.computed import Loop, Value, Variable, reads, untold
 from aotidoctor.localize.blame.expressions import ExpressionReader
-from aotidoctor.localize.blame.flow import Check, Division, Flow, Store
+from aotidoctor.localize.blame.flow import Access, Check, Division, Flow, Store
 from aotidoctor.localize.blame.tokens import argument
 
 _FOR = re.compile(
@@ -92,7 +92,7 @@ class _Walker:
 
     def _value(self, text: str) -> Value:
         value = self._reader.value(text)
-        self.flow.accesses += [(one.parameter, one.at) for one in reads(value)]
+        self.flow.accesses += [Access(one.parameter, one.at, self._scopes[-1].loops) for one in reads(value)]
         return value
 
     def _quiet(self, text: str) -> Value:
@@ -192,8 +192,8 @@ class _Walker:
         self._scopes[-1].names[name] = value
 
     def _keep(self, parameter: str, at: Value, value: Value) -> None:
-        self.flow.accesses.append((parameter, at))
         loops = self._scopes[-1].loops
+        self.flow.accesses.append(Access(parameter, at, loops))
         self.flow.stores.append(Store(parameter=parameter, at=at, value=value, loops=loops))
 
     def _check(self, line: str) -> None:

@@ -51,12 +51,16 @@ def is_zero(value: int, _limit: int) -> bool:
     return value == 0
 
 
-def guilt(question: Question, memories: CallMemories) -> Guilt | None:
-    """The first guilty iteration; None when there is none, or when something that matters is not known."""
+def guilt(question: Question, memories: CallMemories, *, exactly: bool = False) -> Guilt | None:
+    """The first guilty iteration; None when there is none, or when something that matters is not known.
+
+    Where the loops are not known, all elements are asked instead, unless ``exactly``: some of them may not be read.
+    """
     try:
         return _ask(question, memories)
     except UnknownError:
-        pass
+        if exactly:
+            return None
     try:
         whole = _over_all_elements(question, memories)
         return None if whole is None else _ask(whole, memories)

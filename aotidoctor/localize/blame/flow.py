@@ -43,11 +43,20 @@ class Store:
     loops: tuple[Loop, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A read or a write at offset ``at`` of ``parameter``."""
+
+    parameter: str
+    at: Value
+    loops: tuple[Loop, ...]
+
+
 @dataclass(slots=True)
 class Flow:
-    """All of it, in the order of the text. ``accesses`` are reads and writes: (parameter, offset)."""
+    """All of it, in the order of the text."""
 
     checks: list[Check] = field(default_factory=list)
     divisions: list[Division] = field(default_factory=list)
     stores: list[Store] = field(default_factory=list)
-    accesses: list[tuple[str, Value]] = field(default_factory=list)
+    accesses: list[Access] = field(default_factory=list)

@@ -9,7 +9,7 @@ import re
 
 from aotidoctor.localize.blame.computed import Loop, Number, Read, Value, Variable, parts, reads, untold
 from aotidoctor.localize.blame.expressions import ExpressionReader
-from aotidoctor.localize.blame.flow import Check, Flow, Store
+from aotidoctor.localize.blame.flow import Access, Check, Flow, Store
 from aotidoctor.localize.blame.tokens import argument
 
 _INDEX = re.compile(r"(([xyz]|r\d*_?)index) = (?:.*tl\.arange\(|\w+_offset \+ \w+_base$|\w+offset \+ \w+base$)")
@@ -71,7 +71,7 @@ class _Walker:
 
     def _value(self, text: str) -> Value:
         value = self._reader.value(text)
-        self.flow.accesses += [(one.parameter, one.at) for one in reads(value)]
+        self.flow.accesses += [Access(one.parameter, one.at, self._around()) for one in reads(value)]
         return value
 
     def _store(self, arguments: str, *, whole: bool) -> None:
@@ -80,7 +80,7 @@ class _Walker:
         if pointer is None:
             return
         value = self._value(argument(arguments[len(target) + 1 :]))
-        self.flow.accesses.append(pointer)
+        self.flow.accesses.append(Access(*pointer, self._around()))
         self.flow.stores.append(
             Store(parameter=pointer[0], at=pointer[1], value=value if whole else untold(value), loops=self._around())
         )

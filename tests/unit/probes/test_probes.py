@@ -454,6 +454,18 @@ def test_reference(result, kind):
     assert one(reference.read(case(), history(), outcome(result=result))).kind == kind
 
 
+@pytest.mark.parametrize(
+    ("error", "severity"),
+    [
+        ("AssertionError: Guard failed: x.size()[0] <= 64", Severity.WARN),
+        ("IndexError: index out of range in self", Severity.ERROR),
+    ],
+)
+def test_an_index_that_the_program_refuses_is_a_fault_though_the_package_returned(error, severity):
+    found = one(reference.read(case(), history(), outcome(result={"reference": {"error": error}})))
+    assert (found.kind, found.severity) == ("raises", severity)
+
+
 ARENA = [117, 0, 16, 0, 0, 1, 29, *[0] * 14, 1, 0, 0, 0, 1, 1, 0, 0, 0, 64, 0, 0, 0, 0, 1, 0, 0, 16]
 
 
