@@ -57,7 +57,8 @@ _COMPLAINTS = (
 # Of lines that somebody chose, words of everyday, too.
 _SMALL_ONES = (
     r"differs?|(?:different|other) (?:numbers?|results?|outputs?|values?)|(?:is|are) (?:\w+ ){0,2}different",
-    r"garbage|gibberish|nonsense|(?<!/)errors?(?!\.\w|=\w)|fatal|refus(?:es|ed|ing)|giv(?:es|en|ing) up|gave up",
+    r"garbage|gibberish|nonsense|fatal|refus(?:es|ed|ing)|giv(?:es|en|ing) up|gave up",
+    r"(?<!/)errors?(?!\.\w|=\w)",
     r"impossible|prematurely|truncated|but (?:\S{1,40} ){1,2}expects?",
     r"(?:memory|ram)\b[^\n]{0,30}\b(?:grow\w*|increas\w+|leak\w*)",
     r"(?:returns?|returned|is|was|gives?) False|nothing happens|expected (?:to be )?[<>]=?|trace trap",
@@ -142,6 +143,8 @@ _BROKEN = re.compile(
 # How news begin.
 _PROGRESS = re.compile(
     r"[^A-Za-z]{0,40}(?:\w+ing|\w+ed|Using|To|Use|Note|Tip|Hint|pip3?|python3?|import|from)\b|^[$>#]|.*[:=][ ]?\d"
+    r"|.*\d\s?(?:[mun]?s|x|%|[MGK]i?B|it/s|tokens?/s)\b"
+    r"|.*\b(?:enabled|installed|loaded|using|saved|written|version|found at)\b"
 )
 _HEAD, _SENTENCE = 400, 3
 _QUIET = ("info", "warning")

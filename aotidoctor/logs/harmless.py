@@ -11,7 +11,7 @@ WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "a count of none",
         (
             r"\b(?:no|0|zero|without|any|if an?|many) (?:\w{1,30} )?(?:errors?|failures?|exceptions?)\b",
-            r"\b(?:errors?|failures?|failed)(?:\(s\))?\s{0,8}[=:]\s{0,40}(?:0\b|none\b|null\b|false\b|\[\]|\{\}|n/a)",
+            r"\b(?:errors?|failures?|failed)(?:\(s\))?['\"]?\s{0,8}[=:]\s{0,40}(?:0\b|none\b|null\b|false\b|\[\]|\{\}|n/a)",
             (
                 r"\b(?:fail\w*|killed|dropped|lost|missing|skipped|rejected|timeouts?|unreachable|invalid)\b"
                 r"(?: [\w-]{1,20}){0,4}\s{0,8}[=:]\s{0,40}(?:0(?![.\d])|none\b|false\b)"

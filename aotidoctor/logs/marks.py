@@ -22,6 +22,9 @@ _MARK = re.compile(
     r"|of the active trace|\w{2,40}Backward\d|WorkNCCL|\bc10d\b|(?i:\bsglang)|gpu_memory_utilization|state_dict"
     r"|\d-dimensional (?:input|weight|tensor)|\bATen\b|vectorized ISA|\bDim\.(?:AUTO|DYNAMIC)|\bdynamic_shapes\b"
     r"|libc10|site-packages/nvidia/|Tensor(?:\[\])?\(a!\)|swap_constant|fold_state"
+    r"|(?:Runtime|Index|Value|Type)Error: [a-z]\w{1,40}\(\w{0,20}\): |batch1 and batch2|running_(?:mean|var)\b"
+    r"|split_with_sizes|symbolic sizes|SparseTensorImpl|channels_last|TORCH_LIBRARY|PytorchStream|CUBLAS_STATUS|CUDNN_"
+    r"|Tensor as element|to be true, but got false"
     r"|missing value for argument|invalid combination of arg|input batch_size|scalar type \w+ but (?:found|got)"
     r"|\b(?:MPS|XPU|HPU|NPU|CUDA) (?:[Tt]ensors?|backend|framework)|AITemplate"
 )
