@@ -18,12 +18,15 @@ When it is wrong
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from aotidoctor.checks.check import Check, Finder
 from aotidoctor.checks.package.facts import listed, main_object
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked
-from aotidoctor.model.stamp import Stamp, StampSeen
+
+if TYPE_CHECKING:
+    from aotidoctor.model.stamp import Stamp, StampSeen
 
 FIND = Finder("AD-ART-012", "stamp_mismatch")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.report import Report
-from aotidoctor.reports import compat_view, contract_view, host_view, log_view, names_view, serving_view
+from aotidoctor.reports import contract_view, host_view, log_view, serving_view
 from aotidoctor.reports.run_view import outcome_failed
 from aotidoctor.reports.text import one_line, plural
 
@@ -34,6 +34,8 @@ def headline(report: Report) -> Headline:
     if report.cannot_examine is not None:
         return Headline(word="CANNOT EXAMINE", text=one_line(report.cannot_examine), tone="partial")
     if report.compat is not None:
+        from aotidoctor.reports import compat_view  # noqa: PLC0415 - for that command only
+
         word, words, tone = compat_view.headline_text(report)
         return Headline(word=word, text=words, tone=tone)
     return _verdict(report)
@@ -90,6 +92,8 @@ def _calm(report: Report) -> Headline:
 
 def _servable(report: Report) -> Headline:
     if report.names is not None:
+        from aotidoctor.reports import names_view  # noqa: PLC0415 - for names only
+
         return Headline(word="SERVABLE", text=names_view.summary(report), tone="good")
     return Headline(word="HEALTHY", text=f"{serving_view.summary(report)}{_warnings(report)}", tone="good")
 

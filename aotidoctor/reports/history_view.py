@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from aotidoctor.model.history import History
+from typing import TYPE_CHECKING
+
 from aotidoctor.reports.text import one_line, plural
+
+if TYPE_CHECKING:
+    from aotidoctor.model.history import History
 
 _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from aotidoctor.model.log import LogEvent, LogMatch, LogReading
 from aotidoctor.model.report import Report
 from aotidoctor.reports.text import one_line, plural, size
+
+if TYPE_CHECKING:
+    from aotidoctor.model.log import LogEvent, LogMatch, LogReading
 
 HEADINGS = ("Line", "The log says", "Which is")
 _SHOWN = 20

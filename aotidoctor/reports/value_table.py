@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from aotidoctor.model.localization import BufferValues, KernelValues
 from aotidoctor.reports.text import short_name
+
+if TYPE_CHECKING:
+    from aotidoctor.model.localization import BufferValues, KernelValues
 
 _NEIGHBOURS = 2
 _MARK = "►"

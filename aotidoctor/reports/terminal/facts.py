@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -10,11 +11,13 @@ from aotidoctor.model.artifact import Artifact, ModelEntry, SharedObject
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.host import Host
 from aotidoctor.model.report import Report
-from aotidoctor.model.stamp import StampSeen
 from aotidoctor.reports import contract_view, host_view
 from aotidoctor.reports.debug_settings import SETTINGS
 from aotidoctor.reports.terminal.layout import Layout
 from aotidoctor.reports.text import one_line, plural, size
+
+if TYPE_CHECKING:
+    from aotidoctor.model.stamp import StampSeen
 
 _SHOWN = 20
 

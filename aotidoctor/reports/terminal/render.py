@@ -7,26 +7,24 @@ contract, host and what was not checked come after it. Text of others is never t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
 from rich.text import Text
 
 from aotidoctor.model.report import Report
-from aotidoctor.model.signature import Signature
 from aotidoctor.reports import log_view, probe_rows, run_view, view
 from aotidoctor.reports.headline import headline
 from aotidoctor.reports.terminal import facts
 from aotidoctor.reports.terminal.captured import for_stream, plain
-from aotidoctor.reports.terminal.comparison import show_comparison
-from aotidoctor.reports.terminal.compat import show_compat
 from aotidoctor.reports.terminal.contract import show_contract
 from aotidoctor.reports.terminal.layout import STYLES, Layout
-from aotidoctor.reports.terminal.log import show_log
-from aotidoctor.reports.terminal.place import show_place
 from aotidoctor.reports.terminal.runs import show_runs
-from aotidoctor.reports.terminal.serving import show_names, show_serving
 from aotidoctor.reports.text import one_line, plural, seconds
+
+if TYPE_CHECKING:
+    from aotidoctor.model.localization import Localization
+    from aotidoctor.model.signature import Signature
 
 _TONES = {"good": "bold green", "bad": "bold red", "unsure": "bold yellow", "partial": "bold magenta"}
 _NAMES_SHOWN = 4
@@ -57,9 +55,13 @@ def render(report: Report, console: Console, *, detail: int = 0) -> None:
         case "inspect":
             facts.package(report, out, detail)
         case "triton":
+            from aotidoctor.reports.terminal.serving import show_names, show_serving  # noqa: PLC0415 - for Triton only
+
             show_names(report, out)
             show_serving(report, out, detail=detail)
         case "compat" if report.compat is not None:
+            from aotidoctor.reports.terminal.compat import show_compat  # noqa: PLC0415 - likewise
+
             show_compat(report.compat, out)
         case "env":
             facts.host(report.case.host, out, detail=1)
@@ -92,11 +94,12 @@ def _first_screen(report: Report, out: Layout) -> None:
 def _case(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
     _others(report, out)
     _plan(report, out)
-    show_comparison(report, out)
-    if report.localization is not None and (not calm or report.command == "localize"):
-        show_place(report.localization, out, detail=detail)
+    if report.localization is not None:
+        _located(report, report.localization, out, calm=calm, detail=detail)
     _probes(report, out)
     if report.log is not None:
+        from aotidoctor.reports.terminal.log import show_log  # noqa: PLC0415 - for a log only
+
         show_log(report.log, out, detail=detail)
     _evidence(report, out, calm=calm, detail=detail)
     if not calm:
@@ -110,6 +113,16 @@ def _case(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
     if report.internal_error is not None:
         out.title("Traceback of aotidoctor")
         out.block(report.internal_error)
+
+
+def _located(report: Report, place: Localization, out: Layout, *, calm: bool, detail: int) -> None:
+    """What only a run finds: outputs beside the reference's, and the place of the failure."""
+    from aotidoctor.reports.terminal.comparison import show_comparison  # noqa: PLC0415 - after a run only
+    from aotidoctor.reports.terminal.place import show_place  # noqa: PLC0415 - likewise
+
+    show_comparison(report, out)
+    if not calm or report.command == "localize":
+        show_place(place, out, detail=detail)
 
 
 def _probes(report: Report, out: Layout) -> None:
