@@ -17,6 +17,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from typer.testing import CliRunner
@@ -110,12 +111,16 @@ class CommandLine:
         self._environ = {**os.environ, "TMPDIR": str(folder)}
         self.runner = WarmRunner(environ=self._environ, preload=diagnose.REFERENCE_MODULES)
 
-    def __call__(self, *words: str | Path) -> Done:
-        """Run ``aotidoctor words``."""
+    def __call__(
+        self, *words: str | Path, env: Mapping[str, str] = MappingProxyType({}), cwd: Path | None = None
+    ) -> Done:
+        """Run ``aotidoctor words``. ``env`` is for commands that run nothing: the warm worker has its own."""
         given = [str(word) for word in words]
         with pytest.MonkeyPatch.context() as patch:
-            for name, value in self._environ.items():
+            for name, value in {**self._environ, **env}.items():
                 patch.setenv(name, value)
+            if cwd is not None:
+                patch.chdir(cwd)
             patch.setattr(tempfile, "tempdir", None)
             patch.setattr(sys, "argv", ["aotidoctor", *given])
             patch.setattr(diagnose, "_runner", self._lend)

@@ -13,7 +13,9 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from aotidoctor.cli import build_app
 from aotidoctor.fleet.results import read_results
 from aotidoctor.model.fleet import FleetResult
 
@@ -34,11 +36,18 @@ def environ():
 
 
 def batch(*more, cwd, cache=None, expect=None):
-    """The summary, and what was written to stderr."""
-    command = words(*more, "--json", cwd=cwd, cache=cache)
-    done = subprocess.run(command, check=False, cwd=cwd, capture_output=True, text=True, env=environ(), timeout=300)
+    """The summary, and what was written to stderr. The command is asked in this process; who judges is not."""
+    given = words(*more, "--json", cwd=cwd, cache=cache)[3:]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(cwd)
+        patch.setattr(sys, "argv", ["aotidoctor", *given])
+        for name, value in environ().items():
+            patch.setenv(name, value)
+        done = CliRunner().invoke(build_app(), given)
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
     if expect is not None:
-        assert done.returncode == expect, done.stderr
+        assert done.exit_code == expect, done.stderr
     return json.loads(done.stdout) if done.stdout else None, done.stderr
 
 
