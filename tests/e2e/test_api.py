@@ -11,8 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from warm import line
 
 import aotidoctor
+from aotidoctor.commands import diagnose
 from tests.e2e.foundry.place import cache_dir
 
 pytestmark = [pytest.mark.torch]
@@ -70,6 +72,8 @@ def test_every_function_has_an_example():
 @pytest.mark.parametrize("example", EXAMPLES, ids=[test.name for test in EXAMPLES])
 def test_example(example, call, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
+    # How they start a runner of their own, the tests below ask.
+    monkeypatch.setattr(diagnose, "_runner", line().lend)
     example.globs = {"aotidoctor": aotidoctor, **call}
     said: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)

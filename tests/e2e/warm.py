@@ -38,6 +38,8 @@ class Done:
 
 
 SECONDS = 240
+# What runs that compile would each import.
+COMPILER = ("torch._inductor.compile_fx",)
 # Read when torch is imported: who asks for it gets a new interpreter, or one from a worker that was started with it.
 STACKS = {"TORCH_SHOW_CPP_STACKTRACES": "1"}
 
@@ -109,7 +111,7 @@ class CommandLine:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._environ = {**os.environ, "TMPDIR": str(folder)}
-        self.runner = WarmRunner(environ=self._environ, preload=diagnose.REFERENCE_MODULES)
+        self.runner = WarmRunner(environ=self._environ, preload=(*diagnose.REFERENCE_MODULES, *COMPILER))
 
     def __call__(
         self, *words: str | Path, env: Mapping[str, str] = MappingProxyType({}), cwd: Path | None = None
@@ -123,7 +125,7 @@ class CommandLine:
                 patch.chdir(cwd)
             patch.setattr(tempfile, "tempdir", None)
             patch.setattr(sys, "argv", ["aotidoctor", *given])
-            patch.setattr(diagnose, "_runner", self._lend)
+            patch.setattr(diagnose, "_runner", self.lend)
             result = CliRunner().invoke(build_app(), given)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
@@ -148,5 +150,6 @@ class CommandLine:
         self.runner.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _lend(self, _options, _environ, _given, *, static_only: bool):
+    def lend(self, _options, _environ, _given, *, static_only: bool):
+        """What ``diagnose._runner`` does, with this runner."""
         return nullcontext(None if static_only else self.runner)

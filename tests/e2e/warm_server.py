@@ -7,6 +7,7 @@ second what it ended with, as ``subprocess`` gives it.
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import sys
@@ -58,6 +59,8 @@ def become(request: dict) -> None:
 
 
 warm_up()
+# At its end an interpreter looks through all that it has; to a fork that means copies of all these pages.
+gc.freeze()
 own = os.dup(0), os.dup(1)
 asked = serve(*own)
 become(asked)
