@@ -17,7 +17,14 @@ from aotidoctor.__main__ import COLLECT_EVERY
 
 USUAL = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL, signal.SIGQUIT: signal.SIG_DFL}
 
-SOURCES = Path(__file__).parent.parent / "aotidoctor"
+TESTS = Path(__file__).parent
+SOURCES = TESTS.parent / "aotidoctor"
+# What takes longest begins first, so that nobody waits for it at the end: single tests of many seconds, then the rest
+# of what runs packages. The others are quick.
+LONGEST_FIRST = (
+    "e2e/test_recompile.py", "e2e/test_minimize.py", "e2e/test_verify.py", "docs/test_readme.py", "e2e/test_repro.py",
+    "unit/fleet/test_cluster.py", "unit/fleet/test_batch.py", "browser", "e2e/test_cases.py", "e2e",
+)  # fmt: skip
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -30,6 +37,17 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
     # As the command does: else every some hundred objects ten thousand tests are looked at for cycles.
     gc.set_threshold(COLLECT_EVERY)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The order in which tests begin; see ``LONGEST_FIRST``."""
+    ranks = [TESTS / name for name in LONGEST_FIRST]
+
+    def rank(item: pytest.Item) -> int:
+        return next((at for at, place in enumerate(ranks) if item.path.is_relative_to(place)), len(ranks))
+
+    by_file = {item.path: rank(item) for item in {item.path: item for item in items}.values()}
+    items.sort(key=lambda item: by_file[item.path])
 
 
 def pytest_collection_finish() -> None:

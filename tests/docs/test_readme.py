@@ -42,8 +42,7 @@ def merged():
 
 
 SESSIONS = merged()
-# Commands that examine packages are executed by a worker that is warm already, but for the first of each.
-WARM = ("run", "compare", "localize")
+# The first session of each command goes through the shell; so do programs that are watched, whose end is that of watch.
 FIRST = {command.split()[1]: command for command, _ in reversed(SESSIONS)}
 
 
@@ -61,19 +60,17 @@ def demo_folder():
 
 @pytest.mark.torch
 @pytest.mark.parametrize(("command", "lines"), SESSIONS, ids=[command for command, _ in SESSIONS])
-def test_session(command, lines, demo_folder, tmp_path, monkeypatch):
+def test_session(command, lines, demo_folder, tmp_path):
     if "--cuda" in command and importlib.util.find_spec("triton") is None:
         pytest.skip("Triton is not installed: pip install 'aotidoctor[emulate]'")
     program, *arguments = shlex.split(command)
     assert program == "aotidoctor"
     for name in demo_folder.iterdir():
         (tmp_path / name.name).symlink_to(name)
-    if arguments[0] in WARM and command != FIRST[arguments[0]]:
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setenv("COLUMNS", "120")
-        done = warm.line()(*arguments)
-    else:
+    if arguments[0] == "watch" or command == FIRST[arguments[0]]:
         done = _typed(arguments, tmp_path)
+    else:
+        done = warm.line()(*arguments, cwd=tmp_path, env={"COLUMNS": "120"})
     broken = re.search(r"int32_ids|transposed|separate_weights|bad_id|served/|crash.log|compat", command) is not None
     assert done.returncode == int(broken), done.stdout + done.stderr
     # The stdout of a watched program is its own.
