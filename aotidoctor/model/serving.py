@@ -123,11 +123,6 @@ class ServedModel:
         """The served versions whose contract could be read, with it."""
         return tuple((item, item.contract) for item in self.served if item.contract is not None)
 
-    @property
-    def is_aoti(self) -> bool:
-        """Whether the server takes it to the AOTInductor loader."""
-        return self.settled is not None and self.settled.platform == PLATFORM
-
 
 class Consequence(enum.Enum):
     """What happens if nothing is done; each value is the letter of the rule list."""

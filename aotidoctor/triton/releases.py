@@ -20,7 +20,6 @@ from aotidoctor.model.errors import UsageError
 from aotidoctor.model.serving import Release
 
 FIRST = "26.03"
-SOURCE_SEEN = "26.05"
 _SERVERS = {
     "26.02": "2.66",
     "26.03": "2.67",

@@ -12,7 +12,6 @@ from aotidoctor.model.evidence import FileSource
 DEVICE_KEY = "AOTI_DEVICE_KEY"
 DEVICES = ("cpu", "cuda", "xpu", "mps")
 GPU_DEVICES = ("cuda", "xpu", "mps")
-OPENABLE = frozenset({ArtifactKind.AOTI_PACKAGE, ArtifactKind.AOTI_DIRECTORY, ArtifactKind.BARE_SO})
 UNSTATED = " does not state "
 NO_PACKAGE = "the file could not be opened as a package"
 NO_MODEL = "no model could be taken from the package"

@@ -6,7 +6,6 @@ The text is what sympy's ``srepr`` gives (older torch: its ``str``). It is parse
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Sequence
 
 from aotidoctor.model.json_types import JsonValue
@@ -14,7 +13,6 @@ from aotidoctor.readers.package.text import as_object, as_text
 
 _MAX_TEXT = 4000
 _INFIX = {"Mul": "*", "Add": " + "}
-SYMBOL = re.compile(r"\b(?:zuf|zf|[suz])\d+\b")
 
 
 def size_text(value: JsonValue) -> str | None:
@@ -25,16 +23,6 @@ def size_text(value: JsonValue) -> str | None:
         return str(number)
     text = as_text(as_object(union.get("as_expr")).get("expr_str"))
     return expr_text(text) if text else None
-
-
-def size_hint(value: JsonValue) -> int | None:
-    """The example's size of a serialised ``SymInt``."""
-    union = as_object(value)
-    number = union.get("as_int")
-    if number is None:
-        hint = as_object(as_object(union.get("as_expr")).get("hint"))
-        number = hint.get("as_int")
-    return number if isinstance(number, int) and not isinstance(number, bool) else None
 
 
 def expr_text(text: str) -> str:

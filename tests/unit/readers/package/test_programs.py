@@ -7,7 +7,7 @@ import json
 import pytest
 
 from aotidoctor.readers.package import read_program_archive
-from aotidoctor.readers.package.program_sizes import expr_text, size_hint, size_text
+from aotidoctor.readers.package.program_sizes import expr_text, size_text
 from tests.artifacts.packages import package_parts, program_json, program_parts, write_zip
 from tests.artifacts.zips import Part
 
@@ -136,5 +136,3 @@ def test_sizes():
     assert size_text({"as_int": 4}) == "4"
     assert size_text({"as_int": True}) is None
     assert size_text(None) is None
-    assert size_hint({"as_expr": {"expr_str": "s0", "hint": {"as_int": 7}}}) == 7
-    assert size_hint({"as_expr": {"expr_str": "s0", "hint": None}}) is None
