@@ -1,7 +1,8 @@
 """Match the given tree with the call spec, leaf by leaf, without guessing.
 
 By key where both have keys, by position where the numbers agree; what is left over is matched by elimination, and among
-several candidates by dtype and dims, if exactly one fits. A constant leaf of the spec takes any plain value.
+several candidates by dtype and dims, if exactly one fits. A constant leaf takes any plain value, as does one
+that nothing tells anything about. Lists of numbers for a tensor leaf are made the tensor that they spell.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.tree import Container, Leaf, Tree, child_path
 
 Key = str | int
+_NUMBERS = ("int", "float", "bool")
 Given = tuple[str, Tree[LeafValue]]
 
 
@@ -123,6 +125,8 @@ class _Matcher:
 
     def _tree(self, spec: Tree[int], given: Tree[LeafValue], path: str) -> JsonObject:
         match spec, given:
+            case Leaf(value=index), _ if _spells(self.contract.leaves[index], given):
+                return {"tensor_of": path, "dtype": self.contract.leaves[index].dtype}
             case Leaf(value=index), Leaf(value=value):
                 return self._leaf(self.contract.leaves[index], value, path)
             case Leaf(), Container() if len(given.children) == 1:
@@ -170,6 +174,8 @@ class _Matcher:
     def _may(self, spec: Tree[int], given: Tree[LeafValue]) -> bool:
         """The given tree could be this part of the spec, leaf by leaf."""
         match spec, given:
+            case Leaf(value=index), _ if _spells(self.contract.leaves[index], given):
+                return True
             case Leaf(value=index), Leaf(value=value):
                 return leaf_fits(self.contract.leaves[index], value)
             case Container(), Container() if len(spec.children) == len(given.children):
@@ -182,11 +188,38 @@ def leaf_fits(spec: LeafSpec, value: LeafValue) -> bool:
     """A tensor of this dtype, rank and dims for a tensor leaf; a plain value for a constant."""
     match value:
         case PlainValue():
-            return spec.kind == "constant"
+            return spec.kind == "constant" or _untold(spec)
         case TensorDesc(dtype=dtype, shape=shape):
             if spec.kind == "constant" or spec.dtype not in (None, dtype) or spec.rank not in (None, len(shape)):
                 return False
             return all(allows(dim, size) for dim, size in zip(spec.dims or (), shape, strict=False))
+
+
+def _untold(spec: LeafSpec) -> bool:
+    """A leaf that the code does not read: a constant, or a tensor that nobody uses."""
+    return spec.kind == "unknown" and spec.input_index is None and spec.dtype is None
+
+
+def _spells(spec: LeafSpec, given: Tree[LeafValue]) -> bool:
+    """Lists of numbers that have the rank and sizes of a tensor leaf."""
+    if spec.dtype is None or spec.rank is None:
+        return False
+    if isinstance(given, Leaf):
+        # So many numbers that the lists were read as one leaf: their sizes show when the tensor is made.
+        return isinstance(given.value, PlainValue) and given.value.type == "list"
+    shape = _sizes(given)
+    if shape is None or len(shape) != spec.rank or not shape:
+        return False
+    return all(allows(dim, size) for dim, size in zip(spec.dims or (), shape, strict=False))
+
+
+def _sizes(given: Tree[LeafValue]) -> tuple[int, ...] | None:
+    """Sizes of regular lists of numbers, ``()`` of a number, None of anything else."""
+    if isinstance(given, Leaf):
+        return () if isinstance(given.value, PlainValue) and given.value.type in _NUMBERS else None
+    inner = {_sizes(child) for child in given.children} if given.type in ("list", "tuple") else set()
+    one = next(iter(inner)) if len(inner) == 1 else None
+    return None if one is None else (len(given.children), *one)
 
 
 def _children(given: Container[LeafValue], path: str) -> list[Given]:

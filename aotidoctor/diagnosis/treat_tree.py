@@ -67,7 +67,9 @@ def made_up(case: Case, spec: LeafSpec) -> JsonObject | None:
     for dim in spec.dims or ():
         known = sizes.get(str(dim.expr)) if dim.expr is not None else None
         shape.append(dim.static if dim.static is not None else known if known is not None else max(dim.min or 2, 1))
-    return {"tensor": {"dtype": spec.dtype, "shape": shape, "seed": 0}}
+    # Between 0 and 1: a program may round them to indices, or take their logarithm.
+    bounds: JsonObject = {"low": 0.0, "high": 1.0} if "float" in spec.dtype else {}
+    return {"tensor": {"dtype": spec.dtype, "shape": shape, "seed": 0, **bounds}}
 
 
 def swap(case: Case, findings: Sequence[Evidence]) -> Plan | None:
@@ -144,6 +146,8 @@ def _python(form: JsonValue, gap: str) -> str:
     match form:
         case {"leaf": str(path)}:
             return path
+        case {"tensor_of": str(path), "dtype": str(dtype)}:
+            return f"torch.tensor({path}, dtype=torch.{dtype})"
         case {"dict": [*items]}:
             pairs = [(item[0], item[1]) for item in items if isinstance(item, list)]
             return "{" + ", ".join(f"{key!r}: {_python(value, gap)}" for key, value in pairs) + "}"

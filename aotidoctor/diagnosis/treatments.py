@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from aotidoctor.diagnosis import treat_host, treat_operator, treat_sizes, treat_tensors, treat_tree, treat_values
+from aotidoctor.diagnosis import (
+    treat_host,
+    treat_operator,
+    treat_results,
+    treat_sizes,
+    treat_tensors,
+    treat_tree,
+    treat_values,
+)
 from aotidoctor.diagnosis.treat_plan import Plan
 from aotidoctor.model.case import Case
 from aotidoctor.model.diagnosis import Treatment
@@ -51,6 +59,9 @@ PLANNERS: Mapping[str, tuple[str, Planner]] = {
     "index-out-of-range": ("clamp-values", treat_values.clamp),
     "cuda-device-assert": ("clamp-values", treat_values.clamp),
     "integer-division": ("replace-zeros", treat_values.replace_zeros),
+    "numeric-difference": ("nodes", treat_results.nodes),
+    "nan-produced": ("zeros", treat_results.zeros),
+    "overflow": ("zeros", treat_results.zeros),
     "custom-op-crash": ("stand-in", treat_operator.stand_in),
     "custom-op-exception": ("stand-in", treat_operator.stand_in),
     "custom-op-exits": ("stand-in", treat_operator.stand_in),

@@ -40,7 +40,8 @@ class FirstBad:
     ``call`` wrote ``buffer``; ``source`` is the tensor that already held them when it was read (an input or constant),
     None where the call made them. ``operators`` are those of the call that can do it, narrowed down where possible;
     ``domain`` says for which arguments the only one of them does. ``where`` is the user's source line. ``behind`` is a
-    call before it of whose results nobody can tell whether they are wrong.
+    call before it of whose results nobody can tell whether they are wrong. ``beyond``: another, later call wrote an
+    output that is bad.
     """
 
     call: KernelValues
@@ -50,6 +51,7 @@ class FirstBad:
     domain: str | None = None
     where: str | None = None
     behind: str | None = None
+    beyond: bool = False
 
     @property
     def name(self) -> str:
@@ -94,7 +96,7 @@ def first_diverging(case: Case, watched: Watched) -> FirstBad | None:
     """
     pending = [number for path, number in watched.written_by if number is not None and path not in watched.good]
     last = frozenset(pending)
-    chain = sorted(_behind(watched, pending, _disagrees))
+    chain = sorted(_behind(watched, [*pending], _disagrees))
     guilty = {number: _guilty(case, watched.calls[number], writes_output=number in last) for number in chain}
     named, bad = next(((number, found) for number, found in guilty.items() if found is not None), (None, None))
     if named is None or bad is None:
@@ -104,11 +106,20 @@ def first_diverging(case: Case, watched: Watched) -> FirstBad | None:
     behind = next((watched.calls[number].name for number in chain if number < named and number in sources), None)
     origin = origin_of(case, call.name)
     where = origin.where or _place_of(origin.operators, watched)
-    return FirstBad(call=call, buffer=bad, operators=origin.operators, where=where, behind=behind)
+    beyond = _beyond(watched, call, pending, _disagrees)
+    return FirstBad(call=call, buffer=bad, operators=origin.operators, where=where, behind=behind, beyond=beyond)
 
 
 def _disagrees(buffer: BufferValues) -> bool:
     return buffer.agrees is False
+
+
+def _beyond(
+    watched: Watched, call: KernelValues, writers: Sequence[int], is_bad: Callable[[BufferValues], bool]
+) -> bool:
+    """Whether one of ``writers`` of outputs wrote bad values, and is not the call itself."""
+    others = (watched.calls[number] for number in writers if number != call.index)
+    return any(is_bad(buffer) for other in others for buffer in other.buffers if buffer.role == "out")
 
 
 def _guilty(case: Case, call: KernelValues, *, writes_output: bool) -> BufferValues | None:
@@ -186,7 +197,9 @@ def _made(case: Case, watched: Watched, call: KernelValues, bad: BufferValues, *
     narrowed = tuple(can) if can and origin.from_name else origin.operators
     domain = _DOMAIN.get(_word(narrowed[0])) if len(narrowed) == 1 else None
     where = origin.where or _place_of(narrowed, watched)
-    return FirstBad(call=call, buffer=bad, operators=narrowed, domain=domain, where=where)
+    writers = [number for _, number in watched.written_by if number is not None]
+    beyond = _beyond(watched, call, writers, lambda buffer: bool(buffer.nan or buffer.inf))
+    return FirstBad(call=call, buffer=bad, operators=narrowed, domain=domain, where=where, beyond=beyond)
 
 
 def _word(operator: str) -> str:

@@ -26,7 +26,7 @@ from aotidoctor.localize.kernel_values import Watched, read_watched
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import KernelCall
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
-from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.json_types import JsonObject, objects
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending
@@ -119,7 +119,7 @@ def _written(bad: FirstBad, outcome: Outcome, *, nan: bool) -> Evidence:
             "propagated", outcome, f"{bad.call.name} reads {what} in {bad.source.name}", source=bad.source.name
         )
     facts: dict[str, FactValue] = {
-        **_place(bad),
+        **_place(bad, outcome),
         "nan": bad.buffer.nan,
         "inf": bad.buffer.inf,
         "custom": bad.call.kind == "custom",
@@ -161,7 +161,7 @@ def _divergence(case: Case, history: History, watched: Watched, outcome: Outcome
             observed=f"{bad.buffer.name} has the values of no node of the program{error}",
             expected="results of the program, from inputs that agree with it",
             facts={
-                **_place(bad),
+                **_place(bad, outcome),
                 "custom": bad.call.kind == "custom",
                 "closest": bad.buffer.matches,
                 "error": bad.buffer.error,
@@ -173,10 +173,15 @@ def _divergence(case: Case, history: History, watched: Watched, outcome: Outcome
     ]
 
 
-def _place(bad: FirstBad) -> dict[str, FactValue]:
+def _place(bad: FirstBad, outcome: Outcome) -> dict[str, FactValue]:
+    """``symbol`` is the name in the library, ``beyond`` whether a later call writes a bad output."""
+    watch = outcome.result.get("watch")
+    calls = objects(watch.get("calls")) if isinstance(watch, dict) else []
     return {
         "kernel": bad.call.name,
+        "symbol": str(calls[bad.call.index].get("symbol")) if bad.call.index < len(calls) else None,
         "index": bad.call.index,
+        "beyond": bad.beyond,
         "buffer": bad.buffer.name,
         "dtype": bad.buffer.dtype,
         "operators": bad.operators,

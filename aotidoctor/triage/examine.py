@@ -85,7 +85,11 @@ def _treated(session: Session) -> tuple[Diagnosis, ...]:
     if _compile_again(session):
         diagnoses = name_causes(session, refuted=verdicts.refuted)
         proven = {**recompile.proof(session), **bisect_compiler.proof(session)}
-        verdicts = replace(verdicts, confirmed={**verdicts.confirmed, **proven})
+        shown = tuple(cause for cause in verdicts.shown if cause not in proven)
+        both = {
+            cause: f"{verdicts.confirmed[cause]}; {how}" for cause, how in proven.items() if cause in verdicts.confirmed
+        }
+        verdicts = replace(verdicts, confirmed={**verdicts.confirmed, **proven, **both}, shown=shown)
     shrink_inputs.shrink_inputs(session)
     return treat.apply(diagnoses, verdicts)
 

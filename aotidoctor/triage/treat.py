@@ -26,16 +26,29 @@ from aotidoctor.model.run import Outcome, Request
 from aotidoctor.readers.releases.shims import release_of
 from aotidoctor.triage.run_probes import succeeded
 from aotidoctor.triage.session import Session
-from aotidoctor.triage.trial import CLEARING, CODE, NAME, VERDICTS, Trial, evidence_of, judge, kind_of, nonfinite
+from aotidoctor.triage.trial import (
+    BY_FINITE,
+    CLEARING,
+    CODE,
+    NAME,
+    VERDICTS,
+    Trial,
+    evidence_of,
+    judge,
+    kind_of,
+    nonfinite,
+    same_failure,
+)
 
 # Steps that show what is wrong, with values that nobody meant. Where a user would take them, there is a command.
-PROOFS = ("stand_in", "stand_in_operator", "fill_weights", "clamp_dim", "mend_offsets")
+PROOFS = ("stand_in", "stand_in_operator", "fill_weights", "clamp_dim", "mend_offsets", "put_nodes", "put_zeros")
 # A failure in one of these stages, or none at all, is judged by the first call.
 BEFORE_SECOND = ("start", "import", "attach", "setup", "inputs", "load", "trace", "after_load", "run1")
 # What is read beyond the end of an input differs with every setting: a failure that goes away proves nothing there.
 BY_CHANCE = ("threading",)
 # Importing a library does not always register its classes: a failure that stays proves nothing.
 NEVER_REFUTED = ("pytree-class-missing",)
+LINE = 160
 # Before, a package without its weights dies in the call even after they were loaded.
 WEIGHTS_WORK = (2, 7)
 
@@ -157,17 +170,7 @@ def _refutes(plan: Treatment, baseline: Outcome, treated: Outcome) -> bool:
     """The treated run fails as before; or it has as many NaN as before, where it should have none."""
     if plan.cause in CLEARING and succeeded(baseline) and succeeded(treated):
         return 0 < nonfinite(baseline) <= nonfinite(treated)
-    return _same_failure(baseline, treated)
-
-
-def _same_failure(baseline: Outcome, treated: Outcome) -> bool:
-    """Both failed, and alike. Where the treated run fails in another way, there is a second fault behind the first."""
-    if succeeded(baseline) or succeeded(treated):
-        return False
-    if baseline.error is None or treated.error is None:
-        # A treated run that dies before it gets there shows nothing: 2.6 itself dies when it loads weights.
-        return baseline.error is treated.error and baseline.stage == treated.stage
-    return (baseline.error.type, baseline.error.message) == (treated.error.type, treated.error.message)
+    return same_failure(baseline, treated)
 
 
 def _try(session: Session, treatment: Treatment, baseline: Outcome) -> Trial | None:
@@ -200,7 +203,7 @@ def _request(session: Session, treatment: Treatment, baseline: Outcome) -> Reque
     payload: JsonObject = {**baseline.request.payload, "treatment": list(treatment.steps)}
     if succeeded(baseline) or baseline.stage in BEFORE_SECOND:
         payload["calls"] = 1
-    if session.case.options.reference is not None:
+    if session.case.options.reference is not None and treatment.name not in BY_FINITE:
         payload["reference"] = session.case.options.reference
     return replace(baseline.request, probe=NAME, payload=payload, purpose=treatment.text)
 

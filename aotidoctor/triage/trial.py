@@ -19,6 +19,9 @@ CODE, NAME = "AD-TREAT-001", "treatment"
 VALUE_PRESERVING = ("input-stride",)
 # Causes whose treatment has to leave no NaN: another kind of wrong is no proof.
 CLEARING = ("input-nan",)
+# Treatments that are right by the reference alone, and that clear outputs of NaN and Inf whatever the reference says.
+BY_REFERENCE, BY_FINITE = ("nodes",), ("zeros",)
+LINE = 160
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +48,10 @@ def judge(session: Session, treatment: Treatment, baseline: Outcome, outcome: Ou
     harmless = same and keeps_values and not history_of(session).has("AD-RUN-002", "differs")
     changed = not same and (treatment.cause not in CLEARING or nonfinite(outcome) == 0)
     healed = succeeded(outcome) and not disagrees and not harmless and (not succeeded(baseline) or changed)
+    if treatment.name in BY_REFERENCE:
+        healed = healed and compared.get("agrees") is True
+    elif treatment.name in BY_FINITE:
+        healed = succeeded(outcome) and nonfinite(baseline, inf=True) > 0 == nonfinite(outcome, inf=True)
     return Trial(
         treatment=treatment,
         baseline=baseline,
@@ -55,9 +62,19 @@ def judge(session: Session, treatment: Treatment, baseline: Outcome, outcome: Ou
     )
 
 
-def nonfinite(outcome: Outcome) -> int:
-    """How many NaN the first call returned."""
-    return sum(value.nan for value in outputs(outcome, 0))
+def nonfinite(outcome: Outcome, *, inf: bool = False) -> int:
+    """How many NaN the first call returned; with ``inf`` how many Inf as well."""
+    return sum(value.nan + (value.inf if inf else 0) for value in outputs(outcome, 0))
+
+
+def same_failure(baseline: Outcome, treated: Outcome) -> bool:
+    """Both failed, and alike. Where the treated run fails in another way, there is a second fault behind the first."""
+    if succeeded(baseline) or succeeded(treated):
+        return False
+    if baseline.error is None or treated.error is None:
+        # A treated run that dies before it gets there shows nothing: 2.6 itself dies when it loads weights.
+        return baseline.error is treated.error and baseline.stage == treated.stage
+    return (baseline.error.type, baseline.error.message) == (treated.error.type, treated.error.message)
 
 
 def _values_tell(session: Session, treatment: Treatment) -> bool:
@@ -90,7 +107,7 @@ def evidence_of(trial: Trial) -> Evidence:
         "healed": trial.how,
         "harmless": "bit-identical outputs with and without it",
         "untried": f"it could not be tried, the run ended in {trial.outcome.stage}",
-        "stayed": "the failure stayed" if not succeeded(trial.outcome) else "the same outputs",
+        "stayed": _stayed(trial),
     }[kind]
     return evidence(
         CODE,
@@ -101,6 +118,22 @@ def evidence_of(trial: Trial) -> Evidence:
         expected="the failure gone",
         facts={"cause": trial.treatment.cause, "treatment": trial.treatment.name},
     )
+
+
+def _stayed(trial: Trial) -> str:
+    if not succeeded(trial.outcome):
+        alike = succeeded(trial.baseline) or same_failure(trial.baseline, trial.outcome)
+        return "the failure stayed" if alike else f"another failure: {_words_of(trial.outcome)}"
+    same = not succeeded(trial.baseline) or same_outputs(outputs(trial.baseline, 0), outputs(trial.outcome, 0))
+    if not same and reference(trial.outcome).get("agrees") is False:
+        return "other outputs, which do not agree with the reference either"
+    return "the same outputs" if same else "other outputs, and not those that would prove it"
+
+
+def _words_of(outcome: Outcome) -> str:
+    """The first line of the error; how it ended where there is none."""
+    told = outcome.error.message.strip() if outcome.error is not None else ""
+    return told.splitlines()[0][:LINE] if told else f"it ended in {outcome.stage}"
 
 
 VERDICTS = {

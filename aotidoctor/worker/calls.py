@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.compare import compare
 from aotidoctor.worker.describe import describe, digest, nbytes, storage
 from aotidoctor.worker.leaves import rebuild_result, tensors, walk
-from aotidoctor.worker.load import LoadedModel
 
 _FULL_CALLS = 2
 # In kB: Linux 4.5 and later.
@@ -103,7 +103,9 @@ class Observer:
         return {} if self.first is None else compare(result, self.first)
 
 
-def make_calls(model: LoadedModel, call: Call, payload: dict[str, Any], channel: Channel) -> tuple[Call | None, Any]:
+def make_calls(
+    model: Callable[..., Any], call: Call, payload: dict[str, Any], channel: Channel
+) -> tuple[Call | None, Any]:
     """Make the calls; the inputs as they were before, and the first call's result (for a comparison)."""
     observer = Observer(call, payload, channel)
     kept: Any = None

@@ -62,7 +62,7 @@ def check_reference(
     seen, theirs = attempt(reference, given)
     if theirs is None:
         return result | {"reference": seen}
-    facts = compare_outputs(ours, theirs, _tolerances(payload))
+    facts = compare_outputs(ours, theirs, tolerances_of(payload))
     if saved is not None:
         facts["mutation"] = compare_mutation(before, call, saved)
         facts["alias"] = compare_aliases(ours, call, theirs, saved)
@@ -111,7 +111,7 @@ def _announced(facts: dict[str, Any], channel: Channel) -> None:
     channel.enter("float64")
 
 
-def _tolerances(payload: dict[str, Any]) -> Tolerances:
+def tolerances_of(payload: dict[str, Any]) -> Tolerances:
     """``rtol`` and ``atol`` of the payload are lists of ``[output or None, value]``."""
     rtol, atol = (
         tuple(Tolerance(output=output, value=float(value)) for output, value in payload.get(name) or ())

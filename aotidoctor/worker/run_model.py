@@ -99,9 +99,18 @@ def _calls(model: LoadedModel, call: Call | None, payload: dict[str, Any], chann
     if call is not None and any(payload.get(key) for key in KEYS):
         make_cuda_calls(model, call, payload, channel)
         return
-    outputs = make_calls(model, call, payload, channel) if call is not None else None
+    outputs = _made(model, call, payload, channel) if call is not None else None
     if payload.get("reference"):
         _reference(payload, model, call, outputs, channel)
+
+
+def _made(model: LoadedModel, call: Call, payload: dict[str, Any], channel: Channel) -> tuple[Call | None, Any]:
+    """The usual calls, of the model as it is or with what one call of its code writes replaced."""
+    if not treat.changes_results(payload):
+        return make_calls(model, call, payload, channel)
+    from aotidoctor.worker.treatments.results import mended
+
+    return make_calls(mended(model, call, payload, channel), call, payload, channel)
 
 
 def _side_by_side(model: LoadedModel, call: Call, payload: dict[str, Any], channel: Channel) -> None:

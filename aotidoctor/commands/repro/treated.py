@@ -81,6 +81,8 @@ def _filled(template: JsonValue, leaves: Mapping[str, str]) -> str | None:
     match template:
         case {"leaf": str(path)}:
             return leaves.get(path)
+        case {"tensor_of": str(path), "dtype": str(dtype)}:
+            return f"torch.tensor({path}, dtype=torch.{dtype})"
         case {"value": value}:
             return repr(value)
         case {"tuple": list(items)}:

@@ -18,7 +18,8 @@ from aotidoctor.worker.treatments.leaf import LEAF_STEPS
 from aotidoctor.worker.treatments.tree import TREE_STEPS
 
 _PAYLOAD_STEPS = {"threads": "n", "model_name": "name", "setup": "path", "device": "device"}
-_LATER = frozenset({"stand_in_operator", "load_weights", "fit_weights", "fill_weights"})
+_RESULTS = frozenset({"put_nodes", "put_zeros"})
+_LATER = frozenset({"stand_in_operator", "load_weights", "fit_weights", "fill_weights"}) | _RESULTS
 
 Step = dict[str, Any]
 
@@ -104,6 +105,11 @@ def apply(steps: list[Step], call: Call, applied: list[str]) -> Call:
         call = Call(args=args, kwargs=kwargs)
         applied.append(note)
     return call
+
+
+def changes_results(payload: dict[str, Any]) -> bool:
+    """Whether a step puts something in place of what a call of the compiled code writes (``results``)."""
+    return any(step["op"] in _RESULTS for step in payload.get("treatment") or [])
 
 
 def load_weights(payload: dict[str, Any], model: LoadedModel, channel: Channel) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from aotidoctor.worker.leaves import walk_call
 from aotidoctor.worker.treatments.errors import TreatmentError
+from aotidoctor.worker.treatments.leaf import dtype_of
 
 Step = dict[str, Any]
 Args = tuple[Any, ...]
@@ -19,7 +20,7 @@ _KEY = re.compile(r"\[(-?\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\"\\]|\\.)*)\"
 
 def tree(step: Step, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs, str]:
     """Build the call anew from templates whose leaves name leaves of the old one."""
-    leaves = dict(walk_call(args, kwargs))
+    leaves = _Leaves(args, kwargs)
     new_args = _build(step.get("args") or {"tuple": []}, leaves)
     new_kwargs = _build(step.get("kwargs") or {"dict": []}, leaves)
     if not isinstance(new_kwargs, dict):
@@ -50,12 +51,37 @@ def _tensor_document(tensor: Any) -> Any:
     return tensor if isinstance(tensor, dict) and "tensor" in tensor else {"tensor": tensor}
 
 
-def _build(template: Any, leaves: dict[str, Any]) -> Any:
+class _Leaves:
+    """What the templates of a call may name: leaves, and lists of numbers to make tensors of."""
+
+    def __init__(self, args: Args, kwargs: Kwargs) -> None:
+        self._call: dict[str, Any] = {"args": args, "kwargs": kwargs}
+        self._leaves = dict(walk_call(args, kwargs))
+
+    def at(self, path: str) -> Any:
+        if path not in self._leaves:
+            raise TreatmentError(f"no such leaf: {path}")
+        return self._leaves[path]
+
+    def spelt(self, path: str, dtype: str) -> Any:
+        import torch
+
+        root, keys = _parse(path)
+        value = self._call[root]
+        try:
+            for key in keys:
+                value = getattr(value, key[1:]) if _is_field(key) else value[key]
+            return torch.tensor(value, dtype=dtype_of(dtype))
+        except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            raise TreatmentError(f"{path} is no tensor of {dtype} spelt out: {error}") from error
+
+
+def _build(template: Any, leaves: _Leaves) -> Any:
     match template:
         case {"leaf": str(path)}:
-            if path not in leaves:
-                raise TreatmentError(f"no such leaf: {path}")
-            return leaves[path]
+            return leaves.at(path)
+        case {"tensor_of": str(path), "dtype": str(dtype)}:
+            return leaves.spelt(path, dtype)
         case {"value": value}:
             return value
         case {"tuple": [*items]}:

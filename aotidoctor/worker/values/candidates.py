@@ -62,16 +62,10 @@ class Candidates:
 
     def closest(self, tensor: Any) -> dict[str, Any]:
         """``matches`` (a node), ``target``, ``where``, ``error`` (how far off), ``agrees``; empty without nodes."""
-        import torch
-
-        nodes = self.by_size.get(int(tensor.numel()), [])
-        if not nodes or not tensor.numel() or tensor.dtype is torch.bool:
+        compared = self._compared(tensor)
+        if not compared:
             return {}
-        ours = _plain(tensor)
-        marks = _marks(ours)
-        near = sorted(nodes, key=lambda node: _apart(node.marks, marks))[:_TRIES]
-        best = min((_compare(ours, tensor, node) for node in near), key=lambda found: found[0])
-        score, node, error = best
+        score, node, error = min(compared, key=lambda found: found[0])
         return {
             "matches": node.name,
             "target": node.target,
@@ -79,6 +73,26 @@ class Candidates:
             "error": error,
             "agrees": score <= 1.0,
         }
+
+    def nearest(self, tensor: Any, count: int) -> list[Node]:
+        """The ``count`` nodes of as many elements whose values are closest, each value once."""
+        found: list[Node] = []
+        for _, node, _ in sorted(self._compared(tensor), key=lambda one: one[0]):
+            if not any(_score(node.value, other.value)[0] <= 1.0 for other in found):
+                found.append(node)
+        return found[:count]
+
+    def _compared(self, tensor: Any) -> list[tuple[float, Node, float | str]]:
+        """``(score, node, largest difference)`` of the likely nodes."""
+        import torch
+
+        nodes = self.by_size.get(int(tensor.numel()), [])
+        if not nodes or not tensor.numel() or tensor.dtype is torch.bool:
+            return []
+        ours = _plain(tensor)
+        marks = _marks(ours)
+        near = sorted(nodes, key=lambda node: _apart(node.marks, marks))[:_TRIES]
+        return [_compare(ours, tensor, node) for node in near]
 
 
 def gather(program: Any, call: Call) -> Candidates:

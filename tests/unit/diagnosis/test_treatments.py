@@ -10,7 +10,7 @@ from aotidoctor.diagnosis.treatments import combine, plan_treatment
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.contract import HostNeeds
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.inputs import ValueStats
+from aotidoctor.model.inputs import PlainValue, ValueStats
 from tests.unit.checks.input_builders import CONSTANT, Spec, call, case_of, contract_of, tensor
 
 BATCH = ("s0", 2, 64)
@@ -238,6 +238,37 @@ def test_a_tensor_for_a_constant_becomes_a_plain_value():
     assert steps("input-count", case)[0]["args"] == {"tuple": [leaf("args[0]"), {"value": None}]}
 
 
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        ([[1, 2, 3], [4, 5, 6]], True),
+        ([[1, 2, 3], [4, 5]], False),
+        ([[1, 2, "x"], [4, 5, 6]], False),
+        ([1, 2, 3], False),
+        ([[1, 2, 3]] * 65, False),
+        (PlainValue(type="list", text="lists of 4 x 4096 numbers"), True),
+    ],
+)
+def test_lists_of_numbers_are_made_the_tensor_that_they_spell(given, made):
+    case = case_of(contract_of(ids=Spec(BATCH, "s1", dtype="int64")), call(ids=given))
+    plan = plan_treatment("input-tree", case, findings_of(case))
+    wanted = {"tensor_of": "kwargs['ids']", "dtype": "int64"}
+    assert (plan.steps[0]["kwargs"]["dict"] if plan else None) == ([["ids", wanted]] if made else None)
+    if made:
+        assert plan.command == "model(ids=torch.tensor(kwargs['ids'], dtype=torch.int64))"
+
+
+def test_a_constant_that_the_code_does_not_read_takes_a_plain_value():
+    """Without the exported program nothing tells whether such a leaf was a tensor."""
+    contract = contract_of(ids=Spec(BATCH, 16), use_cache=CONSTANT)
+    untold = replace(contract.leaves[1], kind="unknown")
+    case = case_of(replace(contract, leaves=(contract.leaves[0], untold)), call(tensor(8, 16), False))
+    assert steps("input-kwargs", case)[0]["kwargs"]["dict"] == [
+        ["ids", leaf("args[0]")],
+        ["use_cache", leaf("args[1]")],
+    ]
+
+
 def test_leaves_that_cannot_be_told_apart_are_not_guessed():
     contract = contract_of({"a": Spec(4), "b": Spec(4), "c": Spec(4)})
     case = case_of(contract, call({"x": tensor(4), "y": tensor(4)}))
@@ -261,9 +292,8 @@ def test_numbers_become_tensors_and_none_gets_a_stand_in():
         case := case_of(contract_of(Spec(4, "s0"), Spec("s0")), call(None, tensor(7))),
         findings_of(case),
     )
-    assert list(plan.steps) == [
-        {"op": "stand_in", "path": "args[0]", "tensor": {"dtype": "float32", "shape": [4, 7], "seed": 0}}
-    ]
+    made = {"dtype": "float32", "shape": [4, 7], "seed": 0, "low": 0.0, "high": 1.0}
+    assert list(plan.steps) == [{"op": "stand_in", "path": "args[0]", "tensor": made}]
     assert plan.command == ""
     assert steps("input-nontensor", case_of(contract_of(Spec(4)), call(2.0))) is None
 
@@ -397,3 +427,47 @@ def test_positions_beyond_a_table_are_cut_and_values_are_left_alone():
     assert steps("index-out-of-range", case, [failed, position(sizes=(), most=None)]) is None
     (found,) = diagnose([failed, position(sizes=(), most=None)], load_playbooks(), case=case)
     assert found.subject is None
+
+
+def wrong_values(kind, **facts):
+    known = {"kernel": "cpp_fused_relu_1", "symbol": "cpp_fused_relu_1", "index": 1, "beyond": True}
+    return Evidence(
+        code="AD-RUN-016",
+        kind=kind,
+        severity=Severity.ERROR,
+        subject="cpp_fused_relu_1",
+        observed="",
+        expected="",
+        facts={**known, **facts},
+    )
+
+
+@pytest.mark.parametrize(
+    ("reference", "facts", "planned"),
+    [
+        ("exported.pt2", {}, True),
+        ("exported.pt2", {"beyond": False}, False),
+        ("exported.pt2", {"symbol": None}, False),
+        ("model.py:function", {}, False),
+        (None, {}, False),
+    ],
+)
+def test_the_program_s_values_in_place_of_what_a_kernel_wrote_in_the_middle(reference, facts, planned):
+    case = case_of(contract_of(Spec(8)), call(tensor(8)))
+    case = replace(case, options=replace(case.options, reference=reference))
+    step = {"op": "put_nodes", "call": 1, "symbol": "cpp_fused_relu_1"}
+    assert steps("numeric-difference", case, [wrong_values("diverges", **facts)]) == ([step] if planned else None)
+
+
+@pytest.mark.parametrize(("cause", "kind"), [("nan-produced", "nan"), ("overflow", "inf")])
+def test_zeros_need_no_reference(cause, kind):
+    case = case_of(contract_of(Spec(8)), call(tensor(8)))
+    step = {"op": "put_zeros", "call": 1, "symbol": "cpp_fused_relu_1"}
+    assert steps(cause, case, [wrong_values(kind)]) == [step]
+    assert steps(cause, case, [wrong_values(kind, beyond=False)]) is None
+
+
+def test_what_was_followed_in_emulation_cannot_be_called():
+    case = case_of(contract_of(Spec(8)), call(tensor(8)))
+    contract = replace(case.contract, needs=replace(case.contract.needs, device_type="cuda"))
+    assert steps("nan-produced", replace(case, contract=contract), [wrong_values("nan")]) is None

@@ -169,6 +169,22 @@ def test_a_statistic_of_a_norm_on_the_way_to_a_wrong_output_is_not_blamed():
     assert (item.facts["behind"], item.facts["certain"]) == ("cpp_fused_pow_sum_0", False)
 
 
+def test_whether_anything_comes_after_the_call_that_is_blamed():
+    middle = call("cpp_fused_silu_0", [buffer()], [written("b", False)])
+    last = call("aoti_torch_cpu_mm_out", [buffer(source=0, agrees=False)], [written("c", False)])
+    facts = one(watched(middle, last, outputs=(("result", 1),), compared=True)).facts
+    assert (facts["symbol"], facts["index"], facts["beyond"]) == ("cpp_fused_silu_0", 0, True)
+    assert one(watched(middle, outputs=(("result", 0),), compared=True)).facts["beyond"] is False
+    both = (("result[0]", 0), ("result[1]", 1))
+    assert one(watched(middle, last, outputs=both, compared=True)).facts["beyond"] is True
+    log = call(PROXY, [buffer()], [buffer("b", nan=3)], argument=0)
+    after = call("cpp_fused_add_1", [buffer(nan=3, source=0)], [buffer("c", nan=3)])
+    about = case(nodes=(node("zoo::misbehave"),))
+    facts = one(watched(log, after, outputs=(("result", 1),)), about).facts
+    assert (facts["kernel"], facts["symbol"], facts["beyond"]) == ("zoo::misbehave", PROXY, True)
+    assert one(watched(log), about).facts["beyond"] is False
+
+
 def test_a_reduction_that_is_a_wrong_output_is_blamed():
     run = call("cpp_fused_gelu_mean_0", [buffer(shape=[4, 8])], [written("mean", False, shape=[4])])
     item = one(watched(run, compared=True))

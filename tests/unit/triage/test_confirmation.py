@@ -111,6 +111,8 @@ def test_another_failure_after_the_treatment_refutes_nothing():
     session = stride_climb(second, plain=outcome(outputs=GARBAGE), checked=first)
     verdicts = treat.treat(session, [diagnosis("input-stride")])
     assert (verdicts.confirmed, verdicts.refuted) == ({}, ())
+    (told,) = [item for item in session.findings if item.code == treat.CODE]
+    assert f"{COMPLAINT}2" in told.observed
 
 
 def test_a_silent_fault_is_proved_by_the_packages_own_checks():
@@ -149,6 +151,56 @@ def test_a_reference_that_disagrees_with_the_treated_outputs_forbids_confirmatio
     session.case = replace(session.case, options=replace(session.case.options, reference="e.pt2"))
     assert treat.treat(session, [diagnosis("input-stride")]).confirmed == {}
     assert session.runner.requests[0].payload["reference"] == "e.pt2"
+
+
+SPOILT = [[{"digest": "bad", "nan": 2}]]
+
+
+def values_climb(kind, *replies, plain):
+    session = stride_climb(*replies, plain=plain)
+    facts = {"kernel": "cpp_fused_log_0", "symbol": "cpp_fused_log_0", "index": 0, "beyond": True}
+    session.findings = [
+        Evidence(
+            code="AD-RUN-016",
+            kind=kind,
+            severity=Severity.ERROR,
+            subject="cpp_fused_log_0",
+            observed="",
+            expected="",
+            facts=facts,
+        )
+    ]
+    session.case = replace(session.case, options=replace(session.case.options, reference="exported.pt2"))
+    return session
+
+
+@pytest.mark.parametrize(("compared", "proved"), [({"agrees": True}, True), ({"agrees": False}, False), ({}, False)])
+def test_values_of_the_program_prove_by_outputs_that_agree_and_refute_nothing(compared, proved):
+    session = values_climb(
+        "diverges", outcome(outputs=FINE, result={"reference": compared}), plain=outcome(outputs=GARBAGE)
+    )
+    verdicts = treat.treat(session, [diagnosis("numeric-difference")])
+    assert (set(verdicts.confirmed), verdicts.shown, verdicts.refuted) == (
+        ({"numeric-difference"}, ("numeric-difference",), ()) if proved else (set(), (), ())
+    )
+
+
+@pytest.mark.parametrize(("left", "proved"), [({}, True), ({"nan": 1}, False), ({"inf": 1}, False)])
+def test_zeros_for_nan_prove_by_outputs_without_any_whatever_the_program_gives(left, proved):
+    session = values_climb("nan", outcome(outputs=[[{"digest": "other", **left}]]), plain=outcome(outputs=SPOILT))
+    verdicts = treat.treat(session, [diagnosis("nan-produced")])
+    assert (set(verdicts.confirmed), verdicts.refuted) == ({"nan-produced"} if proved else set(), ())
+    assert "reference" not in session.runner.requests[0].payload
+
+
+def test_outputs_that_changed_are_not_called_the_same():
+    session = values_climb(
+        "diverges", outcome(outputs=FINE, result={"reference": {"agrees": False}}), plain=outcome(outputs=GARBAGE)
+    )
+    treat.treat(session, [diagnosis("numeric-difference")])
+    (told,) = [item for item in session.findings if item.code == treat.CODE]
+    assert told.kind == "stayed"
+    assert "same" not in told.observed
 
 
 def test_without_a_treatment_the_report_says_so():

@@ -120,6 +120,17 @@ def test_star_means_each_tensor() -> None:
     assert call.args[1] == 2
 
 
+def test_lists_of_numbers_become_a_tensor() -> None:
+    import torch
+
+    form = {"dict": [["ids", {"tensor_of": "kwargs['ids']", "dtype": "int64"}]]}
+    step = {"op": "tree", "args": {"tuple": []}, "kwargs": form}
+    assert torch.equal(treated([step], ids=[[1, 2], [3, 4]]).kwargs["ids"], torch.tensor([[1, 2], [3, 4]]))
+    for other in ([[1, 2], [3]], "text"):
+        with pytest.raises(TreatmentError):
+            treated([step], ids=other)
+
+
 def test_tree_is_built_from_a_template() -> None:
     call = treated(
         [
