@@ -31,11 +31,42 @@ def tree(case: Case, _findings: Sequence[Evidence]) -> Plan | None:
     if any(step is None for step in stand_ins):
         return None
     step: JsonObject = {"op": "tree", "args": assignment.args, "kwargs": assignment.kwargs}
+    spelt = [*_spelt(assignment.args), *_spelt(assignment.kwargs)]
+    as_given: list[JsonValue] = [_template(inputs.args, "args", {}), _template(inputs.kwargs, "kwargs", {})]
+    form: list[JsonValue] = [assignment.args, assignment.kwargs]
+    if spelt and _is_otherwise(form, as_given):
+        lines = [f"{path} = torch.as_tensor({path}, dtype=torch.{dtype})" for path, dtype in spelt]
+        text = f"make {'a tensor' if len(spelt) == 1 else 'tensors'} of {', '.join(path for path, _ in spelt)}"
+        return Plan(text=text, steps=(step,), command="\n".join(lines))
     return Plan(
         text=_text(assignment),
         steps=(step, *(item for item in stand_ins if item is not None)),
         command=_call(assignment.args, assignment.kwargs),
     )
+
+
+def _spelt(form: JsonValue) -> list[tuple[str, str]]:
+    """Path and dtype of the lists of numbers that a template makes tensors of."""
+    match form:
+        case {"tensor_of": str(path), "dtype": str(dtype)}:
+            return [(path, dtype)]
+        case {"dict": [*items]} | {"list": [*items]} | {"tuple": [*items]} | [*items]:
+            return [found for item in items for found in _spelt(item)]
+        case _:
+            return []
+
+
+def _is_otherwise(form: JsonValue, given: JsonValue) -> bool:
+    """Whether a template leaves the call as it was given but for the tensors that it makes."""
+    match form, given:
+        case {"tensor_of": _}, _:
+            return True
+        case dict(), dict() if form.keys() == given.keys():
+            return all(_is_otherwise(form[key], given[key]) for key in form)
+        case list(), list() if len(form) == len(given):
+            return all(map(_is_otherwise, form, given))
+        case _:
+            return form == given
 
 
 def _text(assignment: Assignment) -> str:

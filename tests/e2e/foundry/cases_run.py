@@ -158,7 +158,7 @@ OP_CASES: tuple[Case, ...] = (
     called("op_wrong_dtype_reference", "misbehave", "custom-op-fake-kernel", "zoo::misbehave", options=REFERENCE_CPP,
            setup=MODE.replace("{mode}", "wrong_dtype")),
     _op("wrong_stride", "custom-op-fake-kernel"),
-    _op("nan", "nan-produced"),
+    _op("nan", "nan-produced", proof=True),
     _op("rand", "nondeterministic"),
     _op("mutates", "custom-op-contract"),
     _op("returns_input", "custom-op-contract", exits=EITHER),
