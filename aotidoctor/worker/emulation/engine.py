@@ -26,6 +26,7 @@ _FUNCTION = re.compile(r"^static (?:__attribute__\(\(noinline\)\)|inline)? ?void
 _PARAMETER = re.compile(r"^[ \t]*(?:const )?([\w:]+)(?:<[^>]*>)?&? (\w+),?$", re.MULTILINE)
 _SIZE = re.compile(r"(?:uint32_t|int64_t|int32_t|int) (\w+) = ([^\n;]{1,400});")
 _BLOCK = re.compile(r"\(?(\w)numel \+ \(?\(?(\d+) ?- ?1\)\)?\)? ?/ ?\(?(\d+)\)?")
+_WARPS = re.compile(r"launchKernel\(\w+\.\w+, grid_0, grid_1, grid_2, (\d{1,4}),")
 _OWN = ("device_idx_", "stream_", "kernels_", "cubin_dir_")
 
 
@@ -39,7 +40,7 @@ class Function:
     line: int
     sizes: tuple[tuple[str, str], ...]
     blocks: Mapping[str, int]
-    guarded: bool
+    warps: int | None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -137,7 +138,8 @@ class Engine:
         known = self.kernels.get(function.name)
         if known is None:
             try:
-                parsed = read_kernel(function.name, function.comment, function.line)
+                grid = tuple(text for name, text in function.sizes if name.startswith("grid_"))
+                parsed = read_kernel(function.name, function.comment, function.line, grid, function.warps)
                 known = parsed, build(parsed, self._folder(), Libdevice())
             except Refused as refused:
                 known = refused
@@ -211,5 +213,5 @@ def _function(name: str, text: str, line: int) -> Function:
         line=line + text.count("\n", 0, max(opened, 0)),
         sizes=sizes,
         blocks=blocks,
-        guarded="return;" in code,
+        warps=int(warps[1]) if (warps := _WARPS.search(code)) is not None else None,
     )

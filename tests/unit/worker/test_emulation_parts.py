@@ -162,6 +162,26 @@ def test_a_kernel_is_read():
 
 
 @pytest.mark.parametrize(
+    ("grid", "warps", "known"),
+    [
+        (("n / 64", "1", "1"), 2, {"BLOCK": 64, "num_warps": 2}),
+        (("n / 128", "1", "1"), 4, {"BLOCK": 128, "num_warps": 4}),
+        (("n / 64", "1", "1"), 8, {}),
+        (("n / 32", "1", "1"), 2, {}),
+    ],
+)
+def test_the_configuration_that_was_compiled_is_known_by_its_grid(grid, warps, known):
+    configs = [{"BLOCK": size, "num_warps": many} for size, many in ((64, 2), (128, 4))]
+    grids = [{"config": one, "cpp": [f"n / {one['BLOCK']}", "1", "1"]} for one in configs]
+    text = KERNEL.format(head="", body="pass").replace(
+        "pointwise(", f"user_autotune(configs={configs}, custom_kernel=True, "
+    )
+    text = text.replace("{'grid_type': 'Grid1D'}", f"{{'grid_type': 'PrecomputedGrid', 'precomputed_grids': {grids}}}")
+    kernel = read_kernel("k_0", text, 1, grid, warps)
+    assert (kernel.custom, kernel.constants) == (True, known)
+
+
+@pytest.mark.parametrize(
     ("body", "waits"),
     [
         ("tl.atomic_add(in_ptr0, 1)", False),

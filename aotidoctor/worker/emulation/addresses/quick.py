@@ -98,7 +98,7 @@ class Quick:
                 made[name] = Ptr(argument=name, offset=constant(0))
             elif kind == "constexpr":
                 value = launch.kernel.constants.get(name)
-                if value is None and name.endswith("BLOCK"):
+                if value is None and name.endswith("BLOCK") and not launch.kernel.custom:
                     value = self.launch.sizes.of(name, _LONGEST_LOOP)
                 if isinstance(value, bool | int | float):
                     made[name] = constant(value)

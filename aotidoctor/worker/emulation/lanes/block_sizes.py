@@ -49,7 +49,8 @@ class BlockSizes:
         ``given`` gets the blocks that the launch leaves open.
         """
         for name in parameters:
-            if name.endswith("BLOCK") and name not in given:
+            # A user's own block may be anything: what the package does not tell is not guessed.
+            if name.endswith("BLOCK") and name not in given and not self.kernel.custom:
                 given[name] = self.of(name, LONGEST_LOOP)
         tiles = self.kernel.tiles
         if (

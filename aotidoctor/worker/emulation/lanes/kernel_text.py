@@ -68,8 +68,11 @@ class KernelText:
     tiles: Mapping[str, int]
 
 
-def read_kernel(name: str, comment: str, line: int) -> KernelText:
-    """Parse the comment of a ``call_<kernel>`` function that begins at ``line`` of the wrapper. Raises ``Refused``."""
+def read_kernel(name: str, comment: str, line: int, grid: tuple[str, ...] = (), warps: int | None = None) -> KernelText:
+    """Parse the comment of a ``call_<kernel>`` function that begins at ``line`` of the wrapper. Raises ``Refused``.
+
+    ``grid``, as the function has it, and ``warps`` tell which of several configurations was compiled.
+    """
     opening = _OPENING.search(comment)
     if opening is None:
         raise Refused("the package does not hold its source")
@@ -98,7 +101,7 @@ def read_kernel(name: str, comment: str, line: int) -> KernelText:
         executable="\n".join("" if at in blank else one for at, one in enumerate(lines, 1)) + "\n",
         module=clean,
         signature={str(key): str(value) for key, value in dict(known.get("signature") or {}).items()},
-        constants={**_agreed(meta.get("configs")), **(known.get("constants") or {})},
+        constants={**_agreed(meta.get("configs"), inductor, grid, warps), **(known.get("constants") or {})},
         first_line=first,
         grid_type=str(inductor["grid_type"]) if inductor.get("grid_type") else None,
         template=template,
@@ -122,9 +125,15 @@ def _keywords(kernel: ast.FunctionDef) -> dict[str, ast.expr]:
     return {word.arg: word.value for call in calls for word in call.keywords if word.arg is not None}
 
 
-def _agreed(node: ast.expr | None) -> dict[str, Any]:
-    """What all configurations of a user's kernel have in common (``num_stages``, where it is a parameter as well)."""
+def _agreed(
+    node: ast.expr | None, inductor: Mapping[str, Any], grid: tuple[str, ...], warps: int | None
+) -> dict[str, Any]:
+    """What the configurations of a user's kernel that fit the launch have in common."""
     configs = [_literals(one) for one in node.elts] if isinstance(node, ast.List) else []
+    grids = inductor.get("precomputed_grids")
+    if grids and len(configs) > 1:
+        fitting = [one["config"] for one in grids if tuple(one["cpp"]) == grid]
+        configs = [one for one in configs if one in fitting and one.get("num_warps", warps) == warps]
     return {
         name: value for name, value in (configs or [{}])[0].items() if all(one.get(name) == value for one in configs)
     }
