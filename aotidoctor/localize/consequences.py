@@ -11,8 +11,9 @@ def worth_telling(found: Emulation) -> list[Emulated]:
     """Without what follows from a failed assertion of the same launch, and from what was found before."""
     asserted = {one.launch for one in found.findings if one.kind == "device-assert"}
     astray = {one.launch for one in found.findings if one.kind in ("out-of-bounds", "use-after-free", "misaligned")}
-    explained = [other for one in found.findings for other in explained_by(one, found)]
-    wrapped = {one.launch for one in explained if one.kind == "race"}
+    pairs = [(one, other) for one in found.findings for other in explained_by(one, found)]
+    explained = [other for _, other in pairs]
+    wrapped = {other.launch for one, other in pairs if (one.kind, other.kind) == ("int32-overflow", "race")}
     first = min((one for one in (*asserted, *astray, *wrapped) if one is not None), default=None)
     return [
         one
@@ -27,19 +28,24 @@ def worth_telling(found: Emulation) -> list[Emulated]:
 
 
 def explained_by(one: Emulated, found: Emulation) -> list[Emulated]:
-    """What follows from a 32-bit index that overflows: its lane that goes astray, lanes that collide in the buffer."""
+    """What follows from it in the same launch.
+
+    Of a 32-bit index that overflows: its lane that goes astray, lanes that collide in the buffer. Of a store that goes
+    beyond its buffer: collisions inside of it, as what has no bound runs over its neighbours first.
+    """
+    return [other for other in found.findings if one.launch == other.launch and _follows(other, one)]
+
+
+def _follows(other: Emulated, one: Emulated) -> bool:
+    here = one.buffer == other.buffer is not None
+    if one.kind == "out-of-bounds":
+        return one.access == "store" and other.kind == "race" and here
     if one.kind != "int32-overflow":
-        return []
-    return [
-        other
-        for other in found.findings
-        if one.launch == other.launch
-        and (
-            (other.kind == "race" and (one.line == other.line or one.buffer == other.buffer is not None))
-            # Were the index wrong without it, another lane would be the first.
-            or (other.kind == "out-of-bounds" and (one.line, *_lane(one)) == (other.line, *_lane(other)))
-        )
-    ]
+        return False
+    if other.kind == "race":
+        return one.line == other.line or here
+    # Were the index wrong without it, another lane would be the first.
+    return other.kind == "out-of-bounds" and (one.line, *_lane(one)) == (other.line, *_lane(other))
 
 
 def _lane(one: Emulated) -> tuple[tuple[int, ...] | None, int | None]:

@@ -185,7 +185,7 @@ def _tell(case: Case, one: Emulated, outcome: Outcome, found: Emulation) -> list
     kind, expected = _WORDS.get(one.kind, ("other", "no finding"))
     shown, path = shown_buffer(case, one.buffer)
     explained = explained_by(one, found)
-    said = "; ".join([_observed(one, shown), *(f"so {_observed(other, shown)}" for other in explained)])
+    said = "; ".join([_observed(one, shown), *(f"so {_observed(other, shown)}" for other in explained[:2])])
     facts: dict[str, FactValue] = {
         "emulated": True,
         "what": one.kind,

@@ -163,6 +163,16 @@ def test_lanes_that_collide_as_their_index_overflows_are_no_race():
     assert [(item.kind, item.severity) for item in found] == [("overflow", Severity.WARN), ("race", Severity.ERROR)]
 
 
+def test_a_store_without_a_bound_runs_over_its_neighbours_before_it_goes_beyond_the_buffer():
+    race, beyond = {**ASTRAY, "kind": "race", "line": 9}, {**ASTRAY, "access": "store"}
+    found = emulation.read(on_cuda(), history(), emulated_run(race, beyond))
+    assert [item.kind for item in found] == ["access"]
+    # What is read beyond it, or is elsewhere, explains no collision.
+    for other in ({**beyond, "access": "load"}, {**beyond, "buffer": "buf9"}, {**beyond, "launch": 3}):
+        found = emulation.read(on_cuda(), history(), emulated_run(race, other))
+        assert [item.kind for item in found] == ["race", "access"]
+
+
 def test_what_a_lane_astray_did_not_write_is_not_told():
     never = {**ASTRAY, "kind": "uninitialized", "launch": 3}
     found = emulation.read(on_cuda(), history(), emulated_run(ASTRAY, never))
