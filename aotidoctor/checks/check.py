@@ -54,14 +54,14 @@ class Check:
         return NotChecked(code=self.code, name=self.name, reason=reason)
 
 
-@dataclass(frozen=True, slots=True)
-class Finder:
-    """Makes evidence for one check code: ``FIND = Finder("AD-IN-014", "input_stride")``, then ``FIND.error(...)``."""
+class Maker:
+    """Makes evidence of one code and severity, as ``FIND.error`` does."""
 
-    code: str
-    name: str
+    def __init__(self, code: str, severity: Severity) -> None:
+        self._code = code
+        self._severity = severity
 
-    def error(
+    def __call__(
         self,
         kind: str,
         subject: str | None,
@@ -72,85 +72,12 @@ class Finder:
         source: Source | None = None,
         facts: Mapping[str, FactValue] | None = None,
     ) -> Evidence:
-        """A finding that explains a failure."""
-        return self._make(
-            Severity.ERROR,
-            kind,
-            subject,
-            observed=observed,
-            expected=expected,
-            message=message,
-            source=source,
-            facts=facts,
-        )
-
-    def warn(
-        self,
-        kind: str,
-        subject: str | None,
-        *,
-        observed: str,
-        expected: str,
-        message: str = "",
-        source: Source | None = None,
-        facts: Mapping[str, FactValue] | None = None,
-    ) -> Evidence:
-        """A finding that may matter, and by itself fails nothing."""
-        return self._make(
-            Severity.WARN,
-            kind,
-            subject,
-            observed=observed,
-            expected=expected,
-            message=message,
-            source=source,
-            facts=facts,
-        )
-
-    def info(
-        self,
-        kind: str,
-        subject: str | None,
-        *,
-        observed: str,
-        expected: str,
-        message: str = "",
-        source: Source | None = None,
-        facts: Mapping[str, FactValue] | None = None,
-    ) -> Evidence:
-        """A note."""
-        return self._make(
-            Severity.INFO,
-            kind,
-            subject,
-            observed=observed,
-            expected=expected,
-            message=message,
-            source=source,
-            facts=facts,
-        )
-
-    def unchecked(self, reason: str) -> NotChecked:
-        """The check could not look; ``reason`` says why."""
-        return NotChecked(code=self.code, name=self.name, reason=reason)
-
-    def _make(
-        self,
-        severity: Severity,
-        kind: str,
-        subject: str | None,
-        *,
-        observed: str,
-        expected: str,
-        message: str,
-        source: Source | None,
-        facts: Mapping[str, FactValue] | None,
-    ) -> Evidence:
+        """``message`` is made of the other words where there is none."""
         where = f"{subject}: " if subject else ""
         return Evidence(
-            code=self.code,
+            code=self._code,
             kind=kind,
-            severity=severity,
+            severity=self._severity,
             subject=subject,
             observed=observed,
             expected=expected,
@@ -158,3 +85,30 @@ class Finder:
             source=source,
             facts=facts or {},
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Finder:
+    """Makes evidence for one check code: ``FIND = Finder("AD-IN-014", "input_stride")``, then ``FIND.error(...)``."""
+
+    code: str
+    name: str
+
+    @property
+    def error(self) -> Maker:
+        """A finding that explains a failure."""
+        return Maker(self.code, Severity.ERROR)
+
+    @property
+    def warn(self) -> Maker:
+        """A finding that may matter, and by itself fails nothing."""
+        return Maker(self.code, Severity.WARN)
+
+    @property
+    def info(self) -> Maker:
+        """A note."""
+        return Maker(self.code, Severity.INFO)
+
+    def unchecked(self, reason: str) -> NotChecked:
+        """The check could not look; ``reason`` says why."""
+        return NotChecked(code=self.code, name=self.name, reason=reason)
