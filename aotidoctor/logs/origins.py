@@ -101,8 +101,9 @@ class Origin:
             (not self.frame or _search(self.frame, frame))
             and (not self.innermost or _search(self.innermost, innermost))
             and (not self.file or any(_search(self.file, path) for path in _RAISED.findall(text)))
-            and (not self.near or (has_mark(around) if self.near == _TORCH else _search(self.near, around)))
+            and (self.near != _TORCH or has_mark(around))
             and (not self.said or _search(self.said, text))
+            and (self.near in ("", _TORCH) or _search(self.near, around))
             and not (self.not_near and _search(self.not_near, around))
         )
 
