@@ -218,6 +218,10 @@ def hostile() -> list[Case]:
         ),
         "loop": ("xmask = xindex < xnumel", "while True: xmask = xindex < xnumel"),
         "import": ("import triton.language as tl", "import os as tl"),
+        "module": (
+            "import triton.language as tl",
+            "import triton.language as tl; from triton.language.core import builtins as os",
+        ),
         "syntax": ("xmask = xindex < xnumel", "xmask = = xindex"),
         "grid": ("uint32_t grid_0 = ((xnumel + (256 - 1)) / (256));", "uint32_t grid_0 = 2147483647L*xnumel;"),
         "size": ("const int64_t int_array_0[] = {s", "const int64_t int_array_0[] = {1000000000000L*s"),

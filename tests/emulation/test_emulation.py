@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.emulate,
     pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason=REASON),
 ]
-HOSTILE = ("endless", "loop", "import", "syntax", "grid", "size", "negative", "zero")
+HOSTILE = ("endless", "loop", "import", "module", "syntax", "grid", "size", "negative", "zero")
 # Each run of the suite carries out one case in so many; AOTIDOCTOR_EMULATION_EVERY=1 is all of them.
 EVERY = dict.fromkeys(("healthy", "inputs", "kernels"), int(os.environ.get("AOTIDOCTOR_EMULATION_EVERY", "0")))
 EVERY = {kind: given or usual for (kind, given), usual in zip(EVERY.items(), (6, 6, 25), strict=True)}
