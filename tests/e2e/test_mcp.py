@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.optional import optional
+
 pytestmark = [pytest.mark.torch]
-mcp = pytest.importorskip("mcp", reason="the package mcp is not installed")
+mcp = optional("mcp", reason="the package mcp is not installed")
 ROOT = Path(__file__).parents[2]
 
 

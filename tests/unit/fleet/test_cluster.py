@@ -13,9 +13,10 @@ import pytest
 
 from aotidoctor.fleet.cluster import Cluster
 from aotidoctor.fleet.pool import Job, Limits
+from tests.optional import optional
 from tests.unit.fleet.test_batch import environ, many, results, steady, words
 
-pytest.importorskip("distributed")
+optional("distributed")
 
 ITEMS = 120
 ALONE = ["--jobs", "2"]

@@ -17,9 +17,10 @@ from typer.testing import CliRunner
 from aotidoctor.cli import build_app
 from aotidoctor.fleet.results import read_results
 from aotidoctor.remote.urls import base_name, clean, cleaned, is_url
+from tests.optional import optional
 
-pytest.importorskip("fsspec")
-pytest.importorskip("aiohttp")
+optional("fsspec")
+optional("aiohttp")
 
 REAL = Path(__file__).parents[2] / "data" / "releases" / "2.12.1" / "custop" / "model.pt2"
 SECRETS = ("s3cret", "t0ken", "alice")

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-mcp = pytest.importorskip("mcp", reason="the package mcp is not installed")
+from tests.optional import optional
+
+mcp = optional("mcp", reason="the package mcp is not installed")
 
 ROOT = Path(__file__).parents[4]
 CUDA = ROOT / "tests" / "data" / "cuda" / "mlp.pt2"
