@@ -285,7 +285,9 @@ def _wrong(line: str, lines: list[str]) -> list[tuple[str, str, tuple[str, ...]]
     stepped = re.sub(r"\b(\d+)\*([xyr]\d?_?\d)\b", rf"{STEP}*\2", index, count=1)
     if stepped != index:
         made.append(("stride", changed(stepped), outside))
-    if re.fullmatch(r"\(?[\w\s+*]+\)?", index) and "tmp" not in index and "ks" not in index:
+    # As many lanes as there are programs: too few for the faults below.
+    few = "num_programs" in line
+    if re.fullmatch(r"\(?[\w\s+*]+\)?", index) and "tmp" not in index and "ks" not in index and not few:
         # Sizes of 64 bits make indices of 64 bits.
         if not any("'i64'" in one for one in lines):
             made.append(("narrow", changed(f"(({index}) * {WIDE} // {WIDE})"), ("out-of-bounds", "int32-overflow")))
