@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from aotidoctor.checks import CHECKS
+from aotidoctor.checks.package.facts import main_object
 from aotidoctor.diagnosis import confirm, is_guess, rerank
 from aotidoctor.diagnosis.treatments import combine, plan_treatment
 from aotidoctor.model.diagnosis import Diagnosis, Treatment
@@ -23,6 +24,7 @@ from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.run import Outcome, Request
+from aotidoctor.readers.releases.built_by import built_by
 from aotidoctor.readers.releases.shims import release_of
 from aotidoctor.triage.run_probes import succeeded
 from aotidoctor.triage.session import Session
@@ -49,7 +51,7 @@ BY_CHANCE = ("threading",)
 # Importing a library does not always register its classes: a failure that stays proves nothing.
 NEVER_REFUTED = ("pytree-class-missing",)
 LINE = 160
-# Before, a package without its weights dies in the call even after they were loaded.
+# Before, a package without its weights dies in the call even after they were loaded: there, and with later torch.
 WEIGHTS_WORK = (2, 7)
 
 
@@ -161,9 +163,12 @@ def _no_remedies(plans: Sequence[Treatment]) -> tuple[str, ...]:
 
 
 def _can_refute(session: Session, cause: str) -> bool:
-    torch = session.case.host.torch
-    old = torch is not None and (release_of(torch.version) or WEIGHTS_WORK) < WEIGHTS_WORK
-    return cause not in NEVER_REFUTED and not (old and cause == "weights-not-loaded")
+    if cause != "weights-not-loaded":
+        return cause not in NEVER_REFUTED
+    case, torch = session.case, session.case.host.torch
+    before = built_by(case.model, main_object(case)).before if case.model is not None else None
+    old_torch = torch is not None and (release_of(torch.version) or WEIGHTS_WORK) < WEIGHTS_WORK
+    return not old_torch and not (before is not None and before <= WEIGHTS_WORK)
 
 
 def _refutes(plan: Treatment, baseline: Outcome, treated: Outcome) -> bool:

@@ -12,8 +12,10 @@ from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.host import TorchBuild
 from aotidoctor.model.inputs import ValueStats
 from aotidoctor.model.run import Signalled
+from aotidoctor.readers.package import read_artifact
 from aotidoctor.triage import treat
 from aotidoctor.triage.session import Session
+from tests.artifacts.releases import ROOT as RELEASES
 from tests.unit.checks.input_builders import Spec, call, case_of, contract_of, tensor
 from tests.unit.probes.outcomes import outcome, raised
 
@@ -237,3 +239,18 @@ def test_weights_that_were_loaded_prove_nothing_to_torch_2_6(torch, refuted):
     verdicts = treat.treat(session, [diagnosis("weights-not-loaded")])
     assert (verdicts.confirmed, verdicts.refuted) == ({}, refuted)
     assert session.runner.requests[0].payload["treatment"]
+
+
+@pytest.mark.parametrize(("release", "refuted"), [("2.6.0", ()), ("2.7.1", ("weights-not-loaded",))])
+def test_nor_do_weights_of_a_package_of_torch_2_6_to_a_later_torch(release, refuted):
+    died = outcome(ending=Signalled(signal=11, name="SIGSEGV"), stage="run1")
+    session = stride_climb(died, plain=died)
+    (model,) = read_artifact(str(RELEASES / release / "emb" / "model.pt2")).models
+    host = replace(session.case.host, torch=TorchBuild(version="2.13.0", path="/t"))
+    constants = (ConstantSpec(name="w", original_fqn="w", dtype="float32", shape=(2,), stride=(1,)),)
+    contract = replace(session.case.contract, constants=constants)
+    session.case = replace(session.case, host=host, contract=contract, model=model)
+    session.findings = [
+        Evidence(code="AD-LOAD-002", kind="external", severity=Severity.ERROR, subject="w", observed="1", expected="0")
+    ]
+    assert treat.treat(session, [diagnosis("weights-not-loaded")]).refuted == refuted
