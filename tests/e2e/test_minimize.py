@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from foundry.place import cache_dir
+from warm import line
 
 from aotidoctor.commands import demo
 from aotidoctor.commands.minimize.folder import FILES, STATE
@@ -41,7 +42,8 @@ def test_one_operator_is_left(folder: Path, tmp_path: Path) -> None:
     # In a folder of its own: a script is written beside the files.
     for name in (*FILES, STATE):
         (tmp_path / name).write_bytes((kept / name).read_bytes())
-    again = minimize(package, inputs, options, tmp_path, environ=ENVIRON)
+    with line().lent():
+        again = minimize(package, inputs, options, tmp_path, environ=ENVIRON)
     assert (again.asked, again.operators) == (0, found.operators)
     assert again.repro is not None
     assert "certified" in again.repro

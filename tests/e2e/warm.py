@@ -7,6 +7,7 @@ must show (its start, its environment, its streams) is asked by the cases that g
 from __future__ import annotations
 
 import atexit
+import importlib
 import os
 import shutil
 import subprocess
@@ -130,6 +131,19 @@ class CommandLine:
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return Done(returncode=result.exit_code, stdout=result.stdout, stderr=result.stderr)
+
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Whoever starts a runner of its own for a diagnosis, a script or a search gets this one."""
+        starts = {
+            "aotidoctor.commands.minimize.minimize": ("Runner", lambda **_: nullcontext(self.runner)),
+            "aotidoctor.commands.repro.reproduce": ("start_runner", lambda _: nullcontext(self.runner)),
+            "aotidoctor.commands.diagnose": ("_runner", self.lend),
+        }
+        with forked(), pytest.MonkeyPatch.context() as patch:
+            for module, (name, start) in starts.items():
+                patch.setattr(importlib.import_module(module), name, start)
+            yield
 
     def left(self) -> list[str]:
         """What commands left in their temporary directory; it is taken away.
