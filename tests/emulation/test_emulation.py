@@ -92,6 +92,8 @@ def test_the_way_follows_from_size_and_time_and_from_what_was_named(room):
         "large, time enough": computed,
         # What its indices follow from is computed as well, and left out of the launches' own account.
         "large, one kernel named": [["quick", "full"], [], [], 1],
+        # Two passes, and none before them.
+        "large, weights kept": [[0, 0], True],
         "large, no time": left_out,
         "large, at fault": [["quick", "quick"], ["device-assert", "out-of-bounds"], values, 0],
         "small, no time": left_out,

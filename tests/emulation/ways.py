@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
+import weakref
 from pathlib import Path
 
 import torch
@@ -18,10 +20,10 @@ MODEL = "computed_index"
 KERNELS = ("triton_per_fused__to_copy_abs_cumsum_mul_0", "triton_poi_fused__to_copy_abs_add_index_mul_remainder_1")
 
 
-def went(room, change=None, **more):
+def went(room, change=None, model=MODEL, **more):
     """``[way of each launch, kinds of findings, what was left out, whether there are outputs]``."""
-    path, _ = package(MODEL, room)
-    _, args = made(MODEL)
+    path, _ = package(model, room)
+    _, args = made(model)
     torch.save(change(args) if change else args, room / "inputs.pt")
     spec = {"path": str(room / "inputs.pt"), "format": "pt", "trusted": False}
     result = emulate({"package": str(path), "inputs": spec, "emulate_seconds": 60, **more}, room)
@@ -31,11 +33,30 @@ def went(room, change=None, **more):
     return [ways, [one["kind"] for one in told["findings"]], left, len(result["outputs"][0])]
 
 
+def kept(room):
+    """How many weights of earlier passes are still there when those of a pass are read."""
+    counts, weights, read = [], [], passes._constants
+
+    def counted(*given):
+        counts.append(sum(one() is not None for one in weights))
+        made = read(*given)
+        weights.extend(weakref.ref(one.storage) for one in made)
+        return made
+
+    gc.disable()
+    passes._constants = counted
+    went(room, model="mlp")
+    passes._constants = read
+    gc.enable()
+    return [counts, len(weights) > 0]
+
+
 def situations(room):
     found = {"small": went(room)}
     passes.LARGE = 0
     found["large, time enough"] = went(room)
     found["large, one kernel named"] = went(room, emulate_kernels=[KERNELS[1]], emulate_way="quick")
+    found["large, weights kept"] = kept(room)
     passes.SECONDS_A_LANE = 1e9
     found["large, no time"] = went(room)
     # 40 rows: the first index is beyond them.

@@ -64,6 +64,13 @@ class Quick:
 
     def look(self) -> Seen:
         """Check every access. Raises ``Unsliceable``, and ``CannotError`` where values are missing."""
+        try:
+            return self._look_through()
+        finally:
+            # The graphs refer to themselves, and stay for a while: not with the tensors.
+            self.pointers.clear()
+
+    def _look_through(self) -> Seen:
         launch = self.launch
         launch.prepare()
         self.pointers = launch.pointers()
