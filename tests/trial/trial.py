@@ -166,7 +166,8 @@ class Trial:
         target, none = self.place / "changed.pt2", self.place / "unchanged"
         if not target.exists() and not none.exists():
             setup = [] if self.setup is None else [str(self.setup)]
-            command = [sys.executable, "-m", "tests.trial.changed", str(self.program), str(target), *setup]
+            command = [sys.executable, "-m", "tests.trial.changed", str(self.program), str(target)]
+            command += [str(self.folder / "sample0.pt"), *setup]
             subprocess.run(command, cwd=ROOT, check=False, timeout=SECONDS, capture_output=True)
             if not target.exists():
                 none.touch()

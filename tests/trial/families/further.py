@@ -1,4 +1,4 @@
-"""Architectures that came last: recurrences, gated experts, relative speech positions, scatters of several kinds, waves."""
+"""Architectures that came last: recurrences, relative speech positions, scatters of several kinds, waves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.trial.families.other import (
     _sequences,
     _wave,
 )
-from tests.trial.families.text import EXPERTS, VOCAB, _llama_like, causal
+from tests.trial.families.text import VOCAB, _llama_like, causal
 from tests.trial.families.uncommon import _of
 from tests.trial.families.vision import _timm, image
 from tests.trial.model import TORCHVISION, Model
@@ -49,8 +49,6 @@ MODELS = (
     Model(name="recurrent-gemma", traits=("state-space", "decoder", "output-class"), setup=_of("recurrent_gemma"),
           build=causal(hf.RecurrentGemmaForCausalLM, _llama_like(hf.RecurrentGemmaConfig, lru_width=32, attention_window_size=8,
                                                                  block_types=["recurrent", "attention"]), columns=8)),
-    Model(name="granite-moe", traits=("decoder", "moe", "output-class"), setup=EXPERTS,
-          build=causal(hf.GraniteMoeForCausalLM, _llama_like(hf.GraniteMoeConfig, num_local_experts=4, num_experts_per_tok=2))),
     Model(name="wavlm", traits=("speech", "convolution", "output-class"), setup=_of("wavlm"), build=_wave(hf.WavLMModel, hf.WavLMConfig)),
     Model(name="gin", traits=("graph", "ragged"), build=_made(_graph("GIN"), _graphs, _graph_dims)),
     Model(name="edge-cnn", traits=("graph", "ragged"), build=_made(_graph("EdgeCNN"), _graphs, _graph_dims)),
