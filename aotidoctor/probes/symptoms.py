@@ -205,6 +205,10 @@ PATTERNS: tuple[tuple[str, str], ...] = (
         r"invalid ELF header|wrong ELF class|file too short|ELF load command|object file has no|cannot (?:apply|read) ",
     ),
     ("kwarg-mismatch", r"Ran into a kwarg keyword mismatch"),
+    (
+        "output-spec",
+        r"`leaves` has length (?P<observed>\d+) but the spec refers to a pytree that holds (?P<expected>\d+) items",
+    ),
     ("count-mismatch", r"expected inputs vector size to be (?P<wanted>\d+), but got (?P<got>\d+)"),
     ("model-not-found", r"Failed to find a generated cpp file or so file for model '(?P<model>[^']*)'"),
     ("file-not-found", r"File not found: (?P<name>\S+)"),
