@@ -173,7 +173,7 @@ class Assembly:
         draft.matches = tuple(of_torch(match, surroundings) for match in self.matcher.matches(found, surroundings))
         if level == "error" and all(match.confidence < LEAST_CONFIDENCE for match in draft.matches):
             suspected = recognised(found, head.number) or arisen(found, head.number, surroundings)
-            draft.matches += (suspected,) if suspected is not None else ()
+            draft.matches += (of_torch(suspected, surroundings),) if suspected is not None else ()
         return draft
 
 

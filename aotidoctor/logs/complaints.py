@@ -34,6 +34,8 @@ _FAILS = re.compile(
             r"(?i:\bnot (?:implemented|permitted|enough (?:memory|space))\b|\bdead ?lock)",
             r"(?i:(?<![\w-])(?:hangs?|hung|stuck|frozen)(?![\w-])|\bkilled\b|\bcorrupt(?:ed|ion)?\b)",
             r"(?i:\bunreachable\b|\bbroken pipe\b|\bunhandled\b|\bunrecoverable\b)",
+            # The end of what torch.compile raises.
+            r"You can suppress this exception and fall back|\bTORCHDYNAMO_VERBOSE=1 for the internal",
             r"(?i:\bunexpected(?:ly)? (?:end|eof|token|exit|close|termin|stop))",
             r"\b(?:FAILURE|BROKEN|REJECTED|TIMEOUT|OOM)\b|\bE[A-Z]{4,12}\b(?=:)",
             r"[\u2717\u2718\u274c\u26d4\U0001f6a8\U0001f4a5]|\u00d7 \w",
@@ -56,11 +58,14 @@ _COMPLAINTS = (
 )
 # Of lines that somebody chose, words of everyday, too.
 _SMALL_ONES = (
-    r"differs?|(?:different|other) (?:numbers?|results?|outputs?|values?)|(?:is|are) (?:\w+ ){0,2}different",
+    r"differs?|but (?:\w+ ){0,2}different",
+    r"(?:different|other) (?:numbers?|results?|outputs?|values?)|(?:is|are) (?:\w+ ){0,2}different",
     r"garbage|gibberish|nonsense|fatal|refus(?:es|ed|ing)|giv(?:es|en|ing) up|gave up",
     r"(?<!/)errors?(?!\.\w|=\w)",
     r"impossible|prematurely|truncated|but (?:\S{1,40} ){1,2}expects?",
-    r"(?:memory|ram)\b[^\n]{0,30}\b(?:grow\w*|increas\w+|leak\w*)",
+    r"(?:memory|ram|rss)\b[^\n]{0,30}\b(?:grow\w*|increas\w+|leak\w*|goes up|climbs?)",
+    r"not (?:given back|freed|released)|(?:definitely|indirectly|possibly) lost",
+    r"no speed-?up|waits? for (?:the other|each other)",
     r"(?:returns?|returned|is|was|gives?) False|nothing happens|expected (?:to be )?[<>]=?|trace trap",
     r"not (?:ready|ok|usable|possible|finished|done|complete)",
     r"bad[ _](?:alloc\w*|function_call|cast|optional_access|variant_access)",
@@ -105,7 +110,7 @@ _VALUES = re.compile(
     r"|(?i:\b\w{0,20}loss['\"]?\s?[:=]\s?['\"]-?(?:nan|inf)['\"])"
 )
 _EVERYDAY = re.compile(
-    r"(?i:\bnan (?:ms|us|s|sec|tokens?|toks?|it|MB|GB)\b|from -?inf\b"
+    r"(?i:\b(?:nan|inf) (?:ms|us|s|sec|tokens?|toks?|it|runs|samples|images|steps|[MG]B|[GT]FLOPS?)\b|from -?inf\b"
     r"|to inf\b|[(\[]-?inf, ?|max\w{0,20}[=:] ?-?inf|=inf\b|: ?false,|\|[^|]*\|[^|]*\|"
     r"|(?:clamp|clip|fill_?|full|where|float)\(|timeout[=: ]+\S)"
 )

@@ -20,8 +20,8 @@ _WRAPPERS = re.compile(
     r"C\+\+ compile error|ChildFailedError|ProcessRaisedException|"
     r"Loading outdated pt2 file|Failed to (?:compile|link) files|background workers? (?:are|is) no longer alive|"
     r"terminate called (?:recursively|without)|Engine ?(?:Core)?.{0,200}(?:died|is dead)|See root cause above|"
-    r"DataLoader worker .* (?:killed|exited)|exited unexpectedly|returned non-zero exit status|"
-    r"remote process exited|Watchdog caught collective operation timeout|"
+    r"Worker failed with error|DataLoader worker .* (?:killed|exited)|exited unexpectedly|"
+    r"returned non-zero exit status|remote process exited|Watchdog caught collective operation timeout|"
     r"Connection (?:closed|reset) by (?:remote )?peer|"
     r"^(?:Error: |ERROR: )?[\w ]{0,40}\b(?:failed(?: to start)?|aborting|giving up)\W*$"
 )

@@ -37,8 +37,8 @@ _NAMED = re.compile(
 )
 _NUMBERED = re.compile(r"\"(?:(?P<syslog>PRIORITY)\"\s?:\s?\"?(?P<priority>\d)\b|level\"\s?:\s?(?P<pino>[1-6]0)\b)")
 _SYSLOG = re.compile(r"^<(?P<number>\d{1,3})>")
-# In brackets, also with the name of a module before it: [core:error].
-_BRACKETS = re.compile(rf"[\[(<](?:[\w.-]{{1,20}}:)?\s{{0,6}}(?i:(?P<word>{_ANY}))\s{{0,6}}[\])>:]")
+# In brackets, also with the name of a module before it: [core:error]. In small letters `inf` is a number.
+_BRACKETS = re.compile(rf"[\[(<](?:[\w.-]{{1,20}}:)?\s{{0,6}}(?!inf\b)(?i:(?P<word>{_ANY}))\s{{0,6}}[\])>:]")
 _BARE = re.compile(rf"(?<![\w.=/\"'$-])(?P<word>{_UPPER})(?![\w=/\"'$-]|\.\w)")
 # After the time, in small letters too.
 _BEHIND = re.compile(

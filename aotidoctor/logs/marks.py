@@ -10,12 +10,11 @@ import re
 from dataclasses import replace
 from functools import lru_cache
 
-from aotidoctor.logs.patterns import LEAST_CONFIDENCE
 from aotidoctor.model.log import LogMatch
 
 _MARK = re.compile(
     r"(?i:\bc?torch|libtorch|pytorch|inductor|\baoti|triton(?!server)|\.pt2\b|executorch|xformers|flash_?attn|fbgemm|vllm|torchrec)"
-    r"|\bat::|\bc10\b|_Z\w{0,40}(?:3c10|2at\d|5torch)|\bTORCH_|Error in dlopen|CUDA error|FakeTensor|\baten\b"
+    r"|\bat::|\bc10\b|_Z\w{0,40}(?:3c10|2at\d|5torch)|\bTORCH_|Error in dlopen|FakeTensor|\baten\b"
     # Words that nobody else has for it.
     r"|\bmat[12]\b|non-singleton dim|is invalid for input of size|expects each tensor to be|probability tensor"
     r"|must be Tensor, not|got \(\w{0,12}Tensor|Dimension out of range \(expected|indices for tensor of dim"
@@ -24,20 +23,26 @@ _MARK = re.compile(
     r"|libc10|site-packages/nvidia/|Tensor(?:\[\])?\(a!\)|swap_constant|fold_state"
     r"|(?:Runtime|Index|Value|Type)Error: [a-z]\w{1,40}\(\w{0,20}\): |batch1 and batch2|running_(?:mean|var)\b"
     r"|split_with_sizes|symbolic sizes|SparseTensorImpl|channels_last|TORCH_LIBRARY|PytorchStream|CUBLAS_STATUS|CUDNN_"
-    r"|Tensor as element|to be true, but got false"
+    r"|Tensor as element|to be true, but got false|Tried to allocate \d"
     r"|missing value for argument|invalid combination of arg|input batch_size|scalar type \w+ but (?:found|got)"
     r"|\b(?:MPS|XPU|HPU|NPU|CUDA) (?:[Tt]ensors?|backend|framework)|AITemplate"
 )
+# What every program for CUDA prints: a sign where nothing speaks of another program.
+_ANY = re.compile(r"CUDA error")
 _OTHER = re.compile(
     r"(?i:tensorflow|\bjax|\bxla\b|paddle|mxnet|\bcargo\b|rustc|\bnpm\b|node_modules|gradle|\bmaven|gstreamer|"
     r"opencv|\bqt[56]\b|unity|unreal|minecraft|\bjulia\b|\bruby\b|go build|dotnet|\.csproj|\bswift|flutter|\bcobol|"
-    r"AndroidRuntime|\bjava\.lang)"
+    r"AndroidRuntime|\bjava\.lang|\bggml|llama\.cpp|llama_(?:cpp|model_lo|print_t)|whisper\.cpp)"
 )
 # Forms and causes that are not torch's alone.
 _FORMS, _CAUSES = ("linker", "loader", "compiler"), (
     "out-of-memory", "missing-library", "toolchain-missing", "abi-mismatch", "platform-mismatch",
+    "tmpdir", "killed", "isa-mismatch",
 )  # fmt: skip
-_OF_OTHERS = 0.3
+# It is the same whoever loads the libraries.
+_EVERYWHERE = ("openmp-conflict",)
+# Without a sign of torch it is a suspicion; of another program not even that.
+_UNMARKED, _OF_OTHERS = 0.45, 0.25
 # Libraries that torch, its compilers and its kernels are linked with; of others a linker's complaint says nothing.
 _LINKED = re.compile(
     r"(?i:torch|c10|aten|aoti|python|cud|cublas|cufft|curand|cusp|nvrtc|nvtx|nccl|cupti|hip|roc|rccl|miopen|sycl|ze_|omp|mkl|dnnl|sleef|stdc\+\+"
@@ -50,14 +55,25 @@ _NAMED = re.compile(r"LNK1(?:104|181)|cannot find -l|library not found for -l|li
 @lru_cache(maxsize=4)
 def has_mark(text: str) -> bool:
     """Whether ``text`` has a sign of torch, of what it compiles or of a library that is built on it."""
-    return _MARK.search(text) is not None
+    return _MARK.search(text) is not None or (_ANY.search(text) is not None and not _is_of_others(text))
+
+
+def _is_of_others(text: str) -> bool:
+    return _OTHER.search(text) is not None
 
 
 def of_torch(match: LogMatch, around: str) -> LogMatch:
     """The match with the confidence that it deserves where the lines around it show no sign of torch."""
     is_anybodys = match.event.form in _FORMS or match.pattern.cause in _CAUSES
-    if not is_anybodys or has_mark(around) or has_mark(match.event.text):
+    if has_mark(around) or _MARK.search(match.event.text) is not None:
         return match
-    is_foreign = _NAMED.search(match.text) is not None and _LINKED.search(match.text) is None
-    most = _OF_OTHERS if is_foreign or _OTHER.search(around) is not None else LEAST_CONFIDENCE
-    return replace(match, confidence=min(match.confidence, most), facts={**match.facts, "unmarked": True})
+    is_others = match.pattern.cause not in _EVERYWHERE and _is_of_others(around)
+    if not (is_anybodys or is_others):
+        return match
+    is_others = is_others or (_NAMED.search(match.text) is not None and _LINKED.search(match.text) is None)
+    return replace(
+        match,
+        confidence=min(match.confidence, _OF_OTHERS if is_others else _UNMARKED),
+        facts={**match.facts, "unmarked": True},
+        pattern=replace(match.pattern, is_suspect=True),
+    )

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from aotidoctor.logs import read_log
+from aotidoctor.logs.diagnose import LEAST_SUSPICION
 from aotidoctor.logs.patterns import LEAST_CONFIDENCE
 from aotidoctor.model.log import LogMatch
 
@@ -44,5 +45,8 @@ def matches(text: str) -> tuple[LogMatch, ...]:
 
 def first_cause(text: str) -> str | None:
     """The cause that stands first, None when nothing is known well enough."""
-    found = [match for match in matches(text) if match.confidence >= LEAST_CONFIDENCE]
+    every = matches(text)
+    found = [match for match in every if match.confidence >= LEAST_CONFIDENCE]
+    # What any program may print, without a sign of torch around it: a suspicion.
+    found = found or [one for one in every if one.facts.get("unmarked") and one.confidence >= LEAST_SUSPICION]
     return found[0].pattern.cause if found else None

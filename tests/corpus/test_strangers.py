@@ -20,9 +20,18 @@ HEALTHY = tuple(text for text in STRANGERS if text.half == "healthy")
 UNSEEN, LATER = texts("unseen.jsonl"), texts("later.jsonl")
 # Made up: how programs tell that they failed, and how they say the same words where nothing failed.
 MARKS = texts("marks.jsonl")
+# Of model servers and of programs near torch, tried once at first sight; then worked on, too.
+FRESH = texts("fresh.jsonl")
+# Of those, what is not right yet; some labels could as well be others. None of them is called healthy, nor sick.
+OPEN = (
+    "metaflow-tmp", "sgpt-cache", "gg-hip-gmake", "gg-metal-registers", "vc4c-killed", "cutorch-lua-35",
+    "llama4-ima", "cumodulegetfunction", "libtorch-thread-leak", "threads-no-speedup", "gg-make-blis",
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("text", [*UNSEEN, *LATER, *MARKS], ids=lambda text: text.id)
+@pytest.mark.parametrize(
+    "text", [*UNSEEN, *LATER, *MARKS, *(text for text in FRESH if text.id not in OPEN)], ids=lambda text: text.id
+)
 def test_what_came_later_is_right(text):
     _, diagnoses, reading = classify_text(text.symptom.encode(), "log")
     found = diagnoses[0].cause if diagnoses else "unknown" if reading.unknown else None
@@ -32,6 +41,13 @@ def test_what_came_later_is_right(text):
         assert found is None or found in text.shared
     else:
         assert found in ("unknown", *text.shared)
+
+
+@pytest.mark.parametrize("text", [text for text in FRESH if text.id in OPEN], ids=lambda text: text.id)
+def test_what_is_not_right_yet_is_no_false_word_on_whether_it_failed(text):
+    _, diagnoses, reading = classify_text(text.symptom.encode(), "log")
+    assert bool(diagnoses) <= (text.half != "healthy")
+    assert diagnoses or reading.unknown
 
 
 @pytest.mark.parametrize("text", FAILING, ids=lambda text: text.id)
