@@ -8,7 +8,8 @@ place of NaN and Inf. A step names the call by its number in the run (``call``) 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice, permutations, product
+from heapq import heappop, heappush
+from itertools import islice, permutations
 from typing import Any
 
 from aotidoctor.worker.against import compare_outputs, settle
@@ -113,12 +114,27 @@ def _values(
 
     given = _fresh(call)
     Mended(model, step, look)(*given.args, **given.kwargs)
-    # The nearest of all buffers first, then those further off.
-    ranks = sorted(product(*(range(len(some)) for some in choices)), key=sum)
-    for rank in ranks:
+    for rank in nearest_first([len(some) for some in choices]):
         picked = tuple(some[at] for some, at in zip(choices, rank, strict=True))
         if any(value is not None for value in picked):
             yield picked
+
+
+def nearest_first(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """A rank for each buffer, one of ``sizes``: the nearest of all first, then those further off, one by one.
+
+    A call may write many buffers: all combinations would be too many.
+    """
+    first = (0,) * len(sizes)
+    waiting, known = [(0, first)], {first}
+    while waiting:
+        total, rank = heappop(waiting)
+        yield rank
+        for at, size in enumerate(sizes):
+            further = (*rank[:at], rank[at] + 1, *rank[at + 1 :])
+            if further[at] < size and further not in known:
+                known.add(further)
+                heappush(waiting, (total + 1, further))
 
 
 def _laid_out(node: Node, tensor: Any) -> Any | None:
