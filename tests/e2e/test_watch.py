@@ -131,9 +131,10 @@ def test_run_again_the_packages_own_checks_name_the_cause(watch, server, package
 
 def test_a_wrong_answer_without_a_word_is_explained_by_running_again(watch, server, packages):
     silent = watch(server, packages.package("pointwise"), "half")
-    # Its own words, "the answer is wrong", are no more than a suspicion.
-    assert (silent.status, silent.cause) == (4, "numeric-difference")
-    assert silent.report["diagnoses"][0]["confidence"] <= 0.4
+    # Its own words, "the answer is wrong", are at most a suspicion, where a path or a line beside them speaks of torch.
+    assert silent.status == 4
+    assert silent.cause in (None, "numeric-difference")
+    assert all(one["confidence"] <= 0.4 for one in silent.report["diagnoses"])
     assert "--rerun" in silent.err
     seen = watch(server, packages.package("pointwise"), "half", options=["--rerun"])
     assert (seen.status, seen.out) == (4, "answer [16, 16]\n")
