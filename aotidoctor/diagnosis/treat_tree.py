@@ -34,7 +34,7 @@ def tree(case: Case, _findings: Sequence[Evidence]) -> Plan | None:
     spelt = [*_spelt(assignment.args), *_spelt(assignment.kwargs)]
     as_given: list[JsonValue] = [_template(inputs.args, "args", {}), _template(inputs.kwargs, "kwargs", {})]
     form: list[JsonValue] = [assignment.args, assignment.kwargs]
-    if spelt and _is_otherwise(form, as_given):
+    if spelt and _is_as_given(form, as_given):
         lines = [f"{path} = torch.as_tensor({path}, dtype=torch.{dtype})" for path, dtype in spelt]
         text = f"make {'a tensor' if len(spelt) == 1 else 'tensors'} of {', '.join(path for path, _ in spelt)}"
         return Plan(text=text, steps=(step,), command="\n".join(lines))
@@ -56,15 +56,15 @@ def _spelt(form: JsonValue) -> list[tuple[str, str]]:
             return []
 
 
-def _is_otherwise(form: JsonValue, given: JsonValue) -> bool:
+def _is_as_given(form: JsonValue, given: JsonValue) -> bool:
     """Whether a template leaves the call as it was given but for the tensors that it makes."""
     match form, given:
         case {"tensor_of": _}, _:
             return True
         case dict(), dict() if form.keys() == given.keys():
-            return all(_is_otherwise(form[key], given[key]) for key in form)
+            return all(_is_as_given(form[key], given[key]) for key in form)
         case list(), list() if len(form) == len(given):
-            return all(map(_is_otherwise, form, given))
+            return all(map(_is_as_given, form, given))
         case _:
             return form == given
 

@@ -65,10 +65,10 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 
 
 def _may_read_astray(case: Case, history: History) -> bool:
-    """Whether its code has not one check of an index, and the run ended otherwise than by an exception."""
+    """Whether its code is there and has not one check of an index, and the run ended otherwise than by an exception."""
     contract = case.contract
     raised = any(item.kind == "raised" for item in history.errors("AD-RUN-001"))
-    return contract is not None and not contract.bound_checks and not raised
+    return contract is not None and bool(contract.kernels) and not contract.bound_checks and not raised
 
 
 def _astray(case: Case, outcome: Outcome) -> list[Evidence]:

@@ -50,7 +50,6 @@ BEFORE_SECOND = ("start", "import", "attach", "setup", "inputs", "load", "trace"
 BY_CHANCE = ("threading",)
 # Importing a library does not always register its classes: a failure that stays proves nothing.
 NEVER_REFUTED = ("pytree-class-missing",)
-LINE = 160
 # Before, a package without its weights dies in the call even after they were loaded: there, and with later torch.
 WEIGHTS_WORK = (2, 7)
 

@@ -53,6 +53,8 @@ def short_reads(pairs: Iterable[TensorPair]) -> list[ShortRead]:
     A number that comes from another input counts only where that one is long enough itself.
     """
     listed = list(pairs)
+    if not any(pair.spec.reads for pair in listed):
+        return []
     sizes = list(readings(listed))
     values = agreed_values(sizes)
     found = [short for pair in listed if (short := _short(pair, sizes, values)) is not None]

@@ -176,3 +176,12 @@ def test_a_package_without_sources():
     run = bounds(EMBEDDING)
     findings = tuple(plain_run.read(case, History(), run))
     assert isinstance(blame.plan(case, History(findings=findings)), NotChecked)
+
+
+def test_a_healthy_run_of_a_package_without_sources_has_nothing_to_be_asked():
+    case = by_keyword(*range(8))
+    bare = replace(case, contract=replace(case.contract, bound_checks=(), kernels=()))
+    findings = tuple(plain_run.read(bare, History(), outcome()))
+    answer = blame.plan(bare, History(outcomes={"plain_run": outcome()}, findings=findings))
+    assert isinstance(answer, NotChecked)
+    assert answer.moot
