@@ -34,6 +34,8 @@ _FAILS = re.compile(
             r"(?i:\bnot (?:implemented|permitted|enough (?:memory|space))\b|\bdead ?lock)",
             r"(?i:(?<![\w-])(?:hangs?|hung|stuck|frozen)(?![\w-])|\bkilled\b|\bcorrupt(?:ed|ion)?\b)",
             r"(?i:\bunreachable\b|\bbroken pipe\b|\bunhandled\b|\bunrecoverable\b)",
+            # What stands between two tracebacks, and counts at the end.
+            r"\bthe above exception(?:, another| was the direct)|\bERROR SUMMARY: [1-9]",
             # The end of what torch.compile raises.
             r"You can suppress this exception and fall back|\bTORCHDYNAMO_VERBOSE=1 for the internal",
             r"(?i:\bunexpected(?:ly)? (?:end|eof|token|exit|close|termin|stop))",
@@ -100,7 +102,8 @@ _FOREIGN = re.compile(
     r"|\u3067\u304d\u307e\u305b\u3093|\u4f8b\u5916|\uc624\ub958|\uc2e4\ud328|\uc218 \uc5c6"
     r"|(?i:\u043e\u0448\u0438\u0431\u043a|\u043d\u0435 \u0443\u0434\u0430\u043b\u043e\u0441\u044c"
     r"|\u0441\u0431\u043e\u0439\b"
-    r"|fehler|fehlgeschlagen|konnte nicht|\berreurs?\b|\b\u00e9chec|\bintrouvable|\berros?\b|\bfalhou?\b|\bfalha\b"
+    r"|fehler|fehlgeschlagen|konnte nicht|\berreurs?\b|\b\u00e9chec|\b(?:introuvable|inexistant)"
+    r"|\berros?\b|\bfalhou?\b|\bfalha\b"
     r"|n\u00e3o foi poss\u00edvel|\bfallo\b|\bfall\u00f3\b|no se pudo|\berrore\b|\bimpossibile|\bfout\b|b\u0142\u0105d)"
 )
 # Values: numbers that are none, and comparisons that did not hold.

@@ -12,6 +12,12 @@ WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             r"\b(?:no|0|zero|without|any|if an?|many) (?:\w{1,30} )?(?:errors?|failures?|exceptions?)\b",
             r"\b(?:errors?|failures?|failed)(?:\(s\))?['\"]?\s{0,8}[=:]\s{0,40}(?:0\b|none\b|null\b|false\b|\[\]|\{\}|n/a)",
+            r"\berror summary: 0 errors\b|\b(?:errors?|failures?|dropped|overruns?|lost|invalid) 0(?![.\dx])",
+            (
+                r"\bno (?:\w{1,20} ){0,2}(?:leaks?|corruptions?|panics?|crash(?:es)?|hangs?|deadlocks?|regressions?"
+                r"|mismatch(?:es)?|nans?|infs?|overflows?)\b"
+            ),
+            r"\b(?:nans?|infs?)(?:[ _]count)?['\"]?\s?[:=]\s?0\b|\binf[- _]norm\b|\bpanic=\d",
             (
                 r"\b(?:fail\w*|killed|dropped|lost|missing|skipped|rejected|timeouts?|unreachable|invalid)\b"
                 r"(?: [\w-]{1,20}){0,4}\s{0,8}[=:]\s{0,40}(?:0(?![.\d])|none\b|false\b)"
@@ -42,6 +48,7 @@ WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
                 r"(?:[ _](?:rate|ratio|share))?\s?[=:]\s?0?\.\d+%?$"
             ),
             r"^\s*(?:in)?valid\s?[=:]\s?\d{1,12}$",
+            r"\berror (?:rate |of )?\d{0,9}\.\d",
             r"\berrors?(?:[ _]rate)?\s{0,8}[=:]\s{0,8}[-+]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|nan|inf)%?(?:[\s,;)\]]|$)",
         ),
     ),
@@ -53,13 +60,17 @@ WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
             r"\berrors? ?= ?['\"]?(?:ignore|strict|replace|coerce|raise|warn)",
             r"^[a-z]\w*(?:\.\w+){1,6} ?= ?\S+$",
             r"\b\w+[_-]on[_-](?:error|fail\w*|oom|timeout|exit)\b",
+            r"^\s*--?[\w-]{1,60}\s*$",
+            r"(?<!\*)\btimeout[=: ]{1,3}\d{1,9}(?:\.\d{1,6})?\s?(?:m?s|secs?|seconds?|m|min(?:ute)?s?|h)?\b(?![.\d])",
         ),
     ),
     (
         "the name of a feature",
         (
-            r"\berrors? (?:handler|handling|reporting|correct\w+|log(?:ging|s)?|budget|boundary|tracking|monitoring)\b",
-            r"\berrors? recovery\b",
+            r"\berrors? (?:handler|handling|reporting|checking|correct\w+|log(?:ging|s)?|budget|boundary|tracking)\b",
+            r"\berrors? (?:monitoring|recovery)\b|\bdead[- _]?code\b|\bfail[- ]?(?:safe|over|fast)\b",
+            r"\bnot (?:found )?in (?:the )?(?:\w{1,20} )?cache\b",
+            r"\bcache (?:(?:was |is )?not found|miss(?:es|ed)?|bypass\w{0,3})\b",
         ),
     ),
     ("an option of a command line", (r"^\s*(?:-D|-W|--?[\w-]{0,40})(?:no-)?error\S*(?:\s|$)", r"-Werror\b")),
@@ -91,7 +102,10 @@ LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
                 r"\b(?:errors?|exceptions?|failures?|issues?) (?:\w{1,30} ){0,4}"
                 r"(?:fixed|resolved|handled|recovered|gone)\b"
             ),
-            r"^\s*(?:fix|fixes|fixed|resolves?d?|handles?|avoids?|prevents?|closes) (?!.*error: )",
+            (
+                r"^\s*(?:[-*\u2022] )?(?:(?:bug|changelog|ci|docs|feat|perf): )?"
+                r"(?:fix|fixes|fixed|resolves?d?|handles?|avoids?|prevents?|closes)(?:\(\w{1,30}\))?:? (?!.*error: )"
+            ),
         ),
     ),
     ("what a policy of the kernel denies to other programs", (r"^audit: ", r"\bapparmor=\"")),
@@ -115,7 +129,15 @@ LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
         "handled: it was tried again, ignored or replaced",
         (
             r"\b(?:retry(?:ing)?|retries|will (?:re)?try|trying again|ignoring|ignored|falling back|using eager)\b",
-            r"\b(?:non-?fatal|harmless|recovered|continuing)\b",
+            r"\b(?:reconnect(?:ing|ed)|non-?fatal|harmless|recovered|continuing)\b",
+        ),
+    ),
+    (
+        "what libraries tell at every start",
+        (
+            r"\boneDNN custom operations are on\b",
+            r"\bsome weights of \w{1,80} were not (?:init|used)",
+            r"^hwloc x86 backend cannot work",
         ),
     ),
     ("a warning", (r"^exception ignored in", r"^\S*warning: ", r"\bwarning\b:")),

@@ -14,7 +14,9 @@ START = re.compile(
     r"^\[?(?:ERROR|FATAL|CRITICAL)\b|\bTriton Error \[|\bCUDA out of memory|^(?:FAILED|FAIL)[ :\[]|std::\w+: "
 )
 _NONE = re.compile(
-    r"\b(?:no|0|without) (?:errors?|failures?)\b|\berrors?\s*[=:]\s*(?:0|none|null|false)\b", re.IGNORECASE
+    r"\b(?:no|0|without) (?:errors?|failures?)\b|\berrors?\s*[=:]\s*(?:0|none|null|false)\b"
+    r"|\berrors?\s*[=:]\s*\d{0,9}\.\d{1,12}(?:e-?\d{1,3})?%?$",
+    re.IGNORECASE,
 )
 
 

@@ -9,11 +9,11 @@ from aotidoctor.logs.found import Found, numbered
 from aotidoctor.logs.line import Line
 
 START = re.compile(
-    r"==\d+==\s*(?:ERROR|WARNING): \w+Sanitizer|WARNING: \w+Sanitizer|"
+    r"==\d+==\s*(?:ERROR|WARNING): \w+Sanitizer|WARNING: \w+Sanitizer|^(?:Thread|Memory|Address|Leak)Sanitizer: [a-z]|"
     r": runtime error: |^=========|SUMMARY: \w+Sanitizer|"
     r"^==\d+== (?:Invalid (?:read|write)|Process terminating|Conditional jump|Use of uninit)"
 )
-_TOOL = re.compile(r"(?:ERROR|WARNING): (?P<tool>\w+Sanitizer): ?(?P<kind>[\w-]*)")
+_TOOL = re.compile(r"(?:(?:ERROR|WARNING): |^)(?P<tool>\w+Sanitizer): ?(?P<kind>[\w-]*)")
 _CUDA = re.compile(
     r"^=========\s+(?P<what>(?:Invalid|Program hit|Uninitialized|Misaligned|Race|Barrier|Out-of-range|Error).*)"
 )
