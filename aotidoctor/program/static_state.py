@@ -13,6 +13,10 @@ from aotidoctor.program.static_found import Found
 from aotidoctor.program.static_writes import shows, written
 
 LARGE = 2_000_000_000
+EXPECTED_STATE = {
+    "buffer": "a stateless model, if calls should be independent",
+    "parameter": "parameters that are only read: the package gives each one that changes as one more output",
+}
 _SYMBOL = re.compile(r"\b(?:zuf|zf|[suz])\d+\b")
 
 
@@ -35,14 +39,14 @@ def _check_mutations(archive: ProgramArchive, top: Graph, found: Found) -> None:
         if output.kind == "user_input_mutation":
             _add_input(found, node, paths.get(target, target), "the graph's signature")
         elif output.kind in ("buffer_mutation", "parameter_mutation"):
-            _add_buffer(found, node, target)
+            _add_state(found, node, target, output.kind.removesuffix("_mutation"))
     constants = {constant.name: constant for constant in archive.facts.constants}
     for node, root in _writes(top):
         constant = constants.get(root)
         if root in paths:
             _add_input(found, node, paths[root], node.target)
         elif constant is not None and constant.kind in ("buffer", "parameter"):
-            _add_buffer(found, node, constant.fqn)
+            _add_state(found, node, constant.fqn, constant.kind)
 
 
 def _writes(top: Graph) -> Iterator[tuple[Node, str]]:
@@ -66,9 +70,10 @@ def _add_input(found: Found, node: Node | None, path: str, by: str) -> None:
     found.add("A08", "input-mutation", node=node, target=path, observed=observed, expected=expected)
 
 
-def _add_buffer(found: Found, node: Node | None, name: str) -> None:
-    expected = "a stateless model, if calls should be independent"
-    found.add("A08", "buffer-mutation", node=node, target=name, observed=f"each call changes {name}", expected=expected)
+def _add_state(found: Found, node: Node | None, name: str, kind: str) -> None:
+    expected = EXPECTED_STATE[kind]
+    observed = f"each call changes {name}"
+    found.add("A08", f"{kind}-mutation", node=node, target=name, observed=observed, expected=expected)
 
 
 def _check_size(archive: ProgramArchive, found: Found) -> None:

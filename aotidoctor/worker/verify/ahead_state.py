@@ -8,6 +8,10 @@ from aotidoctor.worker.verify.paths import UserInput, user_inputs
 from aotidoctor.worker.verify.records import Records, name_of
 
 LARGE = 2_000_000_000
+EXPECTED_STATE = {
+    "buffer": "a stateless model, if calls should be independent",
+    "parameter": "parameters that are only read: the package gives each one that changes as one more output",
+}
 
 
 def check_state(program: Any, records: Records) -> None:
@@ -31,8 +35,10 @@ def _check_mutations(program: Any, inputs: list[UserInput], records: Records) ->
         name = getattr(spec.arg, "name", "")
         if spec.kind is OutputKind.USER_INPUT_MUTATION:
             _input(records, nodes.get(name), paths.get(str(spec.target), str(spec.target)), "the graph's signature")
-        elif spec.kind in (OutputKind.BUFFER_MUTATION, getattr(OutputKind, "PARAMETER_MUTATION", None)):
-            _buffer(records, nodes.get(name), spec.target)
+        elif spec.kind is OutputKind.BUFFER_MUTATION:
+            _state(records, nodes.get(name), spec.target, "buffer")
+        elif spec.kind is getattr(OutputKind, "PARAMETER_MUTATION", None):
+            _state(records, nodes.get(name), spec.target, "parameter")
     for node, root in _writes(program):
         role = roles.get(root.name)
         if role is None:
@@ -40,7 +46,7 @@ def _check_mutations(program: Any, inputs: list[UserInput], records: Records) ->
         if role.kind is InputKind.USER_INPUT:
             _input(records, node, paths.get(root.name, root.name), name_of(node.target))
         elif role.kind in (InputKind.BUFFER, InputKind.PARAMETER):
-            _buffer(records, node, role.target)
+            _state(records, node, role.target, "buffer" if role.kind is InputKind.BUFFER else "parameter")
 
 
 def _placeholders(program: Any) -> list[Any]:
@@ -78,11 +84,9 @@ def _input(records: Records, node: Any, path: str, by: str) -> None:
     )
 
 
-def _buffer(records: Records, node: Any, name: Any) -> None:
-    expected = "a stateless model, if calls should be independent"
-    records.add(
-        "A08", "buffer-mutation", node=node, target=name, observed=f"each call changes {name}", expected=expected
-    )
+def _state(records: Records, node: Any, name: Any, kind: str) -> None:
+    observed, expected = f"each call changes {name}", EXPECTED_STATE[kind]
+    records.add("A08", f"{kind}-mutation", node=node, target=name, observed=observed, expected=expected)
 
 
 def _check_size(program: Any, records: Records) -> None:

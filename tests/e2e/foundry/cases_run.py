@@ -125,6 +125,7 @@ MODEL_CASES: tuple[Case, ...] = (
            options=("--reference", "{exported:batchnorm}")),
     called("wrong_decomposition", "wronggelu", "numeric-difference", "cpp_fused_add_gelu_mean_mul_0",
            options=("--reference", "{exported:wronggelu}"), slow=True),
+    called("more_outputs_than_leaves", "rescaled", "output-spec", "result", proof=True),
     called("output_alias", "alias", "output-alias", "result[0], result[1]", exits=EITHER),
     called("input_mutation", "inplace", "input-mutation", "args[0]", exits=EITHER),
 )  # fmt: skip

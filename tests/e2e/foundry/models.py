@@ -571,6 +571,24 @@ def approximate_gelu() -> Iterator[None]:
         decomposition.fast_random_decomps.cache_clear()
 
 
+def rescaled() -> Built:
+    """x: float32 [4, 4] through a layer whose weight the model rescales in place; a None beside the result."""
+    import torch
+
+    class Rescaled(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.l = torch.nn.Linear(4, 4)
+            self.register_buffer("calls", torch.zeros(1))
+
+        def forward(self, x):
+            self.l.weight.div_(2)
+            self.calls.add_(1)
+            return {"y": self.l(x), "cache": None}
+
+    return Rescaled().requires_grad_(False), (torch.randn(4, 4),), {}, None
+
+
 _OUTSIDE = "aot_inductor.package_constants_on_disk_format"
 
 MODELS: tuple[BaseModel, ...] = (
@@ -606,6 +624,7 @@ MODELS: tuple[BaseModel, ...] = (
     BaseModel(name="emptyfolded", build=empty_folded),
     BaseModel(name="item", build=item),
     BaseModel(name="cube", build=cube),
+    BaseModel(name="rescaled", build=rescaled),
     BaseModel(name="sentence", build=sentence, config={"trace.provenance_tracking_level": 1}),
     BaseModel(name="buffered", build=buffered),
     BaseModel(name="lookup", build=lookup),

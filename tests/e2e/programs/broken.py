@@ -331,6 +331,23 @@ def written_aten():
     return written().run_decompositions()
 
 
+def parameter_written():
+    class Rescaled(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = torch.nn.Parameter(torch.ones(4), requires_grad=False)
+
+        def forward(self, x):
+            self.w.div_(2)
+            return x + self.w
+
+    return export(Rescaled(), (torch.randn(4),))
+
+
+def parameter_written_aten():
+    return parameter_written().run_decompositions()
+
+
 def no_shim():
     class Eig(torch.nn.Module):
         def forward(self, x):

@@ -136,6 +136,8 @@ CASES = (
     broken("dropout_on_aten", "A07 batch-norm", "A07 dropout"),
     broken("written", "A08 input-mutation", about="args[0]"),
     broken("written_aten", "A08 input-mutation", about="args[0]"),
+    broken("parameter_written", "A08 parameter-mutation", about="w"),
+    broken("parameter_written_aten", "A08 parameter-mutation", about="w"),
     broken("large", "A09 large-constants", about="w"),
     broken("dtype_between", "A10 unsupported"),
     broken("dtype_of_input", "A10 unsupported-input", about="x"),

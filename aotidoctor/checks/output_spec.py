@@ -1,0 +1,101 @@
+"""The compiled function has another number of outputs or inputs than the call spec of its own package has leaves.
+
+What it does
+    Counts the outputs that the compiled code declares against the leaves of the out spec, and its inputs against the
+    leaves of the in spec. None and plain numbers in the result are outputs too. A leaf of the in spec need not be an
+    input: plain values are baked in.
+
+Why it matters
+    Python rebuilds the result of each call from the out spec, so no call of such a package returns. The compiler makes
+    one of a program that writes to its own parameters: each of them becomes one more output, before those of the
+    program, and so does each buffer that it writes to.
+
+Example:
+    result: observed 5 outputs, expected 1 output in the out spec
+
+When it is wrong
+    A C++ program that takes the flat outputs by position works. The check does not look at shapes and dtypes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.package.facts import at_member, plural
+from aotidoctor.model.case import Case
+from aotidoctor.model.contract import Contract
+from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.readers.contract.treespec import SpecError, count_leaves, parse_spec
+
+FIND = Finder("AD-OUT-002", "output_spec")
+# Outputs whose shapes are listed.
+MOST = 20
+FIX = (
+    "Have the model write to none of its parameters: change them before the export, or make them buffers; then export "
+    "and compile again."
+)
+
+
+def run(case: Case) -> Sequence[Evidence] | NotChecked:
+    """At most one finding about the outputs, and one about the inputs."""
+    contract = case.contract
+    if contract is None:
+        return FIND.unchecked("the contract is not known")
+    too_many = _inputs(case, contract)
+    if contract.n_outputs is None or not contract.out_spec:
+        missing = "out spec" if contract.n_outputs is not None else "number of outputs"
+        return too_many or FIND.unchecked(f"the package does not record its {missing}")
+    try:
+        leaves = count_leaves(parse_spec(contract.out_spec))
+    except SpecError as error:
+        return too_many or FIND.unchecked(f"the out spec cannot be read: {error}")
+    return [*_outputs(case, contract, contract.n_outputs, leaves), *too_many]
+
+
+def _outputs(case: Case, contract: Contract, count: int, leaves: int) -> list[Evidence]:
+    if count == leaves:
+        return []
+    shapes = tuple(f"{output.dtype or '?'}[{', '.join(output.shape or ('?',))}]" for output in contract.outputs[:MOST])
+    return [
+        FIND.error(
+            "outputs",
+            "result",
+            observed=plural(count, "output"),
+            expected=f"{plural(leaves, 'output')} in the out spec",
+            message=f"the compiled code returns {plural(count, 'output')}, the out spec of the package has "
+            f"{plural(leaves, 'leaf').replace('leafs', 'leaves')}: Python cannot rebuild the result of any call",
+            source=at_member(case, contract.member),
+            facts={"outputs": count, "leaves": leaves, "shapes": shapes, **({"fix": FIX} if count > leaves else {})},
+        )
+    ]
+
+
+def _inputs(case: Case, contract: Contract) -> list[Evidence]:
+    """A call that gives what the in spec asks for has too few tensors; one that gives more of them returns."""
+    if contract.args is None or contract.kwargs is None:
+        return []
+    leaves = count_leaves(contract.args) + count_leaves(contract.kwargs)
+    if contract.n_inputs <= leaves:
+        return []
+    return [
+        FIND.warn(
+            "inputs",
+            "args",
+            observed=plural(contract.n_inputs, "input"),
+            expected=f"at most {leaves}, as many as the in spec has leaves",
+            source=at_member(case, contract.member),
+            facts={"inputs": contract.n_inputs, "leaves": leaves},
+        )
+    ]
+
+
+CHECK = Check(
+    code=FIND.code,
+    name=FIND.name,
+    cause="output-spec",
+    stage="output",
+    needs=("artifact_missing", "artifact_wrong_kind"),
+    run=run,
+    facts=("call-spec",),
+)

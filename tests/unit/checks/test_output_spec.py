@@ -1,0 +1,77 @@
+"""The counts of outputs and inputs in the compiled code against the leaves of the call spec."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from aotidoctor.checks import output_spec
+from aotidoctor.diagnosis import diagnose, load_playbooks
+from aotidoctor.model.diagnosis import Status
+from aotidoctor.model.evidence import NotChecked
+from aotidoctor.readers.contract.constructor import parse_constructor
+from aotidoctor.readers.contract.text import find_sections
+from tests.unit.checks.input_builders import CONSTANT, Spec, case_of, contract_of
+
+LEAF = {"type": None, "context": None, "children_spec": []}
+WRAPPERS = sorted((Path(__file__).parents[2] / "data" / "wrappers").rglob("*.wrapper.cpp"))
+
+
+def spec(*children, kind="builtins.tuple"):
+    return {"type": kind, "context": "null", "children_spec": list(children)}
+
+
+def found(n_outputs, tree, **more):
+    text = tree if tree is None or isinstance(tree, str) else json.dumps([1, tree])
+    contract = replace(contract_of(Spec(4)), n_outputs=n_outputs, out_spec=text, **more)
+    return output_spec.run(case_of(contract, None))
+
+
+@pytest.mark.parametrize(
+    ("n_outputs", "tree"),
+    [
+        (1, LEAF),
+        (2, spec(LEAF, LEAF)),
+        # None and numbers of the program are leaves, and outputs.
+        (3, spec(LEAF, spec(LEAF, LEAF, kind="builtins.list"))),
+        (0, spec()),
+        (1, spec(LEAF, kind="zoo.Answer")),
+    ],
+)
+def test_as_many_outputs_as_leaves(n_outputs, tree):
+    assert found(n_outputs, tree) == []
+
+
+@pytest.mark.parametrize(
+    ("n_outputs", "tree", "leaves"), [(5, spec(LEAF), 1), (1, spec(LEAF, LEAF), 2), (1, spec(), 0)]
+)
+def test_another_number_of_outputs_is_proof(n_outputs, tree, leaves):
+    (item,) = found(n_outputs, tree)
+    assert (item.kind, item.facts["outputs"], item.facts["leaves"]) == ("outputs", n_outputs, leaves)
+    assert ("fix" in item.facts) == (n_outputs > leaves)
+    (told,) = diagnose([item], load_playbooks())
+    assert (told.cause, told.status) == ("output-spec", Status.CONFIRMED)
+
+
+@pytest.mark.parametrize(("n_outputs", "tree"), [(None, LEAF), (2, None), (2, ""), (2, "[1,"), (2, "[2, {}]")])
+def test_what_cannot_be_counted_is_not_checked(n_outputs, tree):
+    assert isinstance(found(n_outputs, tree), NotChecked)
+
+
+def test_more_inputs_than_leaves_is_a_warning_and_fewer_are_values_baked_in():
+    (item,) = found(1, LEAF, n_inputs=2)
+    assert (item.kind, item.severity.value, item.facts["leaves"]) == ("inputs", "warn", 1)
+    assert diagnose([item], load_playbooks()) == ()
+    baked = replace(contract_of(Spec(4), CONSTANT, flag=CONSTANT), n_outputs=1, out_spec=json.dumps([1, LEAF]))
+    assert output_spec.run(case_of(baked, None)) == []
+
+
+@pytest.mark.parametrize("path", WRAPPERS, ids=lambda path: path.stem)
+def test_wrappers_of_every_release_have_as_many_outputs_as_leaves(path):
+    made = parse_constructor(find_sections(path.read_text(encoding="utf-8")).constructor)
+    assert made is not None
+    told = found(made.n_outputs, made.out_spec)
+    assert told == [] or (isinstance(told, NotChecked) and not made.out_spec)
