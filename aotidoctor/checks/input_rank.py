@@ -2,7 +2,8 @@
 
 What it does
     Compares the number of dims of each tensor with the rank that the package's own size and stride checks show. Where
-    they show none (before torch 2.7), it finds a tensor that is just what one turn of a kernel's outermost loop reads.
+    they show none (before torch 2.7), it finds a tensor that is just what one turn of a kernel's outermost loop reads,
+    and one that the loops go through in more or fewer dims.
 
 Why it matters
     The compiled checks never test the rank: too few dims are read past the end of the sizes, so the message talks of a
@@ -31,6 +32,7 @@ from aotidoctor.checks.matching.pairs import (
     unread_reason,
 )
 from aotidoctor.checks.matching.reads import ShortRead, short_reads
+from aotidoctor.checks.matching.walks import Misfit, misfits
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.spec_text import describe_spec
@@ -44,8 +46,9 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
         return FIND.unchecked(missing_reason(case))
     pairs = list(tensor_pairs(case, "rank"))
     found = [_finding(case, pair) for pair in pairs if pair.spec.rank not in (None, len(pair.tensor.shape))]
-    short = short_reads(tensor_pairs(case, "stride"))
-    found += [_slice(case, one) for one in short if one.slice and not one.folded]
+    read = list(tensor_pairs(case, "stride"))
+    found += [_slice(case, one) for one in short_reads(read) if one.slice and not one.folded]
+    found += [_walked(case, one) for one in misfits(read) if one.kind == "rank"]
     unread = [pair.path for pair in pairs if pair.spec.rank is None and pair.spec.used is not False]
     return FIND.unchecked(unread_reason(case, "shape", unread)) if unread and not found else found
 
@@ -71,6 +74,18 @@ def _slice(case: Case, short: ShortRead) -> Evidence:
         expected=f"one dim more: a kernel reads {short.needed} elements ({short.expr}) in turns of {short.given}",
         source=contract_source(case, short.pair.spec),
         facts=short.facts(),
+    )
+
+
+def _walked(case: Case, one: Misfit) -> Evidence:
+    shape = one.pair.tensor.shape
+    return FIND.error(
+        "walk",
+        one.pair.path,
+        observed=f"{len(shape)} dims {shape}",
+        expected=f"{len(one.steps.turns)}: a kernel goes through it as {one.steps}",
+        source=contract_source(case, one.pair.spec),
+        facts={**one.facts(), "expected_rank": len(one.steps.turns)},
     )
 
 

@@ -2,7 +2,8 @@
 
 What it does
     Compares each static dim of each tensor with the size compiled into the package. Where the package states no sizes
-    (before torch 2.7), it compares the number of elements with how many the loops of the kernels read.
+    (before torch 2.7), it compares the number of elements with how many the loops of the kernels read, and the steps of
+    those loops with the tensor's dims where they leave elements unread.
 
 Why it matters
     The kernel walks the memory with the compiled sizes: a wider row shears, a shorter tensor is read past its end, a
@@ -13,7 +14,8 @@ Example:
 
 When it is wrong
     When the number of dims differs input_rank says so, and this check leaves the tensor alone. Of a tensor with too few
-    elements where nothing states the sizes it cannot tell which dim is too small, or missing.
+    elements where nothing states the sizes it cannot tell which dim is too small, or missing. A program that flattens a
+    tensor and takes a part of it that is no whole number of rows looks like one that was given another shape.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from aotidoctor.checks.matching.pairs import (
     tensor_pairs,
 )
 from aotidoctor.checks.matching.reads import ShortRead, short_reads
+from aotidoctor.checks.matching.walks import Misfit, misfits
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.spec_text import describe_spec
@@ -44,9 +47,24 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
         return FIND.unchecked(missing_reason(case))
     pairs = list(tensor_pairs(case, "shape"))
     found = [_finding(case, pair) for pair in pairs if static_mismatches(pair.spec, pair.tensor)]
-    short = [one for one in short_reads(tensor_pairs(case, "stride")) if one.partner is None and one.size_alone]
+    read = list(tensor_pairs(case, "stride"))
+    short = [one for one in short_reads(read) if one.partner is None and one.size_alone]
     odd = [_odd(case, pair, dim) for pair in pairs for dim in _not_among(pair)]
-    return [*found, *odd, *(_too_few(case, one) for one in short)]
+    walked = [_walked(case, one) for one in misfits(read) if one.kind == "shape"]
+    return [*found, *odd, *(_too_few(case, one) for one in short), *walked]
+
+
+def _walked(case: Case, one: Misfit) -> Evidence:
+    dim, shape = one.dim, one.pair.tensor.shape
+    as_these = f"a kernel goes through it as {one.steps}"
+    return FIND.error(
+        "walk",
+        one.pair.path if dim is None else f"{one.pair.path}.shape[{dim}]",
+        observed=f"{shape}, not all of which is read" if dim is None else f"{shape[dim]} in {shape}",
+        expected=as_these if dim is None else f"{one.steps.turns[dim][0]}: {as_these}",
+        source=contract_source(case, one.pair.spec),
+        facts=one.facts(),
+    )
 
 
 def _not_among(pair: TensorPair) -> list[int]:

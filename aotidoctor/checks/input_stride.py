@@ -3,7 +3,8 @@
 What it does
     Compares each constant stride of the contract with the tensor's, and the symbolic ones (``8*s27`` of a row) where
     the sizes tell the symbols and fit them. Where the package states none (before torch 2.7), it finds a tensor of
-    enough elements whose memory ends before what the loops of the kernels read.
+    enough elements whose memory ends before what the loops of the kernels read, or one that they go through as if it
+    were contiguous.
 
 Why it matters
     Compiled code walks the memory with its own strides. x.t(), x[:, ::2], x.expand(...) and channels_last look right in
@@ -32,6 +33,7 @@ from aotidoctor.checks.matching.pairs import (
 )
 from aotidoctor.checks.matching.reads import ShortRead, short_reads
 from aotidoctor.checks.matching.symbols import agreed_values, readings
+from aotidoctor.checks.matching.walks import Misfit, misfits
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.expr import evaluate
@@ -52,7 +54,20 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
         wanted = _wanted(pair, values)
         if wanted is not None and _differs(pair, wanted):
             found.append(_finding(case, pair, wanted))
-    return [*found, *(_too_close(case, one) for one in short_reads(pairs) if one.folded)]
+    walked = [_walked(case, one) for one in misfits(pairs) if one.kind == "stride"]
+    return [*found, *(_too_close(case, one) for one in short_reads(pairs) if one.folded), *walked]
+
+
+def _walked(case: Case, one: Misfit) -> Evidence:
+    tensor = one.pair.tensor
+    return FIND.error(
+        "walk",
+        f"{one.pair.path}.stride",
+        observed=f"{tensor.stride} of shape {tensor.shape}",
+        expected=f"those of a contiguous tensor, which a kernel goes through as {one.steps}",
+        source=contract_source(case, one.pair.spec),
+        facts=one.facts(),
+    )
 
 
 def _too_close(case: Case, short: ShortRead) -> Evidence:

@@ -37,6 +37,28 @@ class Reads:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One loop of a kernel: ``trips`` turns, each ``step`` elements on in an input, ``beside`` in what is written."""
+
+    step: Expr
+    trips: Expr
+    beside: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk:
+    """How the loops of a kernel go through an input, from element ``start`` on, in no order.
+
+    ``sizes`` and ``strides`` are those of the buffer that the same loops write, empty where none is known.
+    """
+
+    start: int
+    turns: tuple[Turn, ...]
+    sizes: tuple[Expr, ...] = ()
+    strides: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LeafSpec:
     """One leaf of the call spec.
 
@@ -47,7 +69,8 @@ class LeafSpec:
     ``used`` is False when no generated statement reads the input beyond its checks, None when unknown.
     ``stride_exprs`` are all strides in terms of shared symbols, constant ones included, where the source tells them.
     ``mutated`` is True when a generated kernel takes the input as something to write to, None when unknown.
-    ``reads`` tells how far kernels read into an input of which a size is not known.
+    ``reads`` tells how far kernels read into an input of which a size is not known, ``walks`` in which steps where its
+    strides are not known; ``walked`` that no kernel reads it in another way.
     """
 
     index: int
@@ -67,6 +90,8 @@ class LeafSpec:
     stride_exprs: tuple[Expr | None, ...] | None = None
     mutated: bool | None = None
     reads: tuple[Reads, ...] = ()
+    walks: tuple[Walk, ...] = ()
+    walked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -207,8 +207,8 @@ class _BodyReader:
         found = _ALLOCATE.fullmatch(text)
         if found is None:
             return False
-        shape = self.body.arrays.get(found[1])
-        allocate(self.body, found[5], Buffer(dtype=found[3], shape=shape, device_type=found[4]))
+        shape, strides = self.body.arrays.get(found[1]), self.body.arrays.get(found[2])
+        allocate(self.body, found[5], Buffer(dtype=found[3], shape=shape, device_type=found[4], strides=strides))
         return shape is not None
 
     def _output(self, text: str) -> bool:

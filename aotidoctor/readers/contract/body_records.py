@@ -11,11 +11,12 @@ from aotidoctor.readers.contract.losses import Losses
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buffer:
-    """An allocated buffer: element type, shape as the wrapper writes it, device type."""
+    """An allocated buffer: element type, shape and strides as the wrapper writes them, device type."""
 
     dtype: str
     shape: tuple[str, ...] | None
     device_type: str
+    strides: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,8 @@ def rename(body: Body, kind: str, name: str, source: str, shape: tuple[str, ...]
     origin = body.buffers.get(source)
     if origin is not None:
         kept = origin.shape if kind == "reuse" else shape
-        body.buffers[name] = Buffer(dtype=origin.dtype, shape=kept, device_type=origin.device_type)
+        strides = origin.strides if kind == "reuse" else None
+        body.buffers[name] = Buffer(dtype=origin.dtype, shape=kept, device_type=origin.device_type, strides=strides)
 
 
 def hand_on(body: Body, name: str, source: str) -> None:

@@ -26,10 +26,11 @@ _ONE = Num(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Loop:
+class Loop:
     """A scope: the variable that it runs over, below ``trips``; none of both for another scope.
 
-    ``sure`` tells that it is entered in every call, ``stepped`` that it goes by more than one.
+    ``sure`` tells that it is entered in every call, ``stepped`` that it goes by more than one, ``started`` that it does
+    not begin at zero and is not the rest of another loop either. ``opened`` is its line, counted from 0.
     """
 
     depth: int
@@ -37,6 +38,23 @@ class _Loop:
     variable: str = ""
     trips: Expr = _ONE
     stepped: bool = False
+    started: bool = False
+    opened: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """A place in a kernel that takes or stores ``pointer[offset]``; ``scopes`` are those around it, outermost first.
+
+    ``sure`` tells that every call comes by it, ``vector`` that it loads a vector. ``loops`` are those around it.
+    """
+
+    pointer: str
+    offset: Expr
+    loops: Mapping[str, Loop]
+    vector: bool
+    sure: bool
+    scopes: tuple[int, ...]
 
 
 def with_implied_reads(contract: Contract, texts: Mapping[str, str]) -> Contract:
@@ -52,9 +70,10 @@ def with_implied_reads(contract: Contract, texts: Mapping[str, str]) -> Contract
             continue
         given = dict(zip((one.name for one in body.parameters), call.arguments, strict=True))
         numbers = {one.name: parse_expr(given[one.name]) for one in body.parameters if not one.pointer}
-        for pointer, reads in _accesses(_lines(body, texts), numbers):
-            if given.get(pointer) in wanted:
-                found.setdefault(given[pointer], []).append(reads)
+        for access in accesses(lines_of(body, texts), numbers):
+            name = given.get(access.pointer)
+            if access.sure and name in wanted and (reads := _reads(access)) is not None:
+                found.setdefault(name, []).append(reads)
     leaves = (
         replace(leaf, reads=_largest(found[leaf.generated_name])) if leaf.generated_name in found else leaf
         for leaf in contract.leaves
@@ -66,7 +85,7 @@ def _is_open(leaf: LeafSpec) -> bool:
     return leaf.rank is None or any(dim.static is None and dim.expr is None for dim in leaf.dims or ())
 
 
-def _lines(body: KernelBody, texts: Mapping[str, str]) -> Sequence[str]:
+def lines_of(body: KernelBody, texts: Mapping[str, str]) -> Sequence[str]:
     """The kernel's lines; none of one that is too long."""
     if body.lines > _MOST_LINES:
         return ()
@@ -81,43 +100,46 @@ def _largest(found: Iterable[Reads]) -> tuple[Reads, ...]:
     return tuple(one for one in distinct if one is furthest or not isinstance(one.extent, Num))[:_MOST]
 
 
-def _accesses(lines: Sequence[str], numbers: Mapping[str, Expr]) -> Iterator[tuple[str, Reads]]:
-    """Pointer and what is read of it, for each access that every call makes."""
-    scopes: list[_Loop] = []
-    depth, pending = 0, _Loop(depth=0, sure=True)
-    for line in map(str.strip, lines):
+def accesses(lines: Sequence[str], numbers: Mapping[str, Expr]) -> Iterator[Access]:
+    """Each access of the kernel that is written in one of the usual forms, in order."""
+    scopes: list[Loop] = []
+    depth, pending = 0, Loop(depth=0, sure=True)
+    for at, line in enumerate(map(str.strip, lines)):
         if line.startswith("for"):
             pending = _loop(line, numbers)
             continue
         if "[&]" in line or (line.startswith(_CONDITIONS) and not line.startswith(_SPLITS)):
-            pending = _Loop(depth=0, sure=False)
-        elif "static_cast" in line and "?" not in line and pending.sure and all(scope.sure for scope in scopes):
-            yield from _of_line(line, {scope.variable: scope for scope in scopes if scope.variable}, numbers)
+            pending = Loop(depth=0, sure=False)
+        elif "static_cast" in line:
+            sure = "?" not in line and pending.sure and all(scope.sure for scope in scopes)
+            inside = tuple(one.opened for one in scopes)
+            yield from _of_line(line, {one.variable: one for one in scopes if one.variable}, numbers, sure, inside)
         opened, closed = line.count("{"), line.count("}")
         if opened > closed:
             depth += opened - closed
-            scopes.append(replace(pending, depth=depth))
-            pending = _Loop(depth=0, sure=True)
+            scopes.append(replace(pending, depth=depth, opened=at))
+            pending = Loop(depth=0, sure=True)
         elif closed > opened:
             depth -= closed - opened
             while scopes and scopes[-1].depth > depth:
                 scopes.pop()
 
 
-def _loop(line: str, numbers: Mapping[str, Expr]) -> _Loop:
+def _loop(line: str, numbers: Mapping[str, Expr]) -> Loop:
     """The loop that a header opens; one that is not certain to run where it is written in another form."""
     start, _, rest = line.partition(";")
     condition, _, step = rest.partition(";")
     named = _HEADER.search(start)
     variable, less, bound = (part.strip() for part in condition.partition("<"))
     trips = substitute(parse_expr(bound), numbers)
-    if named is None or not less or variable != named[1] or not _is_positive(trips):
-        return _Loop(depth=0, sure=False)
+    if named is None or not less or variable != named[1] or not is_positive(trips):
+        return Loop(depth=0, sure=False)
     by_one = step.strip().rstrip("{ ") in (f"{variable}++)", f"{variable}+=static_cast<int64_t>(1L))")
-    return _Loop(depth=0, sure=True, variable=variable, trips=trips, stepped=not by_one)
+    started = "(0L)" not in start and "= 0" not in start and not variable.endswith("_tail")
+    return Loop(depth=0, sure=True, variable=variable, trips=trips, stepped=not by_one, started=started)
 
 
-def _is_positive(expr: Expr) -> bool:
+def is_positive(expr: Expr) -> bool:
     """Whether it is at least one wherever the sizes in it are."""
     match expr:
         case Num(over=over, under=under):
@@ -125,19 +147,25 @@ def _is_positive(expr: Expr) -> bool:
         case Sym():
             return True
         case Product() | Sum():
-            return all(map(_is_positive, expr.parts()))
+            return all(map(is_positive, expr.parts()))
         case _:
             return False
 
 
-def _of_line(line: str, loops: Mapping[str, _Loop], numbers: Mapping[str, Expr]) -> Iterator[tuple[str, Reads]]:
+def _of_line(
+    line: str, loops: Mapping[str, Loop], numbers: Mapping[str, Expr], sure: bool, inside: tuple[int, ...]
+) -> Iterator[Access]:
     for found in _ACCESS.finditer(line):
         text = _inside(line, found.end())
-        if text is None:
-            continue
-        reads = _reads(substitute(parse_expr(text), numbers), loops, vector=found["vector"] is not None)
-        if reads is not None:
-            yield found["name"], reads
+        if text is not None:
+            yield Access(
+                pointer=found["name"],
+                offset=substitute(parse_expr(text), numbers),
+                loops=loops,
+                vector=found["vector"] is not None,
+                sure=sure,
+                scopes=inside,
+            )
 
 
 def _inside(line: str, start: int) -> str | None:
@@ -150,12 +178,13 @@ def _inside(line: str, start: int) -> str | None:
     return None
 
 
-def _reads(offset: Expr, loops: Mapping[str, _Loop], *, vector: bool) -> Reads | None:
-    """How far an access at ``offset`` goes; None where anything but loops moves it.
+def _reads(access: Access) -> Reads | None:
+    """How far an access goes; None where anything but loops moves it.
 
     A loop that goes by more than one reaches its last element only with a vector along it, whose rest is read in a
     branch of its own; else its first turn alone is counted.
     """
+    offset, loops, vector = access.offset, access.loops, access.vector
     furthest: list[Expr] = [_ONE]
     steps: dict[str, Expr] = {}
     for term in offset.terms if isinstance(offset, Sum) else (offset,):
@@ -167,7 +196,7 @@ def _reads(offset: Expr, loops: Mapping[str, _Loop], *, vector: bool) -> Reads |
                 return None
             furthest.append(term)
             continue
-        if len(moved) > 1 or not _is_positive(step):
+        if len(moved) > 1 or not is_positive(step):
             return None
         loop = loops[moved[0].name]
         if loop.stepped and not (vector and step == _ONE):

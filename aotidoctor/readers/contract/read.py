@@ -24,6 +24,7 @@ from aotidoctor.readers.contract.dataflow import unwritten_reads
 from aotidoctor.readers.contract.implied import with_implied_dtypes
 from aotidoctor.readers.contract.implied_products import with_implied_products
 from aotidoctor.readers.contract.implied_reads import with_implied_reads
+from aotidoctor.readers.contract.implied_walks import with_implied_walks
 from aotidoctor.readers.contract.incomplete import Declared, note_incomplete
 from aotidoctor.readers.contract.kernel_sources import read_kernel_sources
 from aotidoctor.readers.contract.kernels import arguments_of, kind_of, read_kernels, triton_name, written_and_read
@@ -122,7 +123,8 @@ def _contract(artifact: Artifact, model: ModelEntry, wrapper: Wrapper, construct
         buffer_devices={name: buffer.device_type for name, buffer in body.buffers.items()},
         unread=unread,
     )
-    return with_implied_reads(with_implied_dtypes(with_implied_products(contract, body, symbols)), texts)
+    told = with_implied_dtypes(with_implied_products(contract, body, symbols))
+    return with_implied_walks(with_implied_reads(told, texts), body, symbols, texts)
 
 
 def _kernel_texts(model: ModelEntry) -> Mapping[str, str]:
