@@ -134,7 +134,7 @@ def _bounds(lines: Sequence[str]) -> Mapping[str, int]:
 
 
 def _terms(offset: Expr) -> Iterator[tuple[str | None, Expr]]:
-    """The variable of each term, None of a number, an empty name where there are more, and what it is multiplied with."""
+    """The variable of each term (None of a number, empty where there are more), and what it is multiplied with."""
     for term in offset.terms if isinstance(offset, Sum) else (offset,):
         if isinstance(term, Num):
             yield None, term
