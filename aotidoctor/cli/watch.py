@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 Command = Annotated[list[str], typer.Argument(metavar="[--] PROGRAM [ARG]...", help="The program and its arguments.")]
 Rerun = Annotated[
     bool,
-    typer.Option("--rerun", help="After a failure, run it again under diagnostic settings, without input."),
+    typer.Option(
+        "--rerun", help="After a failure, run it again, without input: record its call, then try diagnostic settings."
+    ),
 ]
 Core = Annotated[bool, typer.Option("--core", help="Allow core files: raise the program's soft limit.")]
 Always = Annotated[bool, typer.Option("--always", help="Write a report also when the program succeeds.")]
@@ -146,10 +148,13 @@ def _triage(
     progress = make_progress(sys.stderr, os.environ, quiet=show.detail < 0 or not (rerun or inputs))
     if rerun and reads_input():
         _say("aotidoctor: the program's input cannot be replayed: the second run gets no input\n")
-    with progress:
-        made = watching.report_on(watched, wish, argv=argv(), environ=os.environ, on_event=progress.on_event)
-    made = kept(made, show.cases, os.environ)
-    show_on_stderr(made, redacted(made, os.environ) if show.redact else made, show)
+    # What is asked for besides documents may need the recorded inputs.
+    with tempfile.TemporaryDirectory(prefix="aotidoctor-") as room:
+        with progress:
+            wish = replace(wish, room=room)
+            made = watching.report_on(watched, wish, argv=argv(), environ=os.environ, on_event=progress.on_event)
+        made = kept(made, show.cases, os.environ)
+        show_on_stderr(made, redacted(made, os.environ) if show.redact else made, show)
 
 
 def show_on_stderr(made: Report, shown: Report, show: Show, *, printed: bool = True) -> None:

@@ -31,6 +31,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 # How long a failing program waits for its report.
 PATIENCE_S = 120.0
+# Where what aoti_load_package returns is defined, by release.
+_CALLS = ("torch/export/pt2_archive/_package.py", "torch/_inductor/package/package.py")
 _reported: set[int] = set()
 
 
@@ -38,8 +40,9 @@ class guard:  # noqa: N801 - it is used like a function
     """A context manager and a decorator.
 
     ``inputs`` are those of the call: a path, or the objects themselves (a tuple or list of args, a dict of kwargs,
-    ``{"args": ..., "kwargs": ...}``, or one tensor). ``report`` is ``FMT:PATH`` or several of them. ``package`` is the
-    .pt2 file, where it cannot be seen which one is open. ``quiet`` prints nothing, ``redact`` hides what is private.
+    ``{"args": ..., "kwargs": ...}``, or one tensor). Without them, those of the package's call that raised are taken.
+    ``report`` is ``FMT:PATH`` or several of them. ``package`` is the .pt2 file, where it cannot be seen which one is
+    open. ``quiet`` prints nothing, ``redact`` hides what is private.
     """
 
     def __init__(
@@ -132,18 +135,19 @@ class guard:  # noqa: N801 - it is used like a function
                 "raised": "".join(traceback.format_exception(type(error), error, error.__traceback__)),
                 "type": type(error).__qualname__,
                 "status": _status_of(error),
-                "live": self._described(),
+                "live": self._described(error),
             }
         )
         self._monitor.wait(PATIENCE_S)
 
-    def _described(self) -> str | None:
-        if self._inputs is None or _path_of(self._inputs) is not None:
+    def _described(self, error: BaseException) -> str | None:
+        inputs = call_in(error) if self._inputs is None else self._inputs
+        if inputs is None or _path_of(inputs) is not None:
             return None
         with suppress(Exception):
             from aotidoctor.commands.watch.live import packed  # noqa: PLC0415 - for a failure only
 
-            return packed(self._inputs)
+            return packed(inputs)
         return None
 
     def _stop(self) -> None:
@@ -166,6 +170,17 @@ def is_failure(error: BaseException) -> bool:
     if isinstance(error, SystemExit):
         return error.code not in (None, 0)
     return isinstance(error, Exception)
+
+
+def call_in(error: BaseException) -> tuple[tuple[object, ...], dict[str, object]] | None:
+    """The arguments of the package's call that the exception came out of, from the innermost such frame."""
+    found = None
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_name == "__call__" and frame.f_code.co_filename.endswith(_CALLS):
+            found = frame.f_locals.get("args"), frame.f_locals.get("kwargs")
+    if found is None or not isinstance(found[0], tuple) or not isinstance(found[1], dict):
+        return None
+    return found[0], found[1]
 
 
 def _status_of(error: BaseException) -> int:

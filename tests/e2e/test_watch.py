@@ -9,12 +9,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import jsonschema
 import pytest
 
 from aotidoctor.reports.json.schema import schema
+from tests.e2e.foundry.ops import python_op
 from tests.e2e.watched import build
 
 pytestmark = pytest.mark.torch
@@ -258,3 +260,97 @@ def test_nothing_of_ours_is_left(watch, server, packages):
     assert left == []
     # The loader's own folder stays, as it does without us; those of runs again do not.
     assert len(list(watch.tmp.iterdir())) == 1
+
+
+def write(path, text):
+    path.write_text(textwrap.dedent(text))
+    return path
+
+
+def test_the_recorded_call_is_triaged_as_run_does(watch, packages):
+    program = (sys.executable, "-c", PYTHON, packages.package("embedding"), "int32")
+    seen = watch(*program, options=["--rerun"])
+    first = seen.report["diagnoses"][0]
+    assert (first["cause"], first["subject"], first["status"]) == ("input-dtype", "args[0]", "confirmed")
+    # Nothing is asked of the program once the call itself has answered.
+    assert seen.probes()[:3] == ["watched_program", "again", "plain_run"]
+    assert "check_inputs" not in seen.probes()
+    assert [path.name for path in watch.tmp.iterdir() if path.name.startswith("aotidoctor")] == []
+
+
+def test_a_call_that_died_is_recorded(watch, packages):
+    script = """
+        import ctypes, sys, torch
+        model = torch._inductor.aoti_load_package(sys.argv[1])
+        model(torch.arange(8))
+        class Dies:
+            def __getattr__(self, name):
+                ctypes.string_at(0)
+        model.loader = Dies()
+        model(torch.arange(1, 9, dtype=torch.int32))
+    """
+    seen = watch(
+        sys.executable, write(watch.cwd / "dies.py", script), packages.package("embedding"), options=["--rerun"]
+    )
+    assert seen.status == -signal.SIGSEGV
+    # The call by itself fails in another way than the program did: its inputs are compared, and nothing is confirmed.
+    assert [item["reason"] for item in seen.report["not_checked"] if item["name"] == "recorded call"]
+    assert all(one["status"] != "confirmed" for one in seen.report["diagnoses"])
+    assert seen.finding("AD-IN-010")["observed"] == "int32"
+
+
+def test_a_program_that_fails_after_its_calls(watch, packages):
+    script = """
+        import sys, torch
+        model = torch._inductor.aoti_load_package(sys.argv[1])
+        model(torch.arange(1, 9))
+        raise SystemExit("no answer in the answer")
+    """
+    seen = watch(
+        sys.executable, write(watch.cwd / "later.py", script), packages.package("embedding"), options=["--rerun"]
+    )
+    assert (seen.status, seen.cause) == (1, None)
+    assert "plain_run" not in seen.probes()
+
+
+def test_what_a_program_registers_is_no_fault_of_its_call(watch, packages):
+    """Outside of the program there is no such operator: that is no cause of the program's failure."""
+    script = python_op(body="raise ValueError('only the program knows')") + (
+        "\nimport sys\nmodel = torch._inductor.aoti_load_package(sys.argv[1])\nmodel(torch.randn(16, 16))\n"
+    )
+    seen = watch(sys.executable, write(watch.cwd / "own.py", script), packages.package("scale"), options=["--rerun"])
+    assert seen.status == 1
+    assert any(item["name"] == "recorded call" for item in seen.report["not_checked"])
+    assert "custom-op-missing" not in [one["cause"] for one in seen.report["diagnoses"]]
+
+
+def test_the_programs_own_sitecustomize_is_read(watch, packages):
+    write(watch.cwd / "sitecustomize.py", "print('own start', flush=True)\n")
+    program = (sys.executable, "-c", PYTHON, packages.package("embedding"), "int32")
+    seen = watch(*program, options=["--rerun"], env={"PYTHONPATH": f"{watch.cwd}{os.pathsep}{ROOT}"})
+    assert seen.report["diagnoses"][0]["status"] == "confirmed"
+    again = next(run for run in seen.report["runs"] if run["probe"] == "again")
+    assert "own start" in again["stdout_tail"]
+
+
+def test_what_cannot_be_recorded_is_said(watch, packages):
+    program = (sys.executable, "-I", "-c", PYTHON, packages.package("embedding"), "int32")
+    seen = watch(*program, options=["--rerun"])
+    assert seen.cause == "input-dtype"
+    assert any("no call was recorded" in item["reason"] for item in seen.report["not_checked"])
+
+
+def test_a_guard_takes_the_arguments_from_the_call_that_raised(packages, tmp_path):
+    script = """
+        import sys, aotidoctor, torch
+        model = torch._inductor.aoti_load_package(sys.argv[1])
+        with aotidoctor.guard(report="json:report.json", quiet=True):
+            model(torch.arange(1, 9, dtype=torch.int32))
+    """
+    program = (sys.executable, write(tmp_path / "guarded.py", script), packages.package("embedding"))
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    environ = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, check=False, timeout=300, env=environ)
+    assert done.returncode == 1
+    first = json.loads((tmp_path / "report.json").read_text())["diagnoses"][0]
+    assert (first["cause"], first["subject"]) == ("input-dtype", "args[0]")

@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 
 import aotidoctor
-from aotidoctor.commands.guard import is_failure
+from aotidoctor.commands.guard import call_in, is_failure
 from aotidoctor.commands.watch.live import arguments
 from aotidoctor.reports.json.schema import schema
 
@@ -314,3 +314,14 @@ def test_torch_is_not_imported(run):
 )
 def test_inputs_are_read_as_from_a_file(inputs, args, kwargs):
     assert arguments(inputs) == (args, kwargs)
+
+
+def test_the_arguments_are_those_of_the_call_that_raised():
+    """The frame is told by file and name; a stand-in has both."""
+    names: dict[str, object] = {}
+    code = "def __call__(self, *args, **kwargs):\n    raise ValueError\n"
+    exec(compile(code, "/x/torch/_inductor/package/package.py", "exec"), names)
+    with pytest.raises(ValueError) as raised:
+        names["__call__"](None, 1, b=2)
+    assert call_in(raised.value) == ((1,), {"b": 2})
+    assert call_in(KeyError()) is None

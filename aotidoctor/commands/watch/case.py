@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from aotidoctor.commands.watch.facts import libtorch_of
@@ -15,6 +16,7 @@ from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.event import Event
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.host import Host
+from aotidoctor.model.run import Outcome
 from aotidoctor.model.watched import Watched
 from aotidoctor.probes.watched_program import CODE
 from aotidoctor.readers.contract import resolve_leaves
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from aotidoctor.model.inputs import InputSet
 
 _MOST_PACKAGES = 4
+# Of how a run failed: not the type of an exception, of which the output of a program tells another name.
+_KIND = itemgetter(0, 1, 3, 4, 5, 6, 7)
 # They compare the package with the libtorch of this interpreter, which another program need not have.
 _OF_THIS_TORCH = ("AD-HOST-003", "AD-HOST-005", "AD-HOST-006", "AD-HOST-013")
 
@@ -39,9 +43,13 @@ def examine_packages(
     options: Options,
     environ: Mapping[str, str],
     may_run: bool,
+    as_in: Outcome | None = None,
     tell: Callable[[Event], None] | None,
 ) -> tuple[Session, tuple[Diagnosis, ...], bool]:
-    """What is known after it, the causes that a triage found, and whether that was interrupted."""
+    """What is known after it, the causes that a triage found, and whether that was interrupted.
+
+    ``as_in``: how the program failed, where a triage counts only if its own run fails in the same way.
+    """
     tell = tell or (lambda _event: None)
     if not packages:
         session = Session(case=_no_package(environ), runner=None, on_event=tell)
@@ -60,6 +68,10 @@ def examine_packages(
     interrupted = False
     if may_run and case.inputs is not None:
         found, interrupted = _triage(session, environ)
+        if as_in is not None and (why := _unlike(session, as_in)) is not None:
+            session = Session(case=case, runner=None, on_event=tell, not_checked=[*unread, why])
+            found = ()
+            run_checks(session)
     else:
         run_checks(session)
     _leave_out_foreign(session, watched)
@@ -79,6 +91,25 @@ def _triage(session: Session, environ: Mapping[str, str]) -> tuple[tuple[Diagnos
             return examine.examine(session)
         finally:
             session.runner = None
+
+
+def _unlike(session: Session, program: Outcome) -> NotChecked | None:
+    """Why a triage of the recorded call does not explain the program's failure; None where it does, or may."""
+    plain = session.outcomes.get("plain_run")
+    if plain is None:
+        return None
+    # Only where there was a triage.
+    from aotidoctor.probes.plain_run import read_ending  # noqa: PLC0415
+    from aotidoctor.probes.shrink import signature_of  # noqa: PLC0415
+
+    theirs, ours = signature_of(session.case, program), signature_of(session.case, plain)
+    if theirs is not None and ours is not None and _KIND(theirs) == _KIND(ours):
+        return None
+    how = "returned" if ours is None else str(read_ending(CODE, session.case, plain).observed)
+    reason = (
+        f"outside of the program the recorded call did not fail in the same way: {how}; only its inputs were compared"
+    )
+    return NotChecked(code=CODE, name="recorded call", reason=reason)
 
 
 def _leave_out_foreign(session: Session, watched: Watched) -> None:

@@ -44,12 +44,17 @@ class Climbed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class First:
-    """The first run: what was watched, its outcome, the case of its package, and what the environment set already."""
+    """The first run: what was watched, its outcome, the case of its package, and what the environment set already.
+
+    ``second`` is what ran again unchanged meanwhile. ``settled`` says why nothing more needs to be asked.
+    """
 
     watched: Watched
     outcome: Outcome
     case: Case
     environ: Mapping[str, str]
+    second: tuple[Watched, Outcome] | None = None
+    settled: str = ""
 
     def as_plain(self) -> Outcome:
         """The outcome under the name that the table of probes has for a run with nothing changed."""
@@ -59,11 +64,11 @@ class First:
 def session(first: First, again: Again, *, limit: float, has_gdb: bool, tell: Callable[[Event], None]) -> Climbed:
     """Run the probes in order."""
     climbed = Climbed()
+    if first.second is not None:
+        _keep(first, *first.second, climbed)
     for repeat in _repeats(first, has_gdb=has_gdb):
-        if any(item.code == check_inputs.CODE and item.severity is Severity.ERROR for item in climbed.findings):
-            climbed.not_checked.append(
-                NotChecked(code=CODE, name=f"rerun: {repeat.name}", reason="the input checks named the fault already")
-            )
+        if reason := _settled(first, climbed):
+            climbed.not_checked.append(NotChecked(code=CODE, name=f"rerun: {repeat.name}", reason=reason))
             continue
         name = f"{repeat.name}: {repeat.purpose}"
         tell(Event(kind=EventKind.PROBE_START, name=name))
@@ -74,30 +79,43 @@ def session(first: First, again: Again, *, limit: float, has_gdb: bool, tell: Ca
     return climbed
 
 
+def _settled(first: First, climbed: Climbed) -> str:
+    """Why no further run is worth its time, empty while one is."""
+    if any(item.code == check_inputs.CODE and item.severity is Severity.ERROR for item in climbed.findings):
+        return "the input checks named the fault already"
+    return first.settled
+
+
 def _run(first: First, repeat: Repeat, again: Again, limit: float, climbed: Climbed) -> Outcome:
     env = {key: value for key, value in (repeat.env or {}).items() if value is not None}
     program = Program(argv=first.watched.argv, env=env, limit=limit)
     watched = with_said(again(program, repeat.name == "again_under_gdb"))
     repeat = replace(repeat, id=f"W{len(climbed.outcomes) + 2}")
-    outcome = outcome_of(watched, repeat, timeout=limit)
-    outcome = with_effect(first.case, _with_complaint(outcome))
-    climbed.watched.append(watched)
-    climbed.outcomes.append(outcome)
+    outcome = _keep(first, watched, outcome_of(watched, repeat, timeout=limit), climbed)
     if repeat.name == "check_inputs":
         climbed.findings += _complaint(first.case, outcome)
     return outcome
 
 
+def _keep(first: First, watched: Watched, outcome: Outcome, climbed: Climbed) -> Outcome:
+    outcome = with_effect(first.case, _with_complaint(outcome))
+    climbed.watched.append(watched)
+    climbed.outcomes.append(outcome)
+    return outcome
+
+
+def first_repeat(watched: Watched, outcome: Outcome, *, has_gdb: bool) -> Repeat:
+    """Once more as it was, under a debugger where a death without a word could not be looked at yet."""
+    # An exception that nobody caught has told of itself.
+    silent = isinstance(outcome.ending, Signalled) and outcome.error is None
+    if silent and not watched.debugger_output and has_gdb:
+        return Repeat(name="again_under_gdb", purpose="once more, under a debugger")
+    return Repeat(name="again", purpose="again, unchanged")
+
+
 def _repeats(first: First, *, has_gdb: bool) -> Sequence[Repeat]:
     """Those whose answer can be new."""
-    # An exception that nobody caught has told of itself.
-    silent = isinstance(first.outcome.ending, Signalled) and first.outcome.error is None
-    died = silent and not first.watched.debugger_output
-    wanted = [
-        Repeat(name="again_under_gdb", purpose="once more, under a debugger")
-        if died and has_gdb
-        else Repeat(name="again", purpose="again, unchanged")
-    ]
+    wanted = [] if first.second is not None else [first_repeat(first.watched, first.outcome, has_gdb=has_gdb)]
     if not _set(first.environ, CHECKS) and check_inputs.checks_compiled_in(first.case) is not False:
         wanted.append(Repeat(name="check_inputs", purpose="the package's own input checks", env={CHECKS: "1"}))
     error = first.outcome.error

@@ -21,8 +21,8 @@ from aotidoctor.commands.watch.printed import Said, main_reading, read_output, t
 from aotidoctor.localize.assemble import localization
 from aotidoctor.localize.backtrace import read_backtrace
 from aotidoctor.model.case import Options
-from aotidoctor.model.diagnosis import Diagnosis
-from aotidoctor.model.event import Event
+from aotidoctor.model.diagnosis import Diagnosis, Status
+from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome, Signalled
@@ -33,12 +33,15 @@ from aotidoctor.triage.finish import Stopwatch, finish
 from aotidoctor.triage.session import Session, name_causes
 
 if TYPE_CHECKING:
+    from aotidoctor.commands.watch.recorded import Recorded
     from aotidoctor.commands.watch.repeats import Again
     from aotidoctor.model.inputs import InputSet
 
 OnEvent = Callable[[Event], None]
 CODE = watched_program.CODE
 RERUN = "--rerun runs the command again under diagnostic settings"
+_RECORDING = "again: unchanged, the calls of the package recorded"
+_SETTLED = "the recorded call failed by itself, and a treatment of it confirmed the cause"
 # Frames of these mean that the program was inside of a package.
 _MODEL = ("AOTInductor", "/data/aotinductor/")
 
@@ -61,6 +64,7 @@ class Wish:
     no_again: str = RERUN
     limit: float = 60.0
     has_gdb: bool = False
+    room: str | None = None
     options: Options = field(default_factory=Options)
     command: str = "watch"
 
@@ -77,15 +81,20 @@ def report_on(
     watched = with_said(watched)
     watch = Stopwatch(wish.command, argv, began=watched.started)
     outcome = outcome_of(watched, Repeat())
-    packages = used_packages(watched.seen, said=outcome.stderr_tail + outcome.stdout_tail, asked=wish.package)
+    recorded = _recorded(watched, outcome, wish, environ, on_event)
+    failing = recorded is not None and recorded.state in ("raised", "entered")
+    called = recorded.package if recorded is not None else None
+    kept = recorded.inputs if recorded is not None else None
+    packages = used_packages(watched.seen, said=outcome.stderr_tail + outcome.stdout_tail, asked=wish.package or called)
     session, found, interrupted = examine_packages(
         packages,
         watched,
-        inputs=wish.inputs or wish.checked_inputs,
+        inputs=wish.inputs or wish.checked_inputs or kept,
         live=wish.live,
         options=wish.options,
         environ=environ,
-        may_run=wish.inputs is not None,
+        may_run=wish.inputs is not None or failing,
+        as_in=outcome if failing else None,
         tell=on_event,
     )
     session.runs.insert(0, outcome)
@@ -96,7 +105,8 @@ def report_on(
     _not_seen(session, watched, outcome, wish)
     try:
         if not succeeded(outcome) and not interrupted:
-            said += _rerun(session, watched, outcome, wish, environ)
+            settled = _SETTLED if any(one.status is Status.CONFIRMED for one in found) else ""
+            said += _rerun(session, watched, outcome, wish, environ, recorded=recorded, settled=settled)
     except KeyboardInterrupt:
         interrupted = True
     causes = _with_new(found, name_causes(session))
@@ -158,16 +168,50 @@ def _words(outcome: Outcome) -> tuple[str, ...]:
     return (error.type, error.message.partition("\n")[0])
 
 
-def _rerun(session: Session, watched: Watched, outcome: Outcome, wish: Wish, environ: Mapping[str, str]) -> list[Said]:
+def _recorded(
+    watched: Watched, outcome: Outcome, wish: Wish, environ: Mapping[str, str], tell: OnEvent | None
+) -> Recorded | None:
+    """The second run, where it may tell the inputs that nobody gave."""
+    has_inputs = wish.inputs is not None or wish.checked_inputs is not None or wish.live is not None
+    if wish.again is None or wish.room is None or has_inputs or succeeded(outcome):
+        return None
+    # With --rerun only.
+    from aotidoctor.commands.watch.recorded import record  # noqa: PLC0415
+
+    tell = tell or (lambda _event: None)
+    tell(Event(kind=EventKind.PROBE_START, name=_RECORDING))
+    recorded = record(watched, outcome, wish.again, wish.room, environ, limit=wish.limit, has_gdb=wish.has_gdb)
+    tell(Event(kind=EventKind.PROBE_END, name=_RECORDING, seconds=recorded.outcome.seconds))
+    return recorded
+
+
+def _rerun(
+    session: Session,
+    watched: Watched,
+    outcome: Outcome,
+    wish: Wish,
+    environ: Mapping[str, str],
+    *,
+    recorded: Recorded | None,
+    settled: str,
+) -> list[Said]:
     """The probes of the environment; what they print is classified, too."""
     if wish.again is None:
         return []
     # Not needed, and not worth its import, where nothing is run again.
     from aotidoctor.commands.watch import repeats  # noqa: PLC0415
 
-    first = repeats.First(watched=watched, outcome=outcome, case=session.case, environ=environ)
+    second = (recorded.watched, recorded.outcome) if recorded is not None else None
+    if recorded is not None and recorded.problem:
+        session.not_checked.append(NotChecked(code=CODE, name="recorded call", reason=recorded.problem))
+    first = repeats.First(
+        watched=watched, outcome=outcome, case=session.case, environ=environ, second=second, settled=settled
+    )
     climbed = repeats.session(first, wish.again, limit=wish.limit, has_gdb=wish.has_gdb, tell=session.on_event)
-    session.runs += climbed.outcomes
+    # The second run came before any examination of its call.
+    done = 1 if second is not None else 0
+    session.runs[1:1] = climbed.outcomes[:done]
+    session.runs += climbed.outcomes[done:]
     session.not_checked += climbed.not_checked
     session.add(climbed.findings)
     for again in climbed.outcomes:
