@@ -125,12 +125,7 @@ def _accounted(found: Match) -> bool:
 
 def _unread(case: Case) -> bool:
     """Whether the package leaves open what some input must be like (rule 6)."""
-    if case.contract is None or case.inputs is None:
-        return False
-    read = [leaf for leaf in case.contract.tensor_leaves() if leaf.used is not False]
-    # A size that follows from another one stands in no package before 2.13.
-    untold = (dim.static is None and dim.expr is None for leaf in read for dim in leaf.dims or ())
-    return any(leaf.dtype is None or leaf.rank is None for leaf in read) or any(untold)
+    return case.contract is not None and case.inputs is not None and case.contract.leaves_open()
 
 
 def _located(diagnosis: Diagnosis, case: Case, findings: Sequence[Evidence]) -> Diagnosis:

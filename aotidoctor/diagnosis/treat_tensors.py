@@ -14,11 +14,14 @@ from aotidoctor.model.json_types import JsonValue
 
 # More dims than this are never permuted by mistake, and their permutations are many.
 MAX_PERMUTED = 6
+# What an operator of PyTorch says of an input that no check describes.
+REFUSED = "AD-RUN-037"
 
 
 def cast(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     """Cast each tensor to the dtype of the contract, quantized ones to plain numbers first."""
-    return merged([_cast_one(case, item) for item in found(findings, "AD-IN-010", "dtype")])
+    items = found(findings, "AD-IN-010", "dtype") or found(findings, REFUSED, "dtype")
+    return merged([_cast_one(case, item) for item in items])
 
 
 def _cast_one(case: Case, item: Evidence) -> Plan | None:
@@ -135,7 +138,21 @@ def clone(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
 
 def reshape(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     """Reshape where the number of elements leaves one way only; else take out a size of 1, or put one in."""
-    return merged([_reshape_one(case, item) for item in found(findings, "AD-IN-012", "rank")])
+    items = found(findings, "AD-IN-012", "rank")
+    return merged(
+        [_reshape_one(case, item) for item in items] or [_led(case, item) for item in found(findings, REFUSED)]
+    )
+
+
+def _led(case: Case, item: Evidence) -> Plan | None:
+    """As many dims as an operator asks for, by sizes of 1 in front."""
+    path, wanted = path_of(item), item.facts.get("expected_rank")
+    tensor = tensor_at(case, path)
+    if path is None or tensor is None or not isinstance(wanted, int) or wanted <= len(tensor.shape):
+        return None
+    shape = (*(1 for _ in range(wanted - len(tensor.shape))), *tensor.shape)
+    step: dict[str, JsonValue] = {"op": "reshape", "path": path, "shape": [*shape]}
+    return Plan(text=f"reshape {path} to {shape}", steps=(step,), command=f"{path} = {path}.reshape({shape})")
 
 
 def _reshape_one(case: Case, item: Evidence) -> Plan | None:
@@ -212,7 +229,17 @@ def allows(dim: Dim, size: int) -> bool:
 def permute(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     """Put dims in another order, where exactly one order gives the shape of the contract; else cut or fill them."""
     paths = paths_of(found(findings, "AD-IN-013", "static"))
-    return merged([_permute_one(case, path) or _resize_one(case, path) for path in paths])
+    plans = [_permute_one(case, path) or _resize_one(case, path) for path in paths]
+    return merged(plans or [_resized_as_asked(item) for item in found(findings, REFUSED, "shape")])
+
+
+def _resized_as_asked(item: Evidence) -> Plan | None:
+    """The dim that an operator refuses at the size that it asks for: cut, or filled up with its last entry."""
+    path, dim, wanted = path_of(item), item.facts.get("dim"), item.facts.get("expected_size")
+    if path is None or not isinstance(dim, int) or not isinstance(wanted, int):
+        return None
+    step: dict[str, JsonValue] = {"op": "clamp_dim", "path": path, "dim": dim, "size": wanted}
+    return Plan(text=f"cut or fill {path}: dim {dim} from {item.facts.get('size')} to {wanted}", steps=(step,))
 
 
 def _resize_one(case: Case, path: str) -> Plan | None:

@@ -327,3 +327,10 @@ class Contract:
         """Leaves that are tensors, in the order of ``input_handles``."""
         tensors = [leaf for leaf in self.leaves if leaf.input_index is not None]
         return tuple(sorted(tensors, key=lambda leaf: leaf.input_index or 0))
+
+    def leaves_open(self) -> bool:
+        """Whether it leaves open what some input that is read must be like: its dtype, its rank or a size."""
+        read = [leaf for leaf in self.tensor_leaves() if leaf.used is not False]
+        # A size that follows from another one stands in no package before 2.13.
+        untold = (dim.static is None and dim.expr is None for leaf in read for dim in leaf.dims or ())
+        return any(leaf.dtype is None or leaf.rank is None for leaf in read) or any(untold)

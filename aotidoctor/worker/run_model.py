@@ -81,6 +81,10 @@ def _ask(
         from aotidoctor.worker.values.observe import watch_call
 
         watch_call(model, call, payload, channel)
+    elif call is not None and payload.get("read_beyond"):
+        from aotidoctor.worker.beyond import read_beyond
+
+        read_beyond(model, call, channel)
     elif call is not None and (payload.get("sub_batch") or payload.get("against_threads")):
         _side_by_side(model, call, payload, channel)
     else:

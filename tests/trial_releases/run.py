@@ -107,7 +107,8 @@ def _foretold(release: str, host: str, ends: dict[str, str]) -> Tally:
     for case in _cases(release):
         if case["sample"] == "good":
             loads = ends[str(Path(case["package"]).parent)] in LOADS
-            answer = compat([case["package"]], ["here"], [host], environ=dict(os.environ)).compat
+            name = case["model_name"]
+            answer = compat([case["package"]], ["here"], [host], model_name=name, environ=dict(os.environ)).compat
             assert answer is not None
             said = answer.answers[0]
             if said.answer is Answer.UNKNOWN:

@@ -91,7 +91,9 @@ def test_the_budget_bounds_each_run():
 
 
 def test_skipped_probes_are_told():
-    session = Session(case=case(skip_rungs=("again", "memory_fill")), runner=Replies(*[outcome(outputs=FINE)] * 9))
+    session = Session(
+        case=case(skip_rungs=("again", "memory_fill", "read_beyond")), runner=Replies(*[outcome(outputs=FINE)] * 9)
+    )
     run_probes(session)
     assert [request.probe for request in session.runner.requests] == ["plain_run"]
     assert {"again", "memory_fill"} <= {item.name for item in session.not_checked if item.reason == "--skip-probes"}
