@@ -18,6 +18,7 @@ from aotidoctor.commands import diagnose
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.event import Event, EventKind
+from aotidoctor.model.jobs import DemoBuild
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Exited, Outcome, Request
 from aotidoctor.reports.run_view import run_ending
@@ -158,7 +159,7 @@ def _request(part: str, workshop: Path) -> Request:
     return Request(
         probe="demo_build",
         job="demo_build",
-        payload={"folder": str(workshop / "files"), "part": part},
+        payload=DemoBuild(folder=str(workshop / "files"), part=part),
         # Generated code and objects go away with the workshop.
         env={"TORCHINDUCTOR_CACHE_DIR": str(workshop / part)},
         fresh=True,

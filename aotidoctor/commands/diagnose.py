@@ -19,6 +19,7 @@ from aotidoctor.model.case import Case, Options
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.report import Report
+from aotidoctor.probes.payload import run_of
 from aotidoctor.readers.host import read_host
 from aotidoctor.triage import limit, open_case
 from aotidoctor.triage.finish import Stopwatch, finish
@@ -169,7 +170,7 @@ def _failed_here(session: Session) -> str | None:
     from aotidoctor.probes.probe import succeeded  # noqa: PLC0415 - without a run nobody has imported it
 
     plain = session.outcomes.get("plain_run")
-    if succeeded(plain) and plain is not None and plain.request.payload.get("observe") != []:
+    if succeeded(plain) and plain is not None and run_of(plain).observe:
         return None
     return next((item.reason for item in session.not_checked if item.name == "plain_run" and item.is_fault), None)
 

@@ -13,6 +13,7 @@ from aotidoctor.model.case import Case, Options
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.jobs import Hook
 from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome, Request
@@ -139,12 +140,11 @@ def _fatal(found: Sequence[Evidence]) -> str | None:
 
 
 def _request(case: Case, rehearsal: JsonObject, *, gpu: int | None) -> Request:
-    base = base_payload(case)
-    where: JsonObject = {"device": "cpu" if gpu is None else "cuda", "device_index": -1 if gpu is None else gpu}
+    device, index = ("cpu", -1) if gpu is None else ("cuda", gpu)
     return Request(
         probe="rehearse",
         job="rehearse",
-        payload={**base, **where, "rehearsal": rehearsal},
+        payload=replace(base_payload(case), device=device, device_index=index, rehearsal=rehearsal),
         fresh=gpu is not None,
         timeout=case.options.timeout,
         memory_limit=case.options.memory_limit,
@@ -164,7 +164,7 @@ def _hook(model: ServedModel, wish: Wish, session: Session) -> tuple[Evidence, .
     request = Request(
         probe="load_hook",
         job="hook",
-        payload={"library": hook.path, "folder": version.directory, "device_index": 0 if gpu else -1},
+        payload=Hook(library=hook.path, folder=version.directory, device_index=0 if gpu else -1),
         fresh=True,
         timeout=wish.options.timeout,
         purpose="native code of the init library is executed",

@@ -22,9 +22,11 @@ from aotidoctor.model.errors import UsageError
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.fault import failure
+from aotidoctor.model.jobs import Verify
 from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome, Request
+from aotidoctor.probes.payload import user_code
 from aotidoctor.program import answer, findings
 from aotidoctor.program.advice import advised
 from aotidoctor.program.origin import (
@@ -210,12 +212,7 @@ def _check_file(session: Session) -> None:
 
 def _ask_child(session: Session, question: Question, declared: JsonValue) -> Outcome | None:
     options = session.case.options
-    payload: JsonObject = {
-        "program": question.program,
-        "setup": options.setup,
-        "custom_op_libraries": list(options.custom_op_libraries),
-        "dynamic_shapes": declared,
-    }
+    payload = Verify(program=question.program, code=user_code(session.case), dynamic_shapes=declared)
     session.on_event(Event(kind=EventKind.PROBE_START, name=NAME))
     outcome = session.run(
         Request(

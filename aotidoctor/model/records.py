@@ -72,6 +72,8 @@ def _word(value: float) -> str:
 
 
 def _read(hint: Hint, value: JsonValue, place: str, bound: Bound) -> object:
+    if hint is object:
+        return value
     if isinstance(hint, TypeVar):
         return _read(bound[hint], value, place, bound) if hint in bound else value
     origin, arguments = get_origin(hint), get_args(hint)
@@ -199,12 +201,16 @@ def _record(kind: type, value: JsonValue, place: str, bound: Bound) -> object:
 
 @lru_cache(maxsize=256)
 def _hints(kind: type) -> dict[str, Hint]:
-    return typing.get_type_hints(kind, localns=_vocabulary())
+    try:
+        # What JSON holds is anything.
+        return typing.get_type_hints(kind, localns={"JsonValue": object})
+    except NameError:
+        return typing.get_type_hints(kind, localns=_vocabulary())
 
 
 @lru_cache(maxsize=1)
 def _vocabulary() -> dict[str, object]:
-    """The names that annotations use: many are imported for the type checker only. What JSON holds is anything."""
+    """The names that annotations use: many are imported for the type checker only."""
     modules = [vars(import_module(f"aotidoctor.model.{name}")) for name in _MODULES]
     return {**{name: value for module in modules for name, value in module.items()}, "JsonValue": object}
 

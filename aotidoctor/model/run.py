@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from aotidoctor.model.jobs import Payload
 from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.trace import Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What to run. ``job`` names a module of ``aotidoctor.worker``; ``payload`` is its argument.
+    """What to run. ``job`` names a module of ``aotidoctor.worker``; ``payload`` is its argument (see ``jobs``).
 
     ``env`` holds changes only (None unsets). ``fresh`` asks for a new interpreter; otherwise the runner may fork the
     warm worker. ``timeout`` in seconds of wall clock, ``memory_limit`` in bytes of address space. ``debugger`` asks for
@@ -24,7 +25,7 @@ class Request:
 
     probe: str
     job: str
-    payload: JsonObject
+    payload: Payload
     env: Mapping[str, str | None] = field(default_factory=dict)
     fresh: bool = False
     timeout: float = 60.0

@@ -26,7 +26,7 @@ from aotidoctor.localize.blame.program import program_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request, TimedOut
-from aotidoctor.probes.payload import device_of, run_request
+from aotidoctor.probes.payload import device_of, run_of, run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 from aotidoctor.probes.results import calls_made, inputs, outputs, same_outputs
@@ -77,7 +77,7 @@ def _answers_both(case: Case, history: History, plain: Outcome) -> bool:
 
 def is_filled(outcome: Outcome | None) -> bool:
     """Whether the run filled its memory."""
-    return outcome is not None and outcome.request.payload.get("perturb") is not None
+    return outcome is not None and run_of(outcome).perturb is not None
 
 
 def calls_to_compare(case: Case, plain: Outcome) -> int:

@@ -47,7 +47,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "the package tells what its inputs must be like; ask with --probes read_beyond")
     if not asked and plain.stages.get("run1", 0.0) > SLOWEST:
         return unasked(CODE, NAME, "a call takes too long to repeat it; ask with --probes read_beyond", moot=False)
-    return run_request(case, NAME, "inputs in memory that goes on behind their end", read_beyond=True, observe=[])
+    return run_request(case, NAME, "inputs in memory that goes on behind their end", read_beyond=True, observe=())
 
 
 def _ended(plain: Outcome) -> bool:

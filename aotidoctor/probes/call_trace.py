@@ -51,7 +51,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     if history.errors("AD-IN", "AD-ART", "AD-HOST", "AD-LOAD") and not case.options.localize:
         return unasked(CODE, NAME, "a static finding already explains it; its treatment is tried instead")
     calls = 1 if plain.stage == "run1" else 2
-    return run_request(case, NAME, "with every compiled call recorded", trace=True, observe=[], calls=calls)
+    return run_request(case, NAME, "with every compiled call recorded", trace=True, observe=(), calls=calls)
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from aotidoctor.localize.timeline import launched_name
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.run import NotStarted, Outcome, Request
 from aotidoctor.model.trace import CallKind
 from aotidoctor.probes.payload import device_of, run_request
@@ -88,9 +87,9 @@ def vanished_blocking(history: History) -> bool:
     return history.has(BLOCKING, "vanishes") or history.has("AD-RUN-026", "survived")
 
 
-def again(case: Case, history: History, name: str, purpose: str, **changes: JsonValue) -> Request:
+def again(case: Case, history: History, name: str, purpose: str, **changes: object) -> Request:
     """The failing call once more, in a fresh interpreter."""
-    return replace(run_request(case, name, purpose, calls=calls_of(history), observe=[], **changes), fresh=True)
+    return replace(run_request(case, name, purpose, calls=calls_of(history), observe=(), **changes), fresh=True)
 
 
 def cuda_probe(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aotidoctor.model.run import Outcome
+from aotidoctor.probes.payload import run_of
 
 Effect = tuple[bool | None, str]
 
@@ -21,10 +22,10 @@ def seen_early(outcome: Outcome, name: str) -> Effect:
 
 def cuda_effects(outcome: Outcome) -> list[Effect]:
     """Hooks on launches, the value printer, tools around the child, the GPU's core dump, variants of the call."""
-    request, effects = outcome.request, []
-    if request.payload.get("launch_trace"):
+    request, payload, effects = outcome.request, run_of(outcome), []
+    if payload.launch_trace:
         effects.append(_hooked(outcome))
-    if request.payload.get("unbuffered"):
+    if payload.unbuffered:
         effects.append(_printed(outcome))
     if request.wrapper:
         started = "COMPUTE-SANITIZER" in outcome.tool_output
@@ -32,7 +33,7 @@ def cuda_effects(outcome: Outcome) -> list[Effect]:
     if request.gpu_core:
         why = outcome.debugger_problem
         effects.append((False, why) if why else (True, "the driver wrote a dump"))
-    variant = request.payload.get("cuda_variant")
+    variant = payload.cuda_variant
     if variant:
         effects.append(_variant(outcome, captures=variant == "capture"))
     return effects

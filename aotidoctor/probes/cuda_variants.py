@@ -24,7 +24,6 @@ from dataclasses import dataclass, field, replace
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
-from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.cuda import ACCESS, EARLY, VAGUE, again, symptom_of, vanished_blocking, why_not
 from aotidoctor.probes.payload import device_index_of, device_of
@@ -44,7 +43,7 @@ class Variant:
     name: str
     words: str
     why_not: Callable[[Case, History, str], str | None]
-    payload: Callable[[Case], Mapping[str, JsonValue]] = field(default=lambda _case: {})
+    payload: Callable[[Case], Mapping[str, object]] = field(default=lambda _case: {})
     env: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -74,7 +73,7 @@ def _no_memory(_: Case, __: History, symptom: str) -> str | None:
     return None if symptom == "cuda-oom" else "the failure is not a refused allocation"
 
 
-def _elsewhere(case: Case) -> JsonObject:
+def _elsewhere(case: Case) -> Mapping[str, object]:
     return {"device_index": other_device(case)}
 
 

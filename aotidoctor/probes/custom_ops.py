@@ -21,9 +21,10 @@ from collections.abc import Sequence
 from aotidoctor.model.artifact import ExternNode
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.jobs import Operators
 from aotidoctor.model.json_types import JsonObject, JsonValue, objects
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.payload import device_of
+from aotidoctor.probes.payload import device_of, user_code
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 
@@ -53,14 +54,11 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "there was no plain run")
     if plain.stage in ("start", "import", "setup"):
         return unasked(CODE, NAME, "the set-up failed before operators could be registered", moot=False)
-    targets: list[JsonValue] = list(dict.fromkeys(node.target for node in nodes))
-    payload: JsonObject = {
-        "targets": targets,
-        "setup": case.options.setup,
-        **({"imports": list(case.options.imports)} if case.options.imports else {}),
-        "custom_op_libraries": list(case.options.custom_op_libraries),
-        "device": device_of(case),
-    }
+    payload = Operators(
+        targets=tuple(dict.fromkeys(node.target for node in nodes)),
+        code=user_code(case),
+        device=device_of(case),
+    )
     return Request(probe=NAME, job="ops", payload=payload, timeout=case.options.timeout, purpose="operator registry")
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from aotidoctor.model.case import Case
+from aotidoctor.model.jobs import Recompile
 from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.run import NotStarted, Outcome
 from aotidoctor.probes.cuda_effects import Effect, cuda_effects, seen_early
+from aotidoctor.probes.payload import run_of
 from aotidoctor.probes.symptoms import RAISED_FROM, recognise
 
 # They act together, or not at all: judged as one.
@@ -21,23 +23,24 @@ def with_effect(case: Case, outcome: Outcome) -> Outcome:
     """The outcome, told whether what its request changed against the plain run acted."""
     if isinstance(outcome.ending, NotStarted):
         return replace(outcome, took_effect=False, took_effect_why="the child did not start")
-    payload = outcome.request.payload
+    payload = run_of(outcome)
     effects = [_variable(case, outcome, name) for name in outcome.request.env if name not in HEAP_CHECKS]
-    if payload.get("heap_checks"):
+    if payload.heap_checks:
         effects.append(_heap_checks(outcome))
     if outcome.request.debugger:
         effects.append(_watched(outcome))
     effects += cuda_effects(outcome)
-    if payload.get("perturb") is not None:
+    if payload.perturb is not None:
         effects.append(_filled(outcome.result.get("memory_filled")))
-    if payload.get("threads") is not None:
-        effects.append(_threads(payload["threads"], outcome.result.get("threads")))
-    if payload.get("against_threads") is not None:
-        effects.append(_threads(payload["against_threads"], _second(outcome.result.get("against_threads"))))
-    if payload.get("treatment"):
+    if payload.threads is not None:
+        effects.append(_threads(payload.threads, outcome.result.get("threads")))
+    if payload.against_threads is not None:
+        effects.append(_threads(payload.against_threads, _second(outcome.result.get("against_threads"))))
+    if payload.treatment:
         effects.append(_applied(outcome.result.get("applied")))
-    if payload.get("bisect") or payload.get("printer"):
-        effects.append(_compiler(outcome))
+    compiled = outcome.request.payload
+    if isinstance(compiled, Recompile) and (compiled.bisect or compiled.printer):
+        effects.append(_compiler(compiled, outcome))
     if not effects:
         return replace(outcome, took_effect=True, took_effect_why="nothing was changed")
     worst = next((effect for effect in effects if effect[0] is not True), effects[0])
@@ -106,15 +109,15 @@ def _second(told: JsonValue) -> JsonValue:
     return counts[1] if isinstance(counts, list) and len(counts) == 2 else None
 
 
-def _compiler(outcome: Outcome) -> Effect:
+def _compiler(asked: Recompile, outcome: Outcome) -> Effect:
     """Of a compile: its switch counts the steps that it asked about, and Inductor refuses options it does not know."""
-    switch, steps = outcome.request.payload.get("bisect"), outcome.result.get("switchable")
+    switch, steps = asked.bisect, outcome.result.get("switchable")
     if not isinstance(steps, dict):
         return None, "the compile ended before it reported this"
-    if not isinstance(switch, dict):
-        return True, f"compiled with the value printer, level {outcome.request.payload.get('printer')}"
-    asked, kept = steps.get(str(switch.get("subsystem"))), switch.get("max")
-    off = len(asked) - kept - 1 if isinstance(asked, list) and isinstance(kept, int) else 0
+    if switch is None:
+        return True, f"compiled with the value printer, level {asked.printer}"
+    counted, kept = steps.get(str(switch.get("subsystem"))), switch.get("max")
+    off = len(counted) - kept - 1 if isinstance(counted, list) and isinstance(kept, int) else 0
     return (True, f"{off} {switch.get('subsystem')} were off") if off > 0 else (False, "there was nothing to turn off")
 
 

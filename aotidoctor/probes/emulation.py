@@ -30,6 +30,7 @@ from aotidoctor.localize.consequences import explained_by, worth_telling
 from aotidoctor.localize.emulated import Emulated, Emulation, element_text, read_emulation, shown_buffer
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.jobs import Watch, changed
 from aotidoctor.model.run import Exited, Outcome, Request, TimedOut
 from aotidoctor.probes import blame
 from aotidoctor.probes.cuda import why_not
@@ -78,14 +79,16 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, reason)
     if "triton" not in case.host.packages:
         return unasked(CODE, NAME, INSTALL, moot=False)
-    payload = {**base_payload(case), **comparison(case), "emulate_seconds": case.options.timeout * SHARE}
     named = case.options.emulate_kernel or kernel_of(case, history)
     if named is not None and (case.contract is None or named not in {call.name for call in case.contract.kernels}):
         return unasked(CODE, NAME, f"--emulate-kernel: the package launches no kernel {named}", moot=False)
-    if named is not None:
-        payload["emulate_kernels"] = [named]
-    if case.options.reference is not None:
-        payload["watch"] = {"reference": case.options.reference}
+    reference = case.options.reference
+    payload = replace(
+        changed(base_payload(case), comparison(case)),
+        emulate_seconds=case.options.timeout * SHARE,
+        emulate_kernels=() if named is None else (named,),
+        watch=None if reference is None else Watch(reference=reference),
+    )
     return Request(
         probe=NAME,
         job="emulate",

@@ -46,7 +46,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "no custom operator runs; ask with --probes growth")
     if not asked and plain.stages.get("run2", 0.0) > SLOWEST_CALL_S:
         return unasked(CODE, NAME, f"a call takes {plain.stages['run2']:.1f} s; ask with --probes growth")
-    return run_request(case, NAME, f"{CALLS} calls in one process", calls=CALLS, observe=["rss"])
+    return run_request(case, NAME, f"{CALLS} calls in one process", calls=CALLS, observe=("rss",))
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:

@@ -26,7 +26,8 @@ from aotidoctor.localize.kernel_values import Watched, read_watched
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import KernelCall
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
-from aotidoctor.model.json_types import JsonObject, objects
+from aotidoctor.model.jobs import Watch
+from aotidoctor.model.json_types import objects
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending
@@ -54,8 +55,8 @@ def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
         return unasked(CODE, NAME, "a static finding already explains wrong numbers")
     if device_of(case) == "cuda" and any(call.kind == "triton" for call in _calls(case)):
         return unasked(CODE, NAME, UNSEEN, moot=False)
-    settings: JsonObject = {"reference": case.options.reference}
-    return run_request(case, NAME, "with the values of every kernel", watch=settings, observe=[], calls=1)
+    settings = Watch(reference=case.options.reference)
+    return run_request(case, NAME, "with the values of every kernel", watch=settings, observe=(), calls=1)
 
 
 def _of_emulation(case: Case, history: History) -> Reuse | NotChecked:

@@ -27,10 +27,9 @@ from dataclasses import dataclass, replace
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, RunSource, Severity
-from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.model.trace import CallKind, TracedCall
-from aotidoctor.probes.payload import device_of, run_request
+from aotidoctor.probes.payload import device_of, run_of, run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 
@@ -67,10 +66,10 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     missing = _unavailable(case)
     if missing is not None:
         return unasked(CODE, NAME, missing, moot=False)
-    changed = base.request.payload
-    request = run_request(case, NAME, "with the C library's heap checks", heap_checks=True, trace=True)
-    same: JsonObject = {name: changed[name] for name in ("calls", "observe") if name in changed}
-    return replace(request, fresh=True, env=_environment(case), payload={**request.payload, **same})
+    asked = run_of(base)
+    purpose = "with the C library's heap checks"
+    request = run_request(case, NAME, purpose, heap_checks=True, trace=True, calls=asked.calls, observe=asked.observe)
+    return replace(request, fresh=True, env=_environment(case))
 
 
 def _base(history: History) -> Outcome | None:

@@ -24,13 +24,14 @@ from collections.abc import Sequence
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.jobs import OneOperator
+from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.run import Outcome, Request, TimedOut
 from aotidoctor.probes import op_ending, op_look
 from aotidoctor.probes.op_inputs import captured, in_trouble, skipped, timeout_of
 from aotidoctor.probes.op_look import promises_of
 from aotidoctor.probes.op_promise import UNKNOWN
-from aotidoctor.probes.payload import device_of
+from aotidoctor.probes.payload import device_of, user_code
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 
 CODE, NAME = "AD-RUN-015", "op_alone"
@@ -72,20 +73,17 @@ def _calls(source: Outcome | None, plain: Outcome | None) -> list[JsonObject]:
 
 def _request(case: Case, history: History, target: str, plain: Outcome) -> Request:
     calls = [call for call in _calls(history.outcomes.get("op_inputs"), plain) if call.get("target") == target]
-    files: list[JsonValue] = [call.get("file") for call in calls[:MOST_CALLS]]
     known = all(promise.complete for call in calls for promise in promises_of(case, history, call) or [UNKNOWN])
-    payload: JsonObject = {
-        "target": target,
-        "files": files,
-        "setup": case.options.setup,
-        **({"imports": list(case.options.imports)} if case.options.imports else {}),
-        "custom_op_libraries": list(case.options.custom_op_libraries),
-        "device": device_of(case),
-        "threads": case.options.threads,
-        "loop": LOOP if op_ending.late_damage(history) else 0,
-        "fake": in_trouble(history) or not known,
-        "opcheck": op_ending.contract_in_doubt(history),
-    }
+    payload = OneOperator(
+        target=target,
+        files=tuple(str(call.get("file")) for call in calls[:MOST_CALLS]),
+        code=user_code(case),
+        device=device_of(case),
+        threads=case.options.threads,
+        loop=LOOP if op_ending.late_damage(history) else 0,
+        fake=in_trouble(history) or not known,
+        opcheck=op_ending.contract_in_doubt(history),
+    )
     return Request(
         probe=f"{NAME}:{target}",
         job=NAME,
@@ -109,7 +107,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 
 
 def _note(kind: str, observed: str, outcome: Outcome) -> Evidence:
-    target = str(outcome.request.payload.get("target"))
+    target = op_ending.asked(outcome).target
     expected = "what the package expects"
     return evidence(CODE, kind, Severity.INFO, outcome, subject=target, observed=observed, expected=expected)
 
@@ -125,7 +123,7 @@ def _cleared(history: History, outcome: Outcome, found: Sequence[Evidence]) -> l
     wrong = any(item.severity is not Severity.INFO or item.kind == "unavailable" for item in known)
     if wrong or op_ending.doubtful(history):
         return []
-    looped = bool(outcome.request.payload.get("loop"))
+    looped = op_ending.asked(outcome).loop > 0
     return [
         evidence(
             CODE,

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, Severity
+from aotidoctor.model.jobs import OneOperator
 from aotidoctor.model.run import NotStarted, Outcome
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, succeeded
@@ -19,6 +20,12 @@ NO_TENSOR = re.compile(r"Unable to cast .* to (?:Tensor|List\[Tensor\])", re.DOT
 RUNS = ("AD-RUN-001", "AD-RUN-002", "AD-RUN-008", "AD-RUN-009")
 
 
+def asked(outcome: Outcome) -> OneOperator:
+    """What the run was asked."""
+    payload = outcome.request.payload
+    return payload if isinstance(payload, OneOperator) else OneOperator(target="")
+
+
 def died(outcome: Outcome) -> bool:
     """Whether a call of the operator itself was the end, or the first look at what it returned."""
     if succeeded(outcome) or isinstance(outcome.ending, NotStarted):
@@ -29,7 +36,7 @@ def died(outcome: Outcome) -> bool:
 def read(code: str, case: Case, history: History, outcome: Outcome) -> list[Evidence]:
     """One finding: the ending. It is the culprit's only where the package failed, too."""
     ending = read_ending(code, case, outcome)
-    target = str(outcome.request.payload.get("target"))
+    target = asked(outcome).target
     kind, observed = _kind(ending, outcome), ending.observed
     stage = {"again": "in the second call", "loop": "in a later call"}.get(outcome.stage, "")
     failed = _package_failed(history)

@@ -18,10 +18,11 @@ When it is wrong
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.json_types import JsonObject, JsonValue, objects
+from aotidoctor.model.json_types import JsonObject, objects
 from aotidoctor.model.run import Outcome, Request, TimedOut
 from aotidoctor.probes.custom_ops import custom_nodes
 from aotidoctor.probes.payload import base_payload, device_of
@@ -42,8 +43,8 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     reason = _reason(case, history, plain) if nodes else "the package calls no custom operator"
     if reason is not None or plain is None:
         return unasked(CODE, NAME, reason or "there was no plain run")
-    targets: list[JsonValue] = list(dict.fromkeys(node.target for node in nodes))
-    payload: JsonObject = {**base_payload(case), "targets": targets, "reference": case.options.reference}
+    targets = tuple(dict.fromkeys(node.target for node in nodes))
+    payload = replace(base_payload(case), targets=targets, reference=case.options.reference)
     return Request(
         probe=NAME,
         job="op_inputs",

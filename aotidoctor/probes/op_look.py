@@ -9,6 +9,7 @@ from aotidoctor.model.contract import CustomCall
 from aotidoctor.model.evidence import Evidence, FactValue, Severity
 from aotidoctor.model.json_types import JsonObject, JsonValue, objects
 from aotidoctor.model.run import Outcome
+from aotidoctor.probes import op_ending
 from aotidoctor.probes.growth import LEAST_BYTES_PER_CALL, growth_rate
 from aotidoctor.probes.op_inputs import captured
 from aotidoctor.probes.op_promise import Difference, Tensor, compiled_promises, difference, misfed, tensors
@@ -54,7 +55,7 @@ class _Reader:
         self._case = case
         self._history = history
         self._outcome = outcome
-        self._target = str(outcome.request.payload.get("target"))
+        self._target = op_ending.asked(outcome).target
         source = history.outcomes.get("op_inputs")
         self._saved = {call.get("file"): call for call in captured(source)}
         # Arguments from the exported program may be laid out otherwise than those of the compiled code.

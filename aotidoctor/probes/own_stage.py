@@ -13,7 +13,7 @@ from dataclasses import replace
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import NotChecked
 from aotidoctor.model.fault import FAILED_HERE
-from aotidoctor.model.json_types import JsonValue
+from aotidoctor.model.jobs import Run
 from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Request, Signalled, TimedOut
 from aotidoctor.probes.payload import device_of
 from aotidoctor.probes.probe import succeeded
@@ -63,18 +63,15 @@ def _out_of_time(outcome: Outcome, limit: float) -> str | None:
 
 def lighter(request: Request, stage: str) -> Request:
     """The same run without what aotidoctor does in ``stage``."""
-    payload = dict(request.payload)
-    observed = payload.get("observe")
-    wanted: list[JsonValue] = list(observed) if isinstance(observed, list) else []
+    payload = request.payload
+    if not isinstance(payload, Run) or stage in _STARTING:
+        return request  # What was slow to be read from disk is in memory now.
     if stage == "again":
-        payload["calls"] = 1
-    elif stage in _STARTING:
-        pass  # What was slow to be read from disk is in memory now.
-    elif stage == "trace":
-        payload["trace"] = False
-    else:
-        payload["observe"] = [item for item in wanted if item != "constants"] if stage == "constants" else []
-    return replace(request, payload=payload)
+        return replace(request, payload=replace(payload, calls=1))
+    if stage == "trace":
+        return replace(request, payload=replace(payload, trace=False))
+    left = tuple(item for item in payload.observe if item != "constants") if stage == "constants" else ()
+    return replace(request, payload=replace(payload, observe=left))
 
 
 def note(code: str, name: str, outcome: Outcome, stage: str) -> NotChecked:

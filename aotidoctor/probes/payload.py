@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from aotidoctor.model.case import Case
-from aotidoctor.model.json_types import JsonObject, JsonValue
-from aotidoctor.model.run import Request
-
-OBSERVE: list[JsonValue] = ["outputs", "mutation", "alias", "values"]
+from aotidoctor.model.jobs import InputsSource, Run, UserCode, changed
+from aotidoctor.model.run import Outcome, Request
 
 
 def device_of(case: Case) -> str:
@@ -30,51 +28,55 @@ def model_name_of(case: Case) -> str:
     return case.options.model_name or "model"
 
 
-def base_payload(case: Case) -> JsonObject:
+def user_code(case: Case) -> UserCode:
+    """What is to be loaded before the package or the program."""
+    options = case.options
+    return UserCode(
+        setup=options.setup,
+        custom_op_libraries=tuple(options.custom_op_libraries),
+        imports=tuple(options.imports),
+    )
+
+
+def base_payload(case: Case) -> Run:
     """What the plain run is: the package, the inputs, nothing changed."""
-    return {
-        "package": case.artifact.path,
-        "kind": case.artifact.kind.value,
-        "model_name": model_name_of(case),
-        "device": device_of(case),
-        "device_index": device_index_of(case),
-        "inputs": inputs_payload(case),
-        "setup": case.options.setup,
-        "custom_op_libraries": list(case.options.custom_op_libraries),
-        "threads": case.options.threads,
-        "calls": 2,
-        "weights": case.options.weights,
-        "treatment": [],
-        "observe": list(OBSERVE),
-        "perturb": None,
-        "reference": None,
-        **({"imports": list(case.options.imports)} if case.options.imports else {}),
-    }
+    return Run(
+        code=user_code(case),
+        package=case.artifact.path,
+        kind=case.artifact.kind.value,
+        model_name=model_name_of(case),
+        device=device_of(case),
+        device_index=device_index_of(case),
+        inputs=inputs_source(case),
+        threads=case.options.threads,
+        calls=2,
+        weights=case.options.weights,
+    )
 
 
-def inputs_payload(case: Case) -> JsonObject | None:
+def inputs_source(case: Case) -> InputsSource | None:
     """How the worker gets the tensors: from the inputs file, or from a generated document; None to load only."""
     if case.generated is not None:
-        return {"json": case.generated}
+        return InputsSource(document=case.generated)
     if case.inputs is None or case.inputs.path is None:
         return None
-    return {
-        "path": case.inputs.path,
-        "format": case.inputs.format,
-        "form": case.inputs.form,
-        "trusted": case.inputs.trusted,
-        "plan": case.inputs.plan,
-    }
+    return InputsSource(path=case.inputs.path, trusted=case.inputs.trusted, plan=case.inputs.plan)
 
 
-def run_request(case: Case, probe: str, purpose: str, **changes: JsonValue) -> Request:
-    """The base payload with ``changes``, as a request of the ``run`` job with the user's limits."""
+def run_request(case: Case, probe: str, purpose: str, **changes: object) -> Request:
+    """The base payload with ``changes``, fields of ``Run``, as a request of the job ``run`` with the user's limits."""
     return Request(
         probe=probe,
         job="run",
-        payload={**base_payload(case), **changes},
+        payload=changed(base_payload(case), changes),
         fresh=device_of(case) != "cpu",
         timeout=case.options.timeout,
         memory_limit=case.options.memory_limit,
         purpose=purpose,
     )
+
+
+def run_of(outcome: Outcome) -> Run:
+    """What a run of the package was asked."""
+    payload = outcome.request.payload
+    return payload if isinstance(payload, Run) else Run()

@@ -30,7 +30,6 @@ from aotidoctor.localize.printed import launches
 from aotidoctor.localize.printed_launches import arguments
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
-from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.cuda import again, symptom_of, why_not
 from aotidoctor.probes.cuda_compile import lacking
@@ -89,12 +88,14 @@ def call_requests(case: Case, history: History, package: str) -> tuple[Request, 
 
 
 def call_request(
-    case: Case, history: History, package: str, level: JsonValue, name: str, *, blocking: bool = True
+    case: Case, history: History, package: str, level: int, name: str, *, blocking: bool = True
 ) -> Request:
     """One call of a package that prints."""
     purpose = f"printing launches, {'each waited for' if blocking else 'as it is'}"
-    changes: dict[str, JsonValue] = {"package": package, "kind": "aoti-package", "model_name": "model"}
-    request = again(case, history, name, purpose, **changes, level=level, unbuffered=True)
+    request = again(
+        case, history, name, purpose,
+        package=package, kind="aoti-package", model_name="model", level=level, unbuffered=True,
+    )  # fmt: skip
     return replace(request, job="printed", env={"CUDA_LAUNCH_BLOCKING": "1"} if blocking else {})
 
 

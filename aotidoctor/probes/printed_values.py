@@ -27,7 +27,6 @@ from aotidoctor.localize.kernel_values import Watched
 from aotidoctor.localize.printed import read_printed, read_saved
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.localization import BufferValues, KernelValues
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.cuda_compile import lacking
@@ -87,12 +86,21 @@ def _nonfinite(history: History) -> bool:
     )
 
 
-def call_request(case: Case, package: str, level: JsonValue) -> Request:
+def call_request(case: Case, package: str, level: int) -> Request:
     """One call of the package that prints."""
-    request = run_request(case, NAME, "what every kernel read and wrote", calls=1, observe=["outputs", "values"])
-    changes = {"package": package, "kind": "aoti-package", "model_name": "model", "level": level}
-    reference = case.options.reference if level == SAVE else None
-    return replace(request, job="printed", payload={**request.payload, **changes, "reference": reference})
+    request = run_request(
+        case,
+        NAME,
+        "what every kernel read and wrote",
+        calls=1,
+        observe=("outputs", "values"),
+        package=package,
+        kind="aoti-package",
+        model_name="model",
+        level=level,
+        reference=case.options.reference if level == SAVE else None,
+    )
+    return replace(request, job="printed")
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:

@@ -26,9 +26,10 @@ from dataclasses import replace
 from aotidoctor.localize.comparison import FINE, read_comparison
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
-from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.jobs import Recompile, changed
+from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.payload import device_of
+from aotidoctor.probes.payload import device_of, run_of, user_code
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 from aotidoctor.probes.results import outputs, same_outputs
@@ -73,22 +74,24 @@ def _why_not(case: Case, history: History) -> str | None:
     return f"{found} explains wrong numbers already" if found else None
 
 
-def compile_request(case: Case, probe: str, purpose: str, **changes: JsonValue) -> Request:
+def compile_of(request: Request) -> Recompile:
+    """The compile that a request of the job ``recompile`` asks for."""
+    payload = request.payload
+    return payload if isinstance(payload, Recompile) else Recompile(reference="", config=None)
+
+
+def compile_request(case: Case, probe: str, purpose: str, **changes: object) -> Request:
     """A compile of the reference with the settings that the package tells. Where to is for the caller to add."""
-    payload: JsonObject = {
-        "reference": case.options.reference,
-        "setup": case.options.setup,
-        **({"imports": list(case.options.imports)} if case.options.imports else {}),
-        "custom_op_libraries": list(case.options.custom_op_libraries),
-        "config": settings_of(case),
-        "printer": 0,
-        "provenance": True,
-        "bisect": None,
-    }
+    payload = Recompile(
+        reference=case.options.reference or "",
+        code=user_code(case),
+        config=settings_of(case),
+        provenance=True,
+    )
     return Request(
         probe=probe,
         job="recompile",
-        payload={**payload, **changes},
+        payload=changed(payload, changes),
         fresh=device_of(case) != "cpu",
         timeout=COMPILE_TIMEOUT_S,
         purpose=purpose,
@@ -109,9 +112,9 @@ def settings_of(case: Case) -> JsonObject:
 
 def comparison_request(history: History, probe: str, package: str, purpose: str) -> Request:
     """The comparison of this package with the reference, of another package that was compiled here."""
-    asked = history.outcomes["reference"].request
-    changes: JsonObject = {"package": package, "kind": "aoti-package", "model_name": "model"}
-    return replace(asked, probe=probe, payload={**asked.payload, **changes}, purpose=purpose)
+    asked = history.outcomes["reference"]
+    payload = replace(run_of(asked), package=package, kind="aoti-package", model_name="model")
+    return replace(asked.request, probe=probe, payload=payload, purpose=purpose)
 
 
 def verdict_of(outcome: Outcome) -> bool | None:

@@ -55,7 +55,7 @@ def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
     return run_request(case, NAME, "against the exported program", calls=1, **comparison(case))
 
 
-def comparison(case: Case) -> JsonObject:
+def comparison(case: Case) -> dict[str, object]:
     """What the worker needs to compare with the reference of the options."""
     return {
         "reference": case.options.reference,
@@ -71,8 +71,8 @@ def _emulated(history: History) -> JsonObject:
     return outcome.result if outcome is not None else {}
 
 
-def _spelt(given: Sequence[Tolerance]) -> list[JsonValue]:
-    return [[one.output, one.value] for one in given]
+def _spelt(given: Sequence[Tolerance]) -> tuple[tuple[str | None, float], ...]:
+    return tuple((one.output, one.value) for one in given)
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:

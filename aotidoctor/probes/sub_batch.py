@@ -26,7 +26,8 @@ from aotidoctor.model.contract import Contract, Dim
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.expr import Sym, parse_expr
 from aotidoctor.model.inputs import TensorDesc
-from aotidoctor.model.json_types import JsonObject, JsonValue, objects
+from aotidoctor.model.jobs import SubBatch
+from aotidoctor.model.json_types import JsonObject, objects
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.plain_run import read_ending
@@ -61,10 +62,8 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     rows = _rows(case, batch)
     if rows is None:
         return unasked(CODE, NAME, f"no smaller batch ({batch.symbol}) is within what was compiled")
-    inputs: list[JsonValue] = [*batch.inputs]
-    outputs: list[JsonValue] = [*batch.outputs]
-    wanted: JsonObject = {"rows": rows, "inputs": inputs, "outputs": outputs}
-    return run_request(case, NAME, f"the first {rows} rows alone", sub_batch=wanted, observe=[])
+    wanted = SubBatch(rows=rows, inputs=tuple(batch.inputs), outputs=tuple(batch.outputs))
+    return run_request(case, NAME, f"the first {rows} rows alone", sub_batch=wanted, observe=())
 
 
 def _wanted(case: Case, history: History) -> bool:

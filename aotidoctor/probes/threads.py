@@ -26,7 +26,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.json_types import JsonObject, objects
 from aotidoctor.model.run import Outcome, Request, TimedOut
-from aotidoctor.probes.payload import device_of, run_request
+from aotidoctor.probes.payload import device_of, run_of, run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 
@@ -62,12 +62,12 @@ def _side_by_side(case: Case, history: History) -> Request | NotChecked:
     needs = case.contract.needs if case.contract is not None else None
     if needs is not None and (needs.random_ops or needs.uninitialized_ops):
         return unasked(CODE, NAME, "the package itself explains why outputs differ")
-    return run_request(case, NAME, "several threads against one", against_threads=1, observe=[])
+    return run_request(case, NAME, "several threads against one", against_threads=1, observe=())
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding: heals or same; of outputs that change also rounding or differs."""
-    if outcome.request.payload.get("against_threads") is not None:
+    if run_of(outcome).against_threads is not None:
         return _read_changing(case, outcome)
     if succeeded(outcome) and not _hung_for_certain(history, outcome):
         return [

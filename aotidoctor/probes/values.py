@@ -22,7 +22,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.contract import HostNeeds
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.payload import run_request
+from aotidoctor.probes.payload import run_of, run_request
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
 from aotidoctor.probes.results import Value, constants, inputs, outputs
 
@@ -37,12 +37,11 @@ def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
     plain = history.outcomes.get("plain_run")
     if plain is None or case.inputs is None or not succeeded(plain):
         return unasked(CODE, NAME, "the plain run returned no outputs")
-    observed = plain.request.payload.get("observe")
-    if isinstance(observed, list) and "values" not in observed:
+    if "values" not in run_of(plain).observe:
         return unasked(CODE, NAME, "aotidoctor could not look at the values")
     if not _bad(plain) or explains_values(history):
         return Reuse(probe="plain_run")
-    return run_request(case, NAME, "the constants of the package", inputs=None, observe=["constants"])
+    return run_request(case, NAME, "the constants of the package", inputs=None, observe=("constants",))
 
 
 def explains_values(history: History) -> bool:
@@ -79,7 +78,7 @@ def _finding(bad: Value, plain: Outcome, weights: Outcome | None, unwritten: tup
     dirty_constants = [value.path for value in held if value.nan or value.inf]
     half = bad.dtype in HALF or any(value.dtype in HALF for value in [*inputs(plain), *held])
     # Where reading them failed, the run was repeated without that.
-    read_all = weights is not None and succeeded(weights) and weights.request.payload.get("observe") != []
+    read_all = weights is not None and succeeded(weights) and run_of(weights).observe != ()
     facts: dict[str, FactValue] = {
         "input_nan": any(value.nan or (bad.nan == 0 and value.inf) for value in inputs(plain)),
         "input_inf": bool(dirty_inputs),

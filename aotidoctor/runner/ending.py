@@ -6,6 +6,8 @@ import os
 import signal
 from dataclasses import dataclass
 
+from aotidoctor.model.fault import FAILED_HERE
+from aotidoctor.model.records import RecordError
 from aotidoctor.model.run import Ending, Exited, NotStarted, OutOfMemory, Signalled, TimedOut
 from aotidoctor.runner.readout import Readout
 
@@ -36,7 +38,9 @@ def classify(end: End, readout: Readout) -> Ending:
         return _signalled(end, os.WTERMSIG(end.status))
     code = os.WEXITSTATUS(end.status)
     if readout.fatal is not None:
-        return NotStarted(reason=f"torch could not be imported: {readout.fatal.type}: {readout.fatal.message}")
+        ours = readout.fatal.type == RecordError.__name__
+        why = f"{FAILED_HERE}: the request could not be read" if ours else "torch could not be imported"
+        return NotStarted(reason=f"{why}: {readout.fatal.type}: {readout.fatal.message}")
     if code == NO_CHANNEL and not readout.done:
         return NotStarted(reason="the worker could not report (no room or no permission for its files)")
     return Exited(code=code, done=readout.done)

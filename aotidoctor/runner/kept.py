@@ -11,7 +11,7 @@ import os
 import signal
 from dataclasses import dataclass
 
-from aotidoctor.model.json_types import JsonValue, objects
+from aotidoctor.model.jobs import Run, encode
 from aotidoctor.model.run import Request
 from aotidoctor.runner.places import RunDir
 from aotidoctor.runner.process import send
@@ -22,8 +22,7 @@ _LOADING = (
     "model_name",
     "device",
     "device_index",
-    "setup",
-    "custom_op_libraries",
+    "code",
     "heap_checks",
     "share_reference",
 )
@@ -45,14 +44,14 @@ class Kept:
     """
 
     key: str
-    threads: JsonValue
+    threads: int | None
     of: int
     pid: int
     run_dir: RunDir
 
     def serves(self, request: Request, key: str | None) -> bool:
         """Whether ``request``, of this ``key``, may be forked from it."""
-        return key == self.key and self.threads in (None, request.payload.get("threads"))
+        return key == self.key and self.threads in (None, getattr(request.payload, "threads", None))
 
     def end(self) -> None:
         """Kill it, and remove its files."""
@@ -64,12 +63,12 @@ class Kept:
 def load_key(request: Request) -> str | None:
     """Equal for requests that may share one load; None for one that shares none."""
     payload = request.payload
-    if request.job != "run" or set(request.env) - _LATE_VARIABLES or not isinstance(payload.get("package"), str):
+    if request.job != "run" or set(request.env) - _LATE_VARIABLES or not isinstance(payload, Run):
         return None
-    early = [step for step in objects(payload.get("treatment")) if step.get("op") in _EARLY_STEPS]
-    facts = [{name: payload.get(name) for name in _LOADING}, early, request.memory_limit]
+    early = [step for step in payload.treatment if step.get("op") in _EARLY_STEPS]
+    facts = [{name: getattr(payload, name) for name in _LOADING}, early, request.memory_limit]
     try:
-        file = os.stat(str(payload["package"]))  # noqa: PTH116 - of a path that may be none
+        file = os.stat(payload.package)  # noqa: PTH116 - of a path that may be none
     except (OSError, ValueError):
         return None
-    return json.dumps([facts, file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns], sort_keys=True)
+    return json.dumps([facts, file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns], sort_keys=True, default=encode)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from aotidoctor.model.jobs import Payload, Run, encode
 from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.run import Request
 from aotidoctor.runner.kept import Kept, load_key
@@ -108,7 +109,7 @@ class Launcher:
         if child.key is not None:
             self.forget()
             self._has_kept = True
-            threads = request.payload.get("threads")
+            threads = getattr(request.payload, "threads", None)
             self._kept = Kept(key=child.key, threads=threads, of=child.watch.pid, pid=keeper, run_dir=run_dir)
 
     def needs(self, run_dir: RunDir) -> bool:
@@ -180,11 +181,11 @@ def _placed(request: Request, run_dir: RunDir) -> Request:
     return replace(request, env=env, wrapper=tuple(place(word) for word in request.wrapper))
 
 
-def _devices(payload: JsonObject) -> list[str]:
+def _devices(payload: Payload) -> list[str]:
     """Devices that the payload or a step of its treatment names."""
-    steps = payload.get("treatment")
-    places = [payload, *(step for step in steps if isinstance(step, dict))] if isinstance(steps, list) else [payload]
-    return [str(place["device"]) for place in places if place.get("device")]
+    steps = payload.treatment if isinstance(payload, Run) else ()
+    named = [getattr(payload, "device", None), *(step.get("device") for step in steps)]
+    return [str(device) for device in named if device]
 
 
 def _write_request(request: Request, run_dir: RunDir, env: Mapping[str, str | None], *, parent: int) -> None:
@@ -202,4 +203,4 @@ def _write_request(request: Request, run_dir: RunDir, env: Mapping[str, str | No
         # What one run keeps for a later one; it goes when the runner is closed.
         "scratch": str(run_dir.path.parent / "scratch"),
     }
-    Path(run_dir.file("request.json")).write_text(json.dumps(document), encoding="utf-8")
+    Path(run_dir.file("request.json")).write_text(json.dumps(document, default=encode), encoding="utf-8")

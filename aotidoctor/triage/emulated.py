@@ -13,10 +13,10 @@ from aotidoctor.localize.emulated import read_emulation
 from aotidoctor.model.diagnosis import Diagnosis, Treatment
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import Evidence, Severity
-from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.run import Outcome
 from aotidoctor.probes import emulation
 from aotidoctor.probes.emulation import NAME, UNAVAILABLE
+from aotidoctor.probes.payload import run_of
 from aotidoctor.probes.probe import evidence
 from aotidoctor.triage.session import Session
 from aotidoctor.triage.treat import Verdicts, plans
@@ -64,7 +64,7 @@ def treat(session: Session, diagnoses: Sequence[Diagnosis]) -> Verdicts | None:
 
 def _try(session: Session, treatment: Treatment, baseline: Outcome) -> Outcome | None:
     session.on_event(Event(kind=EventKind.PROBE_START, name=treatment.name))
-    payload: JsonObject = {**baseline.request.payload, "watch": None, "treatment": list(treatment.steps)}
+    payload = replace(run_of(baseline), watch=None, treatment=tuple(treatment.steps))
     outcome = session.run(replace(baseline.request, probe=TREATMENT, payload=payload, purpose=treatment.text))
     if outcome is None:
         return None

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from aotidoctor.model import extensions
 from aotidoctor.model.evidence import NotChecked
+from aotidoctor.model.jobs import Job, UserCode
 from aotidoctor.model.run import Exited, Outcome, Request
 from aotidoctor.triage.session import Session
 
@@ -23,7 +24,9 @@ def admit(session: Session) -> None:
         return
     good = []
     for module in extensions.current().setups:
-        request = Request(probe="plugin_setup", job="setup_only", payload={"imports": [module]}, timeout=_LIMIT_S)
+        request = Request(
+            probe="plugin_setup", job="setup_only", payload=Job(code=UserCode(imports=(module,))), timeout=_LIMIT_S
+        )
         problem = _problem(session.runner.run(request))
         if problem is None:
             good.append(module)

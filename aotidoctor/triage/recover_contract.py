@@ -26,14 +26,11 @@ def recover_contract(session: Session) -> None:
     if reason is not None:
         session.not_checked.append(NotChecked(code=CODE, name=NAME, reason=reason))
         return
-    base = base_payload(session.case)
-    keys = ("package", "kind", "model_name", "device", "setup", "custom_op_libraries")
     name = session.case.model.name if session.case.model is not None else "model"
-    payload = {**{key: base[key] for key in keys}, "model_name": name}
     request = Request(
         probe=NAME,
         job="recover",
-        payload=payload,
+        payload=replace(base_payload(session.case), model_name=name),
         env={"AOTI_RUNTIME_CHECK_INPUTS": "1"},
         timeout=session.case.options.timeout,
         purpose="the contract from the package's own input checks",

@@ -22,8 +22,8 @@ from aotidoctor.diagnosis.treatments import combine, plan_treatment
 from aotidoctor.model.diagnosis import Diagnosis, Treatment
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.run import Outcome, Request
+from aotidoctor.probes.payload import run_of
 from aotidoctor.readers.releases.built_by import built_by
 from aotidoctor.readers.releases.shims import release_of
 from aotidoctor.triage.run_probes import succeeded
@@ -204,11 +204,11 @@ def _try(session: Session, treatment: Treatment, baseline: Outcome) -> Trial | N
 
 
 def _request(session: Session, treatment: Treatment, baseline: Outcome) -> Request:
-    payload: JsonObject = {**baseline.request.payload, "treatment": list(treatment.steps)}
+    payload = replace(run_of(baseline), treatment=tuple(treatment.steps))
     if succeeded(baseline) or baseline.stage in BEFORE_SECOND:
-        payload["calls"] = 1
+        payload = replace(payload, calls=1)
     if session.case.options.reference is not None and treatment.name not in BY_FINITE:
-        payload["reference"] = session.case.options.reference
+        payload = replace(payload, reference=session.case.options.reference)
     return replace(baseline.request, probe=NAME, payload=payload, purpose=treatment.text)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from aotidoctor.model.jobs import InputsSource
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.describe import describe, digest, nbytes
 from aotidoctor.worker.leaves import rebuild, tensors, walk_call
@@ -48,13 +49,15 @@ class Call:
                 mine.copy_(old)
 
 
-def read_call(spec: dict[str, Any], channel: Channel) -> tuple[Call, list[str]]:
-    """Read the inputs that ``spec`` names; the call, and what was assumed."""
+def read_call(source: InputsSource | None, channel: Channel) -> tuple[Call, list[str]]:
+    """Read the inputs that ``source`` names; the call, and what was assumed."""
     from aotidoctor.worker.materialize import load_inputs
 
-    if isinstance(spec.get("path"), str):
-        spec = {**spec, "path": str(channel.user_cwd / spec["path"])}
-    args, kwargs, notes = load_inputs(spec)
+    if source is None:
+        raise ValueError("this job was given no inputs")
+    if source.path is not None:
+        source = replace(source, path=str(channel.user_cwd / source.path))
+    args, kwargs, notes = load_inputs(source)
     return Call(args=tuple(args), kwargs=dict(kwargs)), list(notes)
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.model.jobs import Run
 from aotidoctor.worker.call import KEEP_BYTES, Call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.compare import compare
@@ -30,13 +31,13 @@ _TAKEN = re.compile(rb"^(?:RssAnon|RssShmem|VmSwap):\s*(\d{1,15}) kB$", re.MULTI
 class Observer:
     """Gathers what is seen over the calls of one run."""
 
-    def __init__(self, call: Call, payload: dict[str, Any], channel: Channel) -> None:
-        self.wanted = frozenset(payload.get("observe") or ())
+    def __init__(self, call: Call, payload: Run, channel: Channel) -> None:
+        self.wanted = frozenset(payload.observe)
         self.channel = channel
         self.call = call
-        self.calls = max(1, int(payload.get("calls") or 1))
+        self.calls = max(1, payload.calls)
         self.before = call.digests() if "mutation" in self.wanted else []
-        keep = self.calls > 1 or "mutation" in self.wanted or payload.get("reference")
+        keep = self.calls > 1 or "mutation" in self.wanted or payload.reference
         self.saved = call.copy() if keep else None
         self.outputs: list[list[dict[str, Any]]] = []
         self.rss: list[int] = []
@@ -103,9 +104,7 @@ class Observer:
         return {} if self.first is None else compare(result, self.first)
 
 
-def make_calls(
-    model: Callable[..., Any], call: Call, payload: dict[str, Any], channel: Channel
-) -> tuple[Call | None, Any]:
+def make_calls(model: Callable[..., Any], call: Call, payload: Run, channel: Channel) -> tuple[Call | None, Any]:
     """Make the calls; the inputs as they were before, and the first call's result (for a comparison)."""
     observer = Observer(call, payload, channel)
     kept: Any = None
@@ -114,10 +113,10 @@ def make_calls(
         channel.enter(f"run{number}")
         _mark_trace(marks, channel)
         result = model(*call.args, **call.kwargs)
-        synchronize(payload)
+        synchronize(payload.device)
         channel.enter("scan")
         observer.look(number, result)
-        if number == 1 and payload.get("reference"):
+        if number == 1 and payload.reference:
             kept = observer.first if observer.first is not None else result
         del result
         observer.after(number)
@@ -146,9 +145,9 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def synchronize(payload: dict[str, Any]) -> None:
+def synchronize(device: str) -> None:
     """A fault on the device shows here at the latest, in the stage that it belongs to."""
-    if str(payload.get("device") or "cpu").startswith("cuda"):
+    if device.startswith("cuda"):
         import torch
 
         torch.cuda.synchronize()

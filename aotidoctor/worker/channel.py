@@ -51,7 +51,7 @@ class Channel:
             self._write({"warning": text[:4096]})
 
     def error(self, kind: str, message: str, trace: str, *, fatal: bool = False) -> None:
-        """Hand over an exception. ``fatal`` says that the job never began (torch could not be imported)."""
+        """Hand over an exception. ``fatal`` says that the job never began."""
         record = {"type": kind, "message": message[:MAX_TEXT], "traceback": trace[-MAX_TEXT:]}
         self._write({"fatal" if fatal else "error": record})
 

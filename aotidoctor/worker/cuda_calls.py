@@ -10,20 +10,19 @@ import os
 import resource
 from typing import Any
 
+from aotidoctor.model.jobs import Run
 from aotidoctor.worker.call import Call
 from aotidoctor.worker.calls import synchronize
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.leaves import rebuild
 from aotidoctor.worker.load import LoadedModel
 
-# Payload keys that ask for one of these.
-KEYS = ("launch_trace", "cuda_variant")
 WARM_UPS = 2
 
 
-def make_cuda_calls(model: LoadedModel, call: Call, payload: dict[str, Any], channel: Channel) -> None:
+def make_cuda_calls(model: LoadedModel, call: Call, payload: Run, channel: Channel) -> None:
     """The calls that the payload asks for."""
-    if payload.get("launch_trace"):
+    if payload.launch_trace:
         _traced(model, call, payload, channel)
     else:
         _varied(model, call, payload, channel)
@@ -35,7 +34,7 @@ def limit_files(limit: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit if hard < 0 else min(limit, hard), hard))
 
 
-def _traced(model: LoadedModel, call: Call, payload: dict[str, Any], channel: Channel) -> None:
+def _traced(model: LoadedModel, call: Call, payload: Run, channel: Channel) -> None:
     from aotidoctor.worker.hooks.launches import trace_launches
 
     channel.enter("trace")
@@ -45,7 +44,7 @@ def _traced(model: LoadedModel, call: Call, payload: dict[str, Any], channel: Ch
     launches = trace_launches(model.directory, channel)
     if launches is None:
         return
-    count = max(1, int(payload.get("calls") or 1))
+    count = max(1, payload.calls)
     saved = call.copy() if count > 1 else None
     for number in range(1, count + 1):
         channel.enter(f"run{number}")
@@ -54,22 +53,22 @@ def _traced(model: LoadedModel, call: Call, payload: dict[str, Any], channel: Ch
             result = model(*call.args, **call.kwargs)
         finally:
             launches.finish()
-        synchronize(payload)
+        synchronize(payload.device)
         del result
         if saved is not None and number < count:
             call.restore(saved)
 
 
-def _varied(model: LoadedModel, call: Call, payload: dict[str, Any], channel: Channel) -> None:
+def _varied(model: LoadedModel, call: Call, payload: Run, channel: Channel) -> None:
     import torch
 
-    index = payload.get("device_index", -1)
-    if isinstance(index, int) and index >= 0:
+    index = payload.device_index
+    if index >= 0:
         torch.cuda.set_device(index)
         call = _on_device(call, f"cuda:{index}")
     free, total = torch.cuda.mem_get_info()
     channel.put(cuda_memory={"free": free, "total": total}, cuda_device=torch.cuda.current_device())
-    variant = payload["cuda_variant"]
+    variant = payload.cuda_variant
     if variant == "stream":
         _on_stream(model, call, channel)
     elif variant == "capture":
@@ -77,7 +76,7 @@ def _varied(model: LoadedModel, call: Call, payload: dict[str, Any], channel: Ch
     else:
         channel.enter("run1")
         model(*call.args, **call.kwargs)
-        synchronize(payload)
+        synchronize(payload.device)
     channel.put(variant=variant, cuda_allocator=os.environ.get("PYTORCH_CUDA_ALLOC_CONF"))
 
 

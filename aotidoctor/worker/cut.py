@@ -11,6 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.model.jobs import Cut
 from aotidoctor.worker.call import Call, read_call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.setup_module import load_setup
@@ -23,8 +24,8 @@ class CannotCutError(Exception):
     """The part is no program; the text says why."""
 
 
-def cut(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
-    """Write ``exported.pt2`` and ``sample.pt`` to ``payload["folder"]``; ``nodes`` are the operators to keep.
+def cut(payload: Cut, channel: Channel) -> dict[str, Any]:
+    """Write ``exported.pt2`` and ``sample.pt`` to ``payload.folder``; ``nodes`` are the operators to keep.
 
     Without ``nodes`` all are kept. The result's ``operators`` are the names of all operators in order, ``targets`` what
     they call; ``kept`` counts those of the part, ``inputs`` its inputs; ``problem`` says why there is no such part.
@@ -33,13 +34,13 @@ def cut(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     channel.enter("load_reference")
     import torch
 
-    program = torch.export.load(str(channel.user_cwd / payload["reference"])).run_decompositions({})
+    program = torch.export.load(str(channel.user_cwd / payload.reference)).run_decompositions({})
     channel.enter("inputs")
-    call, _ = read_call(payload["inputs"], channel)
+    call, _ = read_call(payload.inputs, channel)
     operators = [node for node in program.graph.nodes if _is_operator(node)]
     told = {"operators": [node.name for node in operators], "targets": [str(node.target) for node in operators]}
     channel.put(**told)
-    wanted = set(payload["nodes"]) if payload.get("nodes") is not None else {node.name for node in operators}
+    wanted = set(payload.nodes) if payload.nodes is not None else {node.name for node in operators}
     channel.enter("reference")
     values = _values(program, call)
     channel.enter("cut")
@@ -47,7 +48,7 @@ def cut(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
         made = _part(program, [node for node in operators if node.name in wanted], values)
     except CannotCutError as error:
         return {**told, "problem": str(error)}
-    folder = Path(payload["folder"])
+    folder = Path(payload.folder)
     torch.export.save(made.program, folder / "exported.pt2")
     torch.save({"args": tuple(made.sample), "kwargs": {}}, folder / "sample.pt")
     return {**told, "kept": len(wanted), "inputs": len(made.sample)}

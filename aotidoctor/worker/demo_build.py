@@ -15,6 +15,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.model.jobs import DemoBuild
 from aotidoctor.worker.channel import Channel
 
 PACKAGE = "model.pt2"
@@ -59,16 +60,16 @@ WEIGHTS_BESIDE = {
 }
 
 
-def demo_build(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
-    """Make one part in ``payload["folder"]``: ``model`` with exported program and inputs, or ``separate_weights``."""
+def demo_build(payload: DemoBuild, channel: Channel) -> dict[str, Any]:
+    """Make one part in ``payload.folder``: ``model`` with exported program and inputs, or ``separate_weights``."""
     import torch
     from torch._inductor import aoti_compile_and_package
 
-    folder = Path(payload["folder"])
+    folder = Path(payload.folder)
     channel.enter("export")
     x, affine, ids = _inputs()
     exported = _exported(x, affine, ids)
-    separate = payload["part"] == "separate_weights"
+    separate = payload.part == "separate_weights"
     if not separate:
         _save(folder / GOOD, x, affine, ids)
         _save(folder / TRANSPOSED, x.t().contiguous().t(), affine, ids)

@@ -18,6 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.model.jobs import Run
+from aotidoctor.model.records import from_json
 from aotidoctor.worker import forks, keeper, reaper
 from aotidoctor.worker.describe import describe, digest
 from aotidoctor.worker.limits import become_subreaper
@@ -106,6 +108,7 @@ def _warm_up() -> None:
         torch.save([torch.zeros(2), {"a": torch.zeros(1, dtype=torch.int64)}], stream)
         stream.seek(0)
         slot_address()
+        from_json(Run, {})
         for tensor in (torch.load(stream, weights_only=True)[0], torch.zeros(1, dtype=torch.int64)):
             describe("", tensor, values=True)
             digest(tensor)

@@ -10,15 +10,16 @@ import ctypes
 import os
 from typing import Any
 
+from aotidoctor.model.jobs import Hook
 from aotidoctor.model.serving_hook import INIT, RELEASE
 from aotidoctor.worker.channel import Channel
 
 
-def hook(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
+def hook(payload: Hook, channel: Channel) -> dict[str, Any]:
     """Do it. ``payload`` holds ``library``, ``folder`` (the version's) and ``device_index``."""
     channel.enter("dlopen")
     # torch is loaded by now, as the backend has it loaded.
-    library = ctypes.CDLL(payload["library"], mode=os.RTLD_NOW | os.RTLD_LOCAL)
+    library = ctypes.CDLL(payload.library, mode=os.RTLD_NOW | os.RTLD_LOCAL)
     channel.put(loaded=True)
     channel.enter("symbols")
     found = [name for name in (INIT, RELEASE) if hasattr(library, name)]
@@ -28,8 +29,8 @@ def hook(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     init = library[INIT]
     init.argtypes, init.restype = [ctypes.c_char_p, ctypes.c_int], ctypes.c_void_p
     channel.enter("init")
-    folder = os.fsencode(channel.user_cwd / payload["folder"])
-    handle = init(folder, int(payload["device_index"]))
+    folder = os.fsencode(channel.user_cwd / payload.folder)
+    handle = init(folder, payload.device_index)
     channel.put(handle=handle or 0)
     if RELEASE not in found:
         return {}

@@ -19,11 +19,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.model.jobs import Run
 from aotidoctor.worker import forks
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.limits import set_marker
 
-Ask = Callable[[dict[str, Any], Channel], dict[str, Any]]
+Ask = Callable[[Run, Channel], dict[str, Any]]
 _KEPT = "kept-"
 # The end of a socket that this process may hand to a keeper; one at most.
 _links: list[socket.socket] = []

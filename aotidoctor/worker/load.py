@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.model.jobs import Run
 from aotidoctor.worker.unpacked import newest
 
 # ``self`` stands first and has no comma before it.
@@ -85,13 +86,13 @@ class LoadedModel:
         self._kept.clear()
 
 
-def load_model(payload: dict[str, Any], path: Path) -> LoadedModel:
-    """Load ``path`` as ``payload["kind"]``; whatever the loader raises is the answer."""
-    device, index = payload.get("device") or "cpu", payload.get("device_index", -1)
-    if payload.get("kind") == "bare-so":
+def load_model(payload: Run, path: Path) -> LoadedModel:
+    """Load ``path`` as ``payload.kind``; whatever the loader raises is the answer."""
+    device, index = payload.device, payload.device_index
+    if payload.kind == "bare-so":
         return LoadedModel(load_library(path, device, index), directory=path.parent)
-    name = payload.get("model_name") or "model"
-    loader = _package_loader(str(path), name, -1 if index is None else index)
+    name = payload.model_name
+    loader = _package_loader(str(path), name, index)
     if path.is_dir():
         return LoadedModel(loader, directory=path)
     return LoadedModel(loader, directory=newest())

@@ -16,6 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.model.jobs import Run
 from aotidoctor.worker.call import Call, read_call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.load import LoadedModel, load_model
@@ -28,12 +29,12 @@ CALLS = 3
 _kept: list[Any] = []
 
 
-def load_time(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
+def load_time(payload: Run, channel: Channel) -> dict[str, Any]:
     """Do it; the stages are ``setup``, ``imports``, ``cpu_checks``, ``load``, ``after_load``, ``run1``..., ``done``."""
     module = load_setup(payload, channel)
     channel.enter("inputs")
-    call = read_call(payload["inputs"], channel)[0] if payload.get("inputs") is not None else None
-    if payload.get("kind") != "bare-so":
+    call = read_call(payload.inputs, channel)[0] if payload.inputs is not None else None
+    if payload.kind != "bare-so":
         _python_side(payload, channel)
     model = _load(payload, channel)
     channel.enter("after_load")
@@ -53,19 +54,19 @@ def _calls(model: LoadedModel, call: Call, channel: Channel) -> None:
         model(*call.args, **call.kwargs)
 
 
-def _python_side(payload: dict[str, Any], channel: Channel) -> None:
+def _python_side(payload: Run, channel: Channel) -> None:
     """What ``aoti_load_package`` imports and asks before its loader begins; older releases ask nothing."""
     channel.enter("imports")
     for name in ("torch._inductor.package", "torch._inductor.codecache", "torch.export.pt2_archive._package"):
         with suppress(ImportError):
             import_module(name)
-    channel.put(compile_cache=_use_compile_cache(payload.get("tmpdir") or "/tmp"))  # noqa: S108 - as torch does
+    channel.put(compile_cache=_use_compile_cache(payload.tmpdir or "/tmp"))  # noqa: S108 - as torch does
     channel.enter("cpu_checks")
     ask = getattr(import_module("torch._inductor.codecache"), "get_device_information", None)
     if ask is not None:
         # Whatever it raises, the loader itself does without the answer.
         with suppress(Exception):
-            ask(payload.get("device") or "cpu")
+            ask(payload.device)
 
 
 def _use_compile_cache(tmpdir: str) -> bool:
@@ -80,11 +81,11 @@ def _use_compile_cache(tmpdir: str) -> bool:
     return Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]).is_dir()
 
 
-def _load(payload: dict[str, Any], channel: Channel) -> LoadedModel:
+def _load(payload: Run, channel: Channel) -> LoadedModel:
     opened = _time_opening(channel)
     channel.enter("load")
     began = time.monotonic()
-    model = load_model(payload, channel.user_cwd / payload["package"])
+    model = load_model(payload, channel.user_cwd / payload.package)
     ended = time.monotonic()
     if opened:
         first, last = opened[0][0], opened[-1][1]

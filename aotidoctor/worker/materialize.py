@@ -11,6 +11,7 @@ from typing import Any
 from aotidoctor.model.dtypes import SAFETENSORS_DTYPES
 from aotidoctor.model.forms import arrange, build_plan, plan_to_json
 from aotidoctor.model.inputs_json import decode
+from aotidoctor.model.jobs import InputsSource
 from aotidoctor.model.named import Place
 from aotidoctor.model.tree import Container, Leaf, Tree
 from aotidoctor.worker.made_tensors import make_tensor
@@ -19,18 +20,18 @@ from aotidoctor.worker.safe_load import load_object
 MAPPINGS = ("dict", "OrderedDict", "defaultdict")
 
 
-def load_inputs(spec: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any], list[str]]:
-    """Arguments, keyword arguments and notes of ``{"json": document}`` or ``{"path", "format", "trusted", "plan"}``.
+def load_inputs(source: InputsSource) -> tuple[tuple[Any, ...], dict[str, Any], list[str]]:
+    """Arguments, keyword arguments and notes of the source.
 
-    ``plan`` is ``InputSet.plan``; without it the file is read as ``forms.arrange`` reads it without a call spec.
+    Without a plan the file is read as ``forms.arrange`` reads it without a call spec.
     Tensors of a device that is not here are put on the CPU, and a note says so.
     """
     notes: list[str] = []
-    if "json" in spec:
-        value, flat = _from_json(spec["json"], notes), False
+    if source.path is None:
+        value, flat = _from_json(source.document, notes), False
     else:
-        value, flat = _from_file(spec["path"], bool(spec.get("trusted")), notes)
-    plan = spec.get("plan") or plan_to_json(arrange(_tree(value), flat=flat))
+        value, flat = _from_file(source.path, source.trusted, notes)
+    plan: dict[str, Any] = source.plan or plan_to_json(arrange(_tree(value), flat=flat))
     args = build_plan(plan["args"], _make, lambda place: _pick(value, place))
     kwargs = build_plan(plan["kwargs"], _make, lambda place: _pick(value, place))
     return tuple(args), dict(kwargs), notes

@@ -13,9 +13,11 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.model.jobs import Run
 from aotidoctor.worker.call import read_call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.describe import describe, digest
@@ -34,17 +36,18 @@ _SAVED = re.compile(
 )
 
 
-def printed(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
+def printed(payload: Run, channel: Channel) -> dict[str, Any]:
     """Run ``payload`` as job ``run`` would; ``level`` is what the package was compiled with."""
-    if int(payload.get("level") or 2) == 1:
-        result = run({**payload, "reference": None}, channel)
+    plain = replace(payload, reference=None)
+    if payload.level == 1:
+        result = run(plain, channel)
         return {**result, "saved": _saved(payload, channel)}
-    if payload.get("unbuffered"):
+    if payload.unbuffered:
         _unbuffered()
-        return run({**payload, "reference": None}, channel)
+        return run(plain, channel)
     path = channel.run_dir / "printed"
     with _stdout_in(path):
-        result = run({**payload, "reference": None}, channel)
+        result = run(plain, channel)
     return {**result, "printed": _bounded(path)}
 
 
@@ -85,7 +88,7 @@ def _bounded(path: Path) -> str:
     return "".join(kept)
 
 
-def _saved(payload: dict[str, Any], channel: Channel) -> list[dict[str, Any]]:
+def _saved(payload: Run, channel: Channel) -> list[dict[str, Any]]:
     """``when``, ``kernel``, ``buffer``, statistics and digest of each file; ``near``: what it is in the reference.
 
     A kernel that is called again has overwritten the files of its earlier calls.
@@ -108,13 +111,13 @@ def _saved(payload: dict[str, Any], channel: Channel) -> list[dict[str, Any]]:
     return found
 
 
-def _candidates(payload: dict[str, Any], channel: Channel) -> Any:
+def _candidates(payload: Run, channel: Channel) -> Any:
     """The values of the exported program, node by node; None where there is none to compare with."""
-    if not payload.get("reference") or payload.get("inputs") is None:
+    if not payload.reference or payload.inputs is None:
         return None
     import torch
 
     from aotidoctor.worker.values.candidates import gather
 
-    program = torch.export.load(str(channel.user_cwd / payload["reference"]))
-    return gather(program, read_call(payload["inputs"], channel)[0])
+    program = torch.export.load(str(channel.user_cwd / payload.reference))
+    return gather(program, read_call(payload.inputs, channel)[0])

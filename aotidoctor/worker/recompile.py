@@ -12,13 +12,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.model.jobs import Recompile
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.compiler_switch import counted
 from aotidoctor.worker.setup_module import load_setup
 
 
-def recompile(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
-    """Compile ``payload["reference"]`` to ``payload["target"]``.
+def recompile(payload: Recompile, channel: Channel) -> dict[str, Any]:
+    """Compile ``payload.reference`` to ``payload.target``.
 
     ``cache`` is where the compiler keeps precompiled headers, ``printer`` the level of the value printer (0 to 3) and
     ``printed_kernels`` the kernels that level 2 shows (all without it),
@@ -31,27 +32,27 @@ def recompile(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     import torch
     from torch._inductor import aoti_compile_and_package
 
-    if payload.get("cache"):
-        _keep_between_compiles(Path(payload["cache"]))
+    if payload.cache:
+        _keep_between_compiles(Path(payload.cache))
     channel.enter("load_reference")
-    program = torch.export.load(str(channel.user_cwd / payload["reference"]))
+    program = torch.export.load(str(channel.user_cwd / payload.reference))
     channel.enter("compile")
     began = time.monotonic()
-    with counted(payload.get("bisect")) as steps:
-        made = aoti_compile_and_package(program, package_path=payload["target"], inductor_configs=_options(payload))
-    if Path(made) != Path(payload["target"]):
-        os.replace(made, payload["target"])  # noqa: PTH105 - to any place on the same disk
+    with counted(payload.bisect) as steps:
+        made = aoti_compile_and_package(program, package_path=payload.target, inductor_configs=_options(payload))
+    if Path(made) != Path(payload.target):
+        os.replace(made, payload.target)  # noqa: PTH105 - to any place on the same disk
     return {"seconds": time.monotonic() - began, "torch": torch.__version__, "switchable": steps}
 
 
-def _options(payload: dict[str, Any]) -> dict[str, Any]:
+def _options(payload: Recompile) -> dict[str, Any]:
     """Options of Inductor. Its cache of graphs does not see what a setup file changed in the compiler: off."""
-    options: dict[str, Any] = {"fx_graph_cache": False, **(payload.get("config") or {})}
-    if payload.get("printer"):
-        options["aot_inductor.debug_intermediate_value_printer"] = str(payload["printer"])
-        if payload.get("printed_kernels"):
-            options["aot_inductor.filtered_kernel_names"] = payload["printed_kernels"]
-    if payload.get("provenance"):
+    options: dict[str, Any] = {"fx_graph_cache": False, **(payload.config or {})}
+    if payload.printer:
+        options["aot_inductor.debug_intermediate_value_printer"] = str(payload.printer)
+        if payload.printed_kernels:
+            options["aot_inductor.filtered_kernel_names"] = payload.printed_kernels
+    if payload.provenance:
         from torch._inductor import config
 
         if hasattr(config.trace, "provenance_tracking_level"):

@@ -17,6 +17,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.model.jobs import Run
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.library import describe_library, library_contains
 from aotidoctor.worker.load import load_model
@@ -29,7 +30,7 @@ _TOO_MANY = 4099
 _MAX_CALLS = 20_000
 
 
-def recover(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
+def recover(payload: Run, channel: Channel) -> dict[str, Any]:
     """Probe the package.
 
     Result: ``n_inputs``, ``n_outputs``, ``n_constants`` (null when unknown), ``call_spec`` (two texts or null),
@@ -40,9 +41,9 @@ def recover(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     os.environ["AOTI_RUNTIME_CHECK_INPUTS"] = "1"
     load_setup(payload, channel)
     channel.enter("load")
-    path = Path(channel.user_cwd) / payload["package"]
+    path = Path(channel.user_cwd) / payload.package
     model = load_model(payload, path)
-    library = path if payload.get("kind") == "bare-so" else mapped_library()
+    library = path if payload.kind == "bare-so" else mapped_library()
     result: dict[str, Any] = {
         "call_spec": _call_spec(model.loader),
         "metadata": model.get_metadata(),
@@ -50,7 +51,7 @@ def recover(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
         "inputs": [],
         "calls": 0,
     }
-    result.update(describe_library(library, payload.get("device") or "cpu", result["problems"]))
+    result.update(describe_library(library, payload.device, result["problems"]))
     channel.put(**result)
     channel.enter("probe")
     asker = Asker(model.loader.run, channel)
@@ -91,9 +92,7 @@ def _checks_compiled_in(library: Path | None, problems: list[str]) -> bool:
     return False
 
 
-def _probe_inputs(
-    asker: Asker, result: dict[str, Any], channel: Channel, payload: dict[str, Any], *, guarded: bool
-) -> None:
+def _probe_inputs(asker: Asker, result: dict[str, Any], channel: Channel, payload: Run, *, guarded: bool) -> None:
     count = result["n_inputs"] or 0
     names = result.get("names") or []
     ready: list[Any] = []
@@ -112,4 +111,4 @@ def _probe_inputs(
             result["inputs"] += [{"name": name, "dims": [], "strides": []} for name in names[index + 1 :]]
             return
         if index < count - 1:
-            ready.append(probe.real(payload.get("device") or "cpu"))
+            ready.append(probe.real(payload.device))

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from aotidoctor.model.jobs import Job, Run, UserCode
 from aotidoctor.model.tolerance import Tolerance, Tolerances
 from aotidoctor.worker.against import compare_outputs, settle
 from aotidoctor.worker.call import Call, read_call
@@ -25,20 +26,20 @@ from aotidoctor.worker.side_effects import compare_aliases, compare_mutation
 from aotidoctor.worker.treatments import treat
 
 
-def reference(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
+def reference(payload: Run, channel: Channel) -> dict[str, Any]:
     """Job ``reference``: run the reference alone, on treated inputs; ``reference`` has ``outputs`` or ``error``."""
     payload, applied = treat.prepare(payload, channel)
     load_setup(payload, channel)
     channel.enter("inputs")
-    call, _ = read_call(payload["inputs"], channel)
-    call = treat.apply(payload.get("treatment") or [], call, applied)
+    call, _ = read_call(payload.inputs, channel)
+    call = treat.apply(payload.treatment, call, applied)
     channel.enter("reference")
-    program = load_reference(payload["reference"], channel)
+    program = load_reference(payload.reference or "", channel)
     return {"applied": applied, "reference": attempt(program, call)[0]}
 
 
 def check_reference(
-    payload: dict[str, Any], model: LoadedModel, call: Call | None, outputs: Any, channel: Channel
+    payload: Run, model: LoadedModel, call: Call | None, outputs: Any, channel: Channel
 ) -> dict[str, Any]:
     """Parts of the result: ``reference`` and, of a program, ``weights`` (or ``weights_unread``).
 
@@ -49,7 +50,7 @@ def check_reference(
     ``outputs`` is what ``make_calls`` gave: the inputs as they were before, and the package's first result.
     """
     try:
-        reference = load_reference(payload["reference"], channel)
+        reference = load_reference(payload.reference or "", channel)
     except Exception as error:
         return {"reference": {"unavailable": _error(error)}}
     result = _weights(payload, model, reference.tensors) if reference.tensors else {}
@@ -66,7 +67,7 @@ def check_reference(
     if saved is not None:
         facts["mutation"] = compare_mutation(before, call, saved)
         facts["alias"] = compare_aliases(ours, call, theirs, saved)
-    leaves = _to_judge(facts, measure=bool(payload.get("measure")))
+    leaves = _to_judge(facts, measure=payload.measure)
     problem = _why_unjudged(leaves, again, result)
     if problem is None and again is not None:
         _announced(facts, channel)
@@ -111,11 +112,11 @@ def _announced(facts: dict[str, Any], channel: Channel) -> None:
     channel.enter("float64")
 
 
-def tolerances_of(payload: dict[str, Any]) -> Tolerances:
-    """``rtol`` and ``atol`` of the payload are lists of ``[output or None, value]``."""
+def tolerances_of(payload: Run) -> Tolerances:
+    """The tolerances that were asked for."""
     rtol, atol = (
-        tuple(Tolerance(output=output, value=float(value)) for output, value in payload.get(name) or ())
-        for name in ("rtol", "atol")
+        tuple(Tolerance(output=output, value=value) for output, value in given)
+        for given in (payload.rtol, payload.atol)
     )
     return Tolerances(rtol=rtol, atol=atol)
 
@@ -145,7 +146,7 @@ def load_reference(spec: str, channel: Channel) -> Reference:
         return _shared[spec]
     path, colon, function = spec.rpartition(":")
     if colon and path.endswith(".py"):
-        module = load_setup({"setup": path}, channel)
+        module = load_setup(Job(code=UserCode(setup=path)), channel)
         return Reference(call=getattr(module, function))
     if not (channel.user_cwd / spec).is_file():
         # A named pipe would be waited for until the time is up.
@@ -191,7 +192,7 @@ def _restore(state: list[tuple[Any, Any]]) -> None:
     restore(state)
 
 
-def _weights(payload: dict[str, Any], model: LoadedModel, state: dict[str, Any]) -> dict[str, Any]:
+def _weights(payload: Run, model: LoadedModel, state: dict[str, Any]) -> dict[str, Any]:
     from aotidoctor.worker.weights import compare_weights, read_constants
 
     try:

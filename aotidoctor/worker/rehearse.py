@@ -1,6 +1,6 @@
 """Job ``rehearse``: do with real tensors what the server would do with them, and compare with the plain call.
 
-``payload["rehearsal"]`` is the plan of ``serving.rehearsal``. A request's tensors get the types of the config, requests
+``payload.rehearsal`` is the plan of ``serving.rehearsal``. A request's tensors get the types of the config, requests
 are put together along dim 0, and the compiled code gets them by slot, unchecked, as the server gives them.
 
 Parts of the result: ``sent`` (per name, what the backend gets), ``padded`` (names whose memory was made longer, so that
@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from aotidoctor.model.jobs import Run
 from aotidoctor.worker.call import Call, read_call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.compare import compare, compare_leaf
@@ -36,15 +37,15 @@ class Request:
         return next((leaf for name, leaf in self.call.tensors() if name == path), None)
 
 
-def rehearse(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
+def rehearse(payload: Run, channel: Channel) -> dict[str, Any]:
     """Do it."""
-    plan = payload["rehearsal"]
+    plan: Any = payload.rehearsal
     load_setup(payload, channel)
     channel.enter("inputs")
-    call, notes = read_call(payload["inputs"], channel)
+    call, notes = read_call(payload.inputs, channel)
     channel.put(input_notes=notes)
     channel.enter("load")
-    model = load_model(payload, channel.user_cwd / payload["package"])
+    model = load_model(payload, channel.user_cwd / payload.package)
     call, plan = _fitted(call, plan, channel)
     requests = _plain(model, call, plan, channel)
     channel.enter("request")

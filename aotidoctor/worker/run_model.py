@@ -13,10 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.model.jobs import Run
 from aotidoctor.worker.call import Call, read_call
 from aotidoctor.worker.calls import make_calls
 from aotidoctor.worker.channel import Channel
-from aotidoctor.worker.cuda_calls import KEYS, limit_files, make_cuda_calls
+from aotidoctor.worker.cuda_calls import limit_files, make_cuda_calls
 from aotidoctor.worker.keeper import keep, keep_files
 from aotidoctor.worker.limits import fill_new_memory, heap_checks_loaded
 from aotidoctor.worker.load import LoadedModel, load_model, model_names
@@ -28,10 +29,10 @@ from aotidoctor.worker.weights import describe_given
 PRIVATE = "aotidoctor-"
 
 
-def run(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
+def run(payload: Run, channel: Channel) -> dict[str, Any]:
     """Do it. The parts of the result are described where they are made: ``calls``, ``weights``, ``reference``, here."""
     payload, applied = treat.prepare(payload, channel)
-    if payload.get("heap_checks"):
+    if payload.heap_checks:
         channel.put(heap_checks=heap_checks_loaded())
     module = load_setup(payload, channel)
     applied += treat.replace_operators(payload)
@@ -45,19 +46,17 @@ def run(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     _say_threads(channel)
     applied += treat.load_weights(payload, model, channel)
     channel.put(applied=applied)
-    if payload.get("share_reference"):
+    if payload.share_reference:
         from aotidoctor.worker.reference import share_reference
 
-        share_reference(payload["share_reference"], channel)
+        share_reference(payload.share_reference, channel)
     files = _unpacked(model, channel)
     kept = keep(partial(_again, model, facts, files)) if files is not None else None
     channel.put(kept=kept)
     return _ask(model, call, payload, channel, files if kept is not None else None)
 
 
-def _again(
-    model: LoadedModel, facts: dict[str, Any], files: Path, payload: dict[str, Any], channel: Channel
-) -> dict[str, Any]:
+def _again(model: LoadedModel, facts: dict[str, Any], files: Path, payload: Run, channel: Channel) -> dict[str, Any]:
     """The same for a model that another process has loaded: ``facts`` are what it told of that."""
     payload, applied = treat.prepare(payload, channel)
     _threads(payload, channel)
@@ -67,9 +66,7 @@ def _again(
     return _ask(model, call, payload, channel, files)
 
 
-def _ask(
-    model: LoadedModel, call: Call | None, payload: dict[str, Any], channel: Channel, files: Path | None
-) -> dict[str, Any]:
+def _ask(model: LoadedModel, call: Call | None, payload: Run, channel: Channel, files: Path | None) -> dict[str, Any]:
     """The question itself: the calls that ``payload`` asks for, and what is to be seen of them.
 
     ``files`` is where the unpacked package lies that others will still need; None where nobody will.
@@ -77,15 +74,15 @@ def _ask(
     if call is not None:
         call = _described(call, payload, channel)
     _constants(payload, model, channel)
-    if payload.get("watch") and call is not None:
+    if payload.watch and call is not None:
         from aotidoctor.worker.values.observe import watch_call
 
         watch_call(model, call, payload, channel)
-    elif call is not None and payload.get("read_beyond"):
+    elif call is not None and payload.read_beyond:
         from aotidoctor.worker.beyond import read_beyond
 
         read_beyond(model, call, channel)
-    elif call is not None and (payload.get("sub_batch") or payload.get("against_threads")):
+    elif call is not None and (payload.sub_batch or payload.against_threads):
         _side_by_side(model, call, payload, channel)
     else:
         _calls(model, call, payload, channel)
@@ -96,19 +93,19 @@ def _ask(
     return {}
 
 
-def _calls(model: LoadedModel, call: Call | None, payload: dict[str, Any], channel: Channel) -> None:
+def _calls(model: LoadedModel, call: Call | None, payload: Run, channel: Channel) -> None:
     """The usual calls, those of a captured CUDA graph, or none; and what the reference says of them."""
-    if payload.get("file_limit"):
-        limit_files(int(payload["file_limit"]))
-    if call is not None and any(payload.get(key) for key in KEYS):
+    if payload.file_limit:
+        limit_files(payload.file_limit)
+    if call is not None and (payload.launch_trace or payload.cuda_variant):
         make_cuda_calls(model, call, payload, channel)
         return
     outputs = _made(model, call, payload, channel) if call is not None else None
-    if payload.get("reference"):
+    if payload.reference:
         _reference(payload, model, call, outputs, channel)
 
 
-def _made(model: LoadedModel, call: Call, payload: dict[str, Any], channel: Channel) -> tuple[Call | None, Any]:
+def _made(model: LoadedModel, call: Call, payload: Run, channel: Channel) -> tuple[Call | None, Any]:
     """The usual calls, of the model as it is or with what one call of its code writes replaced."""
     if not treat.changes_results(payload):
         return make_calls(model, call, payload, channel)
@@ -117,23 +114,23 @@ def _made(model: LoadedModel, call: Call, payload: dict[str, Any], channel: Chan
     return make_calls(mended(model, call, payload, channel), call, payload, channel)
 
 
-def _side_by_side(model: LoadedModel, call: Call, payload: dict[str, Any], channel: Channel) -> None:
+def _side_by_side(model: LoadedModel, call: Call, payload: Run, channel: Channel) -> None:
     """Calls that differ in one thing, compared here: values never leave the child."""
-    if payload.get("sub_batch"):
+    if payload.sub_batch:
         from aotidoctor.worker.sub_batch import compare_rows
 
-        compare_rows(model, call, payload["sub_batch"], channel)
-    else:
+        compare_rows(model, call, payload.sub_batch, channel)
+    elif payload.against_threads:
         from aotidoctor.worker.thread_counts import compare_threads
 
-        compare_threads(model, call, int(payload["against_threads"]), channel)
+        compare_threads(model, call, payload.against_threads, channel)
 
 
-def _threads(payload: dict[str, Any], channel: Channel) -> None:
+def _threads(payload: Run, channel: Channel) -> None:
     import torch
 
-    if payload.get("threads") is not None:
-        torch.set_num_threads(int(payload["threads"]))
+    if payload.threads is not None:
+        torch.set_num_threads(payload.threads)
     _say_threads(channel)
 
 
@@ -144,42 +141,42 @@ def _say_threads(channel: Channel) -> None:
     channel.put(threads=torch.get_num_threads(), torch=torch.__version__)
 
 
-def _inputs(payload: dict[str, Any], channel: Channel, applied: list[str]) -> Call | None:
+def _inputs(payload: Run, channel: Channel, applied: list[str]) -> Call | None:
     channel.enter("inputs")
-    if payload.get("inputs") is None:
+    if payload.inputs is None:
         return None
-    call, notes = read_call(payload["inputs"], channel)
-    call = treat.apply(payload.get("treatment") or [], call, applied)
+    call, notes = read_call(payload.inputs, channel)
+    call = treat.apply(payload.treatment, call, applied)
     channel.put(applied=applied, input_notes=notes, inputs=call.describe(values=False))
     return call
 
 
-def _described(call: Call, payload: dict[str, Any], channel: Channel) -> Call:
+def _described(call: Call, payload: Run, channel: Channel) -> Call:
     """With what the values are. Not before the load: to look at many values starts threads, which no fork survives."""
     channel.enter("inputs")
-    described = call.describe(values="values" in payload.get("observe", []))
+    described = call.describe(values="values" in payload.observe)
     channel.put(inputs=described)
     return replace(call, described=described)
 
 
-def _load(payload: dict[str, Any], channel: Channel, facts: dict[str, Any]) -> LoadedModel:
+def _load(payload: Run, channel: Channel, facts: dict[str, Any]) -> LoadedModel:
     channel.enter("load")
-    path = channel.user_cwd / payload["package"]
+    path = channel.user_cwd / payload.package
     _put(channel, facts, model_names=model_names(path))
-    if payload.get("perturb") is not None:
-        channel.put(memory_filled=fill_new_memory(int(payload["perturb"])))
+    if payload.perturb is not None:
+        channel.put(memory_filled=fill_new_memory(payload.perturb))
     model = load_model(payload, path)
-    if payload.get("trace"):
+    if payload.trace:
         _trace(model, channel)
     _put(channel, facts, call_spec=list(model.loader.get_call_spec()), metadata=model.get_metadata())
     return model
 
 
-def _prepare(model: LoadedModel, payload: dict[str, Any], channel: Channel) -> None:
+def _prepare(model: LoadedModel, payload: Run, channel: Channel) -> None:
     """What ``_load`` does around the load, for a model that is loaded already."""
-    if payload.get("perturb") is not None:
-        channel.put(memory_filled=fill_new_memory(int(payload["perturb"])))
-    if payload.get("trace"):
+    if payload.perturb is not None:
+        channel.put(memory_filled=fill_new_memory(payload.perturb))
+    if payload.trace:
         _trace(model, channel)
 
 
@@ -208,7 +205,7 @@ def _trace(model: LoadedModel, channel: Channel) -> None:
     start_trace(model.directory, channel)
 
 
-def _follow_weights(model: LoadedModel, payload: dict[str, Any], channel: Channel, facts: dict[str, Any]) -> None:
+def _follow_weights(model: LoadedModel, payload: Run, channel: Channel, facts: dict[str, Any]) -> None:
     """Tell what the setup loads, and keep it with the model, for it to be looked at and compared."""
     seen: dict[str, dict[str, Any]] = {}
 
@@ -222,8 +219,8 @@ def _follow_weights(model: LoadedModel, payload: dict[str, Any], channel: Channe
     model.on_constants = note
 
 
-def _constants(payload: dict[str, Any], model: LoadedModel, channel: Channel) -> None:
-    if "constants" not in payload.get("observe", []):
+def _constants(payload: Run, model: LoadedModel, channel: Channel) -> None:
+    if "constants" not in payload.observe:
         return
     from aotidoctor.worker.weights import describe_constants
 
@@ -231,7 +228,7 @@ def _constants(payload: dict[str, Any], model: LoadedModel, channel: Channel) ->
     channel.put(**describe_constants(model, payload))
 
 
-def _reference(payload: dict[str, Any], model: LoadedModel, call: Call | None, outputs: Any, channel: Channel) -> None:
+def _reference(payload: Run, model: LoadedModel, call: Call | None, outputs: Any, channel: Channel) -> None:
     from aotidoctor.worker.reference import check_reference
 
     channel.enter("reference")

@@ -1,8 +1,8 @@
 """Serve one request in this process, from its directory to its exit status.
 
-The exit status is 0 after a result, 1 after an exception that was reported, 120 when torch could not be imported, 121
-when the side channel could not be written. The process leaves with ``_exit``: what interpreters and libraries do at
-exit belongs to no stage, and takes longer than most runs.
+The exit status is 0 after a result, 1 after an exception that was reported, 120 when the job never began (torch could
+not be imported, or the request could not be read), 121 when the side channel could not be written. The process leaves
+with ``_exit``: what interpreters and libraries do at exit belongs to no stage, and takes longer than most runs.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ import traceback
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.model.jobs import Job
+from aotidoctor.model.records import from_json
 from aotidoctor.worker import JOBS
 from aotidoctor.worker.attach import allow_debugger, tell_process, wait_for_debugger
 from aotidoctor.worker.channel import Channel, ChannelLostError
@@ -36,7 +39,7 @@ NO_TORCH = 120
 NO_CHANNEL = 121
 
 
-def serve(run_dir: Path, *, forked: bool, ask: Callable[[dict[str, Any], Channel], Any] | None = None) -> None:
+def serve(run_dir: Path, *, forked: bool, ask: Callable[[Any, Channel], Any] | None = None) -> None:
     """Read ``request.json`` in ``run_dir``, do the job, leave. Never returns, whatever happens.
 
     ``ask`` does the job of a process that has the model already.
@@ -67,26 +70,29 @@ def _serve(request: dict[str, Any], channel: Channel, run_dir: Path, *, forked: 
     _become_child(request, run_dir, forked=forked)
     warnings.showwarning = lambda message, category, *_: channel.warn(f"{category.__name__}: {message}")
     channel.enter("import")
-    if request["job"] != "script" or request["payload"].get("torch"):
-        try:
+    module, function, kind = JOBS[request["job"]]
+    try:
+        payload = from_json(kind, request["payload"])
+        if getattr(payload, "torch", True):
             import torch  # noqa: F401
-        except BaseException as error:
-            channel.error(type(error).__name__, str(error), traceback.format_exc(), fatal=True)
-            return NO_TORCH
+    except BaseException as error:
+        channel.error(type(error).__name__, str(error), traceback.format_exc(), fatal=True)
+        return NO_TORCH
     if request["debugger"]:
         wait_for_debugger(channel)
     # Only now: a limit meant for the model must not stop torch from being imported.
     limit_memory(request["memory_limit"])
-    return _do(request, channel, ask)
+    job = ask or partial(_job, module, function)
+    return _do(request["asked_env"], channel, partial(job, payload), loads=ask is None)
 
 
-def _do(request: dict[str, Any], channel: Channel, ask: Any) -> int:
+def _do(asked_env: dict[str, str | None], channel: Channel, job: Callable[[Channel], Any], *, loads: bool) -> int:
     channel.enter("setup")
     try:
-        channel.put(env_took_effect=_environment_as_seen(request["asked_env"]))
-        if ask is None:
+        channel.put(env_took_effect=_environment_as_seen(asked_env))
+        if loads:
             _follow_loads(channel)
-        result = (ask or _job(request["job"]))(request["payload"], channel)
+        result = job(channel)
         channel.enter("done")
         channel.done(result)
     except ChannelLostError:
@@ -110,9 +116,8 @@ def _follow_loads(channel: Channel) -> None:
         follow(channel)
 
 
-def _job(name: str) -> Any:
-    module, function = JOBS[name]
-    return getattr(importlib.import_module(module), function)
+def _job(module: str, function: str, payload: Job, channel: Channel) -> Any:
+    return getattr(importlib.import_module(module), function)(payload, channel)
 
 
 def _text(error: BaseException) -> str:

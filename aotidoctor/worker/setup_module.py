@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.model.jobs import Job
 from aotidoctor.worker.channel import Channel
 
 
@@ -25,20 +26,21 @@ def users_directory(channel: Channel) -> Iterator[None]:
         os.chdir(private)
 
 
-def load_setup(payload: dict[str, Any], channel: Channel) -> Any:
+def load_setup(payload: Job, channel: Channel) -> Any:
     """Load the operator libraries, then the setup module: a ``.py`` file or a module's name; None if there is none."""
+    code = payload.code
     with users_directory(channel):
-        for name in payload.get("imports") or []:
+        for name in code.imports:
             sys.path.append(str(channel.user_cwd))
             module, _, function = name.partition(":")
             found = importlib.import_module(module)
             if function:
                 getattr(found, function)()
-        for library in payload.get("custom_op_libraries") or []:
+        for library in code.custom_op_libraries:
             import torch
 
             torch.ops.load_library(str(channel.user_cwd / library))
-        setup = payload.get("setup")
+        setup = code.setup
         if not setup:
             return None
         if not setup.endswith(".py"):

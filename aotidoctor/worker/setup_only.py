@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from aotidoctor.model.jobs import Job
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.setup_module import load_setup
 
 
-def setup_only(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
+def setup_only(payload: Job, channel: Channel) -> dict[str, Any]:
     """Nothing but the imports."""
     channel.enter("setup")
-    load_setup({"imports": payload.get("imports")}, channel)
+    load_setup(payload, channel)
     return {}

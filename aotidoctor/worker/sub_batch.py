@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from aotidoctor.model.jobs import SubBatch
 from aotidoctor.worker.call import Call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.compare import compare
@@ -16,9 +17,9 @@ from aotidoctor.worker.leaves import rebuild, tensors, walk
 from aotidoctor.worker.load import LoadedModel
 
 
-def compare_rows(model: LoadedModel, call: Call, wanted: dict[str, Any], channel: Channel) -> None:
-    """Do it. ``wanted`` holds ``rows`` and the paths of the ``inputs`` and ``outputs`` to cut."""
-    rows, inputs, outputs = int(wanted["rows"]), frozenset(wanted["inputs"]), frozenset(wanted["outputs"])
+def compare_rows(model: LoadedModel, call: Call, wanted: SubBatch, channel: Channel) -> None:
+    """Do it. ``wanted`` names the leaves to cut."""
+    rows, inputs, outputs = wanted.rows, frozenset(wanted.inputs), frozenset(wanted.outputs)
     # Cut before the first call, which may write to its inputs.
     part = _cut(call, inputs, rows)
     again = call.copy() or call

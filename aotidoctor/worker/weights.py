@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.model.jobs import Run
 from aotidoctor.worker.describe import describe, storage
 from aotidoctor.worker.library import exports
 from aotidoctor.worker.load import LoadedModel, load_library
@@ -20,7 +21,7 @@ from aotidoctor.worker.weight_differences import difference
 MAX_LIBRARY_BYTES = 2 * 1024 * 1024 * 1024
 
 
-def read_constants(model: LoadedModel, payload: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+def read_constants(model: LoadedModel, payload: Run) -> tuple[dict[str, Any], Any]:
     """Original name -> tensor, and the runner that owns the memory (keep it as long as the tensors).
 
     They are those that the package ships; those that a setup loaded stand in their stead.
@@ -37,7 +38,7 @@ def read_constants(model: LoadedModel, payload: dict[str, Any]) -> tuple[dict[st
     return {**shipped, **model.given}, owner
 
 
-def _read_shipped(model: LoadedModel, payload: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+def _read_shipped(model: LoadedModel, payload: Run) -> tuple[dict[str, Any], Any]:
     bare = hasattr(model.loader, "extract_constants_map")
     library = _library(model, payload)
     if not exports(library, "ExtractConstantsMap"):
@@ -47,13 +48,13 @@ def _read_shipped(model: LoadedModel, payload: dict[str, Any]) -> tuple[dict[str
     if library.stat().st_size > MAX_LIBRARY_BYTES:
         raise LookupError("the library is too big to be opened twice")
     device = model.get_metadata().get("AOTI_DEVICE_KEY", "cpu")
-    runner = load_library(library, device, payload.get("device_index"), library.parent)
+    runner = load_library(library, device, payload.device_index, library.parent)
     if not hasattr(runner, "extract_constants_map"):
         raise LookupError("this torch cannot read constants back: 2.8 and later can")
     return dict(runner.extract_constants_map(False)), runner
 
 
-def describe_constants(model: LoadedModel, payload: dict[str, Any]) -> dict[str, Any]:
+def describe_constants(model: LoadedModel, payload: Run) -> dict[str, Any]:
     """Part of the result: ``constants`` (one object each, with value counts), or why not: ``constants_unread``."""
     try:
         constants, owner = read_constants(model, payload)
@@ -147,11 +148,11 @@ def _constant(name: str, tensor: Any) -> dict[str, Any]:
     return {"name": facts.pop("path"), **facts}
 
 
-def _library(model: LoadedModel, payload: dict[str, Any]) -> Path:
+def _library(model: LoadedModel, payload: Run) -> Path:
     """The library of the model: the unpacked one of a package."""
-    directory, name = model.directory, payload.get("model_name") or "model"
-    if directory is not None and payload.get("kind") == "bare-so":
-        return directory / Path(payload["package"]).name
+    directory, name = model.directory, payload.model_name
+    if directory is not None and payload.kind == "bare-so":
+        return directory / Path(payload.package).name
     found = sorted(directory.glob(f"**/data/aotinductor/{name}/*.so")) if directory is not None else []
     if not found:
         raise LookupError("the unpacked library was not found")

@@ -32,6 +32,7 @@ CALLS = """
 import statistics, sys, time, torch
 from pathlib import Path
 from aotidoctor.worker.hooks import start_trace
+from aotidoctor.model.jobs import Run
 from aotidoctor.worker.load import load_model
 
 class Channel:
@@ -45,7 +46,7 @@ def loop(model, sample):
         model.loader.run(list(sample))
     return time.perf_counter() - began
 
-model, sample = load_model({}, Path(sys.argv[1])), torch.load(sys.argv[2])
+model, sample = load_model(Run(), Path(sys.argv[1])), torch.load(sys.argv[2])
 loop(model, sample)
 plain = [loop(model, sample) for _ in range(7)]
 start_trace(model.directory, Channel())
@@ -55,7 +56,7 @@ print(statistics.median(plain), statistics.median(traced))
 TRACED = (
     CALLS.partition("def loop")[0]
     + """
-model = load_model({}, Path(sys.argv[1]))
+model = load_model(Run(), Path(sys.argv[1]))
 start_trace(model.directory, Channel())
 model(*torch.load(sys.argv[2]))
 """

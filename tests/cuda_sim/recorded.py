@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from aotidoctor.model import host, run, trace
+from aotidoctor.model.records import from_json
+from aotidoctor.model.run import Request
+from aotidoctor.worker import JOBS
 
 TYPES = {
     kind.__name__: kind
@@ -55,7 +58,14 @@ def load(value: Any) -> Any:
     """The dataclasses again; lists of a dataclass become tuples, as the vocabulary has them."""
     if isinstance(value, dict) and "type of" in value:
         kind = TYPES[value["type of"]]
-        return kind(**{name: tupled(name, load(item)) for name, item in value.items() if name != "type of"})
+        given = {name: tupled(name, load(item)) for name, item in value.items() if name != "type of"}
+        if kind is Request:
+            asked = given["payload"]
+            if asked.get("inputs"):
+                # Recorded with words that nobody reads any more.
+                asked = {**asked, "inputs": {key: asked["inputs"].get(key) for key in ("path", "plan")}}
+            given["payload"] = from_json(JOBS[given["job"]][2], asked)
+        return kind(**given)
     if isinstance(value, dict):
         return {name: load(item) for name, item in value.items()}
     return [load(item) for item in value] if isinstance(value, list) else value

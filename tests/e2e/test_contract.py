@@ -29,6 +29,7 @@ from aotidoctor.model.case import Case, Options
 from aotidoctor.model.errors import AotidoctorError
 from aotidoctor.model.evidence import Severity
 from aotidoctor.model.inputs import PlainValue, TensorDesc
+from aotidoctor.model.jobs import InputsSource
 from aotidoctor.model.tree import Container, Leaf
 from aotidoctor.triage.open_case import open_case, with_inputs
 from aotidoctor.triage.session import Session, run_checks
@@ -75,7 +76,7 @@ def judged(kit: Kit, where: Path) -> Iterator[Judged]:
         if seen.contract is None or seen.contract.args is None or seen.inputs is None:
             continue
         try:
-            args, kwargs, _ = load_inputs({"path": str(call.inputs), "plan": seen.inputs.plan})
+            args, kwargs, _ = load_inputs(InputsSource(path=str(call.inputs), plan=seen.inputs.plan))
         except Exception:  # the setup of the case would make it readable
             continue
         session = Session(case=seen, runner=None)

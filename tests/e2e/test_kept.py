@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from aotidoctor.model.jobs import InputsSource, Run, UserCode
 from aotidoctor.model.run import Exited, Request, Signalled
 from aotidoctor.runner import Runner
 
@@ -28,9 +30,9 @@ def runner(tmp_base: Path):
 @pytest.fixture
 def request_of(packages):
     def make(name="mlp", *, env=None, **changes) -> Request:
-        inputs = {"path": str(packages.sample_path(name)), "format": "pt"}
-        payload = {"package": str(packages.package(name)), "kind": "aoti-package", "inputs": inputs, "calls": 1}
-        return Request(probe="x", job="run", payload={**payload, **changes}, env=env or {}, timeout=60.0)
+        source = InputsSource(path=str(packages.sample_path(name)))
+        payload = replace(Run(package=str(packages.package(name)), inputs=source, observe=()), **changes)
+        return Request(probe="x", job="run", payload=payload, env=env or {}, timeout=60.0)
 
     return make
 
@@ -74,7 +76,7 @@ def test_a_crash_ends_neither_the_keeper_nor_what_it_keeps(runner, request_of, t
         "def after_load(model):\n    model.loader = type('Loader', (), {'run': Crash(), 'boxed_run': Crash(),"
         " 'get_call_spec': model.loader.get_call_spec, 'get_metadata': dict})()\n"
     )
-    died = [runner.run(request_of(setup=str(crash))) for _ in range(2)]
+    died = [runner.run(request_of(code=UserCode(setup=str(crash)))) for _ in range(2)]
     assert [type(outcome.ending) for outcome in died] == [Signalled, Signalled]
     assert "load" not in died[1].stages
     assert alive(died[0].result["kept"])
@@ -82,7 +84,7 @@ def test_a_crash_ends_neither_the_keeper_nor_what_it_keeps(runner, request_of, t
 
 def test_another_package_and_another_way_to_load_are_loaded(runner, request_of) -> None:
     runner.run(request_of())
-    for changed in (request_of("linear"), request_of("linear", device="cpu")):
+    for changed in (request_of("linear"), request_of("linear", heap_checks=True)):
         outcome = runner.run(changed)
         assert outcome.ending == Exited(code=0, done=True)
         assert "load" in outcome.stages
@@ -91,7 +93,7 @@ def test_another_package_and_another_way_to_load_are_loaded(runner, request_of) 
 def test_threads_of_a_setup_module_are_not_forked(runner, request_of, tmp_path) -> None:
     setup = tmp_path / "threads.py"
     setup.write_text("import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n")
-    outcome = runner.run(request_of(setup=str(setup)))
+    outcome = runner.run(request_of(code=UserCode(setup=str(setup))))
     assert outcome.ending == Exited(code=0, done=True)
     assert outcome.result["kept"] is None
 

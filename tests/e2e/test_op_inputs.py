@@ -9,6 +9,7 @@ import pytest
 from foundry.cases import Kit
 from foundry.ops import FINE, cpp_op
 
+from aotidoctor.model.jobs import InputsSource, Run, UserCode
 from aotidoctor.model.run import Exited, Request, Signalled
 from aotidoctor.runner import Runner
 
@@ -31,13 +32,13 @@ def capture(runner: Runner, packages: Kit, case_dir: Path):
         import torch
 
         (case_dir / "setup_case.py").write_text(setup)
-        payload = {
-            "package": str(packages.package(base)),
-            "inputs": {"path": str(packages.sample_path(base))},
-            "setup": str(case_dir / "setup_case.py"),
-            "targets": targets,
-            "reference": str(packages.exported(base)) if reference else None,
-        }
+        payload = Run(
+            package=str(packages.package(base)),
+            inputs=InputsSource(path=str(packages.sample_path(base))),
+            code=UserCode(setup=str(case_dir / "setup_case.py")),
+            targets=tuple(targets),
+            reference=str(packages.exported(base)) if reference else None,
+        )
         outcome = runner.run(Request(probe="op_inputs", job="op_inputs", payload=payload, timeout=60))
         calls = outcome.result.get("captured", [])
         return outcome, [torch.load(call["file"], weights_only=True) for call in calls]
@@ -101,12 +102,12 @@ def test_the_exported_program_stands_in_where_calls_cannot_be_hooked(capture, pa
 def test_nothing_saved_outlives_the_runner(packages, tmp_path):
     (tmp_path / "tmp").mkdir()
     (tmp_path / "setup_case.py").write_text(cpp_op(packages.library, ""))
-    payload = {
-        "package": str(packages.package("misbehave")),
-        "inputs": {"path": str(packages.sample_path("misbehave"))},
-        "setup": str(tmp_path / "setup_case.py"),
-        "targets": ["zoo::misbehave"],
-    }
+    payload = Run(
+        package=str(packages.package("misbehave")),
+        inputs=InputsSource(path=str(packages.sample_path("misbehave"))),
+        code=UserCode(setup=str(tmp_path / "setup_case.py")),
+        targets=("zoo::misbehave",),
+    )
     with Runner(environ={**os.environ, "TMPDIR": str(tmp_path / "tmp")}) as made:
         outcome = made.run(Request(probe="op_inputs", job="op_inputs", payload=payload, timeout=60))
         saved = Path(outcome.result["captured"][0]["file"])

@@ -40,7 +40,7 @@ def test_probe_and_setup(acme, packages, monkeypatch, tmp_path):
     finding = next(item for item in report.findings if item.code == "ACME-RUN-001")
     run = next(run for run in report.runs if run.id == finding.source.run)
     assert (finding.observed, run.request.env) == ("it ran", {"ACME_STRICT": "1"})
-    assert all(run.request.payload["imports"] == ["acme_aoti.operators"] for run in report.runs)
+    assert all(run.request.payload.code.imports == ("acme_aoti.operators",) for run in report.runs)
     (left_out,) = [item for item in report.not_checked if item.code == "AD-PLUGIN"]
     assert left_out.name == "setup odd_setup"
     assert "Signalled" in left_out.reason

@@ -11,6 +11,7 @@ from foundry.cases import Case, Kit, called, given
 from foundry.place import cache_dir
 from warm import line
 
+from aotidoctor.model.jobs import InputsSource, Recompile, Run, UserCode
 from aotidoctor.model.run import Request
 from aotidoctor.runner import Runner
 
@@ -111,20 +112,19 @@ def test_a_decomposition_is_turned_off(packages: Kit, case_dir: Path, home: Path
     setup.write_text(WRONG_DECOMPOSITION + QUICK)
     folder = packages.package("wronggelu").parent
     switch = {"backend": "aot_eager_decomp_partition", "subsystem": "decomposition", "max": -1}
-    compile_ = {
-        "reference": str(folder / "exported.pt2"),
-        "target": str(target),
-        "cache": str(home / "aotidoctor" / "compiler"),
-        "bisect": switch,
-        "setup": str(setup),
-    }
-    call = {
-        "package": str(target),
-        "kind": "aoti-package",
-        "inputs": {"path": str(folder / "sample.pt"), "format": "pt", "form": "args"},
-        "reference": str(folder / "exported.pt2"),
-        "calls": 1,
-    }
+    compile_ = Recompile(
+        reference=str(folder / "exported.pt2"),
+        target=str(target),
+        cache=str(home / "aotidoctor" / "compiler"),
+        config=None,
+        bisect=switch,
+        code=UserCode(setup=str(setup)),
+    )
+    call = Run(
+        package=str(target),
+        inputs=InputsSource(path=str(folder / "sample.pt")),
+        reference=str(folder / "exported.pt2"),
+    )
     made = runner.run(Request(probe="test", job="recompile", payload=compile_, timeout=SECONDS))
     assert made.error is None, made.error
     names = [step["name"] for step in made.result["switchable"]["decomposition"]]

@@ -19,6 +19,7 @@ PROGRAM = """
 import json, os, sys
 from pathlib import Path
 import torch
+from aotidoctor.model.jobs import Run
 from aotidoctor.worker.recover import recover
 
 class Silent:
@@ -27,7 +28,7 @@ class Silent:
     def put(self, **values): json.dumps(values)
     def warn(self, text): pass
 
-asked = {"package": sys.argv[1], "kind": sys.argv[2], "model_name": "model", "device": "cpu"}
+asked = Run(package=sys.argv[1], kind=sys.argv[2])
 Path(sys.argv[3]).write_text(json.dumps(recover(asked, Silent())))
 os._exit(0)
 """

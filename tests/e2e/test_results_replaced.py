@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from aotidoctor.model.jobs import InputsSource, Run, Watch
 from aotidoctor.model.run import Request
 from aotidoctor.probes.results import outputs, reference
 from aotidoctor.runner import Runner
@@ -36,12 +37,12 @@ def changed(packages, tmp_path_factory) -> str:
 @pytest.fixture(scope="module")
 def ask(packages, runner, changed):
     def asked(*steps: dict, watch: bool = False):
-        payload = {
-            "package": str(packages.package("linear")), "kind": "aoti-package", "observe": ["values"], "calls": 1,
-            "inputs": {"path": str(packages.sample_path("linear")), "format": "pt"}, "treatment": list(steps),
-        }  # fmt: skip
-        more = {"watch": {"reference": None}} if watch else {"reference": changed}
-        return runner.run(Request(probe="x", job="run", payload={**payload, **more}, timeout=120.0))
+        payload = Run(
+            package=str(packages.package("linear")), observe=("values",), treatment=steps,
+            inputs=InputsSource(path=str(packages.sample_path("linear"))),
+            watch=Watch() if watch else None, reference=None if watch else changed,
+        )  # fmt: skip
+        return runner.run(Request(probe="x", job="run", payload=payload, timeout=120.0))
 
     return asked
 

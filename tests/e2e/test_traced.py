@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from aotidoctor.localize.kernel_values import read_watched
 from aotidoctor.localize.timeline import last_call, timeline
 from aotidoctor.model.case import Case
 from aotidoctor.model.host import Host
+from aotidoctor.model.jobs import InputsSource, Run, UserCode, Watch
 from aotidoctor.model.run import Exited, Outcome, Request, Signalled
 from aotidoctor.model.trace import CallKind
 from aotidoctor.readers.contract import read_contract
@@ -21,14 +23,9 @@ pytestmark = pytest.mark.torch
 
 
 def request_of(kit: Kit, name: str, inputs: Path | None = None, **changes) -> Request:
-    payload = {
-        "package": str(kit.package(name)), "kind": "aoti-package", "model_name": "model", "device": "cpu",
-        "device_index": -1, "setup": None, "custom_op_libraries": [], "threads": None, "calls": 2, "treatment": [],
-        "observe": ["outputs"], "perturb": None, "reference": None,
-        "inputs": {"path": str(inputs or kit.sample_path(name)), "format": "pt", "form": "args", "trusted": False,
-                   "plan": None},
-        **changes,
-    }  # fmt: skip
+    source = InputsSource(path=str(inputs or kit.sample_path(name)))
+    plain = Run(package=str(kit.package(name)), calls=2, observe=("outputs",), inputs=source)
+    payload = replace(plain, **changes)
     return Request(probe="test", job="run", payload=payload)
 
 
@@ -70,7 +67,7 @@ def test_a_crash_loses_nothing(packages: Kit, runner: Runner, tmp_path: Path) ->
     setup.write_text(
         f"import os, torch\nos.environ['ZOO_MODE'] = 'segv'\ntorch.ops.load_library({str(packages.library)!r})\n"
     )
-    outcome = runner.run(request_of(packages, "misbehave", setup=str(setup), trace=True))
+    outcome = runner.run(request_of(packages, "misbehave", code=UserCode(setup=str(setup)), trace=True))
     assert isinstance(outcome.ending, Signalled), outcome
     found = last_call(case_of(packages, "misbehave"), outcome.trace, raised=False)
     assert found is not None
@@ -138,7 +135,7 @@ def test_the_kernel_that_makes_nan(packages: Kit, runner: Runner, tmp_path: Path
 
 def test_a_custom_operator_s_result_is_seen(packages: Kit, runner: Runner) -> None:
     request = request_of(
-        packages, "misbehave", custom_op_libraries=[str(packages.library)], watch={"reference": None}, calls=1
+        packages, "misbehave", code=UserCode(custom_op_libraries=(str(packages.library),)), watch=Watch(), calls=1
     )
     found = read_watched(case_of(packages, "misbehave"), runner.run(request))
     middle = found.calls[1]

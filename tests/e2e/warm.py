@@ -86,7 +86,7 @@ class WarmRunner(Runner):
 
     def run(self, request: Request) -> Outcome:
         """Forked wherever the variables allow it."""
-        if request.env != STACKS or request.wrapper or request.payload.get("device", "cpu") != "cpu":
+        if request.env != STACKS or request.wrapper or getattr(request.payload, "device", "cpu") != "cpu":
             return super().run(request)
         self._verbose._count = self._count
         with pytest.MonkeyPatch.context() as patch:

@@ -9,7 +9,10 @@ import os
 import re
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
+
+from aotidoctor.model.jobs import InputsSource, Run
 
 os.environ["TRITON_INTERPRET"] = "1"
 HERE = Path(__file__).parent
@@ -91,9 +94,11 @@ def run(case, folder, *, causes=False, way="full"):
     path, _ = package(case.model, folder, case.edit)
     model, args = sample(case)
     torch.save(args, folder / "inputs.pt")
-    spec = {"path": str(folder / "inputs.pt"), "format": "pt", "trusted": False}
-    payload = {"package": str(path), "inputs": spec, "emulate_way": way, "keep_outputs": str(folder / "outputs.pt")}
-    result = emulate({**payload, "emulate_seconds": 3 if case.id.startswith("hostile") else 60}, folder)
+    seconds = 3 if case.id.startswith("hostile") else 60
+    source = InputsSource(path=str(folder / "inputs.pt"))
+    outputs = str(folder / "outputs.pt")
+    asked = Run(package=str(path), inputs=source, emulate_way=way, emulate_seconds=seconds, keep_outputs=outputs)
+    result = emulate(asked, folder)
     told = result["emulation"]
     text = wrapper(case.model)
     right = judge(case, text if case.edit is None else case.edit(text)[0], args, told)
@@ -132,7 +137,7 @@ class Here:
         if request.job != "emulate":
             return Outcome(**made, ending=NotStarted(reason="not in this process"), stage="start")
         first, self.first = self.first, None
-        result = first or emulate({**request.payload, "emulate_seconds": 60}, self.folder)
+        result = first or emulate(replace(request.payload, emulate_seconds=60), self.folder)
         return Outcome(
             **made, ending=Exited(code=0, done=True), stage="done", result=json.loads(json.dumps(result, default=str))
         )

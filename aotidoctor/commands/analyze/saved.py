@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from aotidoctor.model import records
 from aotidoctor.model.evidence import Evidence, FactValue, FileSource, NotChecked, RunSource, Severity, Source
+from aotidoctor.model.jobs import Job
 from aotidoctor.model.json_types import JsonObject, JsonValue, items, objects
 from aotidoctor.model.localization import Localization
 from aotidoctor.model.log import LogReading
@@ -132,7 +133,7 @@ def _run(item: JsonObject) -> Outcome:
         request=Request(
             probe=_text(item, "probe"),
             job="run",
-            payload={},
+            payload=Job(),
             purpose=_text(item, "purpose"),
             env={name: one if isinstance(one, str) else None for name, one in env.items()}
             if isinstance(env, dict)

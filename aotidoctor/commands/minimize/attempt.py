@@ -11,10 +11,11 @@ from pathlib import Path
 from aotidoctor.localize.comparison import FINE, read_comparison
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.evidence import FactValue
-from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.jobs import Cut
+from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.run import NotStarted, Outcome, Request
 from aotidoctor.probes import recompiled
-from aotidoctor.probes.payload import base_payload, run_request
+from aotidoctor.probes.payload import inputs_source, run_request, user_code
 from aotidoctor.probes.probe import succeeded
 from aotidoctor.probes.shrink import signature_of
 from aotidoctor.triage import open_case
@@ -77,10 +78,13 @@ class Workshop:
     def attempt(self, names: Sequence[str] | None, room: Path) -> Tried:
         """The part of these operators (None: all), made in ``room``. Raises OutOfTimeError."""
         case = self.session.case
-        base = base_payload(case)
-        payload: JsonObject = {key: base[key] for key in ("inputs", "setup", "custom_op_libraries")}
-        nodes: list[JsonValue] | None = None if names is None else [*names]
-        payload |= {"reference": case.options.reference, "nodes": nodes, "folder": str(room)}
+        payload = Cut(
+            code=user_code(case),
+            reference=case.options.reference or "",
+            inputs=inputs_source(case),
+            nodes=None if names is None else tuple(names),
+            folder=str(room),
+        )
         what = "the program" if names is None else f"{len(names)} operators"
         cut = self._run(
             Request(probe="minimize", job="cut", payload=payload, timeout=CUT_TIMEOUT_S, purpose=f"cut out {what}")
@@ -89,11 +93,12 @@ class Workshop:
         if not succeeded(cut) or cut.result.get("problem"):
             return replace(told, problem=_why(cut))
         target = room / "model.pt2"
-        request = recompiled.compile_request(case, "minimize", f"compile {what}")
-        changes: JsonObject = {
-            "reference": str(room / "exported.pt2"), "target": str(target), "cache": str(self.cache.compiler),
-        }  # fmt: skip
-        compiled = self._run(replace(request, payload={**request.payload, **changes}))
+        program, cache = str(room / "exported.pt2"), str(self.cache.compiler)
+        compiled = self._run(
+            recompiled.compile_request(
+                case, "minimize", f"compile {what}", reference=program, target=str(target), cache=cache
+            )
+        )
         if not succeeded(compiled):
             return replace(told, problem=_why(compiled))
         inputs = cut.result.get("inputs")
@@ -126,8 +131,8 @@ def _plain(options: Options) -> Options:
     return replace(options, model_name=None, weights=None, trust_pickle=False)
 
 
-def _asked(reference: str | None) -> JsonObject:
-    return {"calls": 1, "observe": ["outputs"], "reference": reference}
+def _asked(reference: str | None) -> dict[str, object]:
+    return {"calls": 1, "observe": ("outputs",), "reference": reference}
 
 
 def _why(outcome: Outcome) -> str:

@@ -11,9 +11,9 @@ from aotidoctor.commands.repro.failure import Ending, ending_of_script
 from aotidoctor.commands.repro.script import NAME, Recipe, script_text
 from aotidoctor.model.case import Case
 from aotidoctor.model.event import Event, EventKind
-from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.jobs import Job, SaveInputs, Script
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.payload import device_of, inputs_payload
+from aotidoctor.probes.payload import device_of, inputs_source
 from aotidoctor.runner import Runner
 
 PROBE = "repro"
@@ -42,7 +42,7 @@ class Bench:
         text, load_line = script_text(recipe)
         path = self.folder / NAME
         path.write_text(text, encoding="utf-8")
-        outcome = self._run(what, "script", {"path": str(path.absolute()), "torch": not fresh}, fresh=fresh)
+        outcome = self._run(what, "script", Script(path=str(path.absolute()), torch=not fresh), fresh=fresh)
         ended = ending_of_script(self.case, outcome, load_line)
         self.tried.append(f"{what}: {ended.text if ended is not None else 'no failure'}")
         return ended
@@ -54,10 +54,12 @@ class Bench:
     def save_values(self, paths: list[str] | None) -> bool:
         """Write tensors of the user's inputs beside the script; False when they cannot be."""
         target = self.folder / VALUES
-        payload: JsonObject = {"inputs": inputs_payload(self.case), "target": str(target.absolute())}
-        if payload["inputs"] is None:
+        inputs = inputs_source(self.case)
+        if inputs is None:
             return False
-        outcome = self._run("save inputs", "save_inputs", {**payload, "paths": None if paths is None else [*paths]})
+        wanted = None if paths is None else tuple(paths)
+        payload = SaveInputs(inputs=inputs, target=str(target.absolute()), paths=wanted)
+        outcome = self._run("save inputs", "save_inputs", payload)
         return outcome.error is None and target.exists()
 
     def save_call(self, recipe: Recipe, target: Path) -> bool:
@@ -67,11 +69,11 @@ class Bench:
         path = self.folder / ".call.py"
         saved = f'torch.save({{"args": args, "kwargs": kwargs}}, {str(target.absolute())!r})'
         path.write_text(f"{head}\n{saved}\n", encoding="utf-8")
-        outcome = self._run("save call", "script", {"path": str(path.absolute()), "torch": True})
+        outcome = self._run("save call", "script", Script(path=str(path.absolute()), torch=True))
         path.unlink()
         return outcome.error is None and target.exists()
 
-    def _run(self, what: str, job: str, payload: JsonObject, *, fresh: bool = False) -> Outcome:
+    def _run(self, what: str, job: str, payload: Job, *, fresh: bool = False) -> Outcome:
         self.on_event(Event(kind=EventKind.PROBE_START, name=PROBE))
         begun = time.monotonic()
         limit = FRESH if fresh else 1.0

@@ -13,7 +13,6 @@ from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.run import NotStarted, Outcome, Request, TimedOut
 from aotidoctor.model.sweep import Does, Judged, Says, Sweep, SweepRow
 from aotidoctor.probes.payload import run_request
@@ -145,10 +144,10 @@ def _rows(calls: _Calls, points: Sequence[Point]) -> Iterator[SweepRow]:
             return
 
 
-def _asked(case: Case) -> JsonObject:
+def _asked(case: Case) -> dict[str, object]:
     return {
         "calls": 1,
-        "observe": ["outputs"],
+        "observe": ("outputs",),
         "reference": (named := case.options.reference),
         "share_reference": named,
     }
@@ -192,9 +191,8 @@ def _with_program(calls: _Calls, here: Case, row: SweepRow) -> SweepRow:
     left = calls.left
     if left is not None and left < _SLACK_S:
         return row
-    base = run_request(here, "sweep", f"the program: {row.change}")
-    payload = {key: base.payload[key] for key in ("inputs", "setup", "custom_op_libraries", "threads")}
-    request = replace(base, job="reference", payload={**payload, "reference": calls.case.options.reference})
+    base = run_request(here, "sweep", f"the program: {row.change}", reference=calls.case.options.reference)
+    request = replace(base, job="reference")
     outcome = calls.runs.run(_within(request, left))
     if _is_cut(outcome, request):
         return row

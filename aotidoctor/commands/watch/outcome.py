@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from aotidoctor.model.jobs import Job
 from aotidoctor.model.run import Ending, NotStarted, Outcome, Request, Signalled
 from aotidoctor.model.watched import Stream, StreamKind, Watched
 from aotidoctor.probes.watched_program import NAME, raised_in
@@ -38,7 +39,7 @@ def outcome_of(watched: Watched, repeat: Repeat, *, timeout: float = 0.0) -> Out
     error = raised_in(_tail(errors, _LOOKED_INTO)) or raised_in(said)
     failed = watched.status != 0 and not isinstance(watched.ending, NotStarted)
     request = Request(
-        probe=repeat.name, job="watch", payload={}, env=repeat.env or {}, timeout=timeout, purpose=repeat.purpose
+        probe=repeat.name, job="watch", payload=Job(), env=repeat.env or {}, timeout=timeout, purpose=repeat.purpose
     )
     return Outcome(
         id=repeat.id,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from aotidoctor.localize.compiler_steps import BAD, FAILED, GOOD, Found, NotFound, Question, Step, next_question
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import FactValue, NotChecked
+from aotidoctor.model.jobs import changed
 from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.run import Exited, Outcome, Request
 from aotidoctor.probes import compiler_bisect, recompiled
@@ -117,7 +118,7 @@ def _ask(session: Session, cache: CompileCache, search: Search, question: Questi
 def _answer(session: Session, cache: CompileCache, search: Search, question: Question) -> str:
     """``good``, ``bad``, ``failed``, or why there is no answer."""
     switch: JsonObject = {"backend": question.backend, "subsystem": question.subsystem, "max": question.max}
-    payload: JsonObject = {**search.compile.payload, "bisect": switch}
+    payload = changed(search.compile.payload, {"bisect": switch})
     request = Request(
         probe=compiler_bisect.NAME,
         job=search.compile.job,

@@ -12,6 +12,7 @@ from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes import printed_launches
+from aotidoctor.probes.recompiled import compile_of
 from aotidoctor.triage.chains.compile_cache import CompileCache, Kept, open_cache
 from aotidoctor.triage.chains.print_values import unfit
 from aotidoctor.triage.chains.recompile import PATIENCE, guarded, obtain, say_why, tell
@@ -62,7 +63,7 @@ def _compiled(session: Session, cache: CompileCache, request: Request) -> Kept |
     """The package that ``request`` describes, where what it prints speaks of this one."""
     session.on_event(Event(kind=EventKind.PROBE_START, name=f"{PROBE.name}: {PATIENCE}"))
     kept = obtain(session, cache, request)
-    reason = unfit(session, str(kept.package), request.payload["printer"]) if kept is not None else None
+    reason = unfit(session, str(kept.package), compile_of(request).printer) if kept is not None else None
     if reason is None:
         return kept
     session.not_checked.append(NotChecked(code=PROBE.code, name=PROBE.name, reason=reason))

@@ -9,9 +9,9 @@ from __future__ import annotations
 from aotidoctor.localize.package_code import compare_code
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import NotChecked
-from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.run import Request
 from aotidoctor.probes import printed_values
+from aotidoctor.probes.recompiled import compile_of
 from aotidoctor.readers.contract import read_contract
 from aotidoctor.readers.package import read_artifact
 from aotidoctor.triage.chains.compile_cache import CompileCache, open_cache
@@ -37,7 +37,7 @@ def _print_values(session: Session, cache: CompileCache) -> None:
     kept = obtain(session, cache, plan)
     if kept is None:
         return
-    level = plan.payload["printer"]
+    level = compile_of(plan).printer
     reason = unfit(session, str(kept.package), level)
     outcome = (
         session.run(printed_values.call_request(session.case, str(kept.package), level)) if reason is None else None
@@ -50,7 +50,7 @@ def _print_values(session: Session, cache: CompileCache) -> None:
     tell(session, PROBE.name, kept.seconds + outcome.seconds, found[0].observed, ok=None)
 
 
-def unfit(session: Session, package: str, level: JsonValue) -> str | None:
+def unfit(session: Session, package: str, level: int) -> str | None:
     """Why what that package prints would not speak of this one; None where it does."""
     artifact = read_artifact(package)
     model = select_model(artifact, None)

@@ -19,11 +19,13 @@ from aotidoctor.model.contract import Contract
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import FactValue, NotChecked
 from aotidoctor.model.fault import failure
+from aotidoctor.model.jobs import changed
 from aotidoctor.model.json_types import JsonObject, JsonValue, objects
 from aotidoctor.model.run import Exited, Outcome, Request
 from aotidoctor.probes import Plan, recompiled
 from aotidoctor.probes.payload import device_of
 from aotidoctor.probes.probe import Probe
+from aotidoctor.probes.recompiled import compile_of
 from aotidoctor.readers.contract import read_contract
 from aotidoctor.readers.package import read_artifact
 from aotidoctor.triage.chains.compile_cache import CompileCache, Kept, compiler_of, key_of, open_cache
@@ -120,7 +122,7 @@ def compile_now(session: Session, cache: CompileCache, request: Request, key: st
         target = cache.begin(key)
     except OSError as error:
         return f"nothing can be kept in {cache.root}: {error.strerror or error}"
-    payload: JsonObject = {**request.payload, "target": str(target), "cache": str(cache.compiler)}
+    payload = changed(request.payload, {"target": str(target), "cache": str(cache.compiler)})
     outcome = session.run(replace(request, payload=payload))
     if outcome is None:
         cache.discard(target, headers=False)
@@ -130,16 +132,17 @@ def compile_now(session: Session, cache: CompileCache, request: Request, key: st
 
 def key_for(session: Session, request: Request) -> str | None:
     """The content key of what ``request`` makes; None where there is no compiler to make it with."""
-    host, payload = session.case.host, request.payload
+    host, payload = session.case.host, compile_of(request)
     compiler = compiler_of(host.tools)
     if compiler is None or host.torch is None:
         return None
     libraries = session.case.options.custom_op_libraries
     machine = f"{host.machine} {' '.join(sorted(host.cpu_flags))} {host.threads}"
-    settings: JsonObject = {name: payload.get(name) for name in ("config", "printer", "provenance", "bisect")}
+    settings: JsonObject = {"config": payload.config, "printer": payload.printer}
+    settings |= {"provenance": payload.provenance, "bisect": payload.bisect}
     if device_of(session.case) == "cuda":
         gpu = next(iter(host.gpus), None)
-        settings["printed_kernels"] = payload.get("printed_kernels")
+        settings["printed_kernels"] = payload.printed_kernels
         settings["gpu"] = f"{gpu.name} {gpu.compute_capability} {host.cuda_driver}" if gpu is not None else None
     files = (session.case.options.reference, session.case.options.setup, *libraries)
     return key_of(__version__, host.torch.version, host.torch.path, compiler, machine, settings, files=files)
@@ -168,7 +171,7 @@ def tell(session: Session, name: str, seconds: float, verdict: str, *, ok: bool 
 
 def target_of(outcome: Outcome) -> Path:
     """Where the compile of ``outcome`` wrote to."""
-    return Path(str(outcome.request.payload["target"]))
+    return Path(compile_of(outcome.request).target)
 
 
 def steps_of(value: JsonValue) -> dict[str, tuple[Step, ...]]:
@@ -205,7 +208,7 @@ def _described(session: Session, kept: Kept, key: str) -> Recompiled:
 
 def _facts(made: Recompiled, plan: Request) -> dict[str, FactValue]:
     code = made.code
-    config = plan.payload.get("config")
+    config = compile_of(plan).config or {}
     kernels = f"{', '.join(code.kernels[:4])} here {', '.join(code.other_kernels[:4])}"
     lines = f"{code.where}: `{code.ours}`, here `{code.theirs}`" if code.where else None
     return {
@@ -213,7 +216,7 @@ def _facts(made: Recompiled, plan: Request) -> dict[str, FactValue]:
         "same_sources": code.same_sources,
         "first_difference": kernels if code.same_kernels is False else lines,
         "where": code.where,
-        "settings": tuple(f"{name}={value}" for name, value in config.items()) if isinstance(config, dict) else (),
+        "settings": tuple(f"{name}={value}" for name, value in config.items()),
         "seconds": round(made.seconds, 1),
         "bisect_seconds": round(made.seconds * most_questions(made.steps), 0),
     }

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from aotidoctor.localize.smaller import Part, Parts, Size, Smallest, cuts, sizes_of, smallest, steps_of
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import NotChecked
-from aotidoctor.model.json_types import JsonValue
+from aotidoctor.model.jobs import changed
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes import shrink
 from aotidoctor.triage.chains.recompile import guarded, say_why, tell
@@ -85,8 +85,7 @@ def _fails(session: Session, asked: _Asked, parts: Parts) -> bool | None:
     """Whether the failure stays; None when it could not be asked."""
     key = tuple(parts.items())
     if key not in asked.answers:
-        steps: list[JsonValue] = [*steps_of(cuts(asked.sizes, parts))]
-        payload = {**asked.plan.payload, "treatment": steps}
+        payload = changed(asked.plan.payload, {"treatment": tuple(steps_of(cuts(asked.sizes, parts)))})
         outcome = session.run(replace(asked.plan, payload=payload, purpose=_purpose(parts)))
         if outcome is None:
             return None

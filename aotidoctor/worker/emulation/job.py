@@ -14,6 +14,7 @@ from typing import Any
 
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.contract import Contract
+from aotidoctor.model.jobs import Run
 from aotidoctor.readers.contract import read_contract
 from aotidoctor.readers.package import read_artifact, read_package_constants
 from aotidoctor.worker.call import Call, read_call
@@ -25,18 +26,18 @@ from aotidoctor.worker.treatments import treat
 from aotidoctor.worker.values.observe import candidates_of
 
 
-def emulate(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
+def emulate(payload: Run, channel: Channel) -> dict[str, Any]:
     """Do it."""
     payload, applied = treat.prepare(payload, channel)
     load_setup(payload, channel)
     channel.enter("inputs")
-    call, notes = read_call(payload["inputs"], channel)
-    call = treat.apply(payload.get("treatment") or [], call, applied)
+    call, notes = read_call(payload.inputs, channel)
+    call = treat.apply(payload.treatment, call, applied)
     channel.put(applied=applied, input_notes=notes, inputs=call.describe(values=False))
     channel.enter("load")
-    package = str(channel.user_cwd / payload["package"])
+    package = str(channel.user_cwd / payload.package)
     artifact = read_artifact(package)
-    model = artifact.model(payload.get("model_name") or "model") or artifact.models[0]
+    model = artifact.model(payload.model_name) or artifact.models[0]
     contract = read_contract(artifact, model)
     if contract is None or model.wrapper_cpp is None:
         channel.put(emulation={"problem": "the package has no wrapper.cpp that can be read"})
@@ -60,7 +61,7 @@ def _install() -> None:
 
 
 def _run(  # noqa: PLR0917
-    payload: dict[str, Any],
+    payload: Run,
     channel: Channel,
     model: ModelEntry,
     contract: Contract,
@@ -70,17 +71,17 @@ def _run(  # noqa: PLR0917
     """In full where that is quickly done or asked for; what is large is looked at by the quick way first."""
     job = Job(
         payload=payload, channel=channel, model=model, contract=contract, stored=stored, call=call,
-        limit=float(payload.get("emulate_seconds") or 60.0),
+        limit=payload.emulate_seconds,
     )  # fmt: skip
-    if (payload.get("watch") or {}).get("reference"):
+    if payload.watch is not None and payload.watch.reference:
         job = replace(job, candidates=candidates_of(payload, call, channel)[0])
     channel.enter("run1")
-    done = passes(job, asked=bool(payload.get("reference") or payload.get("keep_outputs")))
+    done = passes(job, asked=bool(payload.reference or payload.keep_outputs))
     channel.put(emulation=done.result(), outputs=[_describe_all(done.outputs)])
-    if payload.get("reference") and all(tensor is not None for _, tensor in done.outputs):
+    if payload.reference and all(tensor is not None for _, tensor in done.outputs):
         _compare(payload, call, dict(done.outputs), channel)
-    if payload.get("keep_outputs"):
-        _save(channel.user_cwd / payload["keep_outputs"], done.outputs)
+    if payload.keep_outputs:
+        _save(channel.user_cwd / payload.keep_outputs, done.outputs)
 
 
 class _NoModel:
@@ -93,7 +94,7 @@ class _NoModel:
         raise LookupError("the package was emulated, not loaded")
 
 
-def _compare(payload: dict[str, Any], call: Call, outputs: dict[str, Any], channel: Channel) -> None:
+def _compare(payload: Run, call: Call, outputs: dict[str, Any], channel: Channel) -> None:
     """Hold the outputs against the reference's, arranged as it arranges its own."""
     from aotidoctor.worker import reference
     from aotidoctor.worker.leaves import rebuild_result
@@ -101,8 +102,8 @@ def _compare(payload: dict[str, Any], call: Call, outputs: dict[str, Any], chann
     channel.enter("reference")
     ours: Any = None
     with suppress(Exception):
-        reference.share_reference(payload["reference"], channel)
-        program = reference.load_reference(payload["reference"], channel)
+        reference.share_reference(payload.reference or "", channel)
+        program = reference.load_reference(payload.reference or "", channel)
         theirs = reference.attempt(program, call.copy() or call)[1]
         ours = rebuild_result(theirs, outputs.get) if theirs is not None else None
     # What failed fails again, and is told.

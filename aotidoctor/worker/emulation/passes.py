@@ -11,6 +11,7 @@ from typing import Any
 
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.contract import ConstantSpec, Contract
+from aotidoctor.model.jobs import Run
 from aotidoctor.readers.contract.statements import statements
 from aotidoctor.readers.contract.text import find_sections
 from aotidoctor.worker.call import Call
@@ -58,7 +59,7 @@ class Pass:
 class Job:
     """What is to be emulated. ``limit`` is in seconds, for all passes together."""
 
-    payload: dict[str, Any]
+    payload: Run
     channel: Channel
     model: ModelEntry
     contract: Contract
@@ -76,7 +77,7 @@ class Job:
             channel=self.channel,
             seconds=seconds,
             deadline=time.monotonic() + seconds,
-            named=frozenset(map(str, self.payload.get("emulate_kernels") or ())),
+            named=frozenset(self.payload.emulate_kernels),
         )
         replay = Replay(
             inputs=[of_torch(path, tensor) for path, tensor in _ordered(self.contract, self.call)],
@@ -84,7 +85,7 @@ class Job:
             found=found,
             launch=engine.launch,
             operator=call_operator,
-            nodes=_nodes(str(self.channel.user_cwd / self.payload["package"]), self.model),
+            nodes=_nodes(str(self.channel.user_cwd / self.payload.package), self.model),
             pending=Pending() if quick else None,
             followed=None if quick or self.candidates is None else Followed(candidates=self.candidates),
         )
@@ -114,10 +115,10 @@ class Job:
 
 def passes(job: Job, *, asked: bool) -> Pass:
     """``asked``: values are wanted, and not addresses alone. A kernel that was named is looked at first."""
-    way = job.payload.get("emulate_way") or "auto"
+    way = job.payload.emulate_way
     began = time.monotonic()
     first = None
-    named = bool(job.payload.get("emulate_kernels"))
+    named = bool(job.payload.emulate_kernels)
     if way == "quick" or (way == "auto" and (named or (job.size >= LARGE and not asked))):
         first = job.replayed(job.limit, quick=True)
         left = job.limit - (time.monotonic() - began)

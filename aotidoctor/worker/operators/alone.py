@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from aotidoctor.model.jobs import OneOperator
 from aotidoctor.worker.calls import resident_bytes, synchronize
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.describe import describe, digest
@@ -26,30 +27,30 @@ from aotidoctor.worker.setup_module import load_setup
 _TESTS = ("test_schema", "test_faketensor")
 
 
-def op_alone(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
+def op_alone(payload: OneOperator, channel: Channel) -> dict[str, Any]:
     """Do it. ``files`` are the saved calls; ``loop`` is a number of calls, ``fake`` and ``opcheck`` say yes or no."""
     import torch
 
     load_setup(payload, channel)
-    if payload.get("threads") is not None:
-        torch.set_num_threads(int(payload["threads"]))
+    if payload.threads is not None:
+        torch.set_num_threads(payload.threads)
     channel.put(threads=torch.get_num_threads())
-    op = find(payload["target"])
+    op = find(payload.target)
     channel.put(tags=sorted(str(tag).removeprefix("Tag.") for tag in op.tags))
     calls: list[dict[str, Any]] = []
-    for path in payload["files"]:
+    for path in payload.files:
         channel.enter("inputs")
         calls.append({"file": path})
         for part in (_first, _again):
             calls[-1] |= part(op, path, payload, channel)
             channel.put(calls=calls)
-    channel.put(**_loop(op, payload["files"][0], payload, channel))
-    for call in calls if payload.get("fake") else ():
+    channel.put(**_loop(op, payload.files[0], payload, channel))
+    for call in calls if payload.fake else ():
         channel.enter("fake")
         call.update(promise(op, _load(call["file"])))
         channel.put(calls=calls)
-    if payload.get("opcheck"):
-        channel.put(opcheck=_opcheck(op, payload["files"][0], channel))
+    if payload.opcheck:
+        channel.put(opcheck=_opcheck(op, payload.files[0], channel))
     return {}
 
 
@@ -70,16 +71,16 @@ def _load(path: str) -> dict[str, Any]:
     return build_arguments(saved["arguments"], saved["tensors"])
 
 
-def _call(op: Any, arguments: dict[str, Any], payload: dict[str, Any]) -> Any:
+def _call(op: Any, arguments: dict[str, Any], payload: OneOperator) -> Any:
     import torch
 
     with torch.no_grad():
         result = op(**arguments)
-    synchronize(payload)
+    synchronize(payload.device)
     return result
 
 
-def _first(op: Any, path: str, payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
+def _first(op: Any, path: str, payload: OneOperator, channel: Channel) -> dict[str, Any]:
     """The first call, and all that can be seen of it."""
     arguments = _load(path)
     given = [describe(name, tensor, values=False) for name, tensor in tensors_in(arguments)]
@@ -103,17 +104,17 @@ def _first(op: Any, path: str, payload: dict[str, Any], channel: Channel) -> dic
     }
 
 
-def _generators(payload: dict[str, Any]) -> list[bytes]:
+def _generators(payload: OneOperator) -> list[bytes]:
     """State of PyTorch's random generators that the operator may draw from."""
     import torch
 
     states = [torch.random.get_rng_state()]
-    if str(payload.get("device") or "cpu").startswith("cuda"):
+    if payload.device.startswith("cuda"):
         states.append(torch.cuda.get_rng_state())
     return [bytes(state.tolist()) for state in states]
 
 
-def _again(op: Any, path: str, payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
+def _again(op: Any, path: str, payload: OneOperator, channel: Channel) -> dict[str, Any]:
     """The same call on fresh copies: do equal arguments give equal results?"""
     arguments = _load(path)
     channel.enter("again")
@@ -125,11 +126,11 @@ def _digests(op: Any, result: Any) -> list[str | None]:
     return [digest(tensor) for _, tensor in flatten(op, result)]
 
 
-def _loop(op: Any, path: str, payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
+def _loop(op: Any, path: str, payload: OneOperator, channel: Channel) -> dict[str, Any]:
     """Many calls: resident memory after each, and time for a damaged heap to show."""
     sizes: list[int] = []
-    arguments = _load(path) if payload.get("loop") else {}
-    for number in range(int(payload.get("loop") or 0)):
+    arguments = _load(path) if payload.loop else {}
+    for number in range(int(payload.loop or 0)):
         if number == 0:
             channel.enter("loop")
         result = _call(op, arguments, payload)

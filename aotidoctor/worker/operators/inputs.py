@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.model.jobs import Run
 from aotidoctor.worker.call import Call, read_call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.hooks import Call as HookedCall
@@ -35,18 +36,18 @@ MOST_BYTES = 512 * 1024 * 1024
 _PROXY = re.compile(r"aoti_torch_proxy_executor_call_function")
 
 
-def op_inputs(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
-    """Do it. ``payload["targets"]`` are the operators as the package names them; the rest is as for the job ``run``."""
+def op_inputs(payload: Run, channel: Channel) -> dict[str, Any]:
+    """Do it. ``payload.targets`` are the operators as the package names them; the rest is as for the job ``run``."""
     import torch
 
     module = load_setup(payload, channel)
-    if payload.get("threads") is not None:
-        torch.set_num_threads(int(payload["threads"]))
+    if payload.threads is not None:
+        torch.set_num_threads(payload.threads)
     channel.put(threads=torch.get_num_threads())
     channel.enter("inputs")
-    call, _ = read_call(payload["inputs"], channel)
+    call, _ = read_call(payload.inputs, channel)
     channel.enter("load")
-    model = load_model(payload, channel.user_cwd / payload["package"])
+    model = load_model(payload, channel.user_cwd / payload.package)
     channel.enter("after_load")
     after_load(module, model, channel)
     channel.enter("capture")
@@ -99,7 +100,7 @@ class Keeper:
         return {"file": str(path), "bytes": size}
 
 
-def _hook(model: LoadedModel, payload: dict[str, Any], keeper: Keeper) -> None:
+def _hook(model: LoadedModel, payload: Run, keeper: Keeper) -> None:
     """Keep the first call of each node from now on.
 
     Raises:
@@ -110,8 +111,8 @@ def _hook(model: LoadedModel, payload: dict[str, Any], keeper: Keeper) -> None:
     if model.directory is None:
         raise LookupError("where the package was unpacked is unknown")
     nodes = _nodes(model.directory, payload)
-    wanted = {index for index, node in enumerate(nodes) if node["target"] in payload["targets"]}
-    device, channel = str(payload.get("device") or "cpu"), keeper.channel
+    wanted = {index for index, node in enumerate(nodes) if node["target"] in payload.targets}
+    device, channel = payload.device, keeper.channel
 
     def before(call: HookedCall) -> None:
         index = call.integer(1)
@@ -127,10 +128,10 @@ def _hook(model: LoadedModel, payload: dict[str, Any], keeper: Keeper) -> None:
     watch(model.directory, _PROXY, before)
 
 
-def _nodes(directory: Path, payload: dict[str, Any]) -> list[dict[str, Any]]:
+def _nodes(directory: Path, payload: Run) -> list[dict[str, Any]]:
     """Nodes of the JSON that the proxy executor was made from."""
-    package = Path(payload["package"])
-    own = [directory / f"{package.stem}.json"] if payload.get("kind") == "bare-so" else []
+    package = Path(payload.package)
+    own = [directory / f"{package.stem}.json"] if payload.kind == "bare-so" else []
     for path in [*own, *sorted(directory.rglob("*.json"))]:
         try:
             document = json.loads(path.read_bytes())
@@ -138,7 +139,7 @@ def _nodes(directory: Path, payload: dict[str, Any]) -> list[dict[str, Any]]:
             continue
         if isinstance(document, dict) and isinstance(document.get("nodes"), list):
             found = [entry["node"] for entry in document["nodes"]]
-            if {node["target"] for node in found} >= set(payload["targets"]):
+            if {node["target"] for node in found} >= set(payload.targets):
                 return found
     raise LookupError("the list of the package's operator calls was not found where it was unpacked")
 
@@ -152,13 +153,13 @@ def _tensors(call: HookedCall) -> list[Any]:
     return [tensor_of(handle) for handle in handles_at(call.word(5), call.integer(4))]
 
 
-def _from_reference(payload: dict[str, Any], call: Call, keeper: Keeper, *, why: str) -> dict[str, Any]:
+def _from_reference(payload: Run, call: Call, keeper: Keeper, *, why: str) -> dict[str, Any]:
     """Take the arguments from a run of the exported program, node by node, where there is one."""
-    spec = payload.get("reference")
+    spec = payload.reference
     if not isinstance(spec, str) or spec.rpartition(":")[0].endswith(".py"):
         return {"unavailable": why}
     from aotidoctor.worker.operators.reference import capture_from_program
 
     keeper.channel.enter("reference")
-    capture_from_program(keeper.channel.user_cwd / spec, payload["targets"], call, keeper)
+    capture_from_program(keeper.channel.user_cwd / spec, payload.targets, call, keeper)
     return {"by": "reference", "hooks": why}

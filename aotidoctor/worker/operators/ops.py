@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from aotidoctor.model.jobs import Operators
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.setup_module import load_setup
 
 
-def ops(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
-    """Look up ``payload["targets"]`` (``lab::my_op``, ``lab::my_op.default``, ``lab.my_op.default``).
+def ops(payload: Operators, channel: Channel) -> dict[str, Any]:
+    """Look up ``payload.targets`` (``lab::my_op``, ``lab::my_op.default``, ``lab.my_op.default``).
 
     ``ops`` maps each target to ``registered``, ``overloads``, and for the wanted overload ``schema`` (text, else None),
     ``arguments`` (name, type, kwarg_only, has_default), ``returns`` (count), ``return_types``, ``kernel`` (is there one
@@ -17,8 +18,8 @@ def ops(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     """
     load_setup(payload, channel)
     channel.enter("scan")
-    key = {"cpu": "CPU", "cuda": "CUDA", "xpu": "XPU"}.get(str(payload.get("device") or "cpu").partition(":")[0], "CPU")
-    return {"ops": {target: _describe(target, key) for target in payload["targets"]}, "dispatch_key": key}
+    key = {"cpu": "CPU", "cuda": "CUDA", "xpu": "XPU"}.get(payload.device.partition(":")[0], "CPU")
+    return {"ops": {target: _describe(target, key) for target in payload.targets}, "dispatch_key": key}
 
 
 def _describe(target: str, key: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ The compiled code may lay its tensors out otherwise; the values are the same. Ca
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from aotidoctor.worker.operators.inputs import Keeper
 
 
-def capture_from_program(path: Path, targets: list[str], call: Call, keeper: Keeper) -> None:
+def capture_from_program(path: Path, targets: Sequence[str], call: Call, keeper: Keeper) -> None:
     """Interpret the program on the inputs; ``keeper`` gets each call of one of ``targets``."""
     import torch
     from torch.export._tree_utils import reorder_kwargs

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from aotidoctor.model.jobs import InputsSource
 from aotidoctor.worker.describe import dtype_name
 from aotidoctor.worker.treatments.errors import TreatmentError
 
@@ -134,7 +135,7 @@ def stand_in(step: Step, leaf: Any) -> tuple[Any, str]:
     """A tensor made from its JSON description in place of whatever was there."""
     from aotidoctor.worker.materialize import load_inputs
 
-    made, _, _ = load_inputs({"json": {"args": [{"tensor": step["tensor"]}], "kwargs": {}}})
+    made, _, _ = load_inputs(InputsSource(document={"args": [{"tensor": step["tensor"]}], "kwargs": {}}))
     return made[0], f"{type(leaf).__name__}→tensor"
 
 

@@ -12,6 +12,7 @@ from heapq import heappop, heappush
 from itertools import islice, permutations
 from typing import Any
 
+from aotidoctor.model.jobs import Run
 from aotidoctor.worker.against import compare_outputs, settle
 from aotidoctor.worker.call import Call
 from aotidoctor.worker.channel import Channel
@@ -32,13 +33,13 @@ Put = Callable[[int, Any], None]
 """What to do with the tensor that the call wrote as its nth."""
 
 
-def mended(model: LoadedModel, call: Call, payload: dict[str, Any], channel: Channel) -> Model:
+def mended(model: LoadedModel, call: Call, payload: Run, channel: Channel) -> Model:
     """A model that does as the treatment says whenever it is called.
 
     Raises:
         TreatmentError: the call is not there, or nothing fits what it wrote.
     """
-    step = next(step for step in payload.get("treatment") or [] if step["op"] in ("put_nodes", "put_zeros"))
+    step = next(step for step in payload.treatment if step["op"] in ("put_nodes", "put_zeros"))
     channel.enter("inputs")
     if step["op"] == "put_zeros":
         return Mended(model, step, lambda _, tensor: _zero(tensor))
@@ -77,10 +78,8 @@ class Mended:
                 raise TreatmentError(f"{self._step['symbol']}: {told}")
 
 
-def _with_nodes(
-    model: LoadedModel, step: dict[str, Any], call: Call, payload: dict[str, Any], channel: Channel
-) -> Model:
-    reference = load_reference(payload["reference"], channel)
+def _with_nodes(model: LoadedModel, step: dict[str, Any], call: Call, payload: Run, channel: Channel) -> Model:
+    reference = load_reference(payload.reference or "", channel)
     if reference.program is None:
         raise TreatmentError("the reference has no nodes")
     seen, wanted = attempt(reference, _fresh(call))

@@ -7,9 +7,12 @@ the stage it belongs to: a treatment that did nothing must not look like one tha
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.model.jobs import Run, changed
 from aotidoctor.worker.call import Call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.load import LoadedModel
@@ -17,32 +20,40 @@ from aotidoctor.worker.treatments.errors import TreatmentError
 from aotidoctor.worker.treatments.leaf import LEAF_STEPS
 from aotidoctor.worker.treatments.tree import TREE_STEPS
 
-_PAYLOAD_STEPS = {"threads": "n", "model_name": "name", "setup": "path", "device": "device"}
+_PAYLOAD_STEPS = {"threads": "n", "model_name": "name", "device": "device"}
 _RESULTS = frozenset({"put_nodes", "put_zeros"})
 _LATER = frozenset({"stand_in_operator", "load_weights", "fit_weights", "fill_weights"}) | _RESULTS
 
 Step = dict[str, Any]
 
 
-def prepare(payload: dict[str, Any], channel: Channel) -> tuple[dict[str, Any], list[str]]:
+def steps_of(payload: Run) -> Sequence[Step]:
+    """The steps, in order."""
+    return payload.treatment
+
+
+def prepare(payload: Run, channel: Channel) -> tuple[Run, list[str]]:
     """Steps that change the payload or the process: the new payload, and what was applied."""
-    payload, applied = dict(payload), []
-    for step in payload.get("treatment") or []:
+    applied: list[str] = []
+    for step in steps_of(payload):
         name = step.get("op")
         if name in _PAYLOAD_STEPS:
-            payload[name] = step[_PAYLOAD_STEPS[name]]
-            if name == "device":
-                payload["device_index"] = -1
-            applied.append(f"{name} {payload[name]}")
+            value = step[_PAYLOAD_STEPS[name]]
+            payload = changed(payload, {name: value} | ({"device_index": -1} if name == "device" else {}))
+            applied.append(f"{name} {value}")
+        elif name == "setup":
+            payload = replace(payload, code=replace(payload.code, setup=step["path"]))
+            applied.append(f"setup {step['path']}")
         elif name == "import":
-            payload["imports"] = [*payload.get("imports", []), *step["modules"]]
+            modules = (*payload.code.imports, *step["modules"])
+            payload = replace(payload, code=replace(payload.code, imports=modules))
             applied.append(f"import {', '.join(step['modules'])}")
         elif name == "tmpdir":
             directory = channel.run_dir / "tmp"
             os.environ["TMPDIR"] = str(directory)
             applied.append("tmpdir (a private, working one)")
         elif name == "clear_execstack":
-            payload["package"] = _without_execstack(channel.user_cwd / payload["package"], channel)
+            payload = replace(payload, package=_without_execstack(channel.user_cwd / payload.package, channel))
             applied.append("clear_execstack (a copy of the package)")
         elif name == "global_libtorch":
             _global_libtorch()
@@ -50,8 +61,8 @@ def prepare(payload: dict[str, Any], channel: Channel) -> tuple[dict[str, Any], 
         elif name == "repack":
             from aotidoctor.worker.treatments.repack import repacked
 
-            package = channel.user_cwd / payload["package"]
-            payload["package"] = repacked(package, channel.run_dir / f"repacked-{package.name}")
+            package = channel.user_cwd / payload.package
+            payload = replace(payload, package=repacked(package, channel.run_dir / f"repacked-{package.name}"))
             applied.append("repack (a copy of the package)")
         elif name not in LEAF_STEPS and name not in TREE_STEPS and name not in _LATER:
             raise TreatmentError(f"unknown treatment step: {name}")
@@ -83,17 +94,17 @@ def _without_execstack(package: Path, channel: Channel) -> str:
     return str(copy)
 
 
-def replace_operators(payload: dict[str, Any]) -> list[str]:
+def replace_operators(payload: Run) -> list[str]:
     """Steps that put something in place of an operator, once the setup has registered it; what was applied."""
-    steps = [step for step in payload.get("treatment") or [] if step["op"] == "stand_in_operator"]
+    steps = [step for step in steps_of(payload) if step["op"] == "stand_in_operator"]
     if not steps:
         return []
     from aotidoctor.worker.treatments.operator import stand_in
 
-    return [stand_in(step["target"], str(payload.get("device") or "cpu")) for step in steps]
+    return [stand_in(step["target"], payload.device) for step in steps]
 
 
-def apply(steps: list[Step], call: Call, applied: list[str]) -> Call:
+def apply(steps: Sequence[Step], call: Call, applied: list[str]) -> Call:
     """Steps that change the inputs, in order; notes each in ``applied``."""
     for step in steps:
         if step["op"] in TREE_STEPS:
@@ -107,25 +118,25 @@ def apply(steps: list[Step], call: Call, applied: list[str]) -> Call:
     return call
 
 
-def changes_results(payload: dict[str, Any]) -> bool:
+def changes_results(payload: Run) -> bool:
     """Whether a step puts something in place of what a call of the compiled code writes (``results``)."""
-    return any(step["op"] in _RESULTS for step in payload.get("treatment") or [])
+    return any(step["op"] in _RESULTS for step in steps_of(payload))
 
 
-def load_weights(payload: dict[str, Any], model: LoadedModel, channel: Channel) -> list[str]:
+def load_weights(payload: Run, model: LoadedModel, channel: Channel) -> list[str]:
     """Steps that load weights into the model; what was applied."""
     applied = []
-    if payload.get("weights"):
+    if payload.weights:
         from aotidoctor.worker.weights import load_from_file
 
-        load_from_file(model, channel.user_cwd / payload["weights"])
-    for step in payload.get("treatment") or []:
+        load_from_file(model, channel.user_cwd / payload.weights)
+    for step in steps_of(payload):
         if step["op"] == "load_weights":
             from aotidoctor.worker.weights import load_from_file, load_from_package
 
             source = step.get("from", "disk")
             if source == "disk":
-                package, name = channel.user_cwd / payload["package"], payload.get("model_name") or "model"
+                package, name = channel.user_cwd / payload.package, payload.model_name
                 count = load_from_package(model, Path(package), name)
             else:
                 count = load_from_file(model, channel.user_cwd / source)
@@ -143,9 +154,9 @@ def _zeros(item: dict[str, Any]) -> Any:
     return torch.zeros(item["shape"], dtype=getattr(torch, item["dtype"]))
 
 
-def fit_weights(payload: dict[str, Any], given: dict[str, Any], channel: Channel) -> dict[str, Any]:
+def fit_weights(payload: Run, given: dict[str, Any], channel: Channel) -> dict[str, Any]:
     """What to load instead of ``given``: without unknown names, cast, contiguous, from another file, or complete."""
-    for step in payload.get("treatment") or []:
+    for step in steps_of(payload):
         if step["op"] == "fit_weights":
             given = _fitted(step, given, channel)
             channel.put(weights_fitted=sorted(given))

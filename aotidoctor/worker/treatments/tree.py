@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from aotidoctor.model.jobs import InputsSource
 from aotidoctor.worker.leaves import walk_call
 from aotidoctor.worker.treatments.errors import TreatmentError
 from aotidoctor.worker.treatments.leaf import dtype_of
@@ -38,7 +39,7 @@ def insert(step: Step, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs, str]:
     """Put a tensor, made from its JSON description, where ``path`` will then find it."""
     from aotidoctor.worker.materialize import load_inputs
 
-    made, _, _ = load_inputs({"json": {"args": [_tensor_document(step["tensor"])], "kwargs": {}}})
+    made, _, _ = load_inputs(InputsSource(document={"args": [_tensor_document(step["tensor"])], "kwargs": {}}))
 
     def put(container: Any, key: Any) -> Any:
         return _with(container, key, made[0])

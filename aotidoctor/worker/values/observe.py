@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from aotidoctor.model.jobs import Run
 from aotidoctor.worker.call import Call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.hooks import HooksUnavailableError
@@ -19,7 +20,7 @@ from aotidoctor.worker.values.candidates import Candidates, gather
 from aotidoctor.worker.values.watch import ValueWatch
 
 
-def watch_call(model: LoadedModel, call: Call, payload: dict[str, Any], channel: Channel) -> None:
+def watch_call(model: LoadedModel, call: Call, payload: Run, channel: Channel) -> None:
     """Call the model once, watched; the facts go over the channel also when it dies on the way."""
     if model.directory is None:
         channel.put(watch={"problem": "where the package was unpacked is unknown"})
@@ -57,9 +58,9 @@ def _agrees(candidates: Candidates | None, output: Any) -> bool | None:
     return candidates.closest(output).get("agrees") if candidates is not None else None
 
 
-def candidates_of(payload: dict[str, Any], call: Call, channel: Channel) -> tuple[Candidates | None, list[str]]:
+def candidates_of(payload: Run, call: Call, channel: Channel) -> tuple[Candidates | None, list[str]]:
     """The reference's values; None where none was given, or it cannot be run node by node."""
-    spec = (payload.get("watch") or {}).get("reference")
+    spec = payload.watch.reference if payload.watch is not None else None
     if not spec or str(spec).rpartition(":")[0].endswith(".py"):
         return None, []
     import torch

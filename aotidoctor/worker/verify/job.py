@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from aotidoctor.model.fault import failure
+from aotidoctor.model.jobs import Job, UserCode, Verify
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.setup_module import load_setup
 from aotidoctor.worker.verify.ahead_devices import check_devices
@@ -25,8 +26,8 @@ from aotidoctor.worker.verify.signature_inputs import check_inputs
 from aotidoctor.worker.verify.signature_outputs import check_module_calls, check_outputs
 
 
-def verify(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
-    """``payload["program"]`` is an archive, or ``module.py:function`` that returns a program.
+def verify(payload: Verify, channel: Channel) -> dict[str, Any]:
+    """``payload.program`` is an archive, or ``module.py:function`` that returns a program.
 
     ``programs`` is a list of ``{name, dialects, verifier, records, cut, skipped, unknown_inputs, problem}``;
     ``verifier`` is ``passes``, ``refuses`` (then ``verifier_says``) or ``not-asked``.
@@ -34,12 +35,12 @@ def verify(payload: dict[str, Any], channel: Channel) -> dict[str, Any]:
     load_setup(payload, channel)
     channel.enter("load")
     records = Records()
-    loaded = _load(payload["program"], records, channel)
+    loaded = _load(payload.program, records, channel)
     channel.enter("judge")
     found: list[dict[str, Any]] = []
     for at, item in enumerate(loaded):
         mine = records if at == 0 else Records()
-        found.append(judge(item, mine, payload.get("dynamic_shapes"), tell=partial(_tell, channel, tuple(found))))
+        found.append(judge(item, mine, payload.dynamic_shapes, tell=partial(_tell, channel, tuple(found))))
     return {"programs": found}
 
 
@@ -50,7 +51,7 @@ def _tell(channel: Channel, known: tuple[dict[str, Any], ...], partial_result: d
 def _load(spec: str, records: Records, channel: Channel) -> list[Loaded]:
     path, colon, function = spec.rpartition(":")
     if colon and path.endswith(".py"):
-        program = getattr(load_setup({"setup": path}, channel), function)()
+        program = getattr(load_setup(Job(code=UserCode(setup=path)), channel), function)()
         return [Loaded(name=function, program=program, verifiers=[kind() for kind in program.verifiers])]
     return load_programs(Path(channel.user_cwd / spec), records)
 

@@ -7,6 +7,7 @@ import pytest
 from aotidoctor.diagnosis import diagnose, fingerprint, load_playbooks
 from aotidoctor.model.diagnosis import Diagnosis, Remedy, Status
 from aotidoctor.model.evidence import Evidence, Severity
+from aotidoctor.model.jobs import Job
 from aotidoctor.model.localization import Frame, Localization
 from aotidoctor.model.log import LogEvent, LogReading
 from aotidoctor.model.run import ChildError, Exited, Outcome, Request, Signalled
@@ -62,7 +63,7 @@ def of_cause(cause, stage, subject, *findings, place=None, runs=()):
 
 
 def outcome(**changes):
-    request = Request(probe="plain_run", job="run", payload={})
+    request = Request(probe="plain_run", job="run", payload=Job())
     return Outcome(**{"id": "R1", "request": request, "ending": Exited(code=0, done=True), "stage": "run1", **changes})
 
 

@@ -7,6 +7,7 @@ from aotidoctor.model.case import Case, Options
 from aotidoctor.model.contract import Contract, HostNeeds, LeafSpec
 from aotidoctor.model.host import Host, TorchBuild
 from aotidoctor.model.inputs import InputSet
+from aotidoctor.model.jobs import Job
 from aotidoctor.model.run import ChildError, Exited, Outcome, Request
 from aotidoctor.model.tree import Container
 from aotidoctor.probes import History
@@ -20,7 +21,7 @@ def outcome(probe="plain_run", *, ending=None, stage="done", error=None, outputs
         result = {"outputs": [[value(**item) for item in call] for call in outputs], **result}
     return Outcome(
         id=id,
-        request=Request(probe=probe, job="run", payload={}),
+        request=Request(probe=probe, job="run", payload=Job()),
         ending=ending or Exited(code=0, done=True),
         stage=stage,
         error=error,

@@ -110,14 +110,14 @@ def plan(plain, findings=(), **options):
 def test_asked_for_a_crash_in_the_call():
     request = plan(outcome(ending=SEGV, stage="run1"))
     assert isinstance(request, Request)
-    assert request.payload["trace"] is True
-    assert request.payload["calls"] == 1
+    assert request.payload.trace is True
+    assert request.payload.calls == 1
 
 
 def test_a_later_crash_is_traced_over_two_calls():
     request = plan(outcome(ending=SEGV, stage="run2"))
     assert isinstance(request, Request)
-    assert request.payload["calls"] == 2
+    assert request.payload.calls == 2
 
 
 @pytest.mark.parametrize(

@@ -88,8 +88,8 @@ def test_an_assertion_does_not_depend_on_the_allocator():
 
 def test_a_failure_of_the_second_call_is_repeated_with_two_calls():
     late = raised(IMA, stage="run2", stages={"run1": 0.1})
-    assert cuda_blocking.PROBE.plan(gpu_case(), history(plain_run=late)).payload["calls"] == 2
-    assert cuda_blocking.PROBE.plan(gpu_case(), history(plain_run=FAULT)).payload["calls"] == 1
+    assert cuda_blocking.PROBE.plan(gpu_case(), history(plain_run=late)).payload.calls == 2
+    assert cuda_blocking.PROBE.plan(gpu_case(), history(plain_run=FAULT)).payload.calls == 1
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_dump_is_asked_for_where_the_launch_trace_could_not_name_the_kernel():
     assert request.gpu_core
     assert request.env["CUDA_COREDUMP_FILE"] == "{run_dir}/gpu.core"
     assert "skip_global_memory" in request.env["CUDA_COREDUMP_GENERATION_FLAGS"]
-    assert request.payload["file_limit"] == core_dump.MAX_BYTES
+    assert request.payload.file_limit == core_dump.MAX_BYTES
     known = core_dump.plan(with_tool, history(finding("AD-RUN-026", "kernel"), plain_run=FAULT))
     assert "named the kernel" in reasons(known)
     assert "conda install" in reasons(core_dump.plan(gpu_case(), history(extern, plain_run=FAULT)))

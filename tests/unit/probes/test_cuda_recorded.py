@@ -31,7 +31,7 @@ class Replay(Session):
         outcome = waiting.popleft()
         if request.job == "recompile":
             # What the compile made is not kept; these were made of the same program, in the same way.
-            shutil.copy(PACKAGES / f"mlp_print{request.payload['printer']}.pt2", request.payload["target"])
+            shutil.copy(PACKAGES / f"mlp_print{request.payload.printer}.pt2", request.payload.target)
             outcome = replace(outcome, request=request)
         self.runs.append(outcome)
         return outcome
@@ -164,7 +164,7 @@ def test_the_launch_printed_last_is_the_right_one_with_blocking_launches_only(tm
     ]
     printing = [one for one in session.runs if one.request.job == "printed"]
     assert {one.took_effect for one in printing} == {True}
-    assert [one.request.payload.get("printed_kernels") for one in session.runs if one.request.job == "recompile"] == [
+    assert [one.request.payload.printed_kernels for one in session.runs if one.request.job == "recompile"] == [
         None,
         RELU,
     ]

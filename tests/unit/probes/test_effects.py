@@ -6,12 +6,16 @@ from dataclasses import replace
 
 import pytest
 
+from aotidoctor.model.jobs import Recompile, Run
+from aotidoctor.model.records import from_json
 from aotidoctor.model.run import NotStarted
 from aotidoctor.probes.effects import with_effect
 from tests.unit.probes.outcomes import case, outcome, raised
 
 
 def changed(result, *, env=None, **payload):
+    kind = Recompile if {"bisect", "printer"} & payload.keys() else Run
+    payload = from_json(kind, {"reference": "", "config": None, **payload})
     request = replace(result.request, env=env or {}, payload=payload)
     return replace(result, request=request)
 

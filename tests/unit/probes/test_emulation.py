@@ -118,11 +118,11 @@ def test_what_was_looked_at_by_addresses_alone_is_counted():
 
 def test_a_kernel_that_failed_on_the_gpu_is_named_to_the_emulation():
     about = on_cuda(emulate="always")
-    assert "emulate_kernels" not in emulation.plan(about, history()).payload
+    assert emulation.plan(about, history()).payload.emulate_kernels == ()
     failed = replace(finding("AD-RUN-026", "kernel"), facts={"kernel": "triton_poi_fused_add_0"})
     call = KernelCall(name="triton_poi_fused_add_0", kind="triton")
     about = replace(about, contract=replace(about.contract, kernels=(call,)))
-    assert emulation.plan(about, history(failed)).payload["emulate_kernels"] == ["triton_poi_fused_add_0"]
+    assert emulation.plan(about, history(failed)).payload.emulate_kernels == ("triton_poi_fused_add_0",)
 
 
 def test_a_kernel_named_by_hand_must_be_one_of_the_package():
@@ -133,7 +133,7 @@ def test_a_kernel_named_by_hand_must_be_one_of_the_package():
     assert "triton_poi_fused_add_0" in refused.reason
     call = KernelCall(name="triton_poi_fused_add_0", kind="triton")
     about = replace(about, contract=replace(about.contract, kernels=(call,)))
-    assert emulation.plan(about, history()).payload["emulate_kernels"] == ["triton_poi_fused_add_0"]
+    assert emulation.plan(about, history()).payload.emulate_kernels == ("triton_poi_fused_add_0",)
 
 
 @pytest.mark.parametrize("kind", ["int32-overflow", "duplicate-index", "inf"])

@@ -8,6 +8,7 @@ import pytest
 
 from aotidoctor.model.contract import KernelCall
 from aotidoctor.model.evidence import NotChecked, Severity
+from aotidoctor.model.jobs import Watch
 from aotidoctor.model.run import Request, Signalled
 from aotidoctor.probes import kernel_values
 from aotidoctor.probes.probe import Reuse
@@ -268,7 +269,7 @@ def test_asked_only_when_something_is_wrong(findings, asked):
     result = kernel_values.plan(case(reference="e.pt2"), history(*findings, plain_run=outcome()))
     assert isinstance(result, Request if asked else NotChecked)
     if asked:
-        assert result.payload["watch"] == {"reference": "e.pt2"}
+        assert result.payload.watch == Watch(reference="e.pt2")
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ def test_it_is_asked_where_it_can_tell(about, plain, findings, expected):
     if expected is None:
         assert isinstance(plan, Request)
         assert plan.fresh
-        assert plan.payload["launch_trace"] is True
+        assert plan.payload.launch_trace is True
     else:
         assert isinstance(plan, NotChecked)
         assert expected in plan.reason

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from aotidoctor.model.evidence import Evidence, NotChecked, RunSource, Severity
+from aotidoctor.model.jobs import Job, Run
 from aotidoctor.model.run import Exited, Request, Signalled
 from aotidoctor.model.trace import Trace, TracedCall
 from aotidoctor.probes import malloc_checks
@@ -81,7 +82,7 @@ def test_asked_when_the_end_smells_of_a_damaged_heap(plain, asked):
 
 def test_asked_when_the_crash_comes_and_goes():
     package = glibc()
-    second = replace(died("run1", SEGV, ""), id="R2", request=Request(probe="again", job="run", payload={}))
+    second = replace(died("run1", SEGV, ""), id="R2", request=Request(probe="again", job="run", payload=Job()))
     flaky = replace(read_ending("AD-RUN-002", package, second), kind="flaky")
     before = history(flaky, plain_run=outcome(outputs=[[{}]]), again=second)
     assert isinstance(malloc_checks.plan(package, before), Request)
@@ -108,11 +109,11 @@ def test_asked_when_it_died_inside_the_allocator(frame, asked):
 
 def test_repeats_as_many_calls_as_it_took():
     package = glibc()
-    request = Request(probe="growth", job="run", payload={"calls": 40, "observe": ["rss"]})
+    request = Request(probe="growth", job="run", payload=Run(calls=40, observe=("rss",)))
     late = replace(died("run17"), id="R2", request=request)
     found = read_ending("AD-RUN-008", package, late)
     answer = malloc_checks.plan(package, history(found, plain_run=outcome(outputs=[[{}]]), growth=late))
-    assert (answer.payload["calls"], answer.payload["observe"]) == (40, ["rss"])
+    assert (answer.payload.calls, answer.payload.observe) == (40, ("rss",))
 
 
 @pytest.mark.parametrize(
@@ -128,7 +129,7 @@ def test_repeats_as_many_calls_as_it_took():
 )
 def test_environment_fits_the_c_library(package, environment):
     request = malloc_checks.plan(package, after(package, PLAIN))
-    assert (request.env, request.fresh, request.payload["trace"]) == (environment, True, True)
+    assert (request.env, request.fresh, request.payload.trace) == (environment, True, True)
 
 
 @pytest.mark.parametrize(

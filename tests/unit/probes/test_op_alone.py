@@ -9,6 +9,7 @@ import pytest
 from aotidoctor.model.contract import CustomCall, Dim, LeafSpec, PromisedResult
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.expr import parse_expr
+from aotidoctor.model.jobs import OneOperator
 from aotidoctor.model.run import ChildError, Exited, OutOfMemory, Request, Signalled, TimedOut
 from aotidoctor.probes import op_alone, op_inputs
 from tests.unit.probes.outcomes import case, history, node, outcome, value
@@ -48,7 +49,7 @@ def alone(*, target=OP, file="/s/0.pt", tags=(), loop=0, rss=(), opcheck=None, e
              "writes": [], "aliases": [], "clean": True, "generator": False, **call}  # fmt: skip
     result = {"calls": [facts], "returned": True, "tags": list(tags), "rss": list(rss), "opcheck": opcheck or {}}
     made = outcome(f"op_alone:{target}", result=result, ending=ending, stage=stage, id="R9")
-    payload = {"target": target, "files": [file], "loop": loop}
+    payload = OneOperator(target=target, files=(file,), loop=loop)
     return replace(made, request=Request(probe=f"op_alone:{target}", job="op_alone", payload=payload))
 
 
@@ -93,7 +94,7 @@ def test_arguments_are_saved_when_it_is_cheap_or_something_is_wrong(given, findi
 def test_a_hang_is_not_waited_for_in_full_again():
     request = op_inputs.plan(package(), history(plain_run=HUNG))
     assert request.timeout == 0.5 + 1.5 + op_inputs.PATIENCE_S
-    assert request.payload["targets"] == [OP, OTHER]
+    assert request.payload.targets == (OP, OTHER)
 
 
 @pytest.mark.parametrize(
@@ -116,19 +117,19 @@ def test_what_was_saved_is_a_note(result, kind):
 
 def test_one_child_per_operator_with_all_its_calls():
     asked = op_alone.plan(package(), history(plain_run=OK, op_inputs=saved(OTHER, OP, OTHER)))
-    assert [one.payload["target"] for one in asked] == [OTHER, OP]
-    assert asked[0].payload["files"] == ["/s/0.pt", "/s/2.pt"]
-    assert {one.payload["loop"] for one in asked} == {0}
+    assert [one.payload.target for one in asked] == [OTHER, OP]
+    assert asked[0].payload.files == ("/s/0.pt", "/s/2.pt")
+    assert {one.payload.loop for one in asked} == {0}
 
 
 def test_where_it_died_the_operator_reached_last_comes_first():
     asked = op_alone.plan(package(), history(plain_run=DIED, op_inputs=saved(OTHER, OP)))
-    assert [one.payload["target"] for one in asked] == [OP, OTHER]
+    assert [one.payload.target for one in asked] == [OP, OTHER]
 
 
 def test_only_the_operator_reached_last_can_be_what_hangs():
     asked = op_alone.plan(package(), history(plain_run=HUNG, op_inputs=saved(OTHER, OP)))
-    assert [one.payload["target"] for one in asked] == [OP]
+    assert [one.payload.target for one in asked] == [OP]
     assert asked[0].timeout == 0.5 + 1.5 + op_inputs.PATIENCE_S
 
 
@@ -154,7 +155,7 @@ def test_what_is_left_out_is_told():
 )
 def test_the_fake_kernel_is_asked_where_the_package_is_silent(call, fake):
     (request,) = op_alone.plan(package(call), history(plain_run=OK, op_inputs=saved(OP)))
-    assert (request.payload["fake"], request.payload["opcheck"]) == (fake, False)
+    assert (request.payload.fake, request.payload.opcheck) == (fake, False)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +171,7 @@ def test_the_fake_kernel_is_asked_where_the_package_is_silent(call, fake):
 )
 def test_signs_decide_how_long_it_is_looked_at(sign, loop, opcheck):
     (request,) = op_alone.plan(package(promised()), history(sign, plain_run=OK, op_inputs=saved(OP)))
-    assert (bool(request.payload["loop"]), request.payload["opcheck"]) == (loop, opcheck)
+    assert (bool(request.payload.loop), request.payload.opcheck) == (loop, opcheck)
 
 
 # op_alone: how it ended

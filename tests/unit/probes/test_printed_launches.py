@@ -12,6 +12,7 @@ from aotidoctor.model.artifact import ExportedFacts
 from aotidoctor.model.case import Options
 from aotidoctor.model.evidence import Severity
 from aotidoctor.model.host import TorchBuild
+from aotidoctor.model.jobs import Recompile, Run
 from aotidoctor.model.run import Request
 from aotidoctor.probes import kernel_values, printed_launches, printed_values
 from aotidoctor.probes.effects import with_effect
@@ -72,8 +73,8 @@ def reason(*findings, case=None, plain=FAULT):
 def test_it_compiles_with_names_only():
     plan = printed_launches.plan(able(), history(plain_run=FAULT))
     assert isinstance(plan, Request)
-    assert (plan.job, plan.payload["printer"], plan.payload["reference"]) == ("recompile", 3, "exported.pt2")
-    assert printed_launches.values_request(able(), ADD).payload["printed_kernels"] == ADD
+    assert (plan.job, plan.payload.printer, plan.payload.reference) == ("recompile", 3, "exported.pt2")
+    assert printed_launches.values_request(able(), ADD).payload.printed_kernels == ADD
 
 
 @pytest.mark.parametrize(
@@ -123,7 +124,7 @@ def test_a_launch_trace_that_could_not_be_made_leaves_it_to_this_one():
 def test_each_run_has_an_interpreter_of_its_own_and_half_of_them_blocking_launches():
     made = printed_launches.call_requests(able(), history(plain_run=FAULT), "made.pt2")
     assert [dict(request.env) for request in made] == [{}, {"CUDA_LAUNCH_BLOCKING": "1"}] * 2
-    assert {(request.fresh, request.payload["package"], request.payload["unbuffered"]) for request in made} == {
+    assert {(request.fresh, request.payload.package, request.payload.unbuffered) for request in made} == {
         (True, "made.pt2", True)
     }
 
@@ -173,7 +174,7 @@ def test_another_failure_than_the_packages_names_no_kernel():
 )
 def test_whether_the_printer_acted(text, stage, expected):
     ran = raised(IMA, stage=stage, stdout_tail=text)
-    ran = replace(ran, request=replace(ran.request, payload={"unbuffered": True}))
+    ran = replace(ran, request=replace(ran.request, payload=Run(unbuffered=True)))
     assert with_effect(able(), ran).took_effect is expected
 
 
@@ -223,14 +224,16 @@ class Machine:
         self.asked = []
 
     def run(self, request):
-        self.asked.append((request.job, request.payload.get("printer") or request.payload.get("level")))
+        self.asked.append(
+            (request.job, getattr(request.payload, "printer", None) or getattr(request.payload, "level", None))
+        )
         return replace(self._answer(request), id=f"R{len(self.asked)}", request=request)
 
     def _answer(self, request):
         if request.job == "recompile":
             if not self.compiles:
                 return raised("RuntimeError: Triton Error [CUDA]: an illegal memory access", stage="compile")
-            with open(request.payload["target"], "w") as file:
+            with open(request.payload.target, "w") as file:
                 file.write("made")
             return outcome(result={"seconds": 1.0, "switchable": {}})
         if request.probe == printed_launches.VALUES:
@@ -290,7 +293,14 @@ def test_the_gpu_is_part_of_the_key():
         gpu = replace(case.host.gpus[0], name=name)
         case = replace(case, host=replace(case.host, gpus=(gpu,), tools={"g++": __file__}))
         session = Session(case=case, runner=None)
-        keys.add(recompile.key_for(session, Request(probe="x", job="recompile", payload={"printed_kernels": kernel})))
+        keys.add(
+            recompile.key_for(
+                session,
+                Request(
+                    probe="x", job="recompile", payload=Recompile(reference="", config=None, printed_kernels=kernel)
+                ),
+            )
+        )
     assert len(keys) == 3
 
 
@@ -301,7 +311,7 @@ NAN = finding("AD-RUN-005", "nan-output", clean=True)
 
 def test_nan_of_a_package_for_cuda_is_followed_by_the_printer_where_it_can_be_compiled():
     plan = printed_values.plan(able(), history(NAN, plain_run=OK))
-    assert (plan.job, plan.payload["printer"]) == ("recompile", 2)
+    assert (plan.job, plan.payload.printer) == ("recompile", 2)
     assert printed_values.call_request(able(), "made.pt2", 2).fresh
     told = printed_values.plan(able(tools=("g++", "cuda.h")), history(NAN, plain_run=OK)).reason
     assert ("ptxas (" in told, "Triton (" in told, "by hand" in told) == (True, False, True)

@@ -8,6 +8,7 @@ import pytest
 
 from aotidoctor.model.contract import ConstantSpec, KernelBody, KernelCall, Parameter
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.jobs import Run
 from aotidoctor.model.run import Exited, Request, Signalled, TimedOut
 from aotidoctor.probes import (
     PROBES,
@@ -156,8 +157,8 @@ def test_a_model_that_keeps_a_state_is_not_called_nondeterministic(written, seco
 
 def test_calls_that_differ_are_made_twice_in_the_other_process_too():
     first = outcome(outputs=[[{"digest": "aa"}], [{"digest": "bb"}]])
-    assert again.plan(case(), history(plain_run=first)).payload["calls"] == 2
-    assert again.plan(case(), history(plain_run=OK)).payload["calls"] == 1
+    assert again.plan(case(), history(plain_run=first)).payload.calls == 2
+    assert again.plan(case(), history(plain_run=OK)).payload.calls == 1
 
 
 def test_a_model_that_writes_to_its_inputs_is_not_called_nondeterministic():
@@ -320,7 +321,7 @@ def test_weights_that_could_not_be_read_are_not_clean():
     """The run that read them failed there, and was repeated without reading them."""
     plain = outcome(outputs=[[{"nan": 3}]])
     again = outcome("values")
-    again = replace(again, request=replace(again.request, payload={"observe": []}))
+    again = replace(again, request=replace(again.request, payload=Run(observe=())))
     assert one(values.read(case(), history(plain_run=plain), again)).facts["clean"] is False
 
 
@@ -363,7 +364,7 @@ def test_a_limit_that_one_of_two_runs_broke_is_not_flaky(limits):
 
 
 def compared_threads(repeatable, **told):
-    request = Request(probe="threads", job="run", payload={"against_threads": 1})
+    request = Request(probe="threads", job="run", payload=Run(against_threads=1))
     told = {"threads": [4, 1], "repeatable": repeatable, "outputs": [{"path": "result", "max_abs_diff": 0.5}], **told}
     return replace(outcome(result={"against_threads": told}), request=request)
 
@@ -402,7 +403,7 @@ def test_threads_of_outputs_that_change(result, kind, severity):
 def test_threads_are_compared_when_numbers_are_odd(package, findings, asked):
     request = threads.plan(package, history(*findings, plain_run=OK))
     assert isinstance(request, Request if asked else NotChecked)
-    assert not asked or request.payload["against_threads"] == 1
+    assert not asked or request.payload.against_threads == 1
 
 
 def test_cpp_stack_is_asked_for_unexplained_exceptions_only():
@@ -500,7 +501,7 @@ def test_cuda_probes_are_asked_for_a_failed_cuda_run_only(probe, variable):
     assert isinstance(probe.plan(case(device="cuda"), history(plain_run=OK)), NotChecked)
     request = probe.plan(case(device="cuda"), history(plain_run=DIED))
     assert (request.env[variable], request.env["CUDA_LAUNCH_BLOCKING"], request.fresh) == ("1", "1", True)
-    assert request.payload["trace"] is True
+    assert request.payload.trace is True
     assert one(probe.read(case(device="cuda"), history(), OK)).kind == "vanishes"
     fault = raised("CUDA error: an illegal memory access was encountered")
     assert one(probe.read(case(device="cuda"), history(), fault)).facts["symptom"] == "cuda-illegal-access"

@@ -45,8 +45,8 @@ def reason(plan):
 def test_a_package_that_differs_is_compiled_again():
     plan = recompiled.plan(exported(), history(DIFFERS, plain_run=PLAIN))
     assert isinstance(plan, Request)
-    assert (plan.job, plan.payload["reference"], plan.payload["setup"]) == ("recompile", "exported.pt2", "setup.py")
-    assert (plan.payload["printer"], plan.payload["provenance"], plan.payload["bisect"]) == (0, True, None)
+    assert (plan.job, plan.payload.reference, plan.payload.code.setup) == ("recompile", "exported.pt2", "setup.py")
+    assert (plan.payload.printer, plan.payload.provenance, plan.payload.bisect) == (0, True, None)
     assert not plan.env
 
 
@@ -140,7 +140,7 @@ def test_the_search_needs_leave():
     for options in ({"budget": 60.0}, {"localize": True}):
         plan = compiler_bisect.plan(exported(**options), history(WRONG_HERE))
         assert isinstance(plan, Request)
-        assert plan.payload["provenance"] is False
+        assert plan.payload.provenance is False
 
 
 def test_the_search_needs_a_wrong_compiler():
@@ -154,8 +154,8 @@ NAN = finding("AD-RUN-005", "nan-output", clean=True)
 def test_values_are_printed_where_they_cannot_be_followed():
     unavailable = finding("AD-RUN-016", "unavailable", Severity.INFO)
     plan = printed_values.plan(exported(), history(NAN, unavailable))
-    assert (plan.job, plan.payload["printer"]) == ("recompile", 2)
-    assert printed_values.plan(exported(), history(DIFFERS, unavailable)).payload["printer"] == 1
+    assert (plan.job, plan.payload.printer) == ("recompile", 2)
+    assert printed_values.plan(exported(), history(DIFFERS, unavailable)).payload.printer == 1
 
 
 @pytest.mark.parametrize("kind", printed_values.FOLLOWED)

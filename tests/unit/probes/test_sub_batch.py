@@ -10,6 +10,7 @@ from aotidoctor.model.contract import Dim, LeafSpec, OutputSpec
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.expr import parse_expr
 from aotidoctor.model.inputs import TensorDesc
+from aotidoctor.model.jobs import SubBatch
 from aotidoctor.model.run import Exited, Request
 from aotidoctor.model.tree import Container, Leaf
 from aotidoctor.probes import sub_batch
@@ -47,7 +48,7 @@ BATCH = package([("s0", 16), ("s0",), (16, 16)], [("s0", "4"), ("16",)], [(8, 16
 
 def test_half_of_the_rows_of_all_that_share_the_size():
     request = sub_batch.plan(BATCH, history(odd(), plain_run=OK))
-    assert request.payload["sub_batch"] == {"rows": 4, "inputs": ["args[0]", "args[1]"], "outputs": ["result[0]"]}
+    assert request.payload.sub_batch == SubBatch(rows=4, inputs=("args[0]", "args[1]"), outputs=("result[0]",))
 
 
 @pytest.mark.parametrize(
@@ -71,10 +72,10 @@ def test_unasked_where_dim_0_is_no_shared_size(leaves, outputs, shapes):
 
 def test_never_one_row_and_never_below_the_compiled_bound():
     small = package([("s0",)], [("s0",)], [(3,)])
-    assert sub_batch.plan(small, history(odd(), plain_run=OK)).payload["sub_batch"]["rows"] == 2
+    assert sub_batch.plan(small, history(odd(), plain_run=OK)).payload.sub_batch.rows == 2
     bound = package([("s0",)], [("s0",)], [(8,)])
     bound = replace(bound, contract=replace(bound.contract, leaves=(leaf(0, "s0", low=6),)))
-    assert sub_batch.plan(bound, history(odd(), plain_run=OK)).payload["sub_batch"]["rows"] == 6
+    assert sub_batch.plan(bound, history(odd(), plain_run=OK)).payload.sub_batch.rows == 6
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aotidoctor.model.evidence import Severity
+from aotidoctor.model.jobs import Job
 from aotidoctor.model.run import Exited, Outcome, Request
 from aotidoctor.program import answer
 
@@ -21,7 +22,7 @@ LATER = {**RECORD, "code": "VERIFY-A09", "kind": "large-constants"}
 
 
 def outcome(**result):
-    request = Request(probe="verify", job="verify", payload={})
+    request = Request(probe="verify", job="verify", payload=Job())
     return Outcome(id="R1", request=request, ending=Exited(code=0, done=True), stage="done", result=result)
 
 

@@ -21,6 +21,7 @@ from aotidoctor.model.errors import InputsError
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, RunSource, Severity
 from aotidoctor.model.host import Host, TmpdirState, TorchBuild
 from aotidoctor.model.inputs import InputSet, PlainValue, TensorDesc, ValueStats
+from aotidoctor.model.jobs import Job
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import ChildError, Exited, Outcome, Request, Signalled
 from aotidoctor.model.tree import Container, Leaf
@@ -194,7 +195,7 @@ def inputs(x=None, scale=None, ids=None):
 
 
 def request(probe="plain-run", **more):
-    return Request(probe=probe, job="run", payload={}, **more)
+    return Request(probe=probe, job="run", payload=Job(), **more)
 
 
 def outcome(id_="R1", ending=None, **more):

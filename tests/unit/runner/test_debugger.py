@@ -15,6 +15,7 @@ from typing import ClassVar
 
 import pytest
 
+from aotidoctor.model.jobs import Script
 from aotidoctor.model.run import Exited, Outcome, Request, Signalled, TimedOut
 from aotidoctor.runner import Runner, gdb
 from aotidoctor.runner.gdb import Gdb, GdbError
@@ -86,7 +87,7 @@ def runner_with(tmp_path: Path, script: str | None) -> Runner:
 
 
 def request(name: str, **changes: object) -> Request:
-    payload = {"path": str(FAULTS / f"{name}.py")}
+    payload = Script(path=str(FAULTS / f"{name}.py"))
     return Request(
         **{
             "probe": name,
@@ -225,8 +226,8 @@ def test_an_interrupt_ends_child_and_debugger(runner: Runner, tmp_base: Path) ->
 @needs_gdb
 def test_the_debugger_ends_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     program = (
-        "import os\nfrom aotidoctor.runner import Runner\nfrom aotidoctor.model.run import Request\n"
-        f"Runner(environ=os.environ).run(Request(probe='x', job='script', payload={{'path': {str(FAULTS / 'hang_native.py')!r}}},"
+        "import os\nfrom aotidoctor.runner import Runner\nfrom aotidoctor.model.jobs import Script\nfrom aotidoctor.model.run import Request\n"
+        f"Runner(environ=os.environ).run(Request(probe='x', job='script', payload=Script(path={str(FAULTS / 'hang_native.py')!r}),"
         " fresh=True, debugger=True))"
     )
     environ = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(FAULTS.parents[1])}

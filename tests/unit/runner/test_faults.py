@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from aotidoctor.model.jobs import Script
 from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Request, Signalled, TimedOut
 from aotidoctor.runner import Runner
 from aotidoctor.runner.start import child_environ
@@ -35,7 +36,7 @@ def runner(tmp_base: Path):
 
 
 def request(name: str, **changes: object) -> Request:
-    payload = {"path": str(FAULTS / f"{name}.py")}
+    payload = Script(path=str(FAULTS / f"{name}.py"))
     return Request(**{"probe": name, "job": "script", "payload": payload, "fresh": True, "timeout": 20.0, **changes})
 
 
@@ -215,7 +216,7 @@ def test_interpreter_that_does_not_exist(tmp_base: Path) -> None:
 def test_torch_that_cannot_be_imported(tmp_path: Path, tmp_base: Path) -> None:
     (tmp_path / "torch.py").write_text("raise ImportError('libtorch.so: wrong ELF class')")
     environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path), "TMPDIR": str(tmp_base)}
-    payload = {"path": str(FAULTS / "slow.py"), "torch": True}
+    payload = Script(path=str(FAULTS / "slow.py"), torch=True)
     with Runner(environ=environ) as runner:
         outcomes = [runner.run(request("slow", payload=payload, fresh=fresh)) for fresh in (True, False, False)]
     for outcome in outcomes:
@@ -223,6 +224,15 @@ def test_torch_that_cannot_be_imported(tmp_path: Path, tmp_base: Path) -> None:
         assert "wrong ELF class" in outcome.ending.reason
         assert outcome.error is not None
         assert outcome.error.type == "ImportError"
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_a_request_that_cannot_be_read_is_our_failure(runner: Runner, fresh: bool) -> None:
+    outcome = runner.run(request("abort", payload=Script(path=7), fresh=fresh))
+    assert isinstance(outcome.ending, NotStarted)
+    assert outcome.ending.reason.startswith("aotidoctor failed here")
+    assert "Script.path: 7, expected str" in outcome.ending.reason
+    assert (outcome.stage, outcome.stdout_bytes) == ("import", 0)
 
 
 def test_broken_tmpdir_of_the_user_is_left_broken(tmp_path: Path) -> None:
@@ -241,7 +251,7 @@ def test_interrupt_kills_the_child_and_goes_on_up(runner: Runner, tmp_path: Path
     timer = threading.Timer(0.8, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        runner.run(request("tell", payload={"path": str(script)}))
+        runner.run(request("tell", payload=Script(path=str(script))))
     assert dies_soon(int((tmp_path / "pid").read_text()))
     assert isinstance(runner.run(request("exit_zero")).ending, Exited)
 
@@ -252,8 +262,8 @@ def test_child_dies_with_a_parent_that_is_killed(tmp_path: Path) -> None:
         f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
     )
     program = (
-        "import os\nfrom aotidoctor.runner import Runner\nfrom aotidoctor.model.run import Request\n"
-        f"Runner(environ=os.environ).run(Request(probe='x', job='script', payload={{'path': {str(script)!r}}}, fresh=True))"
+        "import os\nfrom aotidoctor.runner import Runner\nfrom aotidoctor.model.jobs import Script\nfrom aotidoctor.model.run import Request\n"
+        f"Runner(environ=os.environ).run(Request(probe='x', job='script', payload=Script(path={str(script)!r}), fresh=True))"
     )
     environ = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
     parent = subprocess.Popen([sys.executable, "-c", program], env=environ)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from aotidoctor.model.jobs import Run, Script
 from aotidoctor.model.run import Exited, Outcome, Request, Signalled, TimedOut
 from aotidoctor.runner import Runner
 
@@ -37,7 +38,7 @@ def runner(tmp_base: Path):
 
 
 def request(name: str, **changes: object) -> Request:
-    payload = {"path": str(FAULTS / f"{name}.py"), "torch": True}
+    payload = Script(path=str(FAULTS / f"{name}.py"), torch=True)
     return Request(**{"probe": name, "job": "script", "payload": payload, "timeout": 20.0, **changes})
 
 
@@ -97,9 +98,9 @@ def test_what_is_read_later_can_be_forked(name: str) -> None:
 def test_other_devices_need_a_fresh_process() -> None:
     from aotidoctor.runner.launch import needs_fresh
 
-    assert needs_fresh(Request(probe="x", job="run", payload={"device": "cuda"}))
-    assert needs_fresh(Request(probe="x", job="run", payload={"treatment": [{"op": "to", "device": "cuda:0"}]}))
-    assert not needs_fresh(Request(probe="x", job="run", payload={"device": "cpu", "treatment": [{"op": "tmpdir"}]}))
+    assert needs_fresh(Request(probe="x", job="run", payload=Run(device="cuda")))
+    assert needs_fresh(Request(probe="x", job="run", payload=Run(treatment=({"op": "to", "device": "cuda:0"},))))
+    assert not needs_fresh(Request(probe="x", job="run", payload=Run(treatment=({"op": "tmpdir"},))))
 
 
 def test_a_fault_does_not_touch_the_next_run(runner: Runner) -> None:
@@ -134,8 +135,8 @@ def test_parent_killed_means_everything_goes(tmp_path: Path) -> None:
         f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
     )
     program = (
-        "import os\nfrom aotidoctor.runner import Runner\nfrom aotidoctor.model.run import Request\n"
-        f"Runner(environ=os.environ).run(Request(probe='x', job='script', payload={{'path': {str(script)!r}}}))"
+        "import os\nfrom aotidoctor.runner import Runner\nfrom aotidoctor.model.jobs import Script\nfrom aotidoctor.model.run import Request\n"
+        f"Runner(environ=os.environ).run(Request(probe='x', job='script', payload=Script(path={str(script)!r})))"
     )
     base = tmp_path / "base"
     base.mkdir()
@@ -184,7 +185,7 @@ def test_what_the_warm_worker_makes_while_it_imports_goes_with_it(tmp_path: Path
         "import maker, tempfile\nRESULT = {'made': maker.MADE, 'mine': tempfile.mkdtemp()}\n"
     )
     environ = {**os.environ, "TMPDIR": str(base), "PYTHONPATH": str(modules)}
-    asked = Request(probe="ask", job="script", payload={"path": str(tmp_path / "ask.py"), "torch": True}, timeout=20.0)
+    asked = Request(probe="ask", job="script", payload=Script(path=str(tmp_path / "ask.py"), torch=True), timeout=20.0)
     with Runner(environ=environ, preload=("maker",)) as runner:
         outcome = runner.run(asked)
     assert outcome.forked
@@ -215,9 +216,10 @@ def test_a_child_that_stops_the_warm_worker_costs_its_time_limit_and_little_more
 def test_nothing_outlives_a_killed_parent_whose_warm_worker_was_stopped(fault: str, tmp_path: Path) -> None:
     code = f"""
 import os, sys
+from aotidoctor.model.jobs import Script
 from aotidoctor.model.run import Request
 from aotidoctor.runner import Runner
-payload = {{"path": {str(FAULTS / f"{fault}.py")!r}, "torch": True}}
+payload = Script(path={str(FAULTS / f"{fault}.py")!r}, torch=True)
 runner = Runner(environ={{**os.environ, "TMPDIR": {str(tmp_path)!r}}})
 started = runner.start(Request(probe="x", job="script", payload=payload, timeout=100.0))
 print(started.child.watch.pid, runner._launcher._forkserver.spawned.pid, flush=True)

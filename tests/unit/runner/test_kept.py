@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from aotidoctor.model.jobs import Run, UserCode
 from aotidoctor.model.run import Request
 from aotidoctor.runner.kept import Kept, load_key
 from aotidoctor.runner.places import make_run_dir
@@ -19,7 +20,7 @@ def package(tmp_path: Path) -> str:
 
 
 def key(package: str, *, job: str = "run", env: dict | None = None, memory_limit: int | None = None, **payload):
-    payload = {"package": package, "kind": "aoti-package", "treatment": [], **payload}
+    payload = Run(package=package, **payload)
     return load_key(Request(probe="x", job=job, payload=payload, env=env or {}, memory_limit=memory_limit))
 
 
@@ -40,8 +41,8 @@ def test_what_comes_after_the_load_is_shared(package: str, changes: dict) -> Non
     "changes",
     [
         {"model_name": "other"},
-        {"setup": "ops.py"},
-        {"custom_op_libraries": ["libops.so"]},
+        {"code": UserCode(setup="ops.py")},
+        {"code": UserCode(custom_op_libraries=("libops.so",))},
         {"treatment": [{"op": "load_weights", "from": "disk"}]},
         {"treatment": [{"op": "tmpdir"}]},
         {"memory_limit": 1 << 30},
@@ -51,7 +52,7 @@ def test_what_comes_before_it_is_not(package: str, changes: dict) -> None:
     assert key(package, **changes) not in (None, key(package))
 
 
-@pytest.mark.parametrize("changes", [{"job": "recover"}, {"env": {"TMPDIR": "/x"}}, {"package": None}])
+@pytest.mark.parametrize("changes", [{"job": "recover"}, {"env": {"TMPDIR": "/x"}}, {"package": ""}])
 def test_some_requests_share_nothing(package: str, changes: dict) -> None:
     assert key(**{"package": package, **changes}) is None
     assert key(package + ".gone") is None
@@ -66,5 +67,5 @@ def test_a_package_that_was_written_anew_is_another(package: str) -> None:
 @pytest.mark.parametrize(("kept", "asked", "serves"), [(None, 1, True), (1, 1, True), (1, None, False), (2, 1, False)])
 def test_a_number_of_threads_that_was_set_is_not_taken_back(tmp_path, kept, asked, serves) -> None:
     keeper = Kept(key="k", threads=kept, of=1, pid=2, run_dir=make_run_dir(tmp_path, "R1", None))
-    assert keeper.serves(Request(probe="x", job="run", payload={"threads": asked}), "k") is serves
-    assert not keeper.serves(Request(probe="x", job="run", payload={"threads": kept}), "other")
+    assert keeper.serves(Request(probe="x", job="run", payload=Run(threads=asked)), "k") is serves
+    assert not keeper.serves(Request(probe="x", job="run", payload=Run(threads=kept)), "other")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from aotidoctor.model.jobs import Script
 from aotidoctor.model.run import Exited, NotStarted, Request
 from aotidoctor.runner import Runner
 
@@ -23,7 +24,7 @@ for word in "$@"; do case "$word" in "target cudacore"*) cat "${word#target cuda
 WRITES = """
 import os, pathlib
 RESULT = {"told": os.environ.get("CUDA_COREDUMP_FILE")}
-if os.environ.get("CUDA_COREDUMP_FILE") and PAYLOAD.get("faults"):
+if os.environ.get("CUDA_COREDUMP_FILE") and {faults}:
     pathlib.Path(os.environ["CUDA_COREDUMP_FILE"]).write_text("the dump")
 """
 
@@ -40,8 +41,8 @@ def tools(tmp_path: Path) -> Path:
 
 def ran(tmp_path: Path, path: str | None = None, *, faults: bool = False, **changes: object):
     script = tmp_path / "script.py"
-    script.write_text(WRITES)
-    payload = {"path": str(script), "faults": faults}
+    script.write_text(WRITES.replace("{faults}", str(faults)))
+    payload = Script(path=str(script))
     base = tmp_path / "tmpdir"
     base.mkdir(exist_ok=True)
     environ = {**os.environ, "TMPDIR": str(base), **({"PATH": f"{path}:{os.environ['PATH']}"} if path else {})}

@@ -35,16 +35,16 @@ class Compiler:
 
     def _answer(self, request):
         if request.job == "recompile":
-            switch = request.payload["bisect"]
+            switch = request.payload.bisect
             self.compiled.append(None if switch is None else (switch["subsystem"], switch["max"]))
             if self.broken:
                 return raised("LoweringException: no", stage="compile")
             if switch is not None and switch["max"] in self.dies:
                 return outcome(ending=TimedOut(limit=1), stage="compile")
-            Path(request.payload["target"]).write_text(json.dumps(switch))
+            Path(request.payload.target).write_text(json.dumps(switch))
             return outcome(result={"seconds": 7.0, "switchable": {"lowerings": LOWERINGS, "post_grad_passes": PASSES}})
         self.called += 1
-        switch = json.loads(Path(request.payload["package"]).read_text())
+        switch = json.loads(Path(request.payload.package).read_text())
         on = switch is None or switch["subsystem"] != "lowerings" or switch["max"] >= (self.wrong or 0)
         agrees = self.wrong is None or not on
         leaf = {"path": "result", "agrees": agrees, "max_abs_diff": 0.0 if agrees else 0.25}
@@ -189,7 +189,7 @@ def test_the_budget_stops_the_search_and_the_next_call_goes_on(tmp_path, cache):
     class Slow(Compiler):
         def run(self, request):
             answer = super().run(request)
-            if request.job == "recompile" and request.payload["bisect"] and len(self.compiled) == 3:
+            if request.job == "recompile" and request.payload.bisect and len(self.compiled) == 3:
                 session.deadline = time.monotonic() + 5
             return answer
 

@@ -79,7 +79,7 @@ def test_a_crash_that_the_treatment_heals_is_confirmed():
     session = stride_climb(outcome(outputs=FINE), plain=died)
     verdicts = treat.treat(session, [diagnosis("input-stride")])
     assert set(verdicts.confirmed) == {"input-stride"}
-    assert session.runner.requests[0].payload["treatment"]
+    assert session.runner.requests[0].payload.treatment
     confirmed = treat.apply([diagnosis("input-stride")], verdicts)[0]
     assert confirmed.status is Status.CONFIRMED
     assert confirmed.remedy.verified
@@ -152,7 +152,7 @@ def test_a_reference_that_disagrees_with_the_treated_outputs_forbids_confirmatio
     session = stride_climb(treated, plain=died)
     session.case = replace(session.case, options=replace(session.case.options, reference="e.pt2"))
     assert treat.treat(session, [diagnosis("input-stride")]).confirmed == {}
-    assert session.runner.requests[0].payload["reference"] == "e.pt2"
+    assert session.runner.requests[0].payload.reference == "e.pt2"
 
 
 SPOILT = [[{"digest": "bad", "nan": 2}]]
@@ -192,7 +192,7 @@ def test_zeros_for_nan_prove_by_outputs_without_any_whatever_the_program_gives(l
     session = values_climb("nan", outcome(outputs=[[{"digest": "other", **left}]]), plain=outcome(outputs=SPOILT))
     verdicts = treat.treat(session, [diagnosis("nan-produced")])
     assert (set(verdicts.confirmed), verdicts.refuted) == ({"nan-produced"} if proved else set(), ())
-    assert "reference" not in session.runner.requests[0].payload
+    assert session.runner.requests[0].payload.reference is None
 
 
 def test_outputs_that_changed_are_not_called_the_same():
@@ -238,7 +238,7 @@ def test_weights_that_were_loaded_prove_nothing_to_torch_2_6(torch, refuted):
     session.findings = [finding]
     verdicts = treat.treat(session, [diagnosis("weights-not-loaded")])
     assert (verdicts.confirmed, verdicts.refuted) == ({}, refuted)
-    assert session.runner.requests[0].payload["treatment"]
+    assert session.runner.requests[0].payload.treatment
 
 
 @pytest.mark.parametrize(("release", "refuted"), [("2.6.0", ()), ("2.7.1", ("weights-not-loaded",))])

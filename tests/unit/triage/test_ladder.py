@@ -10,9 +10,9 @@ import pytest
 from aotidoctor.checks import CHECKS, Check
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.jobs import OBSERVE, Job, Run
 from aotidoctor.model.run import Request, Signalled, TimedOut
 from aotidoctor.probes import PROBES
-from aotidoctor.probes.payload import OBSERVE
 from aotidoctor.triage import run_probes as ladder
 from aotidoctor.triage.run_probes import run_probes
 from aotidoctor.triage.session import Session, run_checks
@@ -45,7 +45,7 @@ def test_a_probe_that_raises_costs_only_itself(monkeypatch):
 
 def test_a_question_about_several_things_has_a_run_for_each(monkeypatch):
     def plan(_case, _history):
-        asked = [Request(probe=f"several:{name}", job="script", payload={}) for name in "ab"]
+        asked = [Request(probe=f"several:{name}", job="script", payload=Job()) for name in "ab"]
         return (*asked, NotChecked(code="AD-X-003", name="several:c", reason="too many"))
 
     def read(_case, known, result):
@@ -133,19 +133,17 @@ def test_an_interrupt_tells_what_was_not_asked():
 def observing(**more):
     """A plain run with what it was asked to look at."""
     done = outcome(**more)
-    return replace(done, request=replace(done.request, payload={"observe": ["outputs", "values", "constants"]}))
+    return replace(done, request=replace(done.request, payload=Run(observe=("outputs", "values", "constants"))))
 
 
-@pytest.mark.parametrize(
-    ("stage", "left"), [("scan", []), ("constants", [item for item in OBSERVE if item != "constants"])]
-)
+@pytest.mark.parametrize(("stage", "left"), [("scan", ()), ("constants", OBSERVE)])
 @pytest.mark.parametrize("ending", [Signalled(signal=11, name="SIGSEGV"), TimedOut(limit=60)])
 def test_what_fails_in_a_stage_of_ours_is_left_out_and_said(monkeypatch, stage, left, ending):
     monkeypatch.setattr(ladder, "PROBES", (PROBES[0],))
     replies = Replies(observing(stage=stage, ending=ending), observing(outputs=FINE))
     session = Session(case=case(), runner=replies)
     run_probes(session)
-    assert replies.requests[-1].payload["observe"] == left
+    assert replies.requests[-1].payload.observe == left
     assert [item.kind for item in session.findings] == ["ok"]
     (said,) = session.not_checked
     assert (said.name, said.is_fault) == ("plain_run", True)
@@ -180,7 +178,7 @@ def test_a_second_call_that_our_limit_cut_off_is_no_hang(monkeypatch, stages, ca
     session = Session(case=case(), runner=replies)
     run_probes(session)
     assert [item.kind for item in session.findings] == ["ok" if calls else "timed-out"]
-    assert replies.requests[-1].payload["calls"] == (calls or 2)
+    assert replies.requests[-1].payload.calls == (calls or 2)
 
 
 def test_a_slow_start_is_given_another_try(monkeypatch):

@@ -39,7 +39,7 @@ class Package:
     def run(self, request):
         self.requests.append(request)
         kept = {(step["path"], step["dim"]): range(step["start"], step["start"] + step["size"])
-                for step in request.payload["treatment"]}  # fmt: skip
+                for step in request.payload.treatment}  # fmt: skip
         known = FAILED if self.fails(kept) else FINE
         return replace(known, id=f"R{len(self.requests) + 1}", request=request)
 

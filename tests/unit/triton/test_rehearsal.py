@@ -7,6 +7,7 @@ import pytest
 from aotidoctor.commands.explain import find, markdown
 from aotidoctor.model.contract import Dim
 from aotidoctor.model.host import Host
+from aotidoctor.model.jobs import Run
 from aotidoctor.model.run import ChildError, Exited, NotStarted, Outcome, Request, Signalled, TimedOut
 from aotidoctor.model.serving import PLATFORM, Release, ServedModel, Settled
 from aotidoctor.model.serving_names import NameRow, NameTable
@@ -161,7 +162,7 @@ def test_the_payload() -> None:
 def outcome(result=None, *, ending=None, stage="done", error=None) -> Outcome:
     return Outcome(
         id="R1",
-        request=Request(probe="rehearse", job="rehearse", payload={}),
+        request=Request(probe="rehearse", job="rehearse", payload=Run()),
         ending=ending or Exited(code=0, done=True),
         stage=stage,
         error=error,

@@ -6,6 +6,8 @@ import math
 
 import pytest
 
+from aotidoctor.model.jobs import Run
+
 pytest.importorskip("torch")
 
 import torch
@@ -237,7 +239,7 @@ def checked(tmp_path, ours, held=None, **payload):
     channel = Channel(tmp_path)
     held = {"w": torch.ones(4) * 3, "count": torch.zeros(1)} if held is None else held
     result = check_reference(
-        {"reference": "exported.pt2", **payload}, Package(held), call(X.clone()), (call(X.clone()), ours), channel
+        Run(reference="exported.pt2", **payload), Package(held), call(X.clone()), (call(X.clone()), ours), channel
     )
     return result, channel
 

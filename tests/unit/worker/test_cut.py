@@ -7,6 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from aotidoctor.model.jobs import Cut, InputsSource
+
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from aotidoctor.worker.cut import cut  # noqa: E402
@@ -43,8 +45,8 @@ def part(where: Path, nodes, inputs="inputs.pt", name="part"):
     folder = where / name
     folder.mkdir(exist_ok=True)
     channel = SimpleNamespace(user_cwd=where, enter=lambda _: None, put=lambda **_: None)
-    payload = {"reference": "program.pt2", "inputs": {"path": inputs}, "nodes": nodes, "folder": str(folder)}
-    told = cut(payload, channel)
+    source = InputsSource(path=inputs)
+    told = cut(Cut(reference="program.pt2", inputs=source, nodes=nodes, folder=str(folder)), channel)
     if "problem" in told:
         return told, None, None
     return told, torch.export.load(folder / "exported.pt2"), torch.load(folder / "sample.pt")["args"]

@@ -8,6 +8,7 @@ import math
 
 import pytest
 
+from aotidoctor.model.jobs import Operators
 from aotidoctor.worker.channel import plain
 from aotidoctor.worker.compare import compare
 from aotidoctor.worker.describe import describe, digest, stats
@@ -125,7 +126,7 @@ def test_ops_tell_schema_and_kernel() -> None:
         def enter(self, stage: str) -> None:
             pass
 
-    found = ops({"targets": ["aten::add.Tensor", "no::such"], "device": "cpu"}, NoChannel())["ops"]
+    found = ops(Operators(targets=("aten::add.Tensor", "no::such")), NoChannel())["ops"]
     assert found["no::such"]["registered"] is False
     add = found["aten::add.Tensor"]
     assert [argument["name"] for argument in add["arguments"]] == ["self", "other", "alpha"]

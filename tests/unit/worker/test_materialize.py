@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from aotidoctor.model.jobs import InputsSource
+
 torch = pytest.importorskip("torch")
 np = pytest.importorskip("numpy")
 
@@ -27,7 +29,7 @@ FIELDS = ("dtype", "shape", "stride", "storage_offset", "device", "requires_grad
 
 def both(path, **spec):
     inputs = read_inputs(str(path))
-    args, kwargs, notes = load_inputs({"path": str(path), "plan": inputs.plan, **spec})
+    args, kwargs, notes = load_inputs(InputsSource(path=str(path), plan=inputs.plan, **spec))
     return inputs, describe_live(args, kwargs), notes
 
 
@@ -70,14 +72,14 @@ def test_made_tensors_of_one_repeated_row(tmp_path):
     path = tmp_path / "sample.json"
     spec = {"dtype": "float32", "shape": [4, 2], "stride": [0, 1], "data": [[1, 2]] * 4}
     path.write_text(json.dumps([{"tensor": spec}, {"tensor": {**spec, "data": None}}]))
-    (first, second), _, _ = load_inputs({"path": str(path), "plan": read_inputs(str(path)).plan})
+    (first, second), _, _ = load_inputs(InputsSource(path=str(path), plan=read_inputs(str(path)).plan))
     assert first.stride() == second.stride() == (0, 1)
     assert first.tolist() == [[1, 2]] * 4
     assert second.unique().numel() == 2
 
 
 def test_plan_is_not_needed_without_call_spec():
-    args, kwargs, _ = load_inputs({"path": str(DATA / "pair.pt")})
+    args, kwargs, _ = load_inputs(InputsSource(path=str(DATA / "pair.pt")))
     assert (len(args), list(kwargs)) == (1, ["scale"])
 
 
@@ -91,7 +93,7 @@ def test_cuda_file_on_a_host_without_cuda():
 
 
 def test_shared_memory_stays_shared():
-    args, _, _ = load_inputs({"path": str(DATA / "shared.pt")})
+    args, _, _ = load_inputs(InputsSource(path=str(DATA / "shared.pt")))
     args[0][0, 1] = 99
     assert args[1][1, 0] == 99
 
@@ -143,8 +145,8 @@ def test_generated_inputs_are_made_alike_twice(dtype):
         args=Container(type="tuple", children=(Leaf(value=0),)), kwargs=Container(type="dict", children=()),
     )  # fmt: skip
     inputs, document = generate_inputs(contract, seed=1)
-    (first,), _, _ = load_inputs({"json": document})
-    (again,), _, _ = load_inputs({"json": json.loads(json.dumps(document))})
+    (first,), _, _ = load_inputs(InputsSource(document=document))
+    (again,), _, _ = load_inputs(InputsSource(document=json.loads(json.dumps(document))))
     assert torch.equal(
         first.view(torch.uint8) if dtype != "bool" else first, again.view(torch.uint8) if dtype != "bool" else again
     )
@@ -172,6 +174,6 @@ def test_code_is_refused_here_too(tmp_path, save):
     path = tmp_path / "a.pt"
     path.write_bytes(out.getvalue())
     with pytest.raises(pickle.UnpicklingError):
-        load_inputs({"path": str(path)})
+        load_inputs(InputsSource(path=str(path)))
     with pytest.raises(FileNotFoundError):
-        load_inputs({"path": str(path), "trusted": True})
+        load_inputs(InputsSource(path=str(path), trusted=True))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from aotidoctor.model.jobs import OneOperator
 from aotidoctor.runner.readout import read_channel
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.operators.alone import op_alone
@@ -52,7 +53,7 @@ def ask(folder, schema, real, arguments, meta=None, tags=(), **payload):
     described, tensors = describe_values(arguments)
     torch_().save({"target": target, "arguments": described, "tensors": tensors}, folder / "call.pt")
     channel = channel_in(folder)
-    op_alone({"target": target, "files": [str(folder / "call.pt")], **payload}, channel)
+    op_alone(OneOperator(target=target, files=(str(folder / "call.pt"),), **payload), channel)
     del library
     result = read_channel(folder / "channel.jsonl").result
     return result, result["calls"][0]

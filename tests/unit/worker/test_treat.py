@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from aotidoctor.model.jobs import Run
 from aotidoctor.worker.call import Call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.treatments.errors import TreatmentError
@@ -183,19 +184,19 @@ def test_a_step_that_cannot_be_applied_raises(step: dict[str, Any]) -> None:
 
 def test_steps_on_the_payload(tmp_path: Path) -> None:
     channel = Channel(tmp_path / "channel", user_cwd=tmp_path, run_dir=tmp_path)
-    payload = {"threads": None, "treatment": [{"op": "threads", "n": 2}, {"op": "model_name", "name": "b"}]}
+    payload = Run(treatment=({"op": "threads", "n": 2}, {"op": "model_name", "name": "b"}))
     new, applied = prepare(payload, channel)
-    assert (new["threads"], new["model_name"]) == (2, "b")
+    assert (new.threads, new.model_name) == (2, "b")
     assert len(applied) == 2
-    assert payload["threads"] is None
+    assert payload.threads is None
     with pytest.raises(TreatmentError):
-        prepare({"treatment": [{"op": "pray"}]}, channel)
+        prepare(Run(treatment=({"op": "pray"},)), channel)
 
 
 def test_the_device_that_a_treatment_asks_for_has_no_number(tmp_path: Path) -> None:
-    payload = {"device": "cuda", "device_index": 3, "treatment": [{"op": "device", "device": "cuda"}]}
+    payload = Run(device="cuda", device_index=3, treatment=({"op": "device", "device": "cuda"},))
     new, applied = prepare(payload, Channel(tmp_path / "channel", user_cwd=tmp_path, run_dir=tmp_path))
-    assert (new["device"], new["device_index"], applied) == ("cuda", -1, ["device cuda"])
+    assert (new.device, new.device_index, applied) == ("cuda", -1, ["device cuda"])
 
 
 def test_a_stand_in_is_put_where_none_was() -> None:

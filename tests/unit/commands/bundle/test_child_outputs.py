@@ -6,6 +6,7 @@ import pytest
 
 from aotidoctor.commands.bundle import child_outputs
 from aotidoctor.commands.bundle.child_outputs import Outputs, decoded, read_log
+from aotidoctor.model.jobs import Script
 from aotidoctor.model.run import Request
 from aotidoctor.runner import Runner
 
@@ -70,7 +71,7 @@ def test_a_runner_shows_each_directory_before_it_is_removed(tmp_path):
         outputs.keep(run, directory)
 
     with Runner(environ={**os.environ, "TMPDIR": str(tmp_path)}, keep=keep) as runner:
-        outcome = runner.run(Request(probe="x", job="script", payload={"path": str(setup)}, fresh=True))
+        outcome = runner.run(Request(probe="x", job="script", payload=Script(path=str(setup)), fresh=True))
     [(run, directory, was_there)] = seen
     assert (run, was_there, directory.exists()) == (outcome.id, True, False)
     assert outputs.texts == {"R1.stdout": "said\n", "R1.stderr": "loud\n"}

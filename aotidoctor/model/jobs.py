@@ -1,0 +1,227 @@
+"""What the worker can be asked: one record per job, written by the parent and read by the child.
+
+A request travels as JSON: written by ``encode``, read by ``records.from_json``, strictly. A field of another type is an
+error of aotidoctor, with the place, what was observed and what was expected, before the job begins.
+Paths are absolute, or relative to the directory that aotidoctor was started in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import TypeVar
+
+from aotidoctor.model.json_types import JsonObject, JsonValue
+
+J = TypeVar("J", bound="Job")
+OBSERVE = ("outputs", "mutation", "alias", "values")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserCode:
+    """What is loaded before anything else: modules of plugins, operator libraries, a setup file or module."""
+
+    setup: str | None = None
+    custom_op_libraries: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What every job is given."""
+
+    code: UserCode = UserCode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputsSource:
+    """Where tensors come from: a file at ``path``, or a generated ``document``. ``plan`` is ``InputSet.plan``.
+
+    Without a plan the file is read as it would be without a call spec.
+    """
+
+    path: str | None = None
+    document: JsonValue = None
+    trusted: bool = False
+    plan: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubBatch:
+    """The first ``rows`` rows of these inputs and outputs, held against all of them."""
+
+    rows: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """The values of kernels, held against those of the exported program ``reference``."""
+
+    reference: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run(Job):
+    """Load a package and call it: a plain call, against which a probe changes one thing.
+
+    Of the jobs ``run``, ``printed``, ``load_time``, ``emulate``, ``op_inputs``, ``recover``, ``rehearse`` and
+    ``reference`` (which loads no package).
+
+    ``inputs`` None only loads. ``treatment`` are steps as ``diagnosis.treatments`` writes them. ``observe`` names what
+    is looked at: outputs, mutation, alias, values, constants, rss. ``perturb`` is the byte that fills fresh memory.
+    ``reference`` is the exported program to compare with; ``rtol`` and ``atol`` are ``(output or None, value)``;
+    ``measure`` asks for the error against float64 of outputs that agree, too. ``against_threads`` is a second number of
+    threads; ``read_beyond`` asks how far calls read beyond their inputs. ``file_limit`` bounds the files it writes, in
+    bytes. ``level`` is that of the value printer in the package, ``unbuffered`` lets each of its lines out at once.
+    ``targets`` are operators. ``emulate_way`` is ``auto``, ``full`` or ``quick``; ``keep_outputs`` a file for what came
+    out. ``share_reference`` loads the program once for later calls. ``tmpdir`` is the user's, of which compile caches
+    are read.
+    """
+
+    package: str = ""
+    kind: str = "aoti-package"
+    model_name: str = "model"
+    device: str = "cpu"
+    device_index: int = -1
+    inputs: InputsSource | None = None
+    threads: int | None = None
+    calls: int = 1
+    weights: str | None = None
+    treatment: tuple[JsonObject, ...] = ()
+    observe: tuple[str, ...] = OBSERVE
+    perturb: int | None = None
+    reference: str | None = None
+    measure: bool = False
+    rtol: tuple[tuple[str | None, float], ...] = ()
+    atol: tuple[tuple[str | None, float], ...] = ()
+    share_reference: str | None = None
+    trace: bool = False
+    heap_checks: bool = False
+    watch: Watch | None = None
+    sub_batch: SubBatch | None = None
+    against_threads: int | None = None
+    read_beyond: bool = False
+    launch_trace: bool = False
+    cuda_variant: str | None = None
+    file_limit: int | None = None
+    tmpdir: str | None = None
+    level: int | None = None
+    unbuffered: bool = False
+    targets: tuple[str, ...] = ()
+    emulate_seconds: float = 60.0
+    emulate_kernels: tuple[str, ...] = ()
+    emulate_way: str = "auto"
+    keep_outputs: str | None = None
+    rehearsal: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recompile(Job):
+    """Compile the exported program ``reference`` to ``target``.
+
+    ``config`` are settings of Inductor; ``printer`` is the level of the value printer (0: none), for
+    ``printed_kernels`` alone where they are named; ``bisect`` is the state of the compiler's own switch; ``cache`` a
+    folder that compiles share.
+    """
+
+    reference: str
+    config: JsonObject | None
+    target: str = ""
+    cache: str | None = None
+    printer: int = 0
+    printed_kernels: str | None = None
+    provenance: bool = False
+    bisect: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operators(Job):
+    """Job ``ops``: what is registered under these names."""
+
+    targets: tuple[str, ...] = ()
+    device: str = "cpu"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneOperator(Job):
+    """Job ``op_alone``: one operator on the calls saved in ``files``; ``loop`` calls more, the other two on request."""
+
+    target: str
+    files: tuple[str, ...] = ()
+    device: str = "cpu"
+    threads: int | None = None
+    loop: int = 0
+    fake: bool = False
+    opcheck: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut(Job):
+    """Write the part of ``reference`` that these ``nodes`` are (None: all), with its inputs, to ``folder``."""
+
+    reference: str
+    inputs: InputsSource | None
+    folder: str
+    nodes: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verify(Job):
+    """Judge an exported program: an archive, or ``module.py:function`` that returns one."""
+
+    program: str
+    dynamic_shapes: JsonValue = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveInputs(Job):
+    """Write the inputs to ``target``; ``paths`` names the leaves that are wanted, None all of them."""
+
+    inputs: InputsSource
+    target: str
+    paths: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hook(Job):
+    """Call the init functions of ``library`` as the server would, for the version in ``folder``."""
+
+    library: str
+    folder: str
+    device_index: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoBuild(Job):
+    """Make one ``part`` of the demo in ``folder``: ``model`` or ``separate_weights``."""
+
+    folder: str
+    part: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script(Job):
+    """Execute the file at ``path``; ``torch`` is imported only where this asks for it."""
+
+    path: str
+    torch: bool = False
+
+
+# In this order, one that is read from JSON is recognised by its fields.
+Payload = (
+    Script | DemoBuild | Hook | SaveInputs | Verify | Cut | Recompile | OneOperator | Job | Operators | Run
+)  # fmt: skip
+
+
+def encode(record: object) -> dict[str, object]:
+    """The fields of ``record``, for ``json.dumps(default=encode)``."""
+    if not is_dataclass(record):
+        raise TypeError(f"not a record: {type(record).__name__}")
+    return {item.name: getattr(record, item.name) for item in fields(record)}
+
+
+def changed(record: J, changes: Mapping[str, object]) -> J:
+    """``record`` with other values in some fields; TypeError for a field that it does not have."""
+    return replace(record, **changes)  # type: ignore[arg-type]  # of which type each is, the child checks
