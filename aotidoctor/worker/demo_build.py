@@ -1,9 +1,8 @@
 """Job ``demo_build``: compile one small model and save what the demo breaks.
 
 The model has a dynamic batch, an embedding and a nested argument. It is compiled twice: with its weights inside, and
-with its weights beside the code, which the ordinary loader does not load. Beside it lie a model folder of Triton
-Inference Server, with a configuration that the server takes and that is wrong, a program that calls the model, and
-what it says of an id that is out of range.
+with its weights beside the code, which the ordinary loader does not load. Beside it lie a model folder of Triton, with
+a configuration that the server takes and that is wrong, a program that calls the model, and what it says of a bad id.
 """
 
 from __future__ import annotations
