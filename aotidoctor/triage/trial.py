@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from aotidoctor.checks.package.facts import listed
 from aotidoctor.model.diagnosis import Treatment
 from aotidoctor.model.evidence import Evidence, Severity
+from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.run import Outcome
 from aotidoctor.probes.probe import evidence
 from aotidoctor.probes.results import outputs, reference, same_outputs
@@ -58,7 +60,7 @@ def judge(session: Session, treatment: Treatment, baseline: Outcome, outcome: Ou
         outcome=outcome,
         healed=healed,
         harmless=harmless,
-        how=_how(baseline, outcome, compared.get("agrees") is True),
+        how=_how(baseline, outcome, compared.get("agrees") is True, written=_names(compared.get("written"))),
     )
 
 
@@ -89,7 +91,11 @@ def _values_tell(session: Session, treatment: Treatment) -> bool:
     )
 
 
-def _how(baseline: Outcome, outcome: Outcome, agrees: bool) -> str:
+def _names(found: JsonValue) -> tuple[str, ...]:
+    return tuple(map(str, found)) if isinstance(found, list) else ()
+
+
+def _how(baseline: Outcome, outcome: Outcome, agrees: bool, *, written: tuple[str, ...] = ()) -> str:
     without = (
         f"fails untreated ({baseline.id})"
         if not succeeded(baseline)
@@ -97,6 +103,8 @@ def _how(baseline: Outcome, outcome: Outcome, agrees: bool) -> str:
     )
     checked = " under AOTI_RUNTIME_CHECK_INPUTS=1" if baseline.request.probe == "check_inputs" else ""
     also = ", and the outputs agree with the reference" if agrees else ""
+    if written:
+        also += f" once {listed(written, 3)}, whose values are written into the code, are the package's in it"
     return f"{without}, works treated ({outcome.id}){checked}{also}"
 
 

@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from aotidoctor.model.jobs import Job, Run, UserCode
@@ -64,10 +65,13 @@ def check_reference(
     if theirs is None:
         return result | {"reference": seen}
     facts = compare_outputs(ours, theirs, tolerances_of(payload))
+    if not facts["agrees"] and again is not None and treat.loads_weights_of(payload):
+        compared = partial(_compared, reference, again, ours, tolerances_of(payload))
+        facts = _with_written(reference, model, state, compared) or facts
     if saved is not None:
         facts["mutation"] = compare_mutation(before, call, saved)
         facts["alias"] = compare_aliases(ours, call, theirs, saved)
-    leaves = _to_judge(facts, measure=payload.measure)
+    leaves = [] if facts.get("written") else _to_judge(facts, measure=payload.measure)
     problem = _why_unjudged(leaves, again, result)
     if problem is None and again is not None:
         _announced(facts, channel)
@@ -79,6 +83,34 @@ def check_reference(
         facts["float64"] = {"problem": problem}
     settle(facts)
     return result | {"reference": facts, "reference_outputs": seen["outputs"]}
+
+
+def _with_written(
+    reference: Reference,
+    model: LoadedModel,
+    state: list[tuple[Any, Any]],
+    compared: Callable[[], dict[str, Any] | None],
+) -> dict[str, Any] | None:
+    """What is ``compared`` where the reference has the constants that the package has in its code (``written``: names).
+
+    None where the outputs do not agree with those either.
+    """
+    if reference.program is None:
+        return None
+    from aotidoctor.worker.treatments.written import put_written
+
+    names, facts = put_written(model, reference.program, reference.call, state, compared)
+    return None if facts is None else {**facts, "written": names}
+
+
+def _compared(reference: Reference, call: Call, ours: Any, tolerances: Tolerances) -> dict[str, Any] | None:
+    """Our outputs beside the reference's; None where it raises."""
+    _, theirs = attempt(reference, call.copy() or call)
+    if theirs is None:
+        return None
+    facts = compare_outputs(ours, theirs, tolerances)
+    settle(facts)
+    return facts
 
 
 def _why_unjudged(leaves: list[dict[str, Any]], again: Call | None, weights: dict[str, Any]) -> str | None:

@@ -123,6 +123,11 @@ def changes_results(payload: Run) -> bool:
     return any(step["op"] in _RESULTS for step in steps_of(payload))
 
 
+def loads_weights_of(payload: Run) -> bool:
+    """Whether a step loads the weights of the reference into the model."""
+    return any(step["op"] == "load_weights" and step.get("from") == payload.reference for step in steps_of(payload))
+
+
 def load_weights(payload: Run, model: LoadedModel, channel: Channel) -> list[str]:
     """Steps that load weights into the model; what was applied."""
     applied = []

@@ -1,0 +1,85 @@
+"""Constants that the compiler wrote into the code instead of keeping them as weights: their values, from the sources.
+
+Inductor writes a vector of up to eight elements as a tree of choices (``i < 2 ? (i < 1 ? a : b) : ...``), one statement
+for each node, and a number as itself. A package gives no names to these values and loads nothing into them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+
+MOST = 8
+# A float32 that nobody chose has as many and more.
+_DIGITS = 8
+_FLOATS = r"(?:float|double|at::Half|at::BFloat16|c10::Half|c10::BFloat16)"
+_NUMBER = r"-?\d{1,40}(?:\.\d{0,40})?(?:e[+-]?\d{1,4})?"
+_STATEMENT = re.compile(r"\s*auto (tmp\d{1,6}) = (.{1,200});$")
+_LITERAL = re.compile(rf"static_cast<(?:{_FLOATS}|u?int\d{{1,2}}_t|bool)>\(({_NUMBER}|true|false)L{{0,2}}\)")
+_REAL = re.compile(rf"static_cast<{_FLOATS}>\(({_NUMBER})\)")
+_LESS = re.compile(r"tmp\d{1,6} < (tmp\d{1,6})")
+_CHOICE = re.compile(r"(tmp\d{1,6}) \? (tmp\d{1,6}) : (tmp\d{1,6})")
+
+
+@dataclass(slots=True)
+class _Choice:
+    """Values in order, and the indices at which one gives way to the next; ``part`` of a bigger tree."""
+
+    values: tuple[float, ...]
+    limits: tuple[float, ...]
+    part: bool = False
+
+    @property
+    def whole(self) -> bool:
+        return not self.part and self.limits == tuple(range(1, len(self.values)))
+
+
+def vectors(source: str) -> list[tuple[float, ...]]:
+    """The vectors of 2 to 8 elements that the code holds, in the order of the source, as often as they are there."""
+    made: list[_Choice] = []
+    known: dict[str, float | _Choice] = {}
+    limits: dict[str, float] = {}
+    for line in source.split("\n"):
+        statement = _STATEMENT.match(line) if "auto tmp" in line else None
+        if statement is None:
+            continue
+        name, text = statement[1], statement[2]
+        known.pop(name, None)
+        limits.pop(name, None)
+        if literal := _LITERAL.fullmatch(text):
+            known[name] = _value(literal[1])
+        elif (less := _LESS.fullmatch(text)) and isinstance(limit := known.get(less[1]), float):
+            limits[name] = limit
+        elif (choice := _CHOICE.fullmatch(text)) and choice[1] in limits:
+            joined = _joined(known.get(choice[2]), limits[choice[1]], known.get(choice[3]))
+            if joined is not None:
+                known[name] = joined
+                made.append(joined)
+    return [item.values for item in made if item.whole]
+
+
+def numbers(source: str) -> list[float]:
+    """The real numbers that the code holds, each once: those with many digits, which nobody types, first."""
+    found = dict.fromkeys(_REAL.findall(source))
+    return [float(text) for text in sorted(found, key=lambda text: len(text.strip("-0.")) < _DIGITS)]
+
+
+def _joined(left: float | _Choice | None, limit: float, right: float | _Choice | None) -> _Choice | None:
+    """Both sides of a choice as one; None where they are not neighbours in one vector."""
+    if left is None or right is None:
+        return None
+    first, second = _side(left), _side(right)
+    limits = (*first.limits, limit, *second.limits)
+    if len(limits) >= MOST or any(after - before != 1 for before, after in pairwise(limits)):
+        return None
+    first.part = second.part = True
+    return _Choice((*first.values, *second.values), limits)
+
+
+def _side(item: float | _Choice) -> _Choice:
+    return item if isinstance(item, _Choice) else _Choice((item,), ())
+
+
+def _value(text: str) -> float:
+    return float(text == "true") if text in ("true", "false") else float(text)

@@ -1,0 +1,105 @@
+"""The reference with the package's values where the compiler wrote constants into the code.
+
+Nothing can be loaded into such constants. Where a package with the reference's weights still gives other outputs, the
+values in its code go into the reference instead. Which is whose the code does not say: they are tried in the order in
+which program and code use them, until the outputs agree. Values that agree are right, however they were found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, permutations, product
+from pathlib import Path
+from typing import Any
+
+from aotidoctor.readers.contract.written_constants import MOST, numbers, vectors
+from aotidoctor.worker.load import LoadedModel
+
+_TRIES = 32
+_SOURCE_BYTES = 64 * 1024 * 1024
+
+Values = tuple[float, ...]
+Before = list[tuple[Any, Any]]
+Facts = dict[str, Any]
+
+
+def put_written(
+    model: LoadedModel, program: Any, module: Any, before: Before, compared: Callable[[], Facts | None]
+) -> tuple[list[str], Facts | None]:
+    """Names of constants of ``module`` (that of ``program``) that got values of the package's code, and ``compared``.
+
+    ``compared`` runs the module and says how its outputs compare with the package's. Without an agreement none, and all
+    is as before; ``before`` are the module's buffers as they have to be when it is run.
+    """
+    import torch
+
+    from aotidoctor.worker.float64.float64_run import restore
+
+    own = {
+        **dict(module.named_parameters(remove_duplicate=False)),
+        **dict(module.named_buffers(remove_duplicate=False)),
+    }
+    held = set(model.get_constant_fqns())
+    names = [name for name in _in_order(program) if name in own and name not in held and _is_written(own[name])]
+    kept = {name: own[name].detach().clone() for name in names}
+    for choice in islice(_choices([kept[name] for name in names], _source(model.directory)), _TRIES):
+        restore(before)
+        with torch.no_grad():
+            for name, values in zip(names, choice, strict=True):
+                own[name].copy_(torch.tensor(values, dtype=torch.float64).reshape(own[name].shape))
+        facts = compared()
+        if facts is not None and facts["agrees"]:
+            return names, facts
+    restore(before)
+    with torch.no_grad():
+        for name in names:
+            own[name].copy_(kept[name])
+    return [], None
+
+
+def _in_order(program: Any) -> list[str]:
+    """Parameters, buffers and constants in the order in which the graph first uses them."""
+    targets = {spec.arg.name: spec.target for spec in program.graph_signature.input_specs if spec.target is not None}
+    used: dict[str, None] = {}
+    for node in program.graph.nodes:
+        used.update((targets[one.name], None) for one in node.all_input_nodes if one.name in targets)
+    return list(used)
+
+
+def _is_written(tensor: Any) -> bool:
+    """Inductor does so with numbers and with vectors of a few elements."""
+    return bool(tensor.dim() <= 1 and 0 < tensor.numel() <= MOST and not tensor.is_complex())
+
+
+def _source(directory: Path | None) -> str:
+    files = sorted(directory.glob("**/*.cpp")) if directory is not None else []
+    if sum(file.stat().st_size for file in files) > _SOURCE_BYTES:
+        return ""
+    return "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files)
+
+
+def _choices(wanted: Sequence[Any], source: str) -> Iterator[list[Values]]:
+    """What may stand for ``wanted``, the likeliest first: as many values for each as it has."""
+    found: dict[int, list[Values]] = {1: [(one,) for one in numbers(source)]}
+    for vector in vectors(source):
+        found.setdefault(len(vector), []).append(vector)
+    # Numbers vary fastest: the code has many that are nobody's constant.
+    sizes = sorted({tensor.numel() for tensor in wanted}, reverse=True)
+    places = [[at for at, tensor in enumerate(wanted) if tensor.numel() == size] for size in sizes]
+    groups = [
+        list(islice(_assignments(found.get(size, []), len(ats)), _TRIES))
+        for size, ats in zip(sizes, places, strict=True)
+    ]
+    for picked in product(*groups) if sizes else ():
+        chosen = {
+            at: values for ats, group in zip(places, picked, strict=True) for at, values in zip(ats, group, strict=True)
+        }
+        yield [chosen[at] for at in range(len(wanted))]
+
+
+def _assignments(found: Sequence[Values], count: int) -> Iterator[tuple[Values, ...]]:
+    """In the order of the code first. What several kernels read stands there several times."""
+    distinct = tuple(dict.fromkeys(found))
+    if len(distinct) == count != len(found):
+        yield distinct
+    yield from permutations(found, count)
