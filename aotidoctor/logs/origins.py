@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
 from aotidoctor.logs.bounded import bounded
 from aotidoctor.logs.found import Found
 from aotidoctor.logs.marks import has_mark
+from aotidoctor.logs.printed import printed_by
 from aotidoctor.model.evidence import FactValue
 from aotidoctor.model.log import LogEvent, LogMatch, LogPattern
 
@@ -68,6 +69,8 @@ _STANDARD = re.compile(
     r"|^\S* ?\(<frozen"
 )
 _DEEPEST, _TOLD = 60, 6
+# A place that only the words of a message tell.
+_BY_WORDS = 0.42
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,21 @@ def arisen(found: Found, number: int, around: str) -> LogMatch | None:
         # Where somebody stopped it says nothing.
         return None
     told = found.frames or _logged(found.text, around)
+    printed = "" if told else printed_by(found.text)
+    # Its own words are a sign of torch; and a place, if nothing else tells one.
+    around = f"{around}\n{printed}" if printed else around
+    match = _placed(found, number, around, told)
+    if match is None and printed:
+        match = _placed(found, number, around, [f"? (/{printed}:0)"])
+        match = replace(match, confidence=min(match.confidence, _BY_WORDS)) if match is not None else None
+    if match is None or not printed:
+        return match
+    facts = {name: value for name, value in match.facts.items() if name != "frame"}
+    return replace(match, facts={**facts, "printed_by": printed})
+
+
+def _placed(found: Found, number: int, around: str, told: Sequence[str]) -> LogMatch | None:
+    """The first entry that fits; ``told`` are the frames."""
     told = told if _ABSENT.search(found.text) is None else ()
     if _REPORTED.match(found.text) is not None:
         told = [one for one in told[:2] if _OPENS.match(one)]
