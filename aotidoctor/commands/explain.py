@@ -1,7 +1,7 @@
 """The manual: playbooks by cause, and the docstrings of checks, probes and rules by code or name.
 
-Docstrings of modules are read from the source files, so that a page costs no import of what it describes. The rules
-about Triton share modules; their pages are the docstrings of their functions.
+Docstrings of modules are read from the source files, so that a page costs no import of what it describes. Rules share
+modules: those about programs hold their pages, those about Triton have them as docstrings of their functions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from aotidoctor.model import playbook_files
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 # Folder -> what a module in it describes.
-_FOLDERS = {"checks": "check", "probes": "probe", "program/rules": "rule"}
+_FOLDERS = {"checks": "check", "probes": "probe"}
 _CODE = re.compile(r"[A-Z]+(?:-[A-Z0-9]+)+")
 _HEAD = re.compile(r"\A\+\+\+\n.*?^\+\+\+\n", re.MULTILINE | re.DOTALL)
 _OWN_TESTS = re.compile(r"^```toml (?:matches|does-not-match|log)\n.*?^```\n?", re.MULTILINE | re.DOTALL)
@@ -85,7 +85,7 @@ def _headed(docstring: str) -> str:
 
 
 def _pages(wanted: str | None = None) -> Iterator[Page]:
-    """Pages of checks, probes and rules; with ``wanted`` only files that mention it are parsed."""
+    """Pages of checks and probes; with ``wanted`` only files that mention it are parsed."""
     for folder, kind in _FOLDERS.items():
         for path in sorted((_PACKAGE / folder).glob("[!_]*.py")):
             source = path.read_text(encoding="utf-8")
@@ -96,10 +96,13 @@ def _pages(wanted: str | None = None) -> Iterator[Page]:
 
 
 def _rules() -> Iterator[Page]:
-    """Pages of the rules about Triton, and of what a rehearsal finds beyond them."""
+    """Pages of the rules about programs and about Triton, and of what a rehearsal finds beyond them."""
+    from aotidoctor.program.rules import BY_CODE  # noqa: PLC0415 - found without it, mostly
     from aotidoctor.triton import rehearsal_reading  # noqa: PLC0415 - nothing else here imports what it describes
     from aotidoctor.triton.rules import RULES  # noqa: PLC0415 - likewise
 
+    for stated in sorted(BY_CODE.values(), key=lambda rule: rule.name):
+        yield Page(kind="rule", name=stated.name, code=stated.code, text=inspect.cleandoc(stated.page))
     for rule in RULES:
         text = _PART.sub(lambda found: f"\n## {found[1]}\n\n{found[2].upper()}", inspect.getdoc(rule.check) or "")
         yield Page(kind="rule", name=rule.check.__name__, code=rule.code, text=text + "\n")
@@ -107,15 +110,15 @@ def _rules() -> Iterator[Page]:
 
 
 def _page(kind: str, name: str, source: str) -> Page | None:
-    """The page of a module that defines ``CHECK``, ``PROBE`` or ``RULE``; None for a module that only helps others."""
+    """The page of a module that defines ``CHECK`` or ``PROBE``; None for a module that only helps others."""
     tree = ast.parse(source)
     assigned = [node for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign))]
-    if not any(target in ("CHECK", "PROBE", "RULE") for node in assigned for target in _targets(node)):
+    if not any(target in ("CHECK", "PROBE") for node in assigned for target in _targets(node)):
         return None
     # A page whose code is that of the module with its findings.
     lent = [node.module for node in tree.body if isinstance(node, ast.ImportFrom) and _lends(node)]
     texts = (item.value for node in assigned for item in ast.walk(node) if isinstance(item, ast.Constant))
-    codes = (text for text in texts if isinstance(text, str) and re.fullmatch(r"AD-[A-Z]+-\d+|VERIFY-[A-Z]\d\d", text))
+    codes = (text for text in texts if isinstance(text, str) and re.fullmatch(r"AD-[A-Z]+-\d+", text))
     # It may name the codes of others besides.
     code = next((_code_of(module) for module in lent if module is not None), None) or next(codes, None)
     return Page(kind=kind, name=name, code=code, text=ast.get_docstring(tree) or "")

@@ -40,7 +40,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportRule:
-    """One rule of ``aotidoctor.program.rules``; the docstring of its module is its manual page.
+    """One rule of ``aotidoctor.program.rules``; ``page`` is its manual page.
 
     ``severities`` maps each kind that the rule can report to how bad it is. ``of_torch`` marks the rules of PyTorch's
     own verifier. ``names_target`` says that a finding is about the target (an operator, an input) and not the node.
@@ -50,5 +50,6 @@ class ExportRule:
     name: str
     title: str
     severities: Mapping[str, Severity]
+    page: str
     of_torch: bool = False
     names_target: bool = False

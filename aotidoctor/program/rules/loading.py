@@ -1,0 +1,115 @@
+"""What prevents that a program is loaded."""
+
+from __future__ import annotations
+
+from aotidoctor.model.evidence import Severity
+from aotidoctor.model.exported import ExportRule
+
+RULES: tuple[ExportRule, ...] = (
+    ExportRule(
+        code="VERIFY-L01",
+        name="not_loadable",
+        title="the program cannot be rebuilt from its archive",
+        severities={"json": Severity.ERROR, "node": Severity.ERROR, "program": Severity.ERROR},
+        page="""The program cannot be rebuilt from its archive.
+
+What it does
+    Rebuilds the program with the installed torch, without its verifier.
+
+Why it matters
+    torch.export.load fails in the same way. Rules that need the graph are not judged by the child; what the archive
+    itself tells is.
+
+Example:
+    add: observed SerializeError: ..., expected a program that this torch can rebuild
+
+When it is wrong
+    A program of a newer torch, or one whose inputs are of a class that --setup has to register with pytree.
+""",
+    ),
+    ExportRule(
+        code="VERIFY-L02",
+        name="operator_missing",
+        title="an operator of the program is not registered here",
+        severities={"operator-missing": Severity.ERROR},
+        names_target=True,
+        page="""An operator of the program is not registered here.
+
+What it does
+    Looks up every operator that the archive names, and lists all that are missing. Each is then declared as the
+    archive shows it, so that the rest can be judged.
+
+Why it matters
+    torch.export.load fails at the first: We failed to resolve ... to an operator.
+
+Example:
+    zoo::scale: observed operator zoo::scale is not registered in this process
+
+When it is wrong
+    Register it: --setup ops.py, or --custom-op-library libops.so.
+""",
+    ),
+    ExportRule(
+        code="VERIFY-L03",
+        name="parts_missing",
+        title="weights, constants or sample inputs are missing from the archive",
+        severities={"weights": Severity.ERROR, "constants": Severity.ERROR, "sample-inputs": Severity.ERROR},
+        names_target=True,
+        page="""Weights, constants or sample inputs are missing from the archive.
+
+What it does
+    Reads each part by itself, and goes on without it.
+
+Why it matters
+    torch.export.load fails.
+
+Example:
+    weights: observed AssertionError: data/weights/model_weights_config.json not found in PT2 archive
+
+When it is wrong
+    Archives of torch 2.6 and earlier are built otherwise, and read by torch as a whole.
+""",
+    ),
+    ExportRule(
+        code="VERIFY-L04",
+        name="schema_version",
+        title="the program was saved in a different version of the format",
+        severities={"schema-version": Severity.ERROR},
+        page="""The program was saved in another version of the format.
+
+What it does
+    Compares the major version of the archive's schema with that of the installed torch, then rebuilds the program
+    all the same.
+
+Why it matters
+    torch.export.load refuses it.
+
+Example:
+    observed Serialized schema version 7.1 does not match our current schema version 8.16
+
+When it is wrong
+    Verify with the torch that made the program, or export it again.
+""",
+    ),
+    ExportRule(
+        code="VERIFY-L06",
+        name="setup_raised",
+        title="what --setup or --custom-op-library names could not be loaded",
+        severities={"setup": Severity.ERROR},
+        names_target=True,
+        page="""What --setup or --custom-op-library names could not be loaded.
+
+What it does
+    Loads operator libraries, then the setup file, before the program.
+
+Why it matters
+    Operators and classes of the program are not registered, so it cannot be rebuilt.
+
+Example:
+    ops.py: observed ModuleNotFoundError: No module named 'my_ops', expected a setup file that can be imported
+
+When it is wrong
+    The child has this interpreter's packages and the folder of the setup file in sys.path.
+""",
+    ),
+)

@@ -1,0 +1,309 @@
+"""Rules of PyTorch's own verifier about the signature."""
+
+from __future__ import annotations
+
+from aotidoctor.model.evidence import Severity
+from aotidoctor.model.exported import ExportRule
+
+RULES: tuple[ExportRule, ...] = (
+    ExportRule(
+        code="VERIFY-S01",
+        name="signature_input_count",
+        title="the graph and the signature have different numbers of inputs",
+        severities={"input-count": Severity.ERROR},
+        of_torch=True,
+        page="""The graph and the signature have different numbers of inputs.
+
+What it does
+    Counts placeholders and input specs, and names those that only one side has.
+
+Why it matters
+    Every input after the missing one would be taken for its neighbour. PyTorch's verifier refuses the program.
+
+Example:
+    y: observed 2 placeholders in the graph, 1 inputs in the signature; only in the graph: y
+
+When it is wrong
+    Never. A pass that adds or removes a placeholder has to change the signature as well.
+""",
+    ),
+    ExportRule(
+        code="VERIFY-S02",
+        name="signature_input_name",
+        title="an input of the signature is not the placeholder at its place",
+        severities={"input-name": Severity.ERROR},
+        of_torch=True,
+        page="""An input of the signature is not the placeholder at its place.
+
+What it does
+    Compares the names of input specs with the placeholders, in order.
+
+Why it matters
+    Weights and inputs go to placeholders by position: two that are exchanged give wrong numbers, or an error far
+    away. PyTorch's verifier refuses the program.
+
+Example:
+    p_weight: observed the signature has p_bias where the graph has p_weight, expected p_weight
+
+When it is wrong
+    Never. A pass that renames a placeholder has to rename it in the signature as well.
+""",
+    ),
+    ExportRule(
+        code="VERIFY-S03",
+        name="signature_parameter",
+        title="a parameter of the signature is missing, or is not a parameter",
+        severities={
+            "not-tensor": Severity.ERROR,
+            "no-target": Severity.ERROR,
+            "absent": Severity.ERROR,
+            "not-parameter": Severity.ERROR,
+        },
+        of_torch=True,
+        names_target=True,
+        page="""A parameter of the signature is not there, or is none.
+
+What it does
+    Follows every parameter of the signature to the state dict.
+
+Why it matters
+    The program has a weight without a value. PyTorch's verifier refuses it.
+
+Example:
+    linear.weight: observed parameter linear.weight is not in the state dict, expected its value
+
+When it is wrong
+    Never. An archive whose weights were left out on purpose has to be given them before it is verified.
+""",
+    ),
+    ExportRule(
+        code="VERIFY-S04",
+        name="signature_buffer",
+        title="a buffer of the signature is missing, or is where it must not be",
+        severities={
+            "not-tensor": Severity.ERROR,
+            "no-target": Severity.ERROR,
+            "no-persistence": Severity.ERROR,
+            "absent": Severity.ERROR,
+            "unwanted": Severity.ERROR,
+        },
+        of_torch=True,
+        names_target=True,
+        page="""A buffer of the signature is not there, or is where it must not be.
+
+What it does
+    Follows every buffer of the signature: a persistent one is in the state dict (or among the constants), one that
+    is not persistent is not in the state dict.
+
+Why it matters
+    The program has a buffer without a value, or two of them. PyTorch's verifier refuses it.
+
+Example:
+    mean: observed the state dict holds mean, which is not persistent, expected no entry: it is among the
+    constants
+
+When it is wrong
+    Versions of torch before 2.11 do not look for persistent buffers among the constants; the installed one decides.
+""",
+    ),
+    ExportRule(
+        code="VERIFY-S05",
+        name="signature_constant",
+        title="a constant tensor of the signature is missing",
+        severities={"not-tensor": Severity.ERROR, "no-target": Severity.ERROR, "absent": Severity.ERROR},
+        of_torch=True,
+        names_target=True,
+        page="""A constant tensor of the signature is not there.
+
+What it does
+    Follows every constant tensor of the signature to the program's constants.
+
+Why it matters
+    The program has a constant without a value. PyTorch's verifier refuses it.
+
+Example:
+    lifted_tensor_0: observed constant tensor lifted_tensor_0 is not among the program's
+    constants
+
+When it is wrong
+    Never.
+""",
+    ),
+    ExportRule(
+        code="VERIFY-S06",
+        name="signature_custom_object",
+        title="a custom object of the signature is missing, or is not a custom object",
+        severities={"not-object": Severity.ERROR, "no-target": Severity.ERROR, "absent": Severity.ERROR},
+        of_torch=True,
+        names_target=True,
+        page="""A custom object of the signature is not there, or is none.
+
+What it does
+    Follows every custom object (TorchBind) of the signature to the program's constants.
+
+Why it matters
+    The program calls methods of an object that it does not have. PyTorch's verifier refuses it.
+
+Example:
+    queue: observed custom object queue is not among the program's constants, expected its value
+
+When it is wrong
+    Never.
+""",
+    ),
+    ExportRule(
+        code="VERIFY-S07",
+        name="signature_token",
+        title="a token of the signature is something else",
+        severities={"not-token": Severity.ERROR},
+        of_torch=True,
+        page="""A token of the signature is something else.
+
+What it does
+    Looks at inputs of the kind TOKEN, which keep operators with side effects in order.
+
+Why it matters
+    The order of side effects would hang on a tensor. PyTorch's verifier refuses the program.
+
+Example:
+    token: observed a token that is a TensorArgument, expected a TokenArgument
+
+When it is wrong
+    Never.
+""",
+    ),
+    ExportRule(
+        code="VERIFY-S08",
+        name="signature_input_kind",
+        title="an input of the signature is of a kind that does not exist",
+        severities={"input-kind": Severity.ERROR},
+        of_torch=True,
+        page="""An input of the signature is of a kind that does not exist.
+
+What it does
+    Compares the kind of every input spec with those of torch.export.
+
+Why it matters
+    Nobody knows where the value comes from. PyTorch's verifier refuses the program.
+
+Example:
+    x: observed kind RNG_STATE, expected USER_INPUT, PARAMETER, BUFFER, CONSTANT_TENSOR, CUSTOM_OBJ, TOKEN
+
+When it is wrong
+    A newer torch may have more kinds; verify with the torch that made the program.
+""",
+    ),
+    ExportRule(
+        code="VERIFY-S09",
+        name="signature_output_count",
+        title="the graph and the signature have different numbers of outputs",
+        severities={"output-count": Severity.ERROR},
+        of_torch=True,
+        page="""The graph and the signature have different numbers of outputs.
+
+What it does
+    Counts what the graph returns and the output specs.
+
+Why it matters
+    New values of buffers and results of the model would be taken for each other. PyTorch's verifier refuses the
+    program.
+
+Example:
+    output: observed the graph returns 2 (add, mul), the signature has 1 (mul)
+
+When it is wrong
+    Never. A pass that adds an output has to change the signature as well.
+""",
+    ),
+    ExportRule(
+        code="VERIFY-S10",
+        name="signature_mutation",
+        title="a new value of an input has no target",
+        severities={
+            "buffer": Severity.ERROR,
+            "parameter": Severity.ERROR,
+            "user-input": Severity.ERROR,
+            "stray": Severity.ERROR,
+        },
+        of_torch=True,
+        page="""A new value of an input leads to nothing.
+
+What it does
+    Takes the outputs that the signature counts as new values of buffers, parameters and inputs, and follows each to
+    what it is the value of.
+
+Why it matters
+    The update would be lost, or written elsewhere. PyTorch's verifier refuses the program.
+
+Example:
+    add (counter): observed add is the new value of buffer counter, which does not exist, expected one of steps
+
+When it is wrong
+    Kind stray: the outputs are in another order than new values first, then results.
+""",
+    ),
+    ExportRule(
+        code="VERIFY-S11",
+        name="signature_output_order",
+        title="the results are in a different order from the signature",
+        severities={"output-order": Severity.ERROR},
+        of_torch=True,
+        page="""The results are in another order than the signature says.
+
+What it does
+    Compares the names of what the graph returns, after the new values of inputs, with the user outputs of the
+    signature.
+
+Why it matters
+    The caller would get one result for another, silently. PyTorch's verifier refuses the program.
+
+Example:
+    mul: observed the graph returns mul where the signature has add, expected add
+
+When it is wrong
+    Never.
+""",
+    ),
+    ExportRule(
+        code="VERIFY-S12",
+        name="module_call_names",
+        title="a preserved submodule names a node that does not exist",
+        severities={"input": Severity.ERROR, "output": Severity.ERROR},
+        of_torch=True,
+        page="""A preserved submodule names a node that is not there.
+
+What it does
+    Follows the inputs and outputs in the module call graph to the nodes of the graph.
+
+Why it matters
+    torch.export.unflatten cannot put the submodule back. PyTorch's verifier refuses the program.
+
+Example:
+    add (body): observed output add of module body is not a node of the graph, expected an existing node
+
+When it is wrong
+    Never. A pass that replaces a node has to keep its name, or to rename it here as well.
+""",
+    ),
+    ExportRule(
+        code="VERIFY-S13",
+        name="output_node",
+        title="the graph does not end in an output of its own form",
+        severities={"no-output-node": Severity.ERROR, "not-a-tuple": Severity.ERROR},
+        of_torch=True,
+        page="""The graph does not end in an output of its own form.
+
+What it does
+    Looks at the last node: it must be the output, and return a tuple.
+
+Why it matters
+    Outputs cannot be matched with the signature. PyTorch's verifier fails on the program.
+
+Example:
+    add: observed the last node is call_function add, expected an output node at the end
+
+When it is wrong
+    Subgraphs of conditions may return a bare value; the program itself may not.
+""",
+    ),
+)
