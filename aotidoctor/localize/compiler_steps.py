@@ -12,6 +12,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from aotidoctor.model.answers import Step
+
 STAGES: tuple[tuple[str, str], ...] = (
     ("inductor", "lowerings"),
     ("inductor", "post_grad_passes"),
@@ -22,15 +24,6 @@ STAGES: tuple[tuple[str, str], ...] = (
 """Backend and subsystem as the switch names them."""
 GOOD, BAD, FAILED = "good", "bad", "failed"
 ALL_OFF = -1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One step. ``name`` is what the compiler calls it, ``target`` the operator, ``where`` the user's line."""
-
-    name: str
-    target: str | None = None
-    where: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

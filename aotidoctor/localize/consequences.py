@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from aotidoctor.localize.emulated import Emulated, Emulation
+from aotidoctor.model.answers import Emulation, Finding
 
 _NO_ADDRESS = ("nan", "inf")
 
 
-def worth_telling(found: Emulation) -> list[Emulated]:
+def worth_telling(found: Emulation) -> list[Finding]:
     """Without what follows from a failed assertion of the same launch, and from what was found before."""
     asserted = {one.launch for one in found.findings if one.kind == "device-assert"}
     astray = {one.launch for one in found.findings if one.kind in ("out-of-bounds", "use-after-free", "misaligned")}
@@ -27,7 +27,7 @@ def worth_telling(found: Emulation) -> list[Emulated]:
     ]
 
 
-def explained_by(one: Emulated, found: Emulation) -> list[Emulated]:
+def explained_by(one: Finding, found: Emulation) -> list[Finding]:
     """What follows from it in the same launch.
 
     Of a 32-bit index that overflows: its lane that goes astray, lanes that collide in the buffer. Of a store that goes
@@ -36,7 +36,7 @@ def explained_by(one: Emulated, found: Emulation) -> list[Emulated]:
     return [other for other in found.findings if one.launch == other.launch and _follows(other, one)]
 
 
-def _follows(other: Emulated, one: Emulated) -> bool:
+def _follows(other: Finding, one: Finding) -> bool:
     here = one.buffer == other.buffer is not None
     if one.kind == "out-of-bounds":
         return one.access == "store" and other.kind == "race" and here
@@ -48,5 +48,5 @@ def _follows(other: Emulated, one: Emulated) -> bool:
     return other.kind == "out-of-bounds" and (one.line, *_lane(one)) == (other.line, *_lane(other))
 
 
-def _lane(one: Emulated) -> tuple[tuple[int, ...] | None, int | None]:
+def _lane(one: Finding) -> tuple[tuple[int, ...] | None, int | None]:
     return one.program, one.lane

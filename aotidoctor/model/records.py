@@ -30,7 +30,11 @@ _MODULES = (
     "json_types", "tree", "expr_nodes", "expr", "program", "artifact", "contract", "errors", "evidence", "host",
     "inputs", "localization", "log", "run", "signature", "tolerance", "trace", "stamp", "case",
 )  # fmt: skip
-_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_FLOATS = {
+    "NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf,
+    # As the worker writes them.
+    "nan": math.nan, "inf": math.inf, "-inf": -math.inf,
+}  # fmt: skip
 
 
 class RecordError(ValueError):
@@ -89,6 +93,9 @@ def _read(hint: Hint, value: JsonValue, place: str, bound: Bound) -> object:
 def _union(options: Sequence[Hint], value: JsonValue, place: str, bound: Bound) -> object:
     if value is None and type(None) in options:
         return None
+    others = [option for option in options if option is not type(None)]
+    if len(others) == 1:
+        return _read(others[0], value, place, bound)
     open_to = [option for option in options if _could_be(option, value, bound)]
     if len(open_to) > 1 and isinstance(value, bool):
         open_to = [option for option in open_to if option is bool] or open_to

@@ -94,7 +94,8 @@ class Outcome:
 
     ``stage`` is the last stage the worker entered: ``start``, ``import``, ``attach``, ``setup``, ``inputs``, ``load``,
     ``run1``, ``run2``..., ``scan``, ``done``. ``stages`` maps each finished stage to its seconds. ``result`` is the
-    job's JSON (empty when it never got there). Tails are the last 16 KiB, decoded with replacement; ``*_bytes`` are
+    job's JSON (empty when it never got there; see ``answers``), ``malformed`` says which parts of it were left out, as
+    they are not what they should be. Tails are the last 16 KiB, decoded with replacement; ``*_bytes`` are
     full sizes.
     ``trace`` are the compiled calls it made, None where none were asked for. ``debugger_output`` is what the debugger
     printed, in sections (``=== name``), and at a time limit what /proc says of the threads; ``debugger_problem`` is why
@@ -108,6 +109,7 @@ class Outcome:
     stage: str
     error: ChildError | None = None
     result: JsonObject = field(default_factory=dict)
+    malformed: tuple[str, ...] = ()
     stages: Mapping[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     stdout_tail: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aotidoctor.model.answers import Acted, Launches, told
 from aotidoctor.model.run import Outcome
 from aotidoctor.probes.payload import run_of
 
@@ -12,10 +13,10 @@ def seen_early(outcome: Outcome, name: str) -> Effect:
     """Of a variable that is read when CUDA is initialised: it acts if it was there before, which a fork cannot give."""
     if outcome.forked:
         return False, "set after CUDA was initialised"
-    seen = outcome.result.get("env_took_effect")
-    if not isinstance(seen, dict) or name not in seen:
+    seen = told(Acted, outcome.result).env_took_effect
+    if seen is None or name not in seen:
         return None, "set before CUDA was initialised; the child exited before it reported this"
-    if seen[name] is not True:
+    if not seen[name]:
         return False, f"the child does not see {name}"
     return True, "in the child's environment before CUDA was initialised"
 
@@ -49,17 +50,18 @@ def _printed(outcome: Outcome) -> Effect:
 
 
 def _hooked(outcome: Outcome) -> Effect:
-    problem = outcome.result.get("launch_problem")
-    if isinstance(problem, dict):
-        return False, str(problem.get("text") or problem.get("name"))
-    if "launch_trace" in outcome.result:
+    seen = told(Launches, outcome.result)
+    if seen.launch_problem is not None:
+        return False, seen.launch_problem.text or str(seen.launch_problem.name)
+    if seen.launch_trace is not None:
         return True, "the package's calls of the driver were hooked"
     return None, "the child exited before it reported this"
 
 
 def _variant(outcome: Outcome, *, captures: bool) -> Effect:
-    if "cuda_memory" not in outcome.result:
+    seen = told(Acted, outcome.result)
+    if seen.cuda_memory is None:
         return None, "the child exited before it reported this"
-    if captures and outcome.stage in ("run1", "capture") and "variant" not in outcome.result:
+    if captures and outcome.stage in ("run1", "capture") and seen.variant is None:
         return (True, "it ended in the capture") if outcome.stage == "capture" else (False, "it ended before a capture")
     return True, "the call was made so"

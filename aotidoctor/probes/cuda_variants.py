@@ -22,6 +22,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from aotidoctor.model.answers import Acted, told
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request
@@ -166,18 +167,15 @@ def _gone(outcome: Outcome, name: str, words: str, facts: dict[str, FactValue], 
 
 def _memory(outcome: Outcome, plain: Outcome) -> dict[str, FactValue]:
     """Free and total bytes before the call, what was asked for, and whether it could have been had at all."""
-    told = outcome.result.get("cuda_memory")
-    if not isinstance(told, dict):
+    memory = told(Acted, outcome.result).cuda_memory
+    if memory is None:
         return {}
-    free, total = told.get("free"), told.get("total")
-    if not isinstance(free, int) or not isinstance(total, int):
-        return {}
-    facts: dict[str, FactValue] = {"free_bytes": free, "total_bytes": total}
+    facts: dict[str, FactValue] = {"free_bytes": memory.free, "total_bytes": memory.total}
     match = _ASKED.search(plain.error.message) if plain.error is not None else None
     if match is None or match["unit"] not in _UNITS:
         return facts
     asked = int(float(match["number"]) * _UNITS[match["unit"]])
-    return {**facts, "asked_bytes": asked, "fits_free": asked <= free, "fits_device": asked <= total}
+    return {**facts, "asked_bytes": asked, "fits_free": asked <= memory.free, "fits_device": asked <= memory.total}
 
 
 PROBE = Probe(

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from aotidoctor.model.answers import Operator, Registry, told
 from aotidoctor.model.artifact import ExternNode
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.jobs import Operators
-from aotidoctor.model.json_types import JsonObject, JsonValue, objects
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import device_of, user_code
 from aotidoctor.probes.plain_run import read_ending
@@ -66,8 +66,8 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding per operator that is missing, changed or without a kernel; none when all fit."""
     if not succeeded(outcome):
         return [read_ending(CODE, case, outcome)]
-    registry = outcome.result.get("ops")
-    if not isinstance(registry, dict):
+    registry = told(Registry, outcome.result).ops
+    if registry is None:
         return []
     found = (_judge(node, registry.get(node.target), outcome) for node in _unique(custom_nodes(case)))
     return [item for item in found if item is not None]
@@ -77,31 +77,29 @@ def _unique(nodes: Sequence[ExternNode]) -> list[ExternNode]:
     return list({node.target: node for node in nodes}.values())
 
 
-def _judge(node: ExternNode, entry: JsonValue, outcome: Outcome) -> Evidence | None:
-    if not isinstance(entry, dict) or entry.get("registered") is not True:
+def _judge(node: ExternNode, entry: Operator | None, outcome: Outcome) -> Evidence | None:
+    if entry is None or not entry.registered:
         return _finding("missing", node, "not registered", "an operator registered before the load", outcome)
     differing = _schema_difference(node, entry)
     if differing is not None:
-        return _finding("schema", node, differing[0], differing[1], outcome, schema=str(entry.get("schema")))
-    if entry.get("kernel") is False:
+        return _finding("schema", node, differing[0], differing[1], outcome, schema=str(entry.schema))
+    if entry.kernel is False:
         return _finding("no-kernel", node, "registered without a kernel", "a kernel for this device", outcome)
     return None
 
 
-def _schema_difference(node: ExternNode, entry: JsonObject) -> tuple[str, str] | None:
+def _schema_difference(node: ExternNode, entry: Operator) -> tuple[str, str] | None:
     """``(observed, expected)`` when the compiled call does not fit the registered schema."""
-    arguments = [item for item in objects(entry.get("arguments")) if isinstance(item.get("name"), str)]
-    names = [str(item["name"]) for item in arguments]
+    names = [item.name for item in entry.arguments]
     unknown = [name for name in node.argument_names if name not in names]
     if unknown:
         return f"no argument {unknown[0]!r} in ({', '.join(names)})", f"({', '.join(node.argument_names)})"
-    required = [str(item["name"]) for item in arguments if item.get("has_default") is not True]
+    required = [item.name for item in entry.arguments if not item.has_default]
     ungiven = [name for name in required if name not in node.argument_names]
     if ungiven:
         return f"a required argument {ungiven[0]!r}", f"({', '.join(node.argument_names)})"
-    returns = entry.get("returns")
-    if isinstance(returns, int) and node.output_kinds and returns != len(node.output_kinds):
-        return f"{returns} result(s)", f"{len(node.output_kinds)} result(s)"
+    if entry.returns is not None and node.output_kinds and entry.returns != len(node.output_kinds):
+        return f"{entry.returns} result(s)", f"{len(node.output_kinds)} result(s)"
     return None
 
 

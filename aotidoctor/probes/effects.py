@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from aotidoctor.model.answers import Acted, Compiled, SideBySide, told
 from aotidoctor.model.case import Case
 from aotidoctor.model.jobs import Recompile
-from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.run import NotStarted, Outcome
 from aotidoctor.probes.cuda_effects import Effect, cuda_effects, seen_early
 from aotidoctor.probes.payload import run_of
@@ -23,21 +24,21 @@ def with_effect(case: Case, outcome: Outcome) -> Outcome:
     """The outcome, told whether what its request changed against the plain run acted."""
     if isinstance(outcome.ending, NotStarted):
         return replace(outcome, took_effect=False, took_effect_why="the child did not start")
-    payload = run_of(outcome)
+    payload, seen = run_of(outcome), told(Acted, outcome.result)
     effects = [_variable(case, outcome, name) for name in outcome.request.env if name not in HEAP_CHECKS]
     if payload.heap_checks:
-        effects.append(_heap_checks(outcome))
+        effects.append(_heap_checks(outcome, seen))
     if outcome.request.debugger:
         effects.append(_watched(outcome))
     effects += cuda_effects(outcome)
     if payload.perturb is not None:
-        effects.append(_filled(outcome.result.get("memory_filled")))
+        effects.append(_filled(seen.memory_filled))
     if payload.threads is not None:
-        effects.append(_threads(payload.threads, outcome.result.get("threads")))
+        effects.append(_threads(payload.threads, seen.threads))
     if payload.against_threads is not None:
-        effects.append(_threads(payload.against_threads, _second(outcome.result.get("against_threads"))))
+        effects.append(_threads(payload.against_threads, _second(outcome)))
     if payload.treatment:
-        effects.append(_applied(outcome.result.get("applied")))
+        effects.append(_applied(seen.applied))
     compiled = outcome.request.payload
     if isinstance(compiled, Recompile) and (compiled.bisect or compiled.printer):
         effects.append(_compiler(compiled, outcome))
@@ -77,14 +78,13 @@ def _input_checks(case: Case, outcome: Outcome) -> Effect:
     return (True, "compiled in and read at the first call") if compiled_in else (None, "the library does not report it")
 
 
-def _heap_checks(outcome: Outcome) -> Effect:
+def _heap_checks(outcome: Outcome, seen: Acted) -> Effect:
     """Before glibc 2.34 nothing is preloaded, and the variable is all there is to see."""
-    loaded, seen = outcome.result.get("heap_checks"), outcome.result.get("env_took_effect")
-    if loaded is None or not isinstance(seen, dict):
+    if seen.heap_checks is None or seen.env_took_effect is None:
         return None, "the child exited before it reported this"
-    if seen.get("MALLOC_CHECK_") is not True:
+    if seen.env_took_effect.get("MALLOC_CHECK_") is not True:
         return False, "the C library does not see MALLOC_CHECK_"
-    if "LD_PRELOAD" in outcome.request.env and loaded is not True:
+    if "LD_PRELOAD" in outcome.request.env and not seen.heap_checks:
         return False, "libc_malloc_debug.so.0 could not be preloaded"
     return True, "the C library checks each block that is freed"
 
@@ -93,35 +93,35 @@ def _watched(outcome: Outcome) -> Effect:
     return (False, outcome.debugger_problem) if outcome.debugger_problem else (True, "gdb was attached")
 
 
-def _filled(value: JsonValue) -> Effect:
-    return (True, "the allocator fills new blocks") if value is True else (False, "this C library cannot fill memory")
+def _filled(value: bool | None) -> Effect:
+    return (True, "the allocator fills new blocks") if value else (False, "this C library cannot fill memory")
 
 
-def _threads(wanted: JsonValue, seen: JsonValue) -> Effect:
+def _threads(wanted: int, seen: int | None) -> Effect:
     if seen is None:
         return None, "the child exited before it reported this"
     return (True, f"torch ran with {seen}") if seen == wanted else (False, f"torch ran with {seen}, not {wanted}")
 
 
-def _second(told: JsonValue) -> JsonValue:
+def _second(outcome: Outcome) -> int | None:
     """The other of the two thread counts that were compared."""
-    counts = told.get("threads") if isinstance(told, dict) else None
-    return counts[1] if isinstance(counts, list) and len(counts) == 2 else None
+    compared = told(SideBySide, outcome.result).against_threads
+    return compared.threads[1] if compared is not None and len(compared.threads) == 2 else None
 
 
 def _compiler(asked: Recompile, outcome: Outcome) -> Effect:
     """Of a compile: its switch counts the steps that it asked about, and Inductor refuses options it does not know."""
-    switch, steps = asked.bisect, outcome.result.get("switchable")
-    if not isinstance(steps, dict):
+    switch, steps = asked.bisect, told(Compiled, outcome.result).switchable
+    if steps is None:
         return None, "the compile ended before it reported this"
     if switch is None:
         return True, f"compiled with the value printer, level {asked.printer}"
     counted, kept = steps.get(str(switch.get("subsystem"))), switch.get("max")
-    off = len(counted) - kept - 1 if isinstance(counted, list) and isinstance(kept, int) else 0
+    off = len(counted) - kept - 1 if counted is not None and isinstance(kept, int) else 0
     return (True, f"{off} {switch.get('subsystem')} were off") if off > 0 else (False, "there was nothing to turn off")
 
 
-def _applied(value: JsonValue) -> Effect:
-    if isinstance(value, list) and value:
-        return True, "; ".join(str(item) for item in value)[:300]
+def _applied(steps: Sequence[str]) -> Effect:
+    if steps:
+        return True, "; ".join(steps)[:300]
     return None, "the child exited before it reported this"

@@ -27,7 +27,8 @@ from dataclasses import replace
 
 from aotidoctor.localize.blame import chain_of
 from aotidoctor.localize.consequences import explained_by, worth_telling
-from aotidoctor.localize.emulated import Emulated, Emulation, element_text, read_emulation, shown_buffer
+from aotidoctor.localize.emulated import element_text, failure_of, read_emulation, shown_buffer
+from aotidoctor.model.answers import Emulation, Finding
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.jobs import Watch, changed
@@ -126,7 +127,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         return made
     if isinstance(outcome.ending, TimedOut) or not succeeded(outcome):
         return [_quiet("unavailable", outcome, f"it did not come to its end: {_why_nothing(outcome, None)}")]
-    if found.done < found.launched or found.skipped:
+    if found.done < found.launched or found.not_emulated:
         return [
             _quiet(
                 "partial",
@@ -144,9 +145,11 @@ def skipped(outcome: Outcome) -> list[NotChecked]:
         return []
     return [
         NotChecked(
-            code=CODE, name=NAME, reason=f"not emulated: {what}: {why}" + (f" ({times} times)" if times > 1 else "")
+            code=CODE,
+            name=NAME,
+            reason=f"not emulated: {one.what}: {one.why}" + (f" ({one.times} times)" if one.times > 1 else ""),
         )
-        for what, why, times in found.skipped
+        for one in found.not_emulated
     ]
 
 
@@ -183,7 +186,7 @@ def _quiet(kind: str, outcome: Outcome, observed: str) -> Evidence:
     )
 
 
-def _tell(case: Case, one: Emulated, outcome: Outcome, found: Emulation) -> list[Evidence]:
+def _tell(case: Case, one: Finding, outcome: Outcome, found: Emulation) -> list[Evidence]:
     """The finding, and the chain behind a failed assertion. A remark that explains a fault is one."""
     kind, expected = _WORDS.get(one.kind, ("other", "no finding"))
     shown, path = shown_buffer(case, one.buffer)
@@ -197,7 +200,7 @@ def _tell(case: Case, one: Emulated, outcome: Outcome, found: Emulation) -> list
         "grid": one.grid,
         "line": one.line,
         "wrapper_line": one.wrapper_line,
-        "text": one.text,
+        "text": one.text or "",
         "program": one.program,
         "lane": one.lane,
         "argument": one.argument,
@@ -208,7 +211,7 @@ def _tell(case: Case, one: Emulated, outcome: Outcome, found: Emulation) -> list
         "extent": one.extent,
         "count": one.count,
     }
-    failure = one.failure
+    failure = failure_of(one)
     if failure is not None:
         facts |= {"variable": failure.variable, "bound": failure.bound}
     symptom = next((_SYMPTOMS[other.kind] for other in (one, *explained) if other.kind in _SYMPTOMS), None)
@@ -234,7 +237,7 @@ def _tell(case: Case, one: Emulated, outcome: Outcome, found: Emulation) -> list
     return [made, replace(followed, facts={**followed.facts, "emulated": True, "on_device": True})]
 
 
-def _observed(one: Emulated, shown: str) -> str:
+def _observed(one: Finding, shown: str) -> str:
     more = f" ({one.count} lanes)" if one.count > 1 else ""
     match one.kind:
         case "device-assert" | "operator-refused":

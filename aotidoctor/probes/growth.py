@@ -72,7 +72,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     ]
 
 
-def growth_rate(sizes: list[int]) -> float:
+def growth_rate(sizes: Sequence[int]) -> float:
     """Bytes per call over the second half, 0 unless both of its quarters grow, and without the largest steps too.
 
     An allocator takes much at a time and seldom; what an operator keeps is there after each of its calls.

@@ -24,11 +24,11 @@ from dataclasses import dataclass
 
 from aotidoctor.localize.origins import origin_of
 from aotidoctor.localize.timeline import name_of
+from aotidoctor.model.answers import Launch, Launches, LaunchFailure, told
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
-from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.run import Outcome, Request, Signalled, TimedOut
-from aotidoctor.model.trace import CallKind, TracedCall, call_kind
+from aotidoctor.model.trace import CallKind, TracedCall
 from aotidoctor.probes.cuda import again, why_not
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
@@ -63,17 +63,17 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     Whose work failed (kernel, extern, custom), what was refused by the driver or inside of an operator (refused,
     library), hang, before, survived or unavailable.
     """
-    failure, problem = _record(outcome.result.get("launch_failure")), _record(outcome.result.get("launch_problem"))
-    if failure is not None:
-        return [_first_failing(case, outcome, failure)]
-    if problem is not None:
-        return [_note("unavailable", outcome, f"not traced: {problem.get('text') or problem.get('name')}")]
-    if "launch_trace" not in outcome.result:
+    seen = told(Launches, outcome.result)
+    if seen.launch_failure is not None:
+        return [_first_failing(case, outcome, seen.launch_failure)]
+    if seen.launch_problem is not None:
+        return [_note("unavailable", outcome, f"not traced: {seen.launch_problem.text or seen.launch_problem.name}")]
+    if seen.launch_trace is None:
         return [_note("unavailable", outcome, f"not traced: the run ended in {outcome.stage}")]
     if succeeded(outcome):
-        count = outcome.result.get("launch_count")
-        return [_note("survived", outcome, f"it returned; {count} calls, each waited for", Severity.WARN)]
-    return [_under_way(case, outcome)]
+        words = f"it returned; {seen.launch_count} calls, each waited for"
+        return [_note("survived", outcome, words, Severity.WARN)]
+    return [_under_way(case, outcome, seen)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,48 +85,37 @@ class _Launch:
     facts: dict[str, FactValue]
 
 
-def _launch(case: Case, entry: JsonObject) -> _Launch:
-    symbol = str(entry.get("symbol", ""))
-    kernel, argument = entry.get("kernel"), entry.get("argument")
-    call = TracedCall(symbol=symbol, argument=argument if isinstance(argument, int) else 0, at=0.0)
-    name = str(kernel) if kernel else name_of(case, call)
-    kind = "kernel" if call_kind(symbol) is CallKind.LAUNCH else call_kind(symbol).value
+def _launch(case: Case, entry: Launch) -> _Launch:
+    call = TracedCall(symbol=entry.symbol, argument=entry.argument or 0, at=0.0)
+    name = entry.kernel or name_of(case, call)
+    kind = "kernel" if call.kind is CallKind.LAUNCH else call.kind.value
     origin = origin_of(case, name)
     facts: dict[str, FactValue] = {
-        "symbol": symbol,
+        "symbol": entry.symbol,
         "kernel": name,
         "operators": origin.operators,
         "where": origin.where,
-        "number": _number(entry.get("number")),
-        "run": _number(entry.get("run")),
+        "number": entry.number,
+        "run": entry.run,
     }
-    return _Launch(name=name, kind=kind, facts={**facts, **_sizes(entry)})
+    sizes: dict[str, FactValue] = {"grid": entry.grid, "block": entry.block, "shared": entry.shared}
+    facts |= {name: size for name, size in sizes.items() if size is not None}
+    return _Launch(name=name, kind=kind, facts=facts)
 
 
-def _sizes(entry: JsonObject) -> dict[str, FactValue]:
-    facts: dict[str, FactValue] = {}
-    for name in ("grid", "block"):
-        numbers = entry.get(name)
-        if isinstance(numbers, list):
-            facts[name] = tuple(_number(one) for one in numbers)
-    if "shared" in entry:
-        facts["shared"] = _number(entry["shared"])
-    return facts
-
-
-def _first_failing(case: Case, outcome: Outcome, failure: JsonObject) -> Evidence:
-    error = str(failure.get("name") or failure.get("code"))
-    text = str(failure.get("text") or error)
+def _first_failing(case: Case, outcome: Outcome, failure: LaunchFailure) -> Evidence:
+    error = failure.name or str(failure.code)
+    text = failure.text or error
     facts: dict[str, FactValue] = {
         "error": error,
-        "error_code": _number(failure.get("code")),
+        "error_code": failure.code,
         "symptom": recognise(f"CUDA error: {text}").name,
         "stage": outcome.stage,
         **taint_facts(outcome),
     }
-    entry, following = _record(failure.get("call")), _record(failure.get("before"))
+    entry, following = failure.call, failure.before
     if entry is None:
-        observed = f"{error} before the first launch of call {failure.get('run')}"
+        observed = f"{error} before the first launch of call {failure.run}"
         return evidence(
             CODE, "before", Severity.WARN, outcome, observed=observed, expected="a working device", facts=facts
         )
@@ -146,14 +135,14 @@ def _first_failing(case: Case, outcome: Outcome, failure: JsonObject) -> Evidenc
     )
 
 
-def _under_way(case: Case, outcome: Outcome) -> Evidence:
+def _under_way(case: Case, outcome: Outcome, seen: Launches) -> Evidence:
     """It failed, and everything launched before had succeeded."""
     ending = read_ending(CODE, case, outcome)
-    entry = _record(outcome.result.get("launch_last"))
+    entry = seen.launch_last
     if entry is None:
         return _note("not-entered", outcome, f"{ending.observed} before the first launch")
     launch = _launch(case, entry)
-    kind = _kind(outcome, entry, launch)
+    kind = _kind(outcome, seen, launch)
     sure = kind in NAMING or isinstance(outcome.ending, Signalled)
     return evidence(
         CODE,
@@ -167,20 +156,20 @@ def _under_way(case: Case, outcome: Outcome) -> Evidence:
     )
 
 
-def _kind(outcome: Outcome, entry: JsonObject, launch: _Launch) -> str:
-    if entry.get("symbol") in _LOADING:
+def _kind(outcome: Outcome, seen: Launches, launch: _Launch) -> str:
+    if launch.facts["symbol"] in _LOADING:
         return "load"
     if isinstance(outcome.ending, TimedOut):
         return "hang"
     # It aborted before it could be asked: all calls before this one had succeeded, so the fault is of this one.
-    if first_fault(outcome) is not None and "launch_count" not in outcome.result:
+    if first_fault(outcome) is not None and seen.launch_count is None:
         return launch.kind
     words = f"{outcome.error.message if outcome.error is not None else ''}\n{outcome.stderr_tail}"
     # The driver calls of a package are checked one by one; what torch itself raises has other words.
     if launch.kind == "kernel":
         return "refused" if "CUDA driver error" in words else "under-way"
     # Waiting before and after it brought no error: it is not a fault of a kernel that came out here.
-    return "library" if recognise(words).name == "gpu-library" and "launch_count" in outcome.result else "under-way"
+    return "library" if recognise(words).name == "gpu-library" and seen.launch_count is not None else "under-way"
 
 
 def _dims(launch: _Launch) -> str:
@@ -192,14 +181,6 @@ def _dims(launch: _Launch) -> str:
 
 def _note(kind: str, outcome: Outcome, observed: str, severity: Severity = Severity.INFO) -> Evidence:
     return evidence(CODE, kind, severity, outcome, observed=observed, expected="the kernel that fails first")
-
-
-def _record(value: JsonValue) -> JsonObject | None:
-    return value if isinstance(value, dict) else None
-
-
-def _number(value: JsonValue) -> int:
-    return value if isinstance(value, int) else 0
 
 
 PROBE = Probe(

@@ -24,6 +24,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from aotidoctor.model.answers import Acted, told
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request, TimedOut
@@ -93,7 +94,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         "total": round(total, 3),
         "setting": _setting(slowest, case.host.environment),
     }
-    empty = outcome.result.get("compile_cache") is False and "cpu_checks" in parts
+    empty = told(Acted, outcome.result).compile_cache is False and "cpu_checks" in parts
     table = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in parts.items())
     return [
         evidence(
@@ -124,9 +125,10 @@ def parts_of(outcome: Outcome) -> dict[str, float]:
         # The part that it was in has no end.
         stages.setdefault(outcome.stage, max(0.0, outcome.seconds - sum(stages.values())))
     found: dict[str, float] = {name: stages[name] for name in ("import", "imports", "cpu_checks") if name in stages}
-    told = outcome.result.get("load_parts")
-    inside = told if isinstance(told, dict) else {"load": stages.get("load")}
-    found |= {name: float(seconds) for name, seconds in inside.items() if isinstance(seconds, int | float)}
+    inside = told(Acted, outcome.result).load_parts
+    if inside is None and "load" in stages:
+        inside = {"load": stages["load"]}
+    found |= inside or {}
     copied = sum(int(one[1]) for one in _COPIED.finditer(outcome.stderr_tail)) / 1000
     if "create" in found and 0 < copied <= found["create"]:
         found |= {"create": found["create"] - copied, "constants": copied}

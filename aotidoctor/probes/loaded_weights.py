@@ -20,10 +20,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from aotidoctor.model.answers import GivenWeight, GivenWeights, told
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import ConstantSpec
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
-from aotidoctor.model.json_types import JsonObject, JsonValue, items, objects
 from aotidoctor.model.run import Outcome, Signalled
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, unasked
 from aotidoctor.probes.symptoms import recognise
@@ -53,8 +53,8 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     return [*_compare(wanted, _given(outcome), outcome), *missing]
 
 
-def _given(outcome: Outcome) -> list[JsonObject]:
-    return objects(outcome.result.get("loaded_constants"))
+def _given(outcome: Outcome) -> tuple[GivenWeight, ...]:
+    return told(GivenWeights, outcome.result).loaded_constants
 
 
 def _unloaded(case: Case, outcome: Outcome) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ def _unloaded(case: Case, outcome: Outcome) -> tuple[str, ...]:
     died = isinstance(outcome.ending, Signalled) and outcome.stage.startswith("run")
     if not died and not _refused(outcome):
         return ()
-    given = {str(item.get("name")) for item in _given(outcome)}
+    given = {item.name for item in _given(outcome)}
     names = (spec.original_fqn or spec.name for spec in contract.constants if not spec.from_folded)
     return tuple(name for name in names if name not in given)
 
@@ -99,7 +99,7 @@ def _missing(case: Case, names: tuple[str, ...], outcome: Outcome) -> Evidence:
             "count": len(names),
             "given": given,
             # Its own after_load may have loaded them where that is not seen.
-            "unseen": not given and outcome.result.get("after_load") is True,
+            "unseen": not given and told(GivenWeights, outcome.result).after_load,
             "remedy": f"weights[{names[0]!r}] = ...   # from the state dict; a buffer that is not in it, from {source}",
         },
     )
@@ -109,9 +109,9 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
 
 
-def _compare(wanted: dict[str, ConstantSpec], given: list[JsonObject], outcome: Outcome) -> Iterator[Evidence]:
+def _compare(wanted: dict[str, ConstantSpec], given: Sequence[GivenWeight], outcome: Outcome) -> Iterator[Evidence]:
     for item in given:
-        name = str(item.get("name"))
+        name = item.name
         spec = wanted.get(name)
         if spec is None:
             yield _unknown(name, item, wanted, outcome)
@@ -125,9 +125,9 @@ def _compare(wanted: dict[str, ConstantSpec], given: list[JsonObject], outcome: 
             yield _finding(kind, name, observed, expected, outcome, expected_dtype=spec.dtype, found=told)
 
 
-def _unknown(name: str, item: JsonObject, wanted: dict[str, ConstantSpec], outcome: Outcome) -> Evidence:
+def _unknown(name: str, item: GivenWeight, wanted: dict[str, ConstantSpec], outcome: Outcome) -> Evidence:
     """A name that the package does not have; of tied weights it keeps one name only."""
-    owner = next((str(one) for one in items(item.get("same_as")) if one in wanted), None)
+    owner = next((one for one in item.same_as if one in wanted), None)
     if owner is None:
         told = f"{name} is the name of no constant"
         return _finding(
@@ -137,21 +137,17 @@ def _unknown(name: str, item: JsonObject, wanted: dict[str, ConstantSpec], outco
     return _finding("name", name, observed, f"{owner} alone", outcome, tied_to=owner)
 
 
-def _difference(spec: ConstantSpec, item: JsonObject) -> tuple[str, str, str] | None:
+def _difference(spec: ConstantSpec, item: GivenWeight) -> tuple[str, str, str] | None:
     """``(kind, observed, expected)`` of the first property that differs: dtype, shape, stride."""
-    shape, stride = _numbers(item.get("shape")), _numbers(item.get("stride"))
-    if spec.dtype is not None and item.get("dtype") != spec.dtype:
-        return "dtype", str(item.get("dtype")), spec.dtype
+    shape, stride = item.shape, item.stride
+    if spec.dtype is not None and item.dtype != spec.dtype:
+        return "dtype", item.dtype, spec.dtype
     if spec.shape is not None and shape != spec.shape:
         return "shape", str(shape), str(spec.shape)
     used = [at for at, size in enumerate(shape) if size != 1]
     if spec.stride is not None and any(stride[at] != spec.stride[at] for at in used):
         return "stride", f"strides {stride}", f"strides {spec.stride}"
     return None
-
-
-def _numbers(value: JsonValue) -> tuple[int, ...]:
-    return tuple(item for item in value if isinstance(item, int)) if isinstance(value, list) else ()
 
 
 def _finding(kind: str, name: str, observed: str, expected: str, outcome: Outcome, **facts: FactValue) -> Evidence:

@@ -25,6 +25,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from aotidoctor.model.answers import GivenWeights, told
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, RunSource, Severity
 from aotidoctor.model.run import Outcome, Request
@@ -204,7 +205,7 @@ def _more(base: Outcome, ending: Evidence, *, known: bool) -> dict[str, FactValu
     return {
         "plain_stage": base.stage,
         "damage": known and ending.facts.get("symptom") == "heap-corruption",
-        "loaded_constants": bool(base.result.get("loaded_constants")),
+        "loaded_constants": bool(told(GivenWeights, base.result).loaded_constants),
     }
 
 

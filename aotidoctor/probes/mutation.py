@@ -20,12 +20,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from aotidoctor.model.answers import Tensor
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.json_types import objects
 from aotidoctor.model.run import Outcome
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
-from aotidoctor.probes.results import Value, inputs, outputs, reference
+from aotidoctor.probes.results import inputs, outputs, reference
 
 CODE, NAME = "AD-RUN-004", "mutation"
 
@@ -45,9 +46,9 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     return [*found, *(_alias(group, given, outcome) for group in _sharing(results))]
 
 
-def _sharing(results: list[Value]) -> list[list[Value]]:
+def _sharing(results: Sequence[Tensor]) -> list[list[Tensor]]:
     """Outputs that share memory, those with the same memory together."""
-    groups: dict[tuple[tuple[int, ...], tuple[int, ...]], list[Value]] = {}
+    groups: dict[tuple[tuple[int, ...], tuple[int, ...]], list[Tensor]] = {}
     for index, value in enumerate(results):
         if value.aliases_inputs or value.aliases_outputs:
             same = tuple(sorted({index, *value.aliases_outputs}))
@@ -55,7 +56,7 @@ def _sharing(results: list[Value]) -> list[list[Value]]:
     return list(groups.values())
 
 
-def _changed(value: Value, history: History, outcome: Outcome) -> Evidence:
+def _changed(value: Tensor, history: History, outcome: Outcome) -> Evidence:
     aliased = any(item.code == "AD-IN-018" and value.path in (item.subject or "") for item in history.findings)
     return evidence(
         CODE,
@@ -69,7 +70,7 @@ def _changed(value: Value, history: History, outcome: Outcome) -> Evidence:
     )
 
 
-def _alias(group: list[Value], given: list[Value], outcome: Outcome) -> Evidence:
+def _alias(group: list[Tensor], given: Sequence[Tensor], outcome: Outcome) -> Evidence:
     """Outputs that have one piece of memory, and the inputs whose it is."""
     paths = [value.path for value in group]
     partners = [given[index].path for index in group[0].aliases_inputs if index < len(given)]

@@ -22,13 +22,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from aotidoctor.model.answers import OperatorAlone, SavedCall, told
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.jobs import OneOperator
-from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.run import Outcome, Request, TimedOut
 from aotidoctor.probes import op_ending, op_look
-from aotidoctor.probes.op_inputs import captured, in_trouble, skipped, timeout_of
+from aotidoctor.probes.op_inputs import in_trouble, saved, timeout_of
 from aotidoctor.probes.op_look import promises_of
 from aotidoctor.probes.op_promise import UNKNOWN
 from aotidoctor.probes.payload import device_of, user_code
@@ -51,9 +51,9 @@ def plan(case: Case, history: History) -> NotChecked | tuple[Request | NotChecke
         for target in targets[MOST_OPERATORS:]
     ]
     unsaved = [
-        unasked(CODE, f"{NAME}:{call.get('target')}", str(call.get("reason")), moot=False)
-        for call in skipped(source)
-        if call.get("target") not in targets
+        unasked(CODE, f"{NAME}:{call.target}", call.reason, moot=False)
+        for call in saved(source).skipped
+        if call.target not in targets
     ]
     asked = [_request(case, history, target, plain) for target in targets[:MOST_OPERATORS]]
     return (*asked, *left_out, *unsaved)
@@ -61,22 +61,22 @@ def plan(case: Case, history: History) -> NotChecked | tuple[Request | NotChecke
 
 def targets_of(source: Outcome | None, plain: Outcome | None) -> list[str]:
     """Operators in the order in which to ask: where the plain run died, the one that it reached last comes first."""
-    targets = list(dict.fromkeys(str(call.get("target")) for call in _calls(source, plain)))
+    targets = list(dict.fromkeys(call.target for call in _calls(source, plain)))
     # Whatever was called before the operator that was reached last has returned: it is not what hangs.
     return targets[:1] if plain is not None and isinstance(plain.ending, TimedOut) else targets
 
 
-def _calls(source: Outcome | None, plain: Outcome | None) -> list[JsonObject]:
-    calls = captured(source)
+def _calls(source: Outcome | None, plain: Outcome | None) -> tuple[SavedCall, ...]:
+    calls = saved(source).captured
     return calls if succeeded(plain) else calls[::-1]
 
 
 def _request(case: Case, history: History, target: str, plain: Outcome) -> Request:
-    calls = [call for call in _calls(history.outcomes.get("op_inputs"), plain) if call.get("target") == target]
+    calls = [call for call in _calls(history.outcomes.get("op_inputs"), plain) if call.target == target]
     known = all(promise.complete for call in calls for promise in promises_of(case, history, call) or [UNKNOWN])
     payload = OneOperator(
         target=target,
-        files=tuple(str(call.get("file")) for call in calls[:MOST_CALLS]),
+        files=tuple(call.file for call in calls[:MOST_CALLS]),
         code=user_code(case),
         device=device_of(case),
         threads=case.options.threads,
@@ -99,7 +99,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """What is wrong with the operator, or ``ok``; and once all of them are ``ok``, that they are cleared."""
     if op_ending.died(outcome):
         return op_ending.read(CODE, case, history, outcome)
-    if not outcome.result.get("returned"):
+    if not told(OperatorAlone, outcome.result).returned:
         return [_note("unavailable", f"the run ended in {outcome.stage}, before the operator was called", outcome)]
     found = op_look.read(CODE, case, history, outcome)
     found = found or [_note("ok", "returns what the package expects", outcome)]
@@ -118,7 +118,11 @@ def _cleared(history: History, outcome: Outcome, found: Sequence[Evidence]) -> l
     targets = targets_of(source, plain)
     asked = [name for name in history.outcomes if name.startswith(f"{NAME}:")]
     known = [*found, *(item for item in history.findings if item.code == CODE)]
-    if len(targets) > MOST_OPERATORS or skipped(source) or {f"{NAME}:{target}" for target in targets} != set(asked):
+    if (
+        len(targets) > MOST_OPERATORS
+        or saved(source).skipped
+        or {f"{NAME}:{target}" for target in targets} != set(asked)
+    ):
         return []
     wrong = any(item.severity is not Severity.INFO or item.kind == "unavailable" for item in known)
     if wrong or op_ending.doubtful(history):

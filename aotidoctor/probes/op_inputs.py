@@ -20,9 +20,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from aotidoctor.model.answers import SavedCalls, told
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.json_types import JsonObject, objects
 from aotidoctor.model.run import Outcome, Request, TimedOut
 from aotidoctor.probes.custom_ops import custom_nodes
 from aotidoctor.probes.payload import base_payload, device_of
@@ -91,19 +91,14 @@ def timeout_of(case: Case, plain: Outcome) -> float:
     return min(case.options.timeout, reached + PATIENCE_S)
 
 
-def captured(outcome: Outcome | None) -> list[JsonObject]:
-    """The saved calls in the order in which they were made."""
-    return [] if outcome is None else objects(outcome.result.get("captured"))
-
-
-def skipped(outcome: Outcome | None) -> list[JsonObject]:
-    """Calls that were seen and not saved."""
-    return [] if outcome is None else objects(outcome.result.get("skipped"))
+def saved(outcome: Outcome | None) -> SavedCalls:
+    """The calls that were seen, in the order in which they were made."""
+    return SavedCalls() if outcome is None else told(SavedCalls, outcome.result)
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding, never more than a note: captured, unreached or unavailable."""
-    seen = {str(call.get("target")) for call in captured(outcome)}
+    seen = {call.target for call in saved(outcome).captured}
     wanted = {node.target for node in custom_nodes(case)}
     observed, kind = f"arguments of {len(seen)} of {len(wanted)} operators", "captured"
     if not seen:
@@ -117,19 +112,19 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
             subject=", ".join(sorted(wanted)),
             observed=observed,
             expected="the arguments of all operators",
-            facts={"captured": tuple(sorted(seen)), "by": str(outcome.result.get("by") or "")},
+            facts={"captured": tuple(sorted(seen)), "by": saved(outcome).by},
         )
     ]
 
 
 def _nothing(outcome: Outcome) -> tuple[str, str]:
     """Kind and words where nothing was saved. A run that died after the hooks were set never reached an operator."""
-    left_out = skipped(outcome)
-    if left_out:
-        return "unavailable", str(left_out[0].get("reason"))
-    if outcome.result.get("by") == "hooks" and not succeeded(outcome):
+    calls = saved(outcome)
+    if calls.skipped:
+        return "unavailable", calls.skipped[0].reason
+    if calls.by == "hooks" and not succeeded(outcome):
         return "unreached", "the run ended before it reached a custom operator"
-    return "unavailable", str(outcome.result.get("unavailable") or f"the run ended in {outcome.stage}")
+    return "unavailable", calls.unavailable or f"the run ended in {outcome.stage}"
 
 
 PROBE = Probe(

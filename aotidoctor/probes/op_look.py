@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from aotidoctor.model.answers import OperatorAlone, OperatorCall, SavedCall, told
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import CustomCall
 from aotidoctor.model.evidence import Evidence, FactValue, Severity
-from aotidoctor.model.json_types import JsonObject, JsonValue, objects
 from aotidoctor.model.run import Outcome
-from aotidoctor.probes import op_ending
+from aotidoctor.probes import op_ending, op_inputs
 from aotidoctor.probes.growth import LEAST_BYTES_PER_CALL, growth_rate
-from aotidoctor.probes.op_inputs import captured
-from aotidoctor.probes.op_promise import Difference, Tensor, compiled_promises, difference, misfed, tensors
+from aotidoctor.probes.op_promise import Difference, Promised, compiled_promises, difference, misfed, tensors
 from aotidoctor.probes.probe import History, evidence
 from aotidoctor.probes.results import resident_sizes
 
@@ -23,7 +22,7 @@ def read(code: str, case: Case, history: History, outcome: Outcome) -> list[Evid
     """All that is wrong, each kind once; empty when nothing is."""
     reader = _Reader(code, case, history, outcome)
     found: dict[str, Evidence] = {}
-    for call in objects(outcome.result.get("calls")):
+    for call in reader.told.calls:
         for item in reader.call(call):
             found.setdefault(item.kind, item)
     for item in reader.whole(bool(found)):
@@ -31,19 +30,19 @@ def read(code: str, case: Case, history: History, outcome: Outcome) -> list[Evid
     return list(found.values())
 
 
-def promises_of(case: Case, history: History, saved: JsonObject) -> list[Tensor] | None:
+def promises_of(case: Case, history: History, saved: SavedCall) -> list[Promised] | None:
     """What the compiled code relies on in the saved call; None where the package does not tell."""
     found = _compiled_call(case, history, saved)
     return None if found is None else compiled_promises(case, history.outcomes.get("plain_run"), found)
 
 
-def _compiled_call(case: Case, history: History, saved: JsonObject) -> CustomCall | None:
+def _compiled_call(case: Case, history: History, saved: SavedCall) -> CustomCall | None:
     """The saved call in the wrapper."""
-    source = history.outcomes.get("op_inputs")
+    source = op_inputs.saved(history.outcomes.get("op_inputs"))
     calls = case.contract.custom_calls if case.contract is not None else ()
-    same = [call for call in calls if call.target == saved.get("target")]
-    if source is not None and source.result.get("by") == "hooks":
-        same = [call for call in same if call.index == saved.get("index")]
+    same = [call for call in calls if call.target == saved.target]
+    if source.by == "hooks":
+        same = [call for call in same if call.index == saved.index]
     return same[0] if len(same) == 1 else None
 
 
@@ -56,18 +55,18 @@ class _Reader:
         self._history = history
         self._outcome = outcome
         self._target = op_ending.asked(outcome).target
-        source = history.outcomes.get("op_inputs")
-        self._saved = {call.get("file"): call for call in captured(source)}
+        self.told = told(OperatorAlone, outcome.result)
+        source = op_inputs.saved(history.outcomes.get("op_inputs"))
+        self._saved = {call.file: call for call in source.captured}
         # Arguments from the exported program may be laid out otherwise than those of the compiled code.
-        self._strides = source is not None and source.result.get("by") == "hooks"
+        self._strides = source.by == "hooks"
 
-    def call(self, call: JsonObject) -> Iterator[Evidence]:
+    def call(self, call: OperatorCall) -> Iterator[Evidence]:
         """Findings of one call; one that it died in has little to tell."""
-        bad = call.get("bad")
-        if isinstance(bad, str):
-            yield self._make("bad-return", self._at_worst_warn(), bad, "a tensor with memory of its own")
+        if call.bad is not None:
+            yield self._make("bad-return", self._at_worst_warn(), call.bad, "a tensor with memory of its own")
             return
-        if "outputs" not in call:
+        if call.outputs is None:
             return
         yield from self._promise(call)
         yield from self._schema(call)
@@ -80,18 +79,17 @@ class _Reader:
             facts: dict[str, FactValue] = {"bytes_per_call": int(speed)}
             observed = f"+{speed / 1024:.1f} KiB per call, called alone"
             yield self._make("grows", Severity.ERROR, observed, "a steady resident size", facts)
-        told = self._outcome.result.get("opcheck")
-        failed = {key: text for key, text in told.items() if text != "SUCCESS"} if isinstance(told, dict) else {}
+        failed = {key: text for key, text in self.told.opcheck.items() if text != "SUCCESS"}
         for test, text in failed.items() if not wrong else ():
             yield self._make("opcheck", Severity.WARN, f"{test}: {text}"[:400], "SUCCESS", {"test": test})
 
-    def _promise(self, call: JsonObject) -> Iterator[Evidence]:
+    def _promise(self, call: OperatorCall) -> Iterator[Evidence]:
         """What the package was compiled for decides; the fake kernel speaks where the package is silent."""
         if self._misfed(call):
             return
-        given = tensors(call.get("outputs"))
-        compiled = promises_of(self._case, self._history, self._saved.get(call.get("file"), {}))
-        fake = tensors(call.get("fake")) if "fake" in call else None
+        given = tensors(call.outputs or ())
+        compiled = promises_of(self._case, self._history, self._saved.get(call.file, SavedCall()))
+        fake = tensors(call.fake) if call.fake is not None else None
         by_package = None if compiled is None else difference(given, compiled, strides=self._strides)
         by_fake = None if fake is None else difference(given, fake, strides=self._strides)
         if by_package is not None:
@@ -104,11 +102,11 @@ class _Reader:
         elif by_fake is not None:
             yield self._broken(by_fake, "by its fake kernel", promised_by="fake kernel", fake_agrees=False)
 
-    def _misfed(self, call: JsonObject) -> bool:
-        saved = self._saved.get(call.get("file"), {})
+    def _misfed(self, call: OperatorCall) -> bool:
+        saved = self._saved.get(call.file, SavedCall())
         compiled = _compiled_call(self._case, self._history, saved)
         plain = self._history.outcomes.get("plain_run")
-        return compiled is not None and misfed(self._case, plain, compiled, tensors(call.get("arguments")))
+        return compiled is not None and misfed(self._case, plain, compiled, tensors(call.arguments))
 
     def _broken(self, found: Difference, who: str, *, promised_by: str, fake_agrees: bool) -> Evidence:
         more = "; the fake kernel registered here agrees with the result" if fake_agrees else ""
@@ -120,30 +118,28 @@ class _Reader:
             {"what": found.what, "promised_by": promised_by, "fake_agrees": fake_agrees, "output": found.path},
         )
 
-    def _schema(self, call: JsonObject) -> Iterator[Evidence]:
-        written = _texts(call.get("writes"))
-        if written:
-            observed = f"writes to {', '.join(written)}"
+    def _schema(self, call: OperatorCall) -> Iterator[Evidence]:
+        if call.writes:
+            observed = f"writes to {', '.join(call.writes)}"
             yield self._make("mutates", Severity.ERROR, observed, "no write that its schema does not declare")
-        pairs = call.get("aliases")
-        if isinstance(pairs, list) and pairs:
-            one, other = (_texts(pairs[0]) * 2)[:2]
+        if call.aliases:
+            one, other = (call.aliases[0] * 2)[:2]
             observed = f"{one} shares the memory of {other}"
             yield self._make("aliases", self._at_worst_warn(), observed, "no alias that its schema does not declare")
 
-    def _values(self, call: JsonObject) -> Iterator[Evidence]:
-        first, second = _texts(call.get("digests")), _texts(call.get("again"))
+    def _values(self, call: OperatorCall) -> Iterator[Evidence]:
+        first, second = ([one for one in many if one is not None] for many in (call.digests, call.again))
         if first and second and first != second:
-            design = SEEDED in _texts(self._outcome.result.get("tags")) or call.get("generator") is True
+            design = SEEDED in self.told.tags or call.generator
             why = "; it draws from PyTorch's random generator" if design else ""
             observed = f"different values in the second call with equal arguments{why}"
             severity = self._as_bad_as("AD-RUN-002", "differs")
             yield self._make(
                 "random", severity, observed, "the same bits", {"by_design": design, "random_ops": (self._target,)}
             )
-        results = objects(call.get("outputs"))
-        nan, inf = _sum("nan", results), _sum("inf", results)
-        if call.get("clean") is True and (nan or inf):
+        results = call.outputs or ()
+        nan, inf = sum(one.nan or 0 for one in results), sum(one.inf or 0 for one in results)
+        if call.clean and (nan or inf):
             severity = self._as_bad_as("AD-RUN-005", "nan-output" if nan else "inf-output")
             observed = f"{nan} NaN and {inf} Inf from clean arguments"
             yield self._make("nan", severity, observed, "finite values", {"nan": nan, "inf": inf, "clean": True})
@@ -177,11 +173,3 @@ class _Reader:
             expected=expected,
             facts={"op": self._target, "has_custom_ops": True, **(facts or {})},
         )
-
-
-def _sum(key: str, items: list[JsonObject]) -> int:
-    return sum(value for item in items if isinstance(value := item.get(key), int))
-
-
-def _texts(value: JsonValue) -> list[str]:
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from aotidoctor.model.answers import Tensor
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import CustomCall, PromisedResult
 from aotidoctor.model.expr import Sym, evaluate, parse_expr
-from aotidoctor.model.json_types import JsonValue, objects
 from aotidoctor.model.run import Outcome
 from aotidoctor.probes.results import inputs
 
@@ -19,7 +19,7 @@ Sizes = tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tensor:
+class Promised:
     """A tensor, or what is promised of one; None is "not said". ``used`` tells whether compiled code reads it."""
 
     dtype: str | None
@@ -34,7 +34,7 @@ class Tensor:
         return not self.used or (self.dtype is not None and self.shape is not None and self.stride is not None)
 
 
-UNKNOWN = Tensor(dtype=None, shape=None, stride=None)
+UNKNOWN = Promised(dtype=None, shape=None, stride=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +47,13 @@ class Difference:
     path: str
 
 
-def compiled_promises(case: Case, plain: Outcome | None, call: CustomCall) -> list[Tensor]:
+def compiled_promises(case: Case, plain: Outcome | None, call: CustomCall) -> list[Promised]:
     """What the compiled code relies on, with the sizes of this run put in."""
     sizes = symbol_values(case, plain)
     return [_compiled(result, sizes) for result in call.results]
 
 
-def misfed(case: Case, plain: Outcome | None, call: CustomCall, given: Sequence[Tensor]) -> bool:
+def misfed(case: Case, plain: Outcome | None, call: CustomCall, given: Sequence[Promised]) -> bool:
     """Whether an argument is the result of another operator that broke its promise: then ours need not keep its own."""
     sizes = symbol_values(case, plain)
     promised = [UNKNOWN if one is None else _compiled(one, sizes) for one in call.arguments]
@@ -62,7 +62,7 @@ def misfed(case: Case, plain: Outcome | None, call: CustomCall, given: Sequence[
 
 def symbol_values(case: Case, plain: Outcome | None) -> Mapping[str, int]:
     """Symbols of the contract by the shapes of the inputs that the plain run saw."""
-    given = {value.path: value.shape for value in inputs(plain)} if plain is not None else {}
+    given = {value.path: value.sizes for value in inputs(plain)} if plain is not None else {}
     found: dict[str, int] = {}
     for leaf in case.contract.leaves if case.contract is not None else ():
         for dim, size in zip(leaf.dims or (), given.get(leaf.path, ()), strict=False):
@@ -71,30 +71,24 @@ def symbol_values(case: Case, plain: Outcome | None) -> Mapping[str, int]:
     return found
 
 
-def _compiled(result: PromisedResult, sizes: Mapping[str, int]) -> Tensor:
+def _compiled(result: PromisedResult, sizes: Mapping[str, int]) -> Promised:
     def value(text: str) -> int | None:
         return None if _UNBACKED.search(text) else evaluate(parse_expr(text), sizes)
 
     def values(texts: Sequence[str] | None) -> Sizes | None:
         return None if texts is None else tuple(map(value, texts))
 
-    return Tensor(dtype=result.dtype, shape=values(result.shape), stride=values(result.stride), used=result.used)
+    return Promised(dtype=result.dtype, shape=values(result.shape), stride=values(result.stride), used=result.used)
 
 
-def tensors(items: JsonValue) -> list[Tensor]:
+def tensors(found: Sequence[Tensor]) -> list[Promised]:
     """Tensors as the worker describes them."""
     return [
-        Tensor(
-            dtype=_text(item.get("dtype")),
-            shape=_sizes(item.get("shape")),
-            stride=_sizes(item.get("stride")),
-            device=_text(item.get("device")),
-        )
-        for item in objects(items)
+        Promised(dtype=item.dtype or None, shape=item.shape, stride=item.stride, device=item.device) for item in found
     ]
 
 
-def difference(given: Sequence[Tensor], promised: Sequence[Tensor], *, strides: bool = True) -> Difference | None:
+def difference(given: Sequence[Promised], promised: Sequence[Promised], *, strides: bool = True) -> Difference | None:
     """The first thing in which the results differ from what was promised; None when all that is said holds."""
     if len(given) != len(promised):
         return Difference(what="count", observed=f"{len(given)} tensors", expected=str(len(promised)), path="result")
@@ -106,7 +100,7 @@ def difference(given: Sequence[Tensor], promised: Sequence[Tensor], *, strides: 
     return None
 
 
-def _difference(one: Tensor, wanted: Tensor, *, strides: bool) -> tuple[str, str, str] | None:
+def _difference(one: Promised, wanted: Promised, *, strides: bool) -> tuple[str, str, str] | None:
     for what, observed, expected in (
         ("dtype", one.dtype, wanted.dtype),
         ("device", _type(one.device), _type(wanted.device)),
@@ -126,7 +120,7 @@ def _fits(given: Sizes | None, wanted: Sizes | None) -> bool:
     return len(given) == len(wanted) and all(b is None or a == b for a, b in zip(given, wanted, strict=True))
 
 
-def _strides_fit(one: Tensor, wanted: Tensor) -> bool:
+def _strides_fit(one: Promised, wanted: Promised) -> bool:
     """Strides of dims with one element mean nothing, and none do in an empty tensor."""
     if one.shape is None or one.stride is None or wanted.stride is None or 0 in one.shape:
         return True
@@ -140,13 +134,3 @@ def _type(device: str | None) -> str:
 
 def _shown(sizes: Sizes | None) -> str:
     return "(" + ", ".join("?" if size is None else str(size) for size in sizes or ()) + ")"
-
-
-def _sizes(value: JsonValue) -> Sizes | None:
-    if not isinstance(value, list):
-        return None
-    return tuple(size if isinstance(size, int) else None for size in value)
-
-
-def _text(value: JsonValue) -> str | None:
-    return value if isinstance(value, str) else None

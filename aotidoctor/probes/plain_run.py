@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from aotidoctor.localize.blame import device_asserts
+from aotidoctor.model.answers import Acted, told
 from aotidoctor.model.artifact import RUNNABLE_KINDS, ArtifactKind
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
@@ -138,11 +139,11 @@ def _symptom(outcome: Outcome) -> Symptom:
     # Packages before 2.13 go on after an operator that raised, and fail where they touch what it did not make.
     first = first_exception(outcome.stderr_tail) if handed_on or said.name == "op-no-storage" else None
     if first is not None:
-        told = _without_garbage(recognise(first))
-        return replace(told, line=_head(first)) if told.name == "other" else told
-    kept = outcome.result.get("last_error")
-    if handed_on and isinstance(kept, str) and (told := recognise(kept)).name != "other":
-        return told
+        raised = _without_garbage(recognise(first))
+        return replace(raised, line=_head(first)) if raised.name == "other" else raised
+    kept = told(Acted, outcome.result).last_error
+    if handed_on and kept is not None and (known := recognise(kept)).name != "other":
+        return known
     # cuBLAS says of an earlier kernel's fault only that its own call did not work; the package's clean-up says which.
     if handed_on or "CUBLAS_STATUS_EXECUTION_FAILED" in text:
         echoed = recognise(outcome.stderr_tail)

@@ -25,6 +25,7 @@ from dataclasses import replace
 
 from aotidoctor.localize.kernel_values import Watched
 from aotidoctor.localize.printed import read_printed, read_saved
+from aotidoctor.model.answers import Tensor
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.localization import BufferValues, KernelValues
@@ -35,7 +36,7 @@ from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 from aotidoctor.probes.recompiled import NO_GPU, compile_request
-from aotidoctor.probes.results import Value, outputs, same_outputs
+from aotidoctor.probes.results import outputs, same_outputs
 
 CODE, NAME = "AD-RUN-016", "printed_values"
 FOLLOWED = ("nan", "inf", "propagated", "diverges", "agrees", "clean")
@@ -127,7 +128,7 @@ def _alike(history: History, outcome: Outcome) -> bool:
     if plain is None:
         return False
     ours, theirs = outputs(plain, 0), outputs(outcome, 0)
-    counts = [[(value.path, value.nan, value.inf) for value in values] for values in (ours, theirs)]
+    counts = [[(value.path, value.nan or 0, value.inf or 0) for value in values] for values in (ours, theirs)]
     return same_outputs(ours, theirs) or (counts[0] == counts[1] and any(value.nan or value.inf for value in ours))
 
 
@@ -144,7 +145,7 @@ def _writers(calls: Sequence[KernelValues], outcome: Outcome) -> tuple[tuple[str
     return tuple((value.path, _writer(calls, value)) for value in outputs(outcome, 0))
 
 
-def _writer(calls: Sequence[KernelValues], value: Value) -> int | None:
+def _writer(calls: Sequence[KernelValues], value: Tensor) -> int | None:
     return next(
         (
             number
@@ -155,13 +156,13 @@ def _writer(calls: Sequence[KernelValues], value: Value) -> int | None:
     )
 
 
-def _may_be(buffer: BufferValues, value: Value) -> bool:
+def _may_be(buffer: BufferValues, value: Tensor) -> bool:
     """The same tensor, perhaps of another shape. The printer rounds, and tells no bounds where there is NaN."""
-    if buffer.dtype != value.dtype or math.prod(buffer.shape) != math.prod(value.shape):
+    if buffer.dtype != value.dtype or math.prod(buffer.shape) != math.prod(value.sizes):
         return False
     if bool(buffer.nan) != bool(value.nan):
         return False
-    pairs = [(buffer.low, value.low), (buffer.high, value.high)]
+    pairs = [(buffer.low, value.min), (buffer.high, value.max)]
     return all(a is None or b is None or math.isclose(a, b, rel_tol=1e-4, abs_tol=1e-30) for a, b in pairs)
 
 

@@ -21,13 +21,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from aotidoctor.model.answers import Compared, RowsCompared, SideBySide, told
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Contract, Dim
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.expr import Sym, parse_expr
 from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.jobs import SubBatch
-from aotidoctor.model.json_types import JsonObject, objects
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.plain_run import read_ending
@@ -133,40 +133,37 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         ended = read_ending(CODE, case, outcome)
         why = f"the first half of the rows alone: {ended.observed}"
         return [evidence(CODE, "undecided", Severity.INFO, outcome, observed=why, expected="the same rows")]
-    result = outcome.result.get("sub_batch")
-    if not isinstance(result, dict):
+    result = told(SideBySide, outcome.result).sub_batch
+    if result is None:
         return []
-    rows, of = result.get("rows"), result.get("of")
-    if result.get("repeatable") is not True:
+    if not result.repeatable:
         observed, kind = "equal calls differ already", "undecided"
-    elif result.get("agrees") is True:
-        observed, kind = f"the same {rows} of {of} rows", "same"
+    elif result.agrees:
+        observed, kind = f"the same {result.rows} of {result.of} rows", "same"
     else:
         return [_differs(result, outcome)]
     return [evidence(CODE, kind, Severity.INFO, outcome, observed=observed, expected="the same rows")]
 
 
-def _differs(result: JsonObject, outcome: Outcome) -> Evidence:
-    worst = max(objects(result.get("outputs")), key=_difference, default={})
-    path = str(worst.get("path") or "result")
-    rows, of = str(result.get("rows")), str(result.get("of"))
+def _differs(result: RowsCompared, outcome: Outcome) -> Evidence:
+    worst = max(result.outputs, key=_difference, default=Compared())
+    path = worst.path or "result"
     return evidence(
         CODE,
         "differs",
         Severity.INFO,
         outcome,
         subject=path,
-        observed=f"max |difference| {_difference(worst):.3g} in the first {rows} of {of} rows",
+        observed=f"max |difference| {_difference(worst):.3g} in the first {result.rows} of {result.of} rows",
         expected="the same rows: they do not influence each other",
-        facts={"max_abs_diff": _difference(worst), "rows": int(rows), "of": int(of), "output": path},
+        facts={"max_abs_diff": _difference(worst), "rows": result.rows, "of": result.of, "output": path},
     )
 
 
-def _difference(item: JsonObject) -> float:
-    value = item.get("max_abs_diff")
-    if isinstance(value, int | float):
-        return float(value)
-    return float("inf") if item.get("agrees") is False else 0.0
+def _difference(item: Compared) -> float:
+    if item.max_abs_diff is not None:
+        return item.max_abs_diff
+    return 0.0 if item.agrees else float("inf")
 
 
 PROBE = Probe(

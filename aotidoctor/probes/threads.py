@@ -22,9 +22,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from aotidoctor.model.answers import Acted, SideBySide, ThreadsCompared, told
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
-from aotidoctor.model.json_types import JsonObject, objects
 from aotidoctor.model.run import Outcome, Request, TimedOut
 from aotidoctor.probes.payload import device_of, run_of, run_request
 from aotidoctor.probes.plain_run import read_ending
@@ -53,7 +53,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
 
 def _side_by_side(case: Case, history: History) -> Request | NotChecked:
     plain = history.outcomes.get("plain_run")
-    if plain is not None and plain.result.get("threads") == 1:
+    if plain is not None and told(Acted, plain.result).threads == 1:
         return unasked(CODE, NAME, "it already ran with one thread")
     if device_of(case) != "cpu":
         return unasked(CODE, NAME, "the threads of the CPU do not compute on another device")
@@ -114,35 +114,37 @@ def _hung_for_certain(history: History, outcome: Outcome) -> bool:
 def _read_changing(case: Case, outcome: Outcome) -> Sequence[Evidence]:
     if not succeeded(outcome):
         return [read_ending(CODE, case, outcome)]
-    told = outcome.result.get("against_threads")
-    if not isinstance(told, dict):
+    found = told(SideBySide, outcome.result).against_threads
+    if found is None:
         return []
-    kind, observed = _verdict(told)
-    far = _farthest(told)
+    kind, observed = _verdict(found)
+    far = _farthest(found)
     facts: dict[str, FactValue] = {"threads": 1, "max_abs_diff": far}
     severity = Severity.ERROR if kind in ("heals", "differs") else Severity.INFO
     expected = "equal outputs in equal calls"
     return [evidence(CODE, kind, severity, outcome, observed=observed, expected=expected, facts=facts)]
 
 
-def _verdict(told: JsonObject) -> tuple[str, str]:
+def _verdict(found: ThreadsCompared) -> tuple[str, str]:
     """Kind and words. Only calls that can be repeated with both counts can be compared with each other."""
-    match told.get("repeatable"):
-        case [False, True]:
+    match found.repeatable:
+        case (False, True):
             return "heals", "equal outputs with one thread, changing ones with several"
-        case [True, True] if told.get("same") is True:
+        case (True, True) if found.same:
             return "same", "the same outputs with one thread"
-        case [True, True] if told.get("agrees") is True:
-            return "rounding", f"max |difference| {_farthest(told):.3g} with one thread: a different order of summation"
-        case [True, True]:
-            return "differs", f"max |difference| {_farthest(told):.3g} between one thread and several"
+        case (True, True) if found.agrees:
+            return (
+                "rounding",
+                f"max |difference| {_farthest(found):.3g} with one thread: a different order of summation",
+            )
+        case (True, True):
+            return "differs", f"max |difference| {_farthest(found):.3g} between one thread and several"
         case _:
             return "same", "changing outputs with one thread as well"
 
 
-def _farthest(told: JsonObject) -> float:
-    values = [item.get("max_abs_diff") for item in objects(told.get("outputs"))]
-    return max((float(value) for value in values if isinstance(value, int | float)), default=0.0)
+def _farthest(found: ThreadsCompared) -> float:
+    return max((item.max_abs_diff or 0.0 for item in found.outputs), default=0.0)
 
 
 PROBE = Probe(

@@ -18,13 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from aotidoctor.model.answers import Tensor
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import HostNeeds
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import run_of, run_request
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
-from aotidoctor.probes.results import Value, constants, inputs, outputs
+from aotidoctor.probes.results import constants, inputs, outputs
 
 CODE, NAME = "AD-RUN-005", "values"
 # The check of strides: a package may go by the strides that it is given.
@@ -49,7 +50,7 @@ def explains_values(history: History) -> bool:
     return any(item.code != STRIDE for item in history.errors("AD-IN"))
 
 
-def _bad(plain: Outcome) -> list[Value]:
+def _bad(plain: Outcome) -> list[Tensor]:
     return [value for value in outputs(plain, 0) if value.nan or value.inf]
 
 
@@ -72,15 +73,16 @@ def _unwritten(case: Case) -> tuple[str, ...]:
     return tuple(text for text in needs.uninitialized_ops if any(kernel in text for kernel in needs.nan_constants))
 
 
-def _finding(bad: Value, plain: Outcome, weights: Outcome | None, unwritten: tuple[str, ...]) -> Evidence:
+def _finding(bad: Tensor, plain: Outcome, weights: Outcome | None, unwritten: tuple[str, ...]) -> Evidence:
     dirty_inputs = [value.path for value in inputs(plain) if value.nan or value.inf]
     held = constants(weights) if weights is not None else []
-    dirty_constants = [value.path for value in held if value.nan or value.inf]
+    dirty_constants = [value.name for value in held if value.nan or value.inf]
     half = bad.dtype in HALF or any(value.dtype in HALF for value in [*inputs(plain), *held])
     # Where reading them failed, the run was repeated without that.
     read_all = weights is not None and succeeded(weights) and run_of(weights).observe != ()
+    nan, inf = bad.nan or 0, bad.inf or 0
     facts: dict[str, FactValue] = {
-        "input_nan": any(value.nan or (bad.nan == 0 and value.inf) for value in inputs(plain)),
+        "input_nan": any(value.nan or (nan == 0 and value.inf) for value in inputs(plain)),
         "input_inf": bool(dirty_inputs),
         "constant_nan": bool(dirty_constants),
         "clean": read_all and not dirty_inputs and not dirty_constants,
@@ -88,16 +90,16 @@ def _finding(bad: Value, plain: Outcome, weights: Outcome | None, unwritten: tup
         "half": half,
         "dtype": bad.dtype,
         "output": bad.path,
-        "nan": bad.nan,
-        "inf": bad.inf,
+        "nan": nan,
+        "inf": inf,
     }
     return evidence(
         CODE,
-        "nan-output" if bad.nan else "inf-output",
-        Severity.ERROR if bad.nan or dirty_constants or half else Severity.WARN,
+        "nan-output" if nan else "inf-output",
+        Severity.ERROR if nan or dirty_constants or half else Severity.WARN,
         plain,
         subject=", ".join(dirty_inputs or dirty_constants or unwritten) or bad.path,
-        observed=f"{bad.nan} NaN and {bad.inf} Inf in {bad.path}{_origin(dirty_inputs, dirty_constants, read_all)}",
+        observed=f"{nan} NaN and {inf} Inf in {bad.path}{_origin(dirty_inputs, dirty_constants, read_all)}",
         expected="finite values",
         facts=facts,
     )

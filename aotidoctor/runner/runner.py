@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aotidoctor.model.answers import sound
 from aotidoctor.model.run import ChildError, NotStarted, Outcome, Request
 from aotidoctor.runner.ending import End, classify
 from aotidoctor.runner.lost import ForkServerLostError
@@ -234,6 +235,7 @@ def _bury(pending: Pending, limit: float | None) -> End:
 
 def _outcome(pending: Pending, end: End, readout: Readout, stdout: Output, stderr: Output) -> Outcome:
     trace = read_trace(pending.run_dir.path, readout.result)
+    result, malformed = sound(pending.request.job, readout.result)
     (stdout_tail, stdout_bytes), (stderr_tail, stderr_bytes) = stdout.read(), stderr.read()
     return Outcome(
         id=pending.id,
@@ -241,7 +243,8 @@ def _outcome(pending: Pending, end: End, readout: Readout, stdout: Output, stder
         ending=classify(end, readout),
         stage=readout.stage,
         error=readout.error or readout.fatal,
-        result=readout.result,
+        result=result,
+        malformed=malformed,
         stages=readout.seconds(),
         warnings=readout.remarks(),
         stdout_tail=stdout_tail,

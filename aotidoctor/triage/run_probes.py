@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from aotidoctor.checks import CHECKS
 from aotidoctor.model import extensions
+from aotidoctor.model.answers import Acted, told
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.event import Event, EventKind
@@ -169,9 +170,9 @@ def _note_debugger(probe: Probe, outcome: Outcome, session: Session) -> None:
 
 def _correct_threads(session: Session, outcome: Outcome) -> None:
     """A setup file may set the thread count: what the child saw replaces what was assumed, and is checked again."""
-    threads = outcome.result.get("threads")
+    threads = told(Acted, outcome.result).threads
     host = session.case.host
-    if not isinstance(threads, int) or threads == (session.case.options.threads or host.threads):
+    if threads is None or threads == (session.case.options.threads or host.threads):
         return
     session.case = replace(session.case, host=replace(host, threads=threads))
     known = {item.code for item in session.findings}

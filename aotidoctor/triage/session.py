@@ -15,7 +15,7 @@ from aotidoctor import checks, diagnosis
 from aotidoctor.model import extensions
 from aotidoctor.model.errors import LimitReachedError
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.fault import failure
+from aotidoctor.model.fault import FAILED_HERE, failure
 from aotidoctor.triage.limit import left_out
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # A child that could not even be given this much time would tell nothing.
 LEAST_TIMEOUT_S = 1.0
+# Of a run whose answer could not be read.
+_RUN = "AD-RUN-001"
 # Of one check: nobody reads more, and a treatment that needs more is for another model than anybody has.
 MOST_FINDINGS = 300
 
@@ -80,6 +82,10 @@ class Session:
             return None
         outcome = self.judge_effect(self.case, self.runner.run(replace(request, timeout=allowed)))
         self.runs.append(outcome)
+        self.not_checked += [
+            NotChecked(code=_RUN, name=request.probe, reason=f"{FAILED_HERE}: the child's answer: {place}")
+            for place in outcome.malformed
+        ]
         return outcome
 
 

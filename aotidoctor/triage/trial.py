@@ -66,7 +66,7 @@ def judge(session: Session, treatment: Treatment, baseline: Outcome, outcome: Ou
 
 def nonfinite(outcome: Outcome, *, inf: bool = False) -> int:
     """How many NaN the first call returned; with ``inf`` how many Inf as well."""
-    return sum(value.nan + (value.inf if inf else 0) for value in outputs(outcome, 0))
+    return sum((value.nan or 0) + ((value.inf or 0) if inf else 0) for value in outputs(outcome, 0))
 
 
 def same_failure(baseline: Outcome, treated: Outcome) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aotidoctor.model.answers import HookCalled, told
 from aotidoctor.model.evidence import Evidence, FileSource, Severity
 from aotidoctor.model.run import Exited, Outcome
 from aotidoctor.model.serving import Consequence, ServedModel
@@ -22,10 +23,10 @@ _STAGES = {
 def read_hook_run(model: ServedModel, outcome: Outcome) -> Evidence:
     """One finding. A library without the function that cleans up has been told of by the rule; NULL is no failure."""
     done = isinstance(outcome.ending, Exited) and outcome.ending.done and outcome.error is None
-    if done and INIT in _names(outcome):
-        handle = outcome.result.get("handle")
-        gave = "NULL, which may mean that there was nothing to load" if handle == 0 else "a handle"
-        released = " and the handle was released" if outcome.result.get("released") else ""
+    called = told(HookCalled, outcome.result)
+    if done and INIT in called.found:
+        gave = "NULL, which may mean that there was nothing to load" if called.handle == 0 else "a handle"
+        released = " and the handle was released" if called.released else ""
         return _finding(model, outcome, "hook-ran", None, f"{INIT} ran here and gave {gave}{released}.", observed="ran")
     if done:
         words = f"the model does not load: the library has no {INIT}."
@@ -34,11 +35,6 @@ def read_hook_run(model: ServedModel, outcome: Outcome) -> Evidence:
     kind, words = _STAGES.get(outcome.stage, ("not-run", "the library was not tried"))
     consequence = None if kind == "not-run" else Consequence.FAILS_TO_LOAD
     return _finding(model, outcome, f"hook-{kind}", consequence, f"{words} ({how}).", observed=how)
-
-
-def _names(outcome: Outcome) -> list[str]:
-    found = outcome.result.get("found")
-    return [str(name) for name in found] if isinstance(found, list) else []
 
 
 def _finding(

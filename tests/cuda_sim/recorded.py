@@ -60,11 +60,7 @@ def load(value: Any) -> Any:
         kind = TYPES[value["type of"]]
         given = {name: tupled(name, load(item)) for name, item in value.items() if name != "type of"}
         if kind is Request:
-            asked = given["payload"]
-            if asked.get("inputs"):
-                # Recorded with words that nobody reads any more.
-                asked = {**asked, "inputs": {key: asked["inputs"].get(key) for key in ("path", "plan")}}
-            given["payload"] = from_json(JOBS[given["job"]][2], asked)
+            given["payload"] = from_json(JOBS[given["job"]][2], given["payload"])
         return kind(**given)
     if isinstance(value, dict):
         return {name: load(item) for name, item in value.items()}

@@ -85,7 +85,12 @@ class WarmRunner(Runner):
         self._verbose = Runner(environ={**environ, **STACKS}, preload=preload)
 
     def run(self, request: Request) -> Outcome:
-        """Forked wherever the variables allow it."""
+        """Forked wherever the variables allow it. No part of an answer may be other than it should be."""
+        outcome = self._run(request)
+        assert not outcome.malformed, outcome.malformed
+        return outcome
+
+    def _run(self, request: Request) -> Outcome:
         if request.env != STACKS or request.wrapper or getattr(request.payload, "device", "cpu") != "cpu":
             return super().run(request)
         self._verbose._count = self._count

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aotidoctor.localize.comparison import FINE, read_comparison
+from aotidoctor.model.answers import PartCut, told
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.evidence import FactValue
 from aotidoctor.model.jobs import Cut
-from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.run import NotStarted, Outcome, Request
 from aotidoctor.probes import recompiled
 from aotidoctor.probes.payload import inputs_source, run_request, user_code
@@ -89,9 +89,10 @@ class Workshop:
         cut = self._run(
             Request(probe="minimize", job="cut", payload=payload, timeout=CUT_TIMEOUT_S, purpose=f"cut out {what}")
         )
-        told = Tried(operators=_texts(cut.result.get("operators")), targets=_texts(cut.result.get("targets")))
-        if not succeeded(cut) or cut.result.get("problem"):
-            return replace(told, problem=_why(cut))
+        part = told(PartCut, cut.result)
+        tried = Tried(operators=part.operators, targets=part.targets)
+        if not succeeded(cut) or part.problem:
+            return replace(tried, problem=part.problem or _why(cut))
         target = room / "model.pt2"
         program, cache = str(room / "exported.pt2"), str(self.cache.compiler)
         compiled = self._run(
@@ -100,10 +101,9 @@ class Workshop:
             )
         )
         if not succeeded(compiled):
-            return replace(told, problem=_why(compiled))
-        inputs = cut.result.get("inputs")
-        told = replace(told, package=target, inputs=inputs if isinstance(inputs, int) else 0)
-        return replace(told, manner=self.called(target, room / "sample.pt", room / "exported.pt2"))
+            return replace(tried, problem=_why(compiled))
+        tried = replace(tried, package=target, inputs=part.inputs)
+        return replace(tried, manner=self.called(target, room / "sample.pt", room / "exported.pt2"))
 
     def called(self, package: Path, sample: Path, program: Path) -> Manner | None:
         """How a part fails."""
@@ -136,14 +136,7 @@ def _asked(reference: str | None) -> dict[str, object]:
 
 
 def _why(outcome: Outcome) -> str:
-    problem = outcome.result.get("problem")
-    if isinstance(problem, str):
-        return problem
-    told = (
+    words = (
         f"{outcome.error.type}: {outcome.error.message}" if outcome.error is not None else "it did not come to an end"
     )
-    return f"{outcome.stage}: {' '.join(told.split())[:300]}"
-
-
-def _texts(value: JsonValue) -> tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, list) else ()
+    return f"{outcome.stage}: {' '.join(words.split())[:300]}"

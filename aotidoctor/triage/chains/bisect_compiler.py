@@ -10,7 +10,8 @@ import re
 import time
 from dataclasses import dataclass, field
 
-from aotidoctor.localize.compiler_steps import BAD, FAILED, GOOD, Found, NotFound, Question, Step, next_question
+from aotidoctor.localize.compiler_steps import BAD, FAILED, GOOD, Found, NotFound, Question, next_question
+from aotidoctor.model.answers import Step
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import FactValue, NotChecked
 from aotidoctor.model.jobs import changed

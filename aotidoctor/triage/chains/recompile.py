@@ -12,15 +12,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from aotidoctor.localize.compiler_steps import Step, most_questions
+from aotidoctor.localize.compiler_steps import most_questions
 from aotidoctor.localize.package_code import Comparison, compare_code
+from aotidoctor.model.answers import Compiled, Step, told
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import FactValue, NotChecked
 from aotidoctor.model.fault import failure
 from aotidoctor.model.jobs import changed
-from aotidoctor.model.json_types import JsonObject, JsonValue, objects
+from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.run import Exited, Outcome, Request
 from aotidoctor.probes import Plan, recompiled
 from aotidoctor.probes.payload import device_of
@@ -112,7 +113,7 @@ def obtain(session: Session, cache: CompileCache, request: Request) -> Kept | No
         tell(session, request.probe, made.seconds, session.findings[-1].observed, ok=False)
         cache.discard(target_of(made), headers=not isinstance(made.ending, Exited))
         return None
-    facts: JsonObject = {"seconds": made.result.get("seconds"), "switchable": made.result.get("switchable")}
+    facts: JsonObject = {name: value for name, value in made.result.items() if name in ("seconds", "switchable")}
     return cache.commit(key, target_of(made), facts)._replace(seconds=made.seconds)
 
 
@@ -174,35 +175,20 @@ def target_of(outcome: Outcome) -> Path:
     return Path(compile_of(outcome.request).target)
 
 
-def steps_of(value: JsonValue) -> dict[str, tuple[Step, ...]]:
-    """The result's ``switchable`` as records."""
-    found = value if isinstance(value, dict) else {}
-    return {name: tuple(map(_step, objects(items))) for name, items in found.items()}
-
-
-def _step(item: JsonObject) -> Step:
-    target, where = item.get("target"), item.get("where")
-    return Step(
-        name=str(item.get("name", "")),
-        target=str(target) if target is not None else None,
-        where=str(where) if where is not None else None,
-    )
-
-
 def _described(session: Session, kept: Kept, key: str) -> Recompiled:
     artifact = read_artifact(str(kept.package))
     model = select_model(artifact, None)
     contract = read_contract(artifact, model) if model is not None else None
-    seconds = kept.facts.get("seconds")
+    compiled = told(Compiled, kept.facts)
     return Recompiled(
         package=str(kept.package),
         key=key,
         kind="unavailable",
-        seconds=float(seconds) if isinstance(seconds, int | float) else 0.0,
+        seconds=compiled.seconds,
         code=compare_code(session.case.model, session.case.contract, model, contract),
         model=model,
         contract=contract,
-        steps=steps_of(kept.facts.get("switchable")),
+        steps=compiled.switchable or {},
     )
 
 

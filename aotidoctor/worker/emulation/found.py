@@ -7,6 +7,7 @@ from typing import Any
 
 # Of one run: nobody reads more, and every launch may add one for each of its accesses.
 MOST = 100
+MOST_TEXT = 300
 # More reports of the same launch at the same line are counted, not kept.
 
 
@@ -33,7 +34,7 @@ class Found:
 
     def skip(self, what: str, why: str) -> None:
         """``what`` was not carried out; counted where it happens again."""
-        key = (what, why)
+        key = (what[:MOST_TEXT], why[:MOST_TEXT])
         self.not_emulated[key] = self.not_emulated.get(key, 0) + 1
 
     def result(self) -> dict[str, Any]:

@@ -97,7 +97,6 @@ def test_what_follows_from_a_failed_assertion_is_not_told():
         (emulated_run(ending=TimedOut(limit=5), stage="run1"), "unavailable"),
         (outcome(probe="emulation", ending=Signalled(signal=9, name="SIGKILL"), stage="load"), "unavailable"),
         (outcome(probe="emulation", result={"emulation": {"problem": "no wrapper"}}), "unavailable"),
-        (outcome(probe="emulation", result={"emulation": ["odd"]}), "unavailable"),
     ],
 )
 def test_without_a_finding(run, kind):

@@ -86,7 +86,7 @@ def test_every_record_of_a_job_is_among_them_and_changed_in_every_field() -> Non
     [
         (Run, {"threads": "two"}, "Run.threads", "two"),
         (Run, {"calls": None}, "Run.calls", "expected int"),
-        (Run, {"inputs": {"path": 1}}, "Run.inputs", "fits none"),
+        (Run, {"inputs": {"path": 1}}, "Run.inputs.path", "expected str"),
         (Run, {"treatment": {}}, "Run.treatment", "expected a list"),
         (Run, {"code": {"imports": [1]}}, "Run.code.imports[0]", "expected str"),
         (Cut, {"reference": "e.pt2", "inputs": None}, "Cut.folder", "missing"),

@@ -1,0 +1,63 @@
+"""What a child answers is taken over part by part; a part that is not what it should be is left out and said."""
+
+from __future__ import annotations
+
+import pytest
+
+from aotidoctor.model.answers import ANSWERS, Acted, Called, SavedCalls, SideBySide, sound, told
+from aotidoctor.model.jobs import Run
+from aotidoctor.model.run import Exited, Outcome, Request
+from aotidoctor.triage.session import Session
+from aotidoctor.worker import JOBS
+from tests.unit.probes.outcomes import case
+
+GOOD = {
+    "threads": 4,
+    "outputs": [[{"path": "result", "dtype": "float32", "shape": [2], "nan": 0, "max": "inf"}]],
+    "torch": "2.13.0",
+}
+
+
+def test_what_is_as_it_should_be_stays() -> None:
+    assert sound("run", GOOD) == (GOOD, ())
+    (output,) = told(Called, GOOD).outputs[0]
+    assert (output.sizes, output.max, output.min) == ((2,), float("inf"), None)
+    assert told(Acted, GOOD).threads == 4
+
+
+@pytest.mark.parametrize(
+    ("job", "part", "value", "place"),
+    [
+        ("run", "threads", "4", "Acted.threads: 4, expected int"),
+        ("run", "outputs", [{"path": "result"}], "Called.outputs[0]: dict, expected a list"),
+        ("run", "outputs", [[{"path": "result", "nan": "many"}]], "Called.outputs[0][0].nan: many, expected int"),
+        ("run", "sub_batch", {"rows": 2}, "SideBySide.sub_batch.of: missing"),
+        ("emulate", "emulation", ["odd"], "Emulated.emulation: list, expected an object"),
+        ("op_inputs", "captured", {}, "SavedCalls.captured: dict, expected a list"),
+    ],
+)
+def test_what_is_not_is_left_out_with_its_place(job: str, part: str, value: object, place: str) -> None:
+    left, said = sound(job, {**GOOD, part: value})
+    assert said == (place,)
+    assert left == {name: one for name, one in GOOD.items() if name != part}
+    assert told(SideBySide, left).sub_batch is None
+    assert told(SavedCalls, left).captured == ()
+
+
+def test_answers_are_of_jobs() -> None:
+    assert ANSWERS.keys() <= JOBS.keys()
+
+
+def test_it_is_our_failure() -> None:
+    class Damaged:
+        def run(self, request: Request) -> Outcome:
+            left, said = sound(request.job, {"threads": "4"})
+            return Outcome(
+                id="R1", request=request, ending=Exited(code=0, done=True), stage="done", result=left, malformed=said
+            )
+
+    session = Session(case=case(), runner=Damaged())
+    session.run(Request(probe="plain_run", job="run", payload=Run()))
+    (note,) = session.not_checked
+    assert (note.is_fault, note.name) == (True, "plain_run")
+    assert "Acted.threads: 4, expected int" in note.reason
