@@ -162,14 +162,12 @@ class Argument:
     """An argument of a registered operator."""
 
     name: str
-    type: str = ""
-    kwarg_only: bool = False
     has_default: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
-    """What is registered under a name; of the wanted overload ``schema``, where there is one."""
+    """What is registered under a name; all else is of the wanted overload: ``schema`` is its text, None without one."""
 
     registered: bool = False
     schema: str | None = None

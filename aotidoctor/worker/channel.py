@@ -10,8 +10,11 @@ import json
 import math
 import os
 import time
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
+
+from aotidoctor.model.jobs import encode
 
 MAX_RESULT_BYTES = 16 * 1024 * 1024
 MAX_TEXT = 256 * 1024
@@ -76,13 +79,15 @@ class Channel:
 
 
 def plain(value: Any) -> Any:
-    """JSON of ``value``: NaN and Inf as strings, tuples and sets as lists, anything unknown as its ``str``."""
+    """JSON of ``value``: records as objects, NaN and Inf as strings, tuples and sets as lists, else its ``str``."""
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, int):
         return int(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        value = encode(value)
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

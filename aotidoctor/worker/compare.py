@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from aotidoctor.model.answers import Compared
 from aotidoctor.worker.describe import dense, dtype_name
 from aotidoctor.worker.leaves import walk
 
@@ -28,6 +29,11 @@ def compare(ours: Any, theirs: Any, *, rtol: float | None = None, atol: float | 
         "extra": extra,
         "outputs": leaves,
     }
+
+
+def compared_leaf(leaf: dict[str, Any]) -> Compared:
+    """What the parent reads of one leaf."""
+    return Compared(path=leaf["path"], agrees=leaf["agrees"], what=leaf["what"], max_abs_diff=leaf.get("max_abs_diff"))
 
 
 def compare_leaf(path: str, ours: Any, theirs: Any, *, rtol: float | None, atol: float | None) -> dict[str, Any]:

@@ -6,10 +6,10 @@ call), ``cuda_device`` (the index it ran on), ``variant`` (what was done, once i
 
 from __future__ import annotations
 
-import os
 import resource
 from typing import Any
 
+from aotidoctor.model.answers import DeviceMemory
 from aotidoctor.model.jobs import Run
 from aotidoctor.worker.call import Call
 from aotidoctor.worker.calls import synchronize
@@ -67,7 +67,7 @@ def _varied(model: LoadedModel, call: Call, payload: Run, channel: Channel) -> N
         torch.cuda.set_device(index)
         call = _on_device(call, f"cuda:{index}")
     free, total = torch.cuda.mem_get_info()
-    channel.put(cuda_memory={"free": free, "total": total}, cuda_device=torch.cuda.current_device())
+    channel.put(cuda_memory=DeviceMemory(free=free, total=total))
     variant = payload.cuda_variant
     if variant == "stream":
         _on_stream(model, call, channel)
@@ -77,7 +77,7 @@ def _varied(model: LoadedModel, call: Call, payload: Run, channel: Channel) -> N
         channel.enter("run1")
         model(*call.args, **call.kwargs)
         synchronize(payload.device)
-    channel.put(variant=variant, cuda_allocator=os.environ.get("PYTORCH_CUDA_ALLOC_CONF"))
+    channel.put(variant=variant)
 
 
 def _on_stream(model: LoadedModel, call: Call, channel: Channel) -> None:

@@ -1,17 +1,17 @@
 """Call the model on all rows, on the first of them, and on all again; compare the rows that both calls have.
 
-Part of the result: ``sub_batch`` with ``rows``, ``of``, ``repeatable`` (are the two whole calls equal) and what
-``compare`` tells of the outputs whose dim 0 is the batch.
+Part of the result: ``sub_batch``, a ``RowsCompared`` with the outputs whose dim 0 is the batch.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from aotidoctor.model.answers import RowsCompared
 from aotidoctor.model.jobs import SubBatch
 from aotidoctor.worker.call import Call
 from aotidoctor.worker.channel import Channel
-from aotidoctor.worker.compare import compare
+from aotidoctor.worker.compare import compare, compared_leaf
 from aotidoctor.worker.describe import digest
 from aotidoctor.worker.leaves import rebuild, tensors, walk
 from aotidoctor.worker.load import LoadedModel
@@ -33,8 +33,16 @@ def compare_rows(model: LoadedModel, call: Call, wanted: SubBatch, channel: Chan
     channel.enter("scan")
     repeatable = [digest(leaf) for leaf in whole.values()] == [digest(leaf) for leaf in second.values()]
     compared = compare(list(some.values()), [leaf[:rows] for leaf in whole.values()])
-    leaves = [{**leaf, "path": path} for path, leaf in zip(whole, compared.pop("outputs"), strict=True)]
-    channel.put(sub_batch={"rows": rows, "of": of, "repeatable": repeatable, **compared, "outputs": leaves})
+    leaves = zip(whole, compared["outputs"], strict=True)
+    channel.put(
+        sub_batch=RowsCompared(
+            rows=rows,
+            of=of,
+            repeatable=repeatable,
+            agrees=compared["agrees"],
+            outputs=tuple(compared_leaf({**leaf, "path": path}) for path, leaf in leaves),
+        )
+    )
 
 
 def _cut(call: Call, inputs: frozenset[str], rows: int) -> Call:

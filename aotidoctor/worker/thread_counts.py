@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from aotidoctor.model.answers import ThreadsCompared
 from aotidoctor.worker.call import Call
 from aotidoctor.worker.channel import Channel
-from aotidoctor.worker.compare import compare
+from aotidoctor.worker.compare import compare, compared_leaf
 from aotidoctor.worker.describe import digest
 from aotidoctor.worker.leaves import rebuild_result, tensors, walk
 from aotidoctor.worker.load import LoadedModel
@@ -42,7 +43,15 @@ def compare_threads(model: LoadedModel, call: Call, threads: int, channel: Chann
         repeatable.append(all(one == digests[0] for one in digests))
     compared = compare(firsts[1], firsts[0])
     bits = [[digest(leaf) for _, leaf in tensors(list(walk(first, "result")))] for first in firsts]
-    channel.put(against_threads={"threads": counts, "repeatable": repeatable, "same": bits[0] == bits[1], **compared})
+    channel.put(
+        against_threads=ThreadsCompared(
+            threads=tuple(counts),
+            repeatable=tuple(repeatable),
+            same=bits[0] == bits[1],
+            agrees=compared["agrees"],
+            outputs=tuple(map(compared_leaf, compared["outputs"])),
+        )
+    )
 
 
 def _copy(_: str, leaf: Any) -> Any:

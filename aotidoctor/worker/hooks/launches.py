@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import ctypes
 import re
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from aotidoctor.model.answers import Launch, LaunchFailure
 from aotidoctor.model.trace import CallKind, call_kind
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.hooks.callbacks import Call, Watch, watch
@@ -36,8 +37,8 @@ class Launches:
         self._channel = channel
         self._names: dict[int, str] = {}
         self._loaded: str | None = None
-        self._recent: list[dict[str, Any]] = []
-        self._last: dict[str, Any] | None = None
+        self._recent: list[Launch] = []
+        self._last: Launch | None = None
         self._failed = False
         self.count = 0
         self.run = 0
@@ -47,7 +48,7 @@ class Launches:
         """A call of the model begins: what went wrong before it is not one of its kernels' doing."""
         self.run = run
         self._last = None
-        self._wait({"symbol": "", "run": run})
+        self._wait(Launch(run=run))
 
     def before(self, call: Call) -> None:
         """Ahead of a hooked call: wait for the one before, then write this one down."""
@@ -72,9 +73,9 @@ class Launches:
         name = _text_at(call.word(1 if call.symbol == "cuModuleLoad" else 2))
         if call.symbol == "cuModuleGetFunction":
             self._loaded = name
-        self._channel.put(launch_last={"symbol": call.symbol, "kernel": name, "run": self.run})
+        self._channel.put(launch_last=Launch(symbol=call.symbol, kernel=name, run=self.run))
 
-    def _wait(self, following: dict[str, Any] | None) -> None:
+    def _wait(self, following: Launch | None) -> None:
         """Nothing is waited for after the first failure: the context is dead, and answers the same for all."""
         if self._failed:
             return
@@ -83,17 +84,18 @@ class Launches:
             return
         self._failed = True
         name, text = self._driver.error(code)
-        failure = {"code": code, "name": name, "text": text, "call": self._last, "before": following, "run": self.run}
+        failure = LaunchFailure(code=code, name=name, text=text, call=self._last, before=following, run=self.run)
         self._channel.put(**{"launch_problem" if code in NO_CONTEXT else "launch_failure": failure})
 
-    def _entry(self, call: Call) -> dict[str, Any]:
+    def _entry(self, call: Call) -> Launch:
         self.count += 1
-        entry: dict[str, Any] = {"symbol": call.symbol, "number": self.count, "run": self.run}
+        entry = Launch(symbol=call.symbol, number=self.count, run=self.run)
         if not call.symbol.startswith("cuLaunch"):
-            return {**entry, "argument": call.integer(1)}
+            return replace(entry, argument=call.integer(1))
         extended = call.symbol.endswith("Ex")
-        function = call.word(1 if extended else 0)
-        return {**entry, "kernel": self._kernel(function), **(_config(call.word(0)) if extended else _sizes(call))}
+        kernel = self._kernel(call.word(1 if extended else 0))
+        sizes = _config(call.word(0)) if extended else [call.word(index) & 0xFFFFFFFF for index in range(1, 8)]
+        return replace(entry, kernel=kernel, grid=tuple(sizes[:3]), block=tuple(sizes[3:6]), shared=sizes[6])
 
     def _kernel(self, function: int) -> str | None:
         """The driver's word, else the name that was looked up last: packages load a kernel right before its launch."""
@@ -119,15 +121,9 @@ def trace_launches(directory: Path, channel: Channel) -> Launches | None:
     return launches
 
 
-def _sizes(call: Call) -> dict[str, Any]:
-    numbers = [call.word(index) & 0xFFFFFFFF for index in range(1, 8)]
-    return {"grid": numbers[:3], "block": numbers[3:6], "shared": numbers[6]}
-
-
-def _config(address: int) -> dict[str, Any]:
-    """The same of cuLaunchKernelEx, which gets them in a structure."""
-    numbers = list((ctypes.c_uint32 * 7).from_address(address))
-    return {"grid": numbers[:3], "block": numbers[3:6], "shared": numbers[6]}
+def _config(address: int) -> list[int]:
+    """Grid, block and shared memory of cuLaunchKernelEx, which gets them in a structure."""
+    return list((ctypes.c_uint32 * 7).from_address(address))
 
 
 def _text_at(address: int) -> str:

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.model.answers import SavedCall
 from aotidoctor.model.jobs import Run
 from aotidoctor.worker.call import Call, read_call
 from aotidoctor.worker.channel import Channel
@@ -67,8 +68,8 @@ class Keeper:
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
-        self._captured: list[dict[str, Any]] = []
-        self._skipped: list[dict[str, Any]] = []
+        self._captured: list[SavedCall] = []
+        self._skipped: list[SavedCall] = []
         self.seen: set[int] = set()
 
     def keep(self, index: int, target: str, read: Callable[[], tuple[Described, list[Any]]]) -> None:
@@ -77,12 +78,12 @@ class Keeper:
             return
         self.seen.add(index)
         try:
-            self._captured.append({"index": index, "target": target, **self._save(index, target, *read())})
+            self._captured.append(SavedCall(index=index, target=target, file=self._save(index, target, *read())))
         except Exception as error:
-            self._skipped.append({"index": index, "target": target, "reason": str(error) or type(error).__name__})
+            self._skipped.append(SavedCall(index=index, target=target, reason=str(error) or type(error).__name__))
         self.channel.put(captured=self._captured, skipped=self._skipped)
 
-    def _save(self, index: int, target: str, arguments: Described, tensors: list[Any]) -> dict[str, Any]:
+    def _save(self, index: int, target: str, arguments: Described, tensors: list[Any]) -> str:
         import torch
 
         # Views of one storage are saved with one copy of it, and share it again when they are read.
@@ -97,7 +98,7 @@ class Keeper:
             raise ArgumentError(f"its arguments take {size >> 20} MiB, too much for {folder}")
         path = folder / f"{self.channel.run_dir.name}-{index}.pt"
         torch.save({"target": target, "arguments": arguments, "tensors": tensors}, path)
-        return {"file": str(path), "bytes": size}
+        return str(path)
 
 
 def _hook(model: LoadedModel, payload: Run, keeper: Keeper) -> None:

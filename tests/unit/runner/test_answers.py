@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from aotidoctor.model.answers import ANSWERS, Acted, Called, SavedCalls, SideBySide, sound, told
+from aotidoctor.model.answers import ANSWERS, Acted, Called, SavedCall, SavedCalls, SideBySide, sound, told
 from aotidoctor.model.jobs import Run
 from aotidoctor.model.run import Exited, Outcome, Request
 from aotidoctor.triage.session import Session
 from aotidoctor.worker import JOBS
+from aotidoctor.worker.channel import plain
 from tests.unit.probes.outcomes import case
 
 GOOD = {
@@ -42,6 +45,13 @@ def test_what_is_not_is_left_out_with_its_place(job: str, part: str, value: obje
     assert left == {name: one for name, one in GOOD.items() if name != part}
     assert told(SideBySide, left).sub_batch is None
     assert told(SavedCalls, left).captured == ()
+
+
+def test_what_the_worker_hands_over_is_what_is_read() -> None:
+    saved = SavedCalls(by="hooks", captured=(SavedCall(index=1, target="a::b", file="f.pt"),))
+    written = json.loads(json.dumps(plain({"by": saved.by, "captured": saved.captured})))
+    assert told(SavedCalls, written) == saved
+    assert sound("op_inputs", written) == (written, ())
 
 
 def test_answers_are_of_jobs() -> None:

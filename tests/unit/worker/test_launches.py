@@ -180,7 +180,7 @@ def test_a_healthy_call_is_counted(loaded):
     told = loaded.call()
     assert told["launch_count"] == 4
     assert "launch_failure" not in told
-    assert [entry.get("kernel", entry["symbol"]) for entry in told["launch_recent"]] == [
+    assert [entry["kernel"] or entry["symbol"] for entry in told["launch_recent"]] == [
         "triton_poi_fused_add_0",
         "aoti_torch_cuda_mm_out",
         "triton_red_fused_sum_1",

@@ -127,9 +127,9 @@ def test_ops_tell_schema_and_kernel() -> None:
             pass
 
     found = ops(Operators(targets=("aten::add.Tensor", "no::such")), NoChannel())["ops"]
-    assert found["no::such"]["registered"] is False
+    assert found["no::such"].registered is False
     add = found["aten::add.Tensor"]
-    assert [argument["name"] for argument in add["arguments"]] == ["self", "other", "alpha"]
-    assert (add["returns"], add["kernel"]) == (1, True)
+    assert [argument.name for argument in add.arguments] == ["self", "other", "alpha"]
+    assert (add.returns, add.kernel) == (1, True)
     assert split_target("torch.ops.lab.my_op.out") == split_target("lab::my_op.out") == ("lab::my_op", "out")
     assert split_target("lab::my_op") == ("lab::my_op", "default")
