@@ -24,6 +24,12 @@ def nodes(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     return _plan(case, found(findings, VALUES, "diverges"), "put_nodes", "the program's values in place of")
 
 
+def operator_nodes(case: Case, findings: Sequence[Evidence]) -> Plan | None:
+    """The same for a custom operator in place of which the exported program has operators of PyTorch."""
+    custom = [item for item in found(findings, VALUES, "diverges") if item.facts.get("custom") is True]
+    return nodes(case, custom)
+
+
 def zeros(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     """Zeros in place of the NaN and Inf that the first such call made."""
     return _plan(case, found(findings, VALUES, "nan", "inf"), "put_zeros", "zeros in place of the NaN and Inf in")

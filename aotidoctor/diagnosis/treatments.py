@@ -62,6 +62,7 @@ PLANNERS: Mapping[str, tuple[str, Planner]] = {
     "numeric-difference": ("nodes", treat_results.nodes),
     "nan-produced": ("zeros", treat_results.zeros),
     "overflow": ("zeros", treat_results.zeros),
+    "custom-op-contract": ("nodes", treat_results.operator_nodes),
     "custom-op-crash": ("stand-in", treat_operator.stand_in),
     "custom-op-exception": ("stand-in", treat_operator.stand_in),
     "custom-op-exits": ("stand-in", treat_operator.stand_in),

@@ -29,9 +29,9 @@ from aotidoctor.readers.releases.shims import release_of
 from aotidoctor.triage.run_probes import succeeded
 from aotidoctor.triage.session import Session
 from aotidoctor.triage.trial import (
-    BY_FINITE,
     CLEARING,
     CODE,
+    MADE_UP,
     NAME,
     VERDICTS,
     Trial,
@@ -207,7 +207,7 @@ def _request(session: Session, treatment: Treatment, baseline: Outcome) -> Reque
     payload = replace(run_of(baseline), treatment=tuple(treatment.steps))
     if succeeded(baseline) or baseline.stage in BEFORE_SECOND:
         payload = replace(payload, calls=1)
-    if session.case.options.reference is not None and treatment.name not in BY_FINITE:
+    if session.case.options.reference is not None and treatment.name not in MADE_UP:
         payload = replace(payload, reference=session.case.options.reference)
     return replace(baseline.request, probe=NAME, payload=payload, purpose=treatment.text)
 

@@ -23,6 +23,8 @@ VALUE_PRESERVING = ("input-stride",)
 CLEARING = ("input-nan",)
 # Treatments that are right by the reference alone, and that clear outputs of NaN and Inf whatever the reference says.
 BY_REFERENCE, BY_FINITE = ("nodes",), ("zeros",)
+# They put in values that nobody means: a reference without the operator has others.
+MADE_UP = (*BY_FINITE, "stand-in")
 LINE = 160
 
 

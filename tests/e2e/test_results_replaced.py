@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from aotidoctor.model.jobs import InputsSource, Run, Watch
+from aotidoctor.model.jobs import InputsSource, Run, UserCode, Watch
 from aotidoctor.model.run import Request
 from aotidoctor.probes.results import outputs, reference
 from aotidoctor.runner import Runner
@@ -72,3 +72,28 @@ def test_a_call_that_was_not_made_is_no_treatment(ask, symbols) -> None:
 def test_zeros_stand_in_for_nan_alone(ask, symbols) -> None:
     spoilt = {"op": "put_zeros", "call": 0, "symbol": symbols[0]}
     assert [value.digest for value in outputs(ask(spoilt), 0)] == [value.digest for value in outputs(ask(), 0)]
+
+
+def test_the_program_s_values_where_a_custom_operator_gives_something_else(packages, runner, tmp_path) -> None:
+    """The reference has operators of PyTorch in place of the custom one, which computes something else here."""
+    import torch
+    from foundry.ops import python_op
+
+    class Plain(torch.nn.Module):
+        def forward(self, x):
+            return ((x + 1) * 2.0) * 2 + x
+
+    plain, setup = tmp_path / "plain.pt2", tmp_path / "setup_wrong.py"
+    torch.export.save(torch.export.export(Plain(), (torch.randn(16, 16),)), plain)
+    setup.write_text(python_op(body="return x * factor * 1.1"))
+
+    def asked(*steps: dict):
+        payload = Run(
+            package=str(packages.package("scale")), observe=("values",), treatment=steps, reference=str(plain),
+            inputs=InputsSource(path=str(packages.sample_path("scale"))), code=UserCode(setup=str(setup)),
+        )  # fmt: skip
+        return runner.run(Request(probe="x", job="run", payload=payload, timeout=120.0))
+
+    assert reference(asked())["agrees"] is False
+    step = {"op": "put_nodes", "call": 1, "symbol": "aoti_torch_proxy_executor_call_function"}
+    assert reference(asked(step))["agrees"] is True

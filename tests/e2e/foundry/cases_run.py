@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from foundry.cases import EITHER, Case, called, given
+import shutil
+from pathlib import Path
+
+from foundry.cases import EITHER, Case, Kit, called, given, made
 from foundry.ops import python_op
 
 
@@ -54,6 +57,19 @@ def _second(mode: str, cause: str, **more) -> Case:
     """The same in a package with two operators."""
     more.setdefault("proof", cause in HEALED)
     return called(f"op_two_{mode}", "twoops", cause, "zoo::misbehave", setup=MODE.replace("{mode}", mode), **more)
+
+
+def _plain_program(kit: Kit, where: Path) -> Path:
+    """The package, and beside it a program that has an operator of PyTorch where the package calls its own."""
+    torch = _torch()
+
+    class Plain(torch.nn.Module):
+        def forward(self, x):
+            return ((x + 1) * 2) * 2 + x
+
+    args, _ = kit.call("misbehave")
+    torch.export.save(torch.export.export(Plain(), args), where / "plain.pt2")
+    return Path(shutil.copy(kit.package("misbehave"), where / "model.pt2"))
 
 
 def _py(name: str, cause: str, body: str, **more) -> Case:
@@ -132,6 +148,8 @@ MODEL_CASES: tuple[Case, ...] = (
 
 OP_CASES: tuple[Case, ...] = (
     _op("abort", "custom-op-crash"),
+    made("op_abort_plain_reference", "misbehave", _plain_program, "custom-op-crash", "zoo::misbehave", proof=True,
+         options=("--reference", "{where}/plain.pt2"), setup=MODE.replace("{mode}", "abort")),
     _op("segv", "custom-op-crash"),
     _op("fpe", "custom-op-crash"),
     _op("ill", "custom-op-crash"),

@@ -459,6 +459,15 @@ def test_the_program_s_values_in_place_of_what_a_kernel_wrote_in_the_middle(refe
     assert steps("numeric-difference", case, [wrong_values("diverges", **facts)]) == ([step] if planned else None)
 
 
+@pytest.mark.parametrize(("custom", "reference"), [(True, "exported.pt2"), (False, "exported.pt2"), (True, None)])
+def test_the_program_s_values_in_place_of_what_a_custom_operator_gave(custom, reference):
+    case = case_of(contract_of(Spec(8)), call(tensor(8)))
+    case = replace(case, options=replace(case.options, reference=reference))
+    step = {"op": "put_nodes", "call": 1, "symbol": "aoti_torch_proxy_executor_call_function"}
+    item = wrong_values("diverges", custom=custom, symbol=step["symbol"])
+    assert steps("custom-op-contract", case, [item]) == ([step] if custom and reference else None)
+
+
 @pytest.mark.parametrize(("cause", "kind"), [("nan-produced", "nan"), ("overflow", "inf")])
 def test_zeros_need_no_reference(cause, kind):
     case = case_of(contract_of(Spec(8)), call(tensor(8)))
