@@ -154,9 +154,13 @@ STREAMS = {
 }
 
 
+# A hundredth of the others takes as long: each of its lines is read as a failure. Kept, they would be some 20 MB.
+OTHER_ERRORS = BIG // 160
+
+
 @pytest.mark.parametrize("kind", STREAMS)
 def test_memory_is_bounded(kind):
-    size = BIG if kind in ("noise", "zeros") else BIG // 40 if kind == "other errors" else BIG // 4
+    size = BIG if kind in ("noise", "zeros") else OTHER_ERRORS if kind == "other errors" else BIG // 4
     tail = iter((ERROR.encode(),))
 
     def piece(at):
@@ -172,7 +176,7 @@ def test_memory_is_bounded(kind):
     finally:
         tracemalloc.stop()
     assert reading.size >= size
-    assert peak < 64 << 20
+    assert peak < (16 if kind == "other errors" else 64) << 20
     assert TOLD[0] in told(reading)
 
 
