@@ -8,6 +8,7 @@ with ``_exit``: what interpreters and libraries do at exit belongs to no stage, 
 from __future__ import annotations
 
 import faulthandler
+import gc
 import importlib
 import json
 import os
@@ -74,7 +75,7 @@ def _serve(request: dict[str, Any], channel: Channel, run_dir: Path, *, forked: 
     try:
         payload = from_json(kind, request["payload"])
         if getattr(payload, "torch", True):
-            import torch  # noqa: F401
+            _import_torch()
     except BaseException as error:
         channel.error(type(error).__name__, str(error), traceback.format_exc(), fatal=True)
         return NO_TORCH
@@ -84,6 +85,19 @@ def _serve(request: dict[str, Any], channel: Channel, run_dir: Path, *, forked: 
     limit_memory(request["memory_limit"])
     job = ask or partial(_job, module, function)
     return _do(request["asked_env"], channel, partial(job, payload), loads=ask is None)
+
+
+def _import_torch() -> None:
+    """What it makes stays for good: nobody need look through that for cycles, neither now nor later."""
+    if "torch" in sys.modules:
+        return
+    gc.disable()
+    try:
+        import torch  # noqa: F401
+
+        gc.freeze()
+    finally:
+        gc.enable()
 
 
 def _do(asked_env: dict[str, str | None], channel: Channel, job: Callable[[Channel], Any], *, loads: bool) -> int:

@@ -19,6 +19,8 @@ ARCHIVES = sorted({case.name for case in CASES if case.source == "archive" and c
 HEALTHY = sorted({case.name for case in CASES if case.source == "healthy" and case.declared is None})
 # Custom operators are looked up by the child alone: whether they are there, and have fake kernels.
 BY_NAME_ONLY = {"VERIFY-A03"}
+# Models that are compiled all the same.
+WRITES_TO_ITS_WEIGHTS = {"rescaled": {"parameter-mutation"}}
 # What the archive tells of PyTorch's own operators.
 PARTLY = {"VERIFY-G04", "VERIFY-A08"}
 
@@ -82,8 +84,8 @@ def test_base_models(name, packages, said):
     ours, theirs, rebuilt = both(path, said)
     assert rebuilt
     assert ours == theirs
-    wrong = [v for v in judge_static(open_program(str(path))).violations if v.severity is Severity.ERROR]
-    assert wrong == []
+    wrong = {v.kind for v in judge_static(open_program(str(path))).violations if v.severity is Severity.ERROR}
+    assert wrong == WRITES_TO_ITS_WEIGHTS.get(name, set())
 
 
 def test_what_only_the_archive_tells(folder, said):

@@ -82,7 +82,8 @@ class WarmRunner(Runner):
 
     def __init__(self, *, environ: Mapping[str, str], preload: tuple[str, ...]) -> None:
         super().__init__(environ=environ, preload=preload)
-        self._verbose = Runner(environ={**environ, **STACKS}, preload=preload)
+        # Nothing is compiled for the sake of a stack.
+        self._verbose = Runner(environ={**environ, **STACKS}, preload=diagnose.REFERENCE_MODULES)
 
     def run(self, request: Request) -> Outcome:
         """Forked wherever the variables allow it. No part of an answer may be other than it should be."""

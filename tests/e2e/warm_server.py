@@ -18,6 +18,7 @@ def warm_up() -> None:
     """Import what a first call of ``aoti_load_package`` imports."""
     import importlib
 
+    gc.disable()
     import torch  # noqa: F401
 
     for name in ("torch._inductor.package", "torch.export.pt2_archive._package", "torch._inductor.codecache"):
@@ -61,6 +62,7 @@ def become(request: dict) -> None:
 warm_up()
 # At its end an interpreter looks through all that it has; to a fork that means copies of all these pages.
 gc.freeze()
+gc.enable()
 own = os.dup(0), os.dup(1)
 asked = serve(*own)
 become(asked)

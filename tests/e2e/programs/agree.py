@@ -5,6 +5,7 @@ Writes ``FOLDER/records.json``: path -> records of rules, and whether torch coul
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent.parent))
 
 import torch
 
+from aotidoctor.__main__ import COLLECT_EVERY
 from aotidoctor.worker.channel import plain
 from aotidoctor.worker.verify import job
 from aotidoctor.worker.verify.load import load_programs
@@ -26,6 +28,8 @@ job.check_shims = lambda _program, _records: None
 
 
 def main(folder: Path, given: list[Path]) -> None:
+    gc.freeze()
+    gc.set_threshold(COLLECT_EVERY)
     archives.write(folder)
     for case in CASES:
         if case.source == "healthy" and case.declared is None:

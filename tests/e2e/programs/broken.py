@@ -186,7 +186,7 @@ def refused_for_other_reasons():
 
 
 def several():
-    """Four violations: torch's verifier tells of one."""
+    """Five violations: torch's verifier tells of one."""
     program = healthy.core_aten()
     nodes = [node for node in program.graph.nodes if node.op == "call_function"]
     nodes[0].target = torch.ops.aten.transpose_.default

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
+from functools import cache, wraps
 
 import torch
 from torch.export import Dim, ExportedProgram, export
@@ -92,6 +94,18 @@ class Sized(torch.nn.Module):
         return x * n
 
 
+def _made_once(make: Callable[[], ExportedProgram]) -> Callable[[], ExportedProgram]:
+    """Copies of one program: most of those that are broken begin as one of these, and to make it takes long."""
+    once = cache(make)
+
+    @wraps(make)
+    def copied() -> ExportedProgram:
+        return copy.deepcopy(once())
+
+    return copied
+
+
+@_made_once
 def linear() -> ExportedProgram:
     return export(Linear(), (torch.randn(2, 4),))
 
@@ -113,10 +127,12 @@ def counter() -> ExportedProgram:
     return export(Counter(), (torch.randn(4),))
 
 
+@_made_once
 def counter_aten() -> ExportedProgram:
     return counter().run_decompositions()
 
 
+@_made_once
 def two() -> ExportedProgram:
     return export(Two(), (torch.randn(4), torch.randn(4))).run_decompositions({})
 
@@ -130,6 +146,7 @@ def constants() -> ExportedProgram:
     return export(Constant(), (torch.randn(4),))
 
 
+@_made_once
 def cond() -> ExportedProgram:
     return export(Cond(), (torch.randn(2, 4),))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent.parent.parent.parent))
 
+from aotidoctor.__main__ import COLLECT_EVERY
 from aotidoctor.worker.channel import plain
 from aotidoctor.worker.verify.job import judge
 from aotidoctor.worker.verify.load import Loaded, load_programs
@@ -36,6 +38,8 @@ def passes(loaded: Loaded) -> bool | None:
 
 
 def main(folder: Path) -> None:
+    gc.freeze()
+    gc.set_threshold(COLLECT_EVERY)
     archives.write(folder)
     results = []
     for case in CASES:
