@@ -52,7 +52,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """What was collected stays to the end: nobody need look through it for cycles again."""
-    gc.collect()
     gc.freeze()
 
 

@@ -15,6 +15,9 @@ class Later:
         self._name = name
 
     def __getattr__(self, attribute: str) -> object:
+        if attribute.startswith("_"):
+            # pytest looks whether each name of a module that it collects is a fixture, a class or a mock.
+            raise AttributeError(attribute)
         return getattr(import_module(self._name), attribute)
 
 

@@ -9,7 +9,9 @@ import shutil
 import pytest
 from typer.testing import CliRunner
 
-pytest.importorskip("pandas", reason="pandas is not installed (pip install 'aotidoctor[fleet]')")
+from tests.optional import optional
+
+optional("pandas", reason="pandas is not installed (pip install 'aotidoctor[fleet]')")
 pytestmark = pytest.mark.torch
 
 

@@ -14,6 +14,7 @@ import pytest
 from foundry.cases import Kit
 from foundry.registry import BY_NAME, FAULTS
 from signatures import of_report, recorded
+from warm import line
 
 KNOWN = recorded()
 # The subject of these is a place of the machine, which is no part of a signature.
@@ -54,6 +55,8 @@ def test_nothing_private_is_in_a_signature():
 
 
 ELSEWHERE = ("dtype_int32_ids", "op_segv", "setup_raises", "host_tmpdir_missing", "artifact_crc_so", "index_gather_16")
+# What the child says of itself, and what is read of a dead one, has paths of its own; the others are told by the parent.
+IN_A_SHELL = ("op_segv", "setup_raises", "host_tmpdir_missing")
 
 
 @pytest.mark.torch
@@ -65,7 +68,7 @@ def test_another_path_user_and_home_do_not_count(name: str, packages: Kit, tmp_p
     home = tmp_path / "home of bob"
     (home / "tmp").mkdir(parents=True)
     person = {"HOME": str(home), "USER": "bob", "LOGNAME": "bob", "HOSTNAME": "node-17", "TMPDIR": str(home / "tmp")}
-    found = of_report(_asked("run", call.arguments(), {**person, **call.env}, cwd=home))
+    found = of_report(_asked("run", call.arguments(), {**person, **call.env}, cwd=home, shell=name in IN_A_SHELL))
     assert found == {key: KNOWN[name][key] for key in ("exact", "family", "cause", "parts")}
 
 
@@ -76,12 +79,16 @@ STATIC = ("dtype_int32_ids", "stride_transposed", "artifact_crc_so", "host_undef
 @pytest.mark.parametrize("name", STATIC)
 def test_what_check_sees_has_the_signature_that_run_gives_it(name: str, packages: Kit, case_dir: Path) -> None:
     call = BY_NAME[name].make(packages, case_dir)
-    found = of_report(_asked("check", call.arguments(), call.env))
+    found = of_report(_asked("check", call.arguments(), call.env, shell=False))
     assert found is not None
     assert found["exact"] == KNOWN[name]["exact"]
 
 
-def _asked(command: str, arguments: list[str], env: dict[str, str], cwd: Path | None = None) -> dict:
+def _asked(
+    command: str, arguments: list[str], env: dict[str, str], cwd: Path | None = None, *, shell: bool = True
+) -> dict:
+    if not shell:
+        return json.loads(line()(command, *arguments, "--format", "json", env=env, cwd=cwd).stdout)
     environment = {**os.environ, "PYTHONPATH": str(Path.cwd()), **env}
     words = [sys.executable, "-m", "aotidoctor", command, *arguments, "--format", "json"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS, env=environment, cwd=cwd, check=False)

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-pytest.importorskip("pandas", reason="pandas is not installed (pip install 'aotidoctor[fleet]')")
+from tests.optional import optional
+
+optional("pandas", reason="pandas is not installed (pip install 'aotidoctor[fleet]')")
 
 from aotidoctor.cli import build_app
 from tests.unit.fleet.fleets import failing, healthy, mixed, unexamined, write

@@ -13,7 +13,9 @@ import html5lib
 import jsonschema
 import pytest
 
-pytest.importorskip("pandas", reason="pandas is not installed (pip install 'aotidoctor[fleet]')")
+from tests.optional import optional
+
+optional("pandas", reason="pandas is not installed (pip install 'aotidoctor[fleet]')")
 
 from aotidoctor.fleet.summary.baseline import read_baseline
 from aotidoctor.fleet.summary.summarize import summarize

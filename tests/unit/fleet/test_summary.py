@@ -8,7 +8,9 @@ from itertools import product
 
 import pytest
 
-pytest.importorskip("pandas", reason="pandas is not installed (pip install 'aotidoctor[fleet]')")
+from tests.optional import optional
+
+optional("pandas", reason="pandas is not installed (pip install 'aotidoctor[fleet]')")
 
 from aotidoctor.fleet.summary.accepted import read_accepted
 from aotidoctor.fleet.summary.baseline import read_baseline

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-import xmlschema
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,13 +14,22 @@ from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.reports import junit
 from tests.unit.reports import builders
 
-XSD = xmlschema.XMLSchema(str(Path(__file__).parents[2] / "data/schemas/junit-10.xsd"))
+XSD = Path(__file__).parents[2] / "data/schemas/junit-10.xsd"
+
+
+@cache
+def xsd():
+    import xmlschema
+
+    return xmlschema.XMLSchema(str(XSD))
+
+
 REPORTS = {**builders.GOLDEN, "hostile": builders.hostile}
 
 
 def rendered(report, *more):
     text = junit.render(report, *more)
-    XSD.validate(text)
+    xsd().validate(text)
     return ET.fromstring(text.encode()).find("testsuite")
 
 
