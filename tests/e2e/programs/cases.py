@@ -83,7 +83,9 @@ CASES = (
     broken("dialect_operator", "G11 dialect-refuses", about="mul"),
     broken("dialect_graph", "G11 dialect-refuses"),
     broken("refused_for_other_reasons", "G12 verifier-refuses"),
-    broken("several", "G01 val-missing", "G04 not-functional", "S03 absent", "S09 output-count", "A08 parameter-mutation"),
+    broken(
+        "several", "G01 val-missing", "G04 not-functional", "S03 absent", "S09 output-count", "A08 parameter-mutation"
+    ),
     # The signature
     broken("input_count", "S01 input-count", about="y"),
     broken("input_name", "S02 input-name", about="x"),
@@ -109,7 +111,7 @@ CASES = (
     broken("output_count", "S09 output-count"),
     broken("mutated_buffer_unknown", "S10 buffer", about="stops"),
     archive("buffer_renamed", "S10 buffer", about="stops"),
-    broken("mutated_parameter_unknown", "S10 parameter", "A08 parameter-mutation"),
+    broken("mutated_parameter_unknown", "S10 parameter", "A08 parameter-mutation", about="weight"),
     broken("mutated_input_unknown", "S10 user-input", "A08 input-mutation"),
     broken("mutation_stray", "S10 stray", "S11 output-order"),
     broken("output_order", "S11 output-order", about="mul"),
