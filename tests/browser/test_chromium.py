@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.optional import optional
-
 pytest.importorskip("selenium", reason="selenium is not installed (pip install 'aotidoctor[test]')")
-optional("matplotlib", reason="matplotlib is not installed")
+pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 from PIL import Image  # matplotlib needs it, too
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By

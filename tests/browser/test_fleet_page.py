@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.optional import optional
-
 pytest.importorskip("selenium", reason="selenium is not installed (pip install 'aotidoctor[test]')")
-optional("pandas", reason="pandas is not installed (pip install 'aotidoctor[fleet]')")
+pytest.importorskip("pandas", reason="pandas is not installed (pip install 'aotidoctor[fleet]')")
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys

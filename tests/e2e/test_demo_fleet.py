@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from tests.optional import optional
 
 optional("pandas", reason="pandas is not installed (pip install 'aotidoctor[fleet]')")
+
 pytestmark = pytest.mark.torch
 
 

@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from aotidoctor.cli import build_app
 from tests.optional import optional
+from tests.unit.fleet.fleets import failing, healthy, mixed, unexamined, write
 
 optional("pandas", reason="pandas is not installed (pip install 'aotidoctor[fleet]')")
-
-from aotidoctor.cli import build_app
-from tests.unit.fleet.fleets import failing, healthy, mixed, unexamined, write
 
 
 def call(*words):

@@ -13,9 +13,7 @@ import html5lib
 import jsonschema
 import pytest
 
-from tests.optional import optional
-
-optional("pandas", reason="pandas is not installed (pip install 'aotidoctor[fleet]')")
+pytest.importorskip("pandas", reason="pandas is not installed (pip install 'aotidoctor[fleet]')")
 
 from aotidoctor.fleet.summary.baseline import read_baseline
 from aotidoctor.fleet.summary.summarize import summarize

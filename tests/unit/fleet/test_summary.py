@@ -8,9 +8,7 @@ from itertools import product
 
 import pytest
 
-from tests.optional import optional
-
-optional("pandas", reason="pandas is not installed (pip install 'aotidoctor[fleet]')")
+pytest.importorskip("pandas", reason="pandas is not installed (pip install 'aotidoctor[fleet]')")
 
 from aotidoctor.fleet.summary.accepted import read_accepted
 from aotidoctor.fleet.summary.baseline import read_baseline
