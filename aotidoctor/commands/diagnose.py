@@ -19,7 +19,6 @@ from aotidoctor.model.case import Case, Options
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.report import Report
-from aotidoctor.probes.payload import run_of
 from aotidoctor.readers.host import read_host
 from aotidoctor.triage import limit, open_case
 from aotidoctor.triage.finish import Stopwatch, finish
@@ -167,7 +166,8 @@ def _cannot_examine(session: Session, diagnoses: tuple[Diagnosis, ...]) -> str |
 
 def _failed_here(session: Session) -> str | None:
     """What of the plain run could not be looked at, by a failure of aotidoctor's own."""
-    from aotidoctor.probes.probe import succeeded  # noqa: PLC0415 - without a run nobody has imported it
+    from aotidoctor.probes.payload import run_of  # noqa: PLC0415 - without a run nobody has imported it
+    from aotidoctor.probes.probe import succeeded  # noqa: PLC0415 - likewise
 
     plain = session.outcomes.get("plain_run")
     if succeeded(plain) and plain is not None and run_of(plain).observe:
