@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
+from warm import line
 
 from aotidoctor.model.jobs import InputsSource, Run, UserCode, Watch
 from aotidoctor.model.run import Request
 from aotidoctor.probes.results import outputs, reference
-from aotidoctor.runner import Runner
 
 pytestmark = pytest.mark.torch
 
 
 @pytest.fixture(scope="module")
 def runner():
-    with Runner(environ=dict(os.environ)) as made:
-        yield made
+    yield line().runner
+    line().runner.forget()
+    line().left()
 
 
 @pytest.fixture(scope="module")
