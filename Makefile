@@ -44,9 +44,9 @@ demo: $(BIN)/.runnable
 test: install
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-# The units, for the inner loop.
+# The units, for the inner loop: those that start a server, a cluster or a process per test are left to make test.
 test-fast: install
-	$(BIN)/python -m pytest -q -n auto --dist worksteal tests/unit tests/golden -m "not torch and not browser and not bench and not cuda_sim"
+	$(BIN)/python -m pytest -q -n auto --dist worksteal tests/unit tests/golden -m "not torch and not slow and not browser and not bench and not cuda_sim"
 
 # The site in build/site; a link that leads nowhere fails.
 docs: install

@@ -14,6 +14,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 CUDA = ROOT / "tests" / "data" / "cuda"
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")

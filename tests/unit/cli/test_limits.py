@@ -20,6 +20,8 @@ from aotidoctor.reports.json.schema import schema
 from tests.artifacts.packages import LEAF, archive_parts, model_parts, wrapper_cpp
 from tests.artifacts.zips import Part, build_zip
 
+pytestmark = pytest.mark.slow
+
 MODEL = "model/data/aotinductor/model"
 # What Python and the packages of the command itself cost is not the file's.
 CPU_S, MEMORY = 3.0, 300 << 20

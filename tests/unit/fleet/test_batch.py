@@ -19,6 +19,8 @@ from aotidoctor.cli import build_app
 from aotidoctor.fleet.results import read_results
 from aotidoctor.model.fleet import FleetResult
 
+pytestmark = pytest.mark.slow
+
 DATA = Path(__file__).parents[2] / "data"
 REAL = DATA / "releases" / "2.12.1" / "custop" / "model.pt2"
 # Of a result: what differs from run to run.

@@ -18,6 +18,8 @@ from tests.unit.fleet.test_batch import environ, many, results, steady, words
 
 optional("distributed")
 
+pytestmark = pytest.mark.slow
+
 ITEMS = 120
 ALONE = ["--jobs", "2"]
 

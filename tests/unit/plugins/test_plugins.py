@@ -17,6 +17,8 @@ from aotidoctor.plugins.discover import found
 from aotidoctor.reports.json.schema import schema
 from aotidoctor.runner.plugin_host import PluginHost
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 CUDA = ROOT / "tests" / "data" / "cuda" / "mlp.pt2"
 HOST = "torch-2.14-cuda-13.0"

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 WATCH = (sys.executable, "-m", "aotidoctor", "watch")
 ROOT = Path(__file__).parents[3]
 

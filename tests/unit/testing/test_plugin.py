@@ -23,6 +23,8 @@ MARKED = f"""
 import pytest
 from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 @pytest.mark.aoti("models/*.pt2", host={GOOD!r})
 def test_healthy():
     pass

@@ -15,6 +15,8 @@ from tests.optional import optional
 
 mcp = optional("mcp", reason="the package mcp is not installed")
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[4]
 CUDA = ROOT / "tests" / "data" / "cuda" / "mlp.pt2"
 GOOD = "torch-2.14-cuda-13.0"
