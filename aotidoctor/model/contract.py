@@ -105,7 +105,10 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstantSpec:
-    """One constant (parameter, buffer, tensor constant): its contract, not its values. ``data_size`` in bytes."""
+    """One constant (parameter, buffer, tensor constant): its contract, not its values. ``data_size`` in bytes.
+
+    One that is not ``strided`` is packed for a library of kernels; its shape does not tell how it lies.
+    """
 
     name: str
     original_fqn: str
@@ -117,6 +120,7 @@ class ConstantSpec:
     data_size: int | None = None
     kind: str | None = None
     from_folded: bool = False
+    strided: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,6 +63,21 @@ class Watch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoredConstant:
+    """A constant of a library by its original name: ``size`` bytes of storage, the rest in elements of ``dtype``.
+
+    Storages lie one after the other.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run(Job):
     """Load a package and call it: a plain call, against which a probe changes one thing.
 
@@ -71,6 +86,7 @@ class Run(Job):
 
     ``inputs`` None only loads. ``treatment`` are steps as ``diagnosis.treatments`` writes them. ``observe`` names what
     is looked at: outputs, mutation, alias, values, constants, rss. ``perturb`` is the byte that fills fresh memory.
+    ``stored`` tells how the constants lie in the library, None where that is not known.
     ``reference`` is the exported program to compare with; ``rtol`` and ``atol`` are ``(output or None, value)``;
     ``measure`` asks for the error against float64 of outputs that agree, too. ``against_threads`` is a second number of
     threads; ``read_beyond`` asks how far calls read beyond their inputs. ``file_limit`` bounds the files it writes, in
@@ -92,6 +108,7 @@ class Run(Job):
     treatment: tuple[JsonObject, ...] = ()
     observe: tuple[str, ...] = OBSERVE
     perturb: int | None = None
+    stored: tuple[StoredConstant, ...] | None = None
     reference: str | None = None
     measure: bool = False
     rtol: tuple[tuple[str | None, float], ...] = ()

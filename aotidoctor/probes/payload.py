@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aotidoctor.model.case import Case
-from aotidoctor.model.jobs import InputsSource, Run, UserCode, changed
+from aotidoctor.model.jobs import InputsSource, Run, StoredConstant, UserCode, changed
 from aotidoctor.model.run import Outcome, Request
 
 
@@ -52,6 +52,30 @@ def base_payload(case: Case) -> Run:
         calls=2,
         weights=case.options.weights,
     )
+
+
+def stored_rows(case: Case) -> tuple[StoredConstant, ...] | None:
+    """How the constants lie in the library, in their order; None where they lie elsewhere or the package is silent."""
+    contract = case.contract
+    if contract is None or contract.weights != "so":
+        return None
+    rows: list[StoredConstant] = []
+    for one in contract.constants:
+        if one.from_folded:
+            continue
+        if not one.strided or one.dtype is None or one.shape is None or one.stride is None or one.data_size is None:
+            return None
+        rows.append(
+            StoredConstant(
+                name=one.original_fqn or one.name,
+                dtype=one.dtype,
+                shape=one.shape,
+                stride=one.stride,
+                offset=one.offset or 0,
+                size=one.data_size,
+            )
+        )
+    return tuple(rows)
 
 
 def inputs_source(case: Case) -> InputsSource | None:

@@ -31,7 +31,7 @@ from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, RunSource
 from aotidoctor.model.json_types import JsonObject, JsonValue, objects
 from aotidoctor.model.run import Outcome, Request, TimedOut
 from aotidoctor.model.tolerance import Tolerance
-from aotidoctor.probes.payload import run_request
+from aotidoctor.probes.payload import run_request, stored_rows
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
 from aotidoctor.probes.reference_findings import CODE, output_finding, weights_finding
@@ -59,6 +59,7 @@ def comparison(case: Case) -> dict[str, object]:
     """What the worker needs to compare with the reference of the options."""
     return {
         "reference": case.options.reference,
+        "stored": stored_rows(case),
         "measure": case.options.measure,
         "rtol": _spelt(case.options.tolerances.rtol),
         "atol": _spelt(case.options.tolerances.atol),

@@ -23,7 +23,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.contract import HostNeeds
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.payload import run_of, run_request
+from aotidoctor.probes.payload import run_of, run_request, stored_rows
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
 from aotidoctor.probes.results import constants, inputs, outputs
 
@@ -42,7 +42,8 @@ def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
         return unasked(CODE, NAME, "aotidoctor could not look at the values")
     if not _bad(plain) or explains_values(history):
         return Reuse(probe="plain_run")
-    return run_request(case, NAME, "the constants of the package", inputs=None, observe=("constants",))
+    asked = {"inputs": None, "observe": ("constants",), "stored": stored_rows(case)}
+    return run_request(case, NAME, "the constants of the package", **asked)
 
 
 def explains_values(history: History) -> bool:

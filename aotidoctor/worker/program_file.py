@@ -23,18 +23,21 @@ class _Logged(logging.Handler):
 
 
 def load_program(path: Path) -> Any:
-    """``torch.export.load``, which says "please check the warnings above" where it knows better.
+    """``torch.export.load`` with mapped weights. It says "please check the warnings above" where it knows better.
 
     Raises:
         RuntimeError: what was behind that: the first cause, such as an operator that nobody has registered.
     """
     import torch
 
+    from aotidoctor.worker.mapped_payloads import mapped
+
     logged = _Logged()
     log = logging.getLogger("torch.export")
     log.addHandler(logged)
     try:
-        return torch.export.load(str(path))
+        with mapped(path):
+            return torch.export.load(str(path))
     except RuntimeError as error:
         if not logged.seen:
             raise

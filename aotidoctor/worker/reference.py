@@ -225,15 +225,12 @@ def _restore(state: list[tuple[Any, Any]]) -> None:
 
 
 def _weights(payload: Run, model: LoadedModel, state: dict[str, Any]) -> dict[str, Any]:
-    from aotidoctor.worker.weights import compare_weights, read_constants
+    from aotidoctor.worker.weights import compare_shipped
 
     try:
-        constants, owner = read_constants(model, payload)
-        facts = compare_weights(constants, state)
+        return {"weights": compare_shipped(model, payload, state)}
     except (LookupError, RuntimeError, OSError) as error:
         return {"weights": [], "weights_unread": str(error)}
-    del constants, owner
-    return {"weights": facts}
 
 
 def _error(error: Exception) -> str:

@@ -1,7 +1,8 @@
 """Constants of a loaded model: read them back, load them from where they were left, compare them with a reference.
 
-The package loader has no way to read constants. The runner of the bare library has, so the library that the loader has
-just unpacked is opened a second time; it shows what the package ships, not what was loaded afterwards.
+The package loader has no way to read constants. They are read from the file of the library that the loader has just
+unpacked (``stored_constants``) or, where that cannot be done, from a second container made of it; both show what the
+package ships, not what was loaded afterwards.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from collections import ChainMap
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
 
@@ -16,35 +19,61 @@ from aotidoctor.model.jobs import Run
 from aotidoctor.worker.describe import describe, storage
 from aotidoctor.worker.library import exports
 from aotidoctor.worker.load import LoadedModel, load_library
+from aotidoctor.worker.stored_constants import StoredConstants, stored_constants
 from aotidoctor.worker.weight_differences import difference
 
 MAX_LIBRARY_BYTES = 2 * 1024 * 1024 * 1024
 
 
-def read_constants(model: LoadedModel, payload: Run) -> tuple[dict[str, Any], Any]:
+def read_constants(model: LoadedModel, payload: Run, *, loaded: bool = False) -> tuple[Mapping[str, Any], Any]:
     """Original name -> tensor, and the runner that owns the memory (keep it as long as the tensors).
 
-    They are those that the package ships; those that a setup loaded stand in their stead.
+    They are those that the package ships; those that a setup loaded stand in their stead. Where they can be read from
+    the file each is read when it is asked for, unless they are to be ``loaded`` again.
 
     Raises:
         LookupError: there is no way to read them; the text says why.
     """
     try:
-        shipped, owner = _read_shipped(model, payload)
+        shipped, owner = _read_shipped(model, payload, loaded=loaded)
     except (LookupError, RuntimeError, OSError):
         if not model.given:
             raise
         return dict(model.given), None
-    return {**shipped, **model.given}, owner
+    return ChainMap(model.given, shipped), owner  # type: ignore[arg-type]  # Nobody writes to it.
 
 
-def _read_shipped(model: LoadedModel, payload: Run) -> tuple[dict[str, Any], Any]:
+def compare_shipped(model: LoadedModel, payload: Run, theirs: dict[str, Any]) -> list[dict[str, Any]]:
+    """``compare_weights`` with the constants of the package; raises what ``read_constants`` does.
+
+    What the file says to be other weights is looked at again in a container: only that knows for sure how they lie.
+    """
+    constants, owner = read_constants(model, payload)
+    try:
+        facts = compare_weights(constants, theirs)
+    except (TypeError, ValueError, AttributeError, OSError, RuntimeError):
+        if owner is not None:
+            raise
+        facts = [{"equal": False}]
+    if owner is None and any(fact["equal"] is False for fact in facts):
+        constants, owner = read_constants(model, payload, loaded=True)
+        facts = compare_weights(constants, theirs)
+    del constants, owner
+    return facts
+
+
+def _read_shipped(
+    model: LoadedModel, payload: Run, *, loaded: bool
+) -> tuple[MutableMapping[str, Any] | StoredConstants, Any]:
     bare = hasattr(model.loader, "extract_constants_map")
     library = _library(model, payload)
     if not exports(library, "ExtractConstantsMap"):
         raise LookupError("a library of a torch before 2.8 does not hand out its constants")
     if bare:
         return dict(model.loader.extract_constants_map(False)), model.loader
+    stored = None if loaded else stored_constants(library, model.get_constant_fqns(), payload.stored)
+    if stored is not None:
+        return stored, None
     if library.stat().st_size > MAX_LIBRARY_BYTES:
         raise LookupError("the library is too big to be opened twice")
     device = model.get_metadata().get("AOTI_DEVICE_KEY", "cpu")
@@ -133,7 +162,7 @@ def tensors_of(program: Any) -> dict[str, Any]:
     return {name: value for name, value in held.items() if isinstance(value, torch.Tensor)}
 
 
-def compare_weights(ours: dict[str, Any], theirs: dict[str, Any]) -> list[dict[str, Any]]:
+def compare_weights(ours: Mapping[str, Any], theirs: dict[str, Any]) -> list[dict[str, Any]]:
     """One object per constant of either side: ``name``, ``equal`` (None if only one side has it), ``what`` differs.
 
     The kinds of ``what`` are those of ``weight_differences``, and "not in the reference", "not in the package".

@@ -143,6 +143,7 @@ def _read_constant(name: str, row: dict[str, str]) -> ConstantSpec:
         data_size=_integer(row.get("data_size")),
         kind=_kind(row.get("type", "")),
         from_folded=row.get("from_folded") == "true",
+        strided="layout_strided" in row.get("layout", "layout_strided"),
     )
 
 

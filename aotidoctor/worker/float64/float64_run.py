@@ -8,6 +8,8 @@ What cannot be done in float64 is done in its own dtype, its result widened agai
 without a float64 kernel, bit casts, and operators that are not PyTorch's own, which may take the bytes for something
 else than they are. A program with random numbers has no float64 run (``NoDoubleRunError``).
 
+Parameters are widened where an operator takes them and dropped behind it, so that only one is there twice.
+
 With ``noise`` every result is moved by up to half an eps of the dtype that the program has there (sums also by what
 their order may cost). The spread over some such runs is what this dtype can do for this program and these inputs.
 """
@@ -22,6 +24,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from aotidoctor.worker.call import Call
+from aotidoctor.worker.describe import storage
 from aotidoctor.worker.float64.rounding_noise import Noise
 
 _WIDER = {
@@ -35,6 +38,8 @@ _OWN_NAMESPACES = ("aten", "prims", "prim")
 _BIT_CASTS = ("aten.view.dtype", "prims.view_of_dtype.default")
 _CASTS = ("aten.to", "aten._to_copy", "prims.convert_element_type", "aten.type_as")
 _ASSERTS = ("aten._assert_tensor_metadata",)
+# They choose elements of a table, of which they may need but a few.
+_CHOOSERS = ("aten.embedding.default", "aten.index_select.default", "aten.gather.default", "aten.index.Tensor")
 
 
 class NoDoubleRunError(Exception):
@@ -96,9 +101,12 @@ class Double(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not seen b
     def run_node(self, n: Any) -> Any:
         """Value of one node, widened."""
         match n.op:
-            case "placeholder" | "get_attr":
+            case "placeholder":
+                return widened(super().run_node(n))
+            case "get_attr":
+                value = super().run_node(n)
                 # A copy: in-place operators of the graph must not change the program.
-                return widened(super().run_node(n), copy=n.op == "get_attr")
+                return value if _is_narrow(value) else widened(value, copy=True)
             case "call_module":
                 # Guards; they were passed by the run in the program's own dtypes.
                 return None if n.target == "_guards_fn" else super().run_node(n)
@@ -108,9 +116,11 @@ class Double(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not seen b
                 return super().run_node(n)
 
     def _call(self, n: Any) -> Any:
-        args, kwargs = self.fetch_args_kwargs_from_env(n)
+        if not isinstance(n.target, torch._ops.OpOverload) or n.target._schema.is_mutable:
+            self._widen(n.all_input_nodes)
         if isinstance(n.target, torch._ops.HigherOrderOperator):
-            return self._higher_order(n, args)
+            return self._higher_order(n, self.fetch_args_kwargs_from_env(n)[0])
+        args, kwargs = self.fetch_args_kwargs_from_env(n)
         if not isinstance(n.target, torch._ops.OpOverload):
             return n.target(*args, **kwargs)
         name = str(n.target)
@@ -120,7 +130,23 @@ class Double(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not seen b
             raise NoDoubleRunError(f"the program has random numbers ({name})")
         if n.target.namespace not in _OWN_NAMESPACES or name in _BIT_CASTS:
             return self._in_own_dtype(n)
-        return self._widely(n, args, kwargs)
+        if name in _CHOOSERS:
+            return widened(n.target(*args, **kwargs))
+        made = {node: widened(self.env[node]) for node in n.all_input_nodes if _is_narrow(self.env[node])}
+        result = self._widely(n, *self._fetched(n, made))
+        for node, wide in made.items():
+            if _shares(wide, result):
+                # A view of it, which later operators may write to.
+                self.env[node] = wide
+        return result
+
+    def _widen(self, nodes: list[Any]) -> None:
+        """Parameters that are wide from here on: what takes them may write to them, or hand them on."""
+        self.env.update((node, widened(self.env[node])) for node in nodes if _is_narrow(self.env[node]))
+
+    def _fetched(self, n: Any, made: dict[Any, Any]) -> Any:
+        """The arguments of a node, with what was ``made`` for it."""
+        return torch.fx.node.map_arg((n.args, n.kwargs), lambda node: made.get(node, self.env[node]))
 
     def _widely(self, n: Any, args: Any, kwargs: Any) -> Any:
         args, kwargs = pytree.tree_map(lambda one: _WIDER.get(one, one) if _is_dtype(one) else one, (args, kwargs))
@@ -142,7 +168,7 @@ class Double(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not seen b
         mutable = n.target._schema.is_mutable
 
         def own(node: Any) -> Any:
-            value, meta = self.env[node], node.meta.get("val")
+            value, meta = widened(self.env[node]), node.meta.get("val")
             if not isinstance(value, torch.Tensor) or value.dtype not in (torch.float64, torch.complex128):
                 return value
             dtype = meta.dtype if isinstance(meta, torch.Tensor) else torch.float32
@@ -186,6 +212,19 @@ def is_random(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> boo
     if given.get("train", given.get("training", True)) is False or given.get("dropout_p", 1.0) == 0.0:
         return False
     return not ("dropout" in str(target) and given.get("p") == 0.0)
+
+
+def _is_narrow(value: Any) -> bool:
+    """Whether it is a tensor as the program has it; all that was computed here is wide."""
+    return isinstance(value, torch.Tensor) and value.dtype in _WIDER
+
+
+def _shares(wide: Any, result: Any) -> bool:
+    """Whether a tensor of ``result`` lies in the memory of ``wide``."""
+    mine = storage(wide)
+    return mine != 0 and any(
+        isinstance(one, torch.Tensor) and storage(one) == mine for one in pytree.tree_leaves(result)
+    )
 
 
 def _is_dtype(value: Any) -> bool:

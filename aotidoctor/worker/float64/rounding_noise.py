@@ -72,7 +72,8 @@ class Noise:
         return self._moved(tensor, float(torch.finfo(dtype).eps) / 2)
 
     def _moved(self, tensor: Any, size: float) -> Any:
-        return tensor * self._factor(tensor, size)
+        factor = self._factor(tensor, size)
+        return factor.mul_(tensor) if tensor.dtype == factor.dtype else tensor * factor
 
     def _factor(self, tensor: Any, size: float) -> Any:
         generator = self._generators.get(tensor.device)
@@ -81,7 +82,8 @@ class Noise:
             generator.manual_seed(self._seed)
             self._generators[tensor.device] = generator
         spread = torch.rand(tensor.shape, dtype=torch.float64, device=tensor.device, generator=generator)
-        return 1.0 + (2.0 * spread - 1.0) * size
+        # In place: of a large weight there is one more copy, not five.
+        return spread.mul_(2.0).sub_(1.0).mul_(size).add_(1.0)
 
 
 def _name(n: Any) -> str:

@@ -339,3 +339,57 @@ def test_no_run_for_what_is_not_interpreted():
     program = exported(lambda x: torch.rand_like(x) + x, X)
     with pytest.raises(NoDoubleRunError, match="random"):
         run_program(program, Call(args=(X,), kwargs={}))
+
+
+class Views(torch.nn.Module):
+    """Writes to views of what it holds, and takes one parameter several times."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(8, 8))
+        self.table = torch.nn.Parameter(torch.randn(5, 8))
+        self.register_buffer("total", torch.zeros(2, 8))
+
+    def forward(self, x, ids):
+        self.total[0].add_(x.sum(0))
+        row = self.total.view(-1)[8:]
+        row.copy_(self.total[0] * 2)
+        turned = self.weight.t()
+        y = torch.nn.functional.linear(x, self.weight) + x @ turned + turned.sum()
+        return y + self.table[ids] + torch.nn.functional.embedding(ids, self.table) + self.total.sum(0)
+
+
+def test_parameters_are_widened_where_they_are_taken_with_the_same_result():
+    torch.manual_seed(0)
+    module, x, ids = Views(), torch.randn(3, 8), torch.tensor([4, 0, 4])
+    program = torch.export.export(module, (x, ids))
+    got, kept = run_program(program, Call(args=(x, ids), kwargs={}))
+    with torch.no_grad():
+        want = module.double()(x.double(), ids)
+    assert kept == []
+    torch.testing.assert_close(got, want, rtol=1e-14, atol=1e-14)
+    assert program.state_dict["total"].abs().sum() == 0
+
+
+def test_only_one_parameter_at_a_time_is_there_in_float64(monkeypatch):
+    import weakref
+
+    from aotidoctor.worker.float64 import float64_run
+
+    module = torch.nn.Sequential(*(torch.nn.Linear(32, 32) for _ in range(12)))
+    x = torch.randn(2, 32)
+    program = torch.export.export(module, (x,))
+    made, most = [], [0]
+    real = float64_run.widened
+
+    def counted(value, **more):
+        result = real(value, **more)
+        if isinstance(value, torch.nn.Parameter) and value.dim() == 2:
+            made.append(weakref.ref(result))
+            most[0] = max(most[0], sum(ref() is not None for ref in made))
+        return result
+
+    monkeypatch.setattr(float64_run, "widened", counted)
+    run_program(program, Call(args=(x,), kwargs={}))
+    assert len(made) == 12
+    assert most[0] <= 2
