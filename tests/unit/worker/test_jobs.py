@@ -19,6 +19,7 @@ from aotidoctor.model.jobs import (
     Run,
     SaveInputs,
     Script,
+    StoredConstant,
     SubBatch,
     UserCode,
     Verify,
@@ -45,6 +46,7 @@ ASKED = (
         cuda_variant="stream", file_limit=1 << 40, tmpdir="/tmp/x", level=3, unbuffered=True, targets=("a::b",),
         emulate_seconds=2.5, emulate_kernels=("k",), emulate_way="quick", keep_outputs="o.pt",
         rehearsal={"outputs": [{"name": "OUTPUT__0"}]},
+        stored=(StoredConstant(name="l.weight", dtype="float32", shape=(12, 16), stride=(16, 1), offset=0, size=768),),
     ),
     Run(inputs=InputsSource(document={"args": [{"tensor": {"shape": [2], "data": [float("inf"), 1.5]}}], "kwargs": {}})),
     Recompile(
