@@ -1,3 +1,4 @@
+import gc
 import os
 import resource
 import sys
@@ -11,4 +12,5 @@ RESULT = {
     "core": core,
     "session": os.getsid(0) == os.getpid(),
     "path": sys.path,
+    "collects": gc.isenabled(),
 }

@@ -60,8 +60,15 @@ def test_fork_is_quick_and_private(runner: Runner) -> None:
     assert second.forked
     assert (first.result["a"], second.result["a"]) == ("1", None)
     assert first.result["session"] is True
+    assert first.result["collects"] is True
     assert first.stages["import"] < 0.1
     assert runner.torch_version is not None
+
+
+def test_a_new_interpreter_looks_for_cycles_once_torch_is_imported(runner: Runner) -> None:
+    outcome = runner.run(request("environment", fresh=True))
+    assert not outcome.forked
+    assert outcome.result["collects"] is True
 
 
 def test_the_forkserver_has_no_threads_when_it_forks(runner: Runner) -> None:
