@@ -17,7 +17,8 @@ Example:
 When it is wrong
     Without a float64 run (random numbers, a function that refuses float64, operators of others that round in between)
     a difference stays unjudged. A fault smaller than what the dtype's rounding explains cannot be seen in the outputs.
-    Constants that were folded, or written into the code (up to 8 elements), cannot be compared.
+    Constants that were folded cannot be compared. Those that were written into the code (up to 8 elements) are, where
+    the outputs differ and nothing else does: their values, read from the sources of the package, must explain it.
 """
 
 from __future__ import annotations

@@ -50,7 +50,9 @@ def judge(session: Session, treatment: Treatment, baseline: Outcome, outcome: Ou
         treatment.cause in VALUE_PRESERVING and bool(outputs(outcome, 0)) and _values_tell(session, treatment)
     )
     harmless = same and keeps_values and not history_of(session).has("AD-RUN-002", "differs")
-    changed = not same and (treatment.cause not in CLEARING or nonfinite(outcome) == 0)
+    # Nothing can be loaded into constants of the code: the outputs stay, and the reference is the one that changes.
+    written = _names(compared.get("written"))
+    changed = (not same or bool(written)) and (treatment.cause not in CLEARING or nonfinite(outcome) == 0)
     healed = succeeded(outcome) and not disagrees and not harmless and (not succeeded(baseline) or changed)
     if treatment.name in BY_REFERENCE:
         healed = healed and compared.get("agrees") is True
@@ -62,7 +64,7 @@ def judge(session: Session, treatment: Treatment, baseline: Outcome, outcome: Ou
         outcome=outcome,
         healed=healed,
         harmless=harmless,
-        how=_how(baseline, outcome, compared.get("agrees") is True, written=_names(compared.get("written"))),
+        how=_how(baseline, outcome, compared.get("agrees") is True, written=written),
     )
 
 
@@ -106,7 +108,8 @@ def _how(baseline: Outcome, outcome: Outcome, agrees: bool, *, written: tuple[st
     checked = " under AOTI_RUNTIME_CHECK_INPUTS=1" if baseline.request.probe == "check_inputs" else ""
     also = ", and the outputs agree with the reference" if agrees else ""
     if written:
-        also += f" once {listed(written, 3)}, whose values are written into the code, are the package's in it"
+        others = f"{listed(written, 3)} of the package's code"
+        return f"differs from the reference ({baseline.id}), agrees with its weights and {others} in it ({outcome.id})"
     return f"{without}, works treated ({outcome.id}){checked}{also}"
 
 

@@ -65,9 +65,13 @@ def check_reference(
     if theirs is None:
         return result | {"reference": seen}
     facts = compare_outputs(ours, theirs, tolerances_of(payload))
-    if not facts["agrees"] and again is not None and treat.loads_weights_of(payload):
+    if not facts["agrees"] and again is not None and _may_be_written(payload, result):
         compared = partial(_compared, reference, again, ours, tolerances_of(payload))
-        facts = _with_written(reference, model, state, compared) or facts
+        written = _with_written(reference, model, state, compared)
+        if written is not None and treat.loads_weights_of(payload):
+            facts = written
+        elif written is not None:
+            result["weights"] += written["written_differing"]
     if saved is not None:
         facts["mutation"] = compare_mutation(before, call, saved)
         facts["alias"] = compare_aliases(ours, call, theirs, saved)
@@ -97,10 +101,10 @@ def _with_written(
     """
     if reference.program is None:
         return None
-    from aotidoctor.worker.treatments.written import put_written
+    from aotidoctor.worker.treatments.written import differing, put_written
 
-    names, facts = put_written(model, reference.program, reference.call, state, compared)
-    return None if facts is None else {**facts, "written": names}
+    found, facts = put_written(model, reference.program, reference.call, state, compared)
+    return None if facts is None else {**facts, "written": list(found), "written_differing": differing(found)}
 
 
 def _compared(reference: Reference, call: Call, ours: Any, tolerances: Tolerances) -> dict[str, Any] | None:
@@ -111,6 +115,13 @@ def _compared(reference: Reference, call: Call, ours: Any, tolerances: Tolerance
     facts = compare_outputs(ours, theirs, tolerances)
     settle(facts)
     return facts
+
+
+def _may_be_written(payload: Run, weights: dict[str, Any]) -> bool:
+    """Whether nothing but constants in the code is left to explain the difference: all others are equal or loaded."""
+    compared = weights.get("weights", [])
+    alike = bool(compared) and not any(item.get("equal") is False for item in compared)
+    return treat.loads_weights_of(payload) or (alike and not payload.treatment)
 
 
 def _why_unjudged(leaves: list[dict[str, Any]], again: Call | None, weights: dict[str, Any]) -> str | None:

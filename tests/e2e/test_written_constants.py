@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from aotidoctor.localize.weight_differences import read_weights
 from aotidoctor.model.jobs import InputsSource, Run
 from aotidoctor.model.run import Request
 from aotidoctor.probes.results import reference
@@ -18,17 +19,18 @@ pytestmark = pytest.mark.torch
 def ask(packages, tmp_path_factory):
     import torch
 
-    def asked(change) -> dict:
+    def asked(change, *, treated: bool = True) -> dict:
         program = torch.export.load(packages.exported("conv"))
         change(program)
         path = str(tmp_path_factory.mktemp("reference") / "exported.pt2")
         torch.export.save(program, path)
         payload = Run(
             package=str(packages.package("conv")), observe=("values",), reference=path,
-            treatment=({"op": "load_weights", "from": path},),
+            treatment=({"op": "load_weights", "from": path},) if treated else (),
             inputs=InputsSource(path=str(packages.sample_path("conv"))),
         )  # fmt: skip
-        return reference(runner.run(Request(probe="x", job="run", payload=payload, timeout=120.0)))
+        outcome = runner.run(Request(probe="x", job="run", payload=payload, timeout=120.0))
+        return {**reference(outcome), "weights": read_weights(outcome)}
 
     with Runner(environ=dict(os.environ)) as runner:
         yield asked
@@ -54,20 +56,24 @@ def test_values_in_the_code_go_into_the_reference_where_they_cannot_be_loaded(as
     assert (found["agrees"], set(found["written"])) == (True, names)
 
 
-def test_another_operator_stays_a_difference(ask) -> None:
+def with_a_sine(program) -> None:
     import torch
 
+    node = [node for node in program.graph.nodes if node.op == "call_function"][-1]
+    with program.graph.inserting_after(node):
+        after = program.graph.call_function(torch.ops.aten.sin.default, (node,))
+    after.meta = dict(node.meta)
+    node.replace_all_uses_with(after)
+    after.args = (node,)
+    spec = program.graph_signature.output_specs[0]
+    spec.arg = type(spec.arg)(name=after.name)
+    program.graph_module.recompile()
+
+
+def test_another_operator_stays_a_difference(ask) -> None:
     def change(program) -> None:
         other_weights(program)
-        node = [node for node in program.graph.nodes if node.op == "call_function"][-1]
-        with program.graph.inserting_after(node):
-            after = program.graph.call_function(torch.ops.aten.sin.default, (node,))
-        after.meta = dict(node.meta)
-        node.replace_all_uses_with(after)
-        after.args = (node,)
-        spec = program.graph_signature.output_specs[0]
-        spec.arg = type(spec.arg)(name=after.name)
-        program.graph_module.recompile()
+        with_a_sine(program)
 
     found = ask(change)
     assert found["agrees"] is False
@@ -78,3 +84,21 @@ def test_the_same_weights_need_nothing(ask) -> None:
     found = ask(lambda program: None)
     assert found["agrees"] is True
     assert "written" not in found
+
+
+@pytest.mark.parametrize("change", [lambda value: value * 1.5 + 0.25, lambda value: value.flip(0)])
+def test_a_constant_of_the_code_that_alone_differs_is_named(ask, packages, change) -> None:
+    names = written_into(packages)
+
+    def changed(program) -> None:
+        for name in names:
+            program.state_dict[name].data = change(program.state_dict[name].data)
+
+    found = ask(changed, treated=False)
+    assert found["agrees"] is False
+    assert set(found["weights"].names) == names
+
+
+def test_another_operator_is_no_constant(ask) -> None:
+    found = ask(with_a_sine, treated=False)
+    assert (found["agrees"], found["weights"].names) == (False, ())

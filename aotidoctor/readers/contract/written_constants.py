@@ -61,8 +61,13 @@ def vectors(source: str) -> list[tuple[float, ...]]:
 
 def numbers(source: str) -> list[float]:
     """The real numbers that the code holds, each once: those with many digits, which nobody types, first."""
-    found = dict.fromkeys(_REAL.findall(source))
-    return [float(text) for text in sorted(found, key=lambda text: len(text.strip("-0.")) < _DIGITS)]
+    found = dict.fromkeys(map(float, _REAL.findall(source)))
+    return sorted(found, key=is_typed)
+
+
+def is_typed(number: float) -> bool:
+    """Whether it has as few digits as what people write."""
+    return len(repr(number).partition("e")[0].replace(".", "").strip("-0")) < _DIGITS
 
 
 def _joined(left: float | _Choice | None, limit: float, right: float | _Choice | None) -> _Choice | None:

@@ -7,15 +7,17 @@ which program and code use them, until the outputs agree. Values that agree are 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, permutations, product
 from pathlib import Path
 from typing import Any
 
-from aotidoctor.readers.contract.written_constants import MOST, numbers, vectors
+from aotidoctor.readers.contract.written_constants import MOST, is_typed, numbers, vectors
 from aotidoctor.worker.load import LoadedModel
+from aotidoctor.worker.weight_differences import difference
 
-_TRIES = 32
+_TRIES, _SECONDS = 32, 20.0
 _SOURCE_BYTES = 64 * 1024 * 1024
 
 Values = tuple[float, ...]
@@ -25,11 +27,12 @@ Facts = dict[str, Any]
 
 def put_written(
     model: LoadedModel, program: Any, module: Any, before: Before, compared: Callable[[], Facts | None]
-) -> tuple[list[str], Facts | None]:
-    """Names of constants of ``module`` (that of ``program``) that got values of the package's code, and ``compared``.
+) -> tuple[dict[str, tuple[Any, Any]], Facts | None]:
+    """``compared`` where constants of ``module`` (that of ``program``) have the values that are in the package's code.
 
-    ``compared`` runs the module and says how its outputs compare with the package's. Without an agreement none, and all
-    is as before; ``before`` are the module's buffers as they have to be when it is run.
+    ``compared`` runs the module and says how its outputs compare with the package's; ``before`` are the buffers as they
+    have to be then. The constants are named, with the package's value and the module's own. None of them, and
+    None, without an agreement. The module is left as it was.
     """
     import torch
 
@@ -42,6 +45,8 @@ def put_written(
     held = set(model.get_constant_fqns())
     names = [name for name in _in_order(program) if name in own and name not in held and _is_written(own[name])]
     kept = {name: own[name].detach().clone() for name in names}
+    deadline = time.monotonic() + _SECONDS
+    found: tuple[dict[str, tuple[Any, Any]], Facts | None] = ({}, None)
     for choice in islice(_choices([kept[name] for name in names], _source(model.directory)), _TRIES):
         restore(before)
         with torch.no_grad():
@@ -49,12 +54,25 @@ def put_written(
                 own[name].copy_(torch.tensor(values, dtype=torch.float64).reshape(own[name].shape))
         facts = compared()
         if facts is not None and facts["agrees"]:
-            return names, facts
+            found = {name: (own[name].detach().clone(), kept[name]) for name in names}, facts
+        if found[1] is not None or time.monotonic() > deadline:
+            break
     restore(before)
     with torch.no_grad():
         for name in names:
             own[name].copy_(kept[name])
-    return [], None
+    return found
+
+
+def differing(found: dict[str, tuple[Any, Any]]) -> list[Facts]:
+    """Of each constant that is another one in the package how it differs, as ``weight_differences`` describes it.
+
+    Nothing where one of them is a single number of few digits: any number of the code might have done.
+    """
+    facts = [difference(name, ours, theirs) for name, (ours, theirs) in found.items()]
+    wrong = [item for item in facts if not item["equal"]]
+    typed = [item for item in wrong if found[item["name"]][0].numel() == 1 and is_typed(float(found[item["name"]][0]))]
+    return [] if typed else [{**item, "written": True} for item in wrong]
 
 
 def _in_order(program: Any) -> list[str]:

@@ -187,6 +187,17 @@ def test_values_of_the_program_prove_by_outputs_that_agree_and_refute_nothing(co
     )
 
 
+@pytest.mark.parametrize(
+    ("compared", "proved"),
+    [({"agrees": True, "written": ["l.bias"]}, True), ({"agrees": True}, False), ({"agrees": False}, False)],
+)
+def test_weights_in_the_code_are_proved_by_a_reference_that_has_them_and_outputs_that_stay(compared, proved):
+    session = stride_climb(outcome(outputs=FINE, result={"reference": compared}), plain=outcome(outputs=FINE))
+    session.case = replace(session.case, options=replace(session.case.options, reference="exported.pt2"))
+    verdicts = treat.treat(session, [diagnosis("weights-differ")])
+    assert (set(verdicts.confirmed), verdicts.refuted) == ({"weights-differ"} if proved else set(), ())
+
+
 @pytest.mark.parametrize(("left", "proved"), [({}, True), ({"nan": 1}, False), ({"inf": 1}, False)])
 def test_zeros_for_nan_prove_by_outputs_without_any_whatever_the_program_gives(left, proved):
     session = values_climb("nan", outcome(outputs=[[{"digest": "other", **left}]]), plain=outcome(outputs=SPOILT))
