@@ -56,3 +56,16 @@ def test_the_last_answer_of_a_question_counts(tmp_path):
     assert "Commits: def (1)" in text
     assert table.done(path, again="misses") == {("m", "run", "x")}
     assert table.done(path, again="commit", commit="abc") == set()
+
+
+def test_a_package_that_python_refuses_is_the_fault_of_every_case():
+    told = "ValueError: treespec.unflatten(leaves): `leaves` has length 5 but the spec refers to a pytree that holds 1 items"
+    good = {"name": "sample0", "causes": [], "subjects": [], "plain": {"package": {"ending": "error", "text": told}}}
+    bad = {"name": "int32", "causes": ["input-dtype"], "subjects": ["args[0]"]}
+    assert trial.refused([good, bad])
+    assert not trial.refused([{**good, "plain": {"package": {"ending": "ok"}}}, good])
+    asked = trial.refused_too([good, bad])
+    assert [(case["causes"], case["subjects"]) for case in asked] == [
+        (["output-spec"], []),
+        (["output-spec", "input-dtype"], []),
+    ]
