@@ -15,6 +15,8 @@ import pytest
 
 import aotidoctor
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 CUDA = ROOT / "tests" / "data" / "cuda"
 GOOD, BAD = "torch-2.14-cuda-13.0", "torch-2.13-cpu"
@@ -22,8 +24,6 @@ GOOD, BAD = "torch-2.14-cuda-13.0", "torch-2.13-cpu"
 MARKED = f"""
 import pytest
 from pathlib import Path
-
-pytestmark = pytest.mark.slow
 
 @pytest.mark.aoti("models/*.pt2", host={GOOD!r})
 def test_healthy():
