@@ -1,6 +1,6 @@
 """Write the table of what torch and Triton print of their failures, ``aotidoctor/logs/printed.bin``.
 
-    python scripts/printed.py --torch DIR --triton DIR --everyday PLACE...  installed packages; none is imported
+    python scripts/printed.py --torch DIR... --triton DIR --everyday PLACE...   packages; none is imported
     python scripts/printed.py --list DIR                                    their messages, one JSON object a line
 
 A message is what a ``raise``, an ``assert``, ``torch._check*`` or ``unimplemented`` of the Python sources shows, and
@@ -211,7 +211,7 @@ def filled(text: str) -> str:
 def main() -> None:
     """Write the table, or list messages."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--torch", type=Path)
+    parser.add_argument("--torch", type=Path, nargs="+")
     parser.add_argument("--triton", type=Path)
     parser.add_argument("--everyday", type=Path, nargs="*", default=[])
     parser.add_argument("--list", type=Path)
@@ -221,8 +221,9 @@ def main() -> None:
             record = {"text": f"{kind}: {filled(text)}", "file": name, "line": line}
             sys.stdout.write(f"{json.dumps(record)}\n")
         return
-    libraries = [given.torch / "lib" / f"lib{name}.so" for name in ("torch_cpu", "torch_python", "c10")]
-    made = table([root for root in (given.torch, given.triton) if root], libraries, given.everyday)
+    names = [f"lib{name}.so" for name in ("torch_cpu", "torch_python", "c10")]
+    libraries = [path for root in given.torch for name in names if (path := root / "lib" / name).exists()]
+    made = table([*given.torch, given.triton], libraries, given.everyday)
     TABLE.write_bytes(packed(made))
     sys.stdout.write(f"{TABLE}: {len(made):,} runs of words, {TABLE.stat().st_size:,} bytes\n")
 

@@ -54,6 +54,7 @@ _COMPLAINTS = (
     r"no [\w' -]{1,40} (?:(?:is|was|were|are) )?(?:found|available|registered|supported|implemented|defined|installed)",
     r"do(?:n[`']?t| not) match|no matching|unsupported|mismatch(?:ed)?|incompatib\w+|no such|missing|undefined",
     r"unresolved|expected\b[^\n]{0,80}\b(?:got|found|but|actual|received|was)|no module named",
+    r"(?:larger|greater|longer|bigger|smaller|more) than (?:the )?(?:max|limit|allowed|available)|not in \w+ format",
     r"refused|denied|rejected|forbidden|inconsistent|diverge[sd]?|incorrect|inconsistenc\w+|\w{0,60}(?-i:[a-z]Error|[a-z]Exception)|StopIteration",
     r"corrupt(?:ed)?|invalid|illegal|insufficient|exceed(?:s|ed)?|overflow|underflow|violat\w+|malformed",
     r"unrecogni[sz]ed|unreachable|unavailable|unreadable|unsatisf\w+|deadlock\w*|crash\w*|abort\w*|panic\w*",

@@ -27,8 +27,17 @@ _MARK = re.compile(
     r"|missing value for argument|invalid combination of arg|input batch_size|scalar type \w+ but (?:found|got)"
     r"|\b(?:MPS|XPU|HPU|NPU|CUDA) (?:[Tt]ensors?|backend|framework)|AITemplate"
 )
-# What every program for CUDA prints: a sign where nothing speaks of another program.
-_ANY = re.compile(r"CUDA error")
+# What every program for CUDA prints: a sign where it is told as torch tells it, and nothing speaks of another program.
+_ANY = re.compile(r"(?:^|Error:? |what\(\): {1,4}|\] |> |: E? {0,8})CUDA error", re.MULTILINE)
+# The names of folders are their owner's; a sign are those below which packages are installed, and files of torch.
+_PATH = re.compile(r"(?<![\w:/\\.])(?:~|\.{1,2}|\$\w{1,40}|[A-Za-z]:)?(?:[/\\][\w.+@%-]{1,120}){1,40}")
+_OF_PACKAGES = re.compile(
+    r"(?:site|dist)-packages|\.(?:so|dll|dylib|pt2?|pte|cubin|ptx|a|lib)(?:[.\d]{0,12}|$)"
+    r"|torch[/\\](?:_|csrc|lib|include|export|utils|nn|cuda|fx|onnx|jit|distributed|serialization|functional|autograd)"
+    r"|(?:torchinductor_\w{1,40}|torch_compile_cache|triton[/\\]cache|torch_extensions)[/\\]"
+    r"|triton[/\\](?:compiler|language|runtime|backends|_C|ops)|(?:aten|c10|ATen)[/\\]"
+    r"|(?:vllm|sglang|executorch|xformers|flash_attn|fbgemm\w{0,8}|torchrec|torch\w{2,12})[/\\][\w/\\.-]{0,200}\.(?:py|cpp|cc|cu|h)"
+)
 _OTHER = re.compile(
     r"(?i:tensorflow|\bjax|\bxla\b|paddle|mxnet|\bcargo\b|rustc|\bnpm\b|node_modules|gradle|\bmaven|gstreamer|"
     r"opencv|\bqt[56]\b|unity|unreal|minecraft|\bjulia\b|\bruby\b|go build|dotnet|\.csproj|\bswift|flutter|\bcobol|"
@@ -55,7 +64,12 @@ _NAMED = re.compile(r"LNK1(?:104|181)|cannot find -l|library not found for -l|li
 @lru_cache(maxsize=4)
 def has_mark(text: str) -> bool:
     """Whether ``text`` has a sign of torch, of what it compiles or of a library that is built on it."""
+    text = _PATH.sub(_without_folders, text)
     return _MARK.search(text) is not None or (_ANY.search(text) is not None and not _is_of_others(text))
+
+
+def _without_folders(path: re.Match[str]) -> str:
+    return path[0] if _OF_PACKAGES.search(path[0]) is not None else "/"
 
 
 def _is_of_others(text: str) -> bool:
@@ -65,7 +79,7 @@ def _is_of_others(text: str) -> bool:
 def of_torch(match: LogMatch, around: str) -> LogMatch:
     """The match with the confidence that it deserves where the lines around it show no sign of torch."""
     is_anybodys = match.event.form in _FORMS or match.pattern.cause in _CAUSES
-    if has_mark(around) or _MARK.search(match.event.text) is not None:
+    if has_mark(around) or _MARK.search(_PATH.sub(_without_folders, match.event.text)) is not None:
         return match
     is_others = match.pattern.cause not in _EVERYWHERE and _is_of_others(around)
     if not (is_anybodys or is_others):
