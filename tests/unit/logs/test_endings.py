@@ -49,3 +49,26 @@ def test_an_ending_is_a_failure(text, around):
 def test_a_calm_line_is_none(text, around):
     _, diagnoses, reading = classify_text(around.format(text).encode(), "log")
     assert (diagnoses, reading.unknown) == ((), ())
+
+
+# What somebody tells who has nothing else to paste.
+TOLD = (
+    "torch.compile is 3x slower than eager on CPU", "AOTInductor package is larger than expected",
+    "compile takes more than 40 minutes", "Program exits silently without any message", "The process just disappears",
+    'nothing printed after "Capturing CUDA graph shapes"', "accuracy drops from 76% to 0.1%", "zombie processes after Ctrl-C",
+    "status 139", "SEGV", "STATUS_ACCESS_VIOLATION", "Exited (137) 3 minutes ago", "Restarting (1) 5 seconds ago",
+    "Evicted", "ECONNRESET", "EOF", "BadZipFile", "oom-kill", "child process 12 exited", "No response", "Empty response",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("around", AROUND[:2], ids=("alone", "short"))
+@pytest.mark.parametrize("text", TOLD)
+def test_what_is_told_without_any_form_is_a_failure(text, around):
+    _, diagnoses, reading = classify_text(around.format(text).encode(), "log")
+    assert diagnoses or reading.unknown or any(match.event.level == "error" for match in reading.matches)
+
+
+@pytest.mark.parametrize("text", ["worker exited with code 0", "process 7 exited normally", "Exited (0) 3 minutes ago"])
+def test_what_ended_well_did_not_fail(text):
+    _, diagnoses, reading = classify_text(f"loading\nrunning\n{text}\n".encode(), "log")
+    assert (diagnoses, reading.unknown) == ((), ())
