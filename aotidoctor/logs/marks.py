@@ -35,6 +35,7 @@ _OF_PACKAGES = re.compile(
     r"(?:site|dist)-packages|\.(?:so|dll|dylib|pt2?|pte|cubin|ptx|a|lib)(?:[.\d]{0,12}|$)"
     r"|torch[/\\](?:_|csrc|lib|include|export|utils|nn|cuda|fx|onnx|jit|distributed|serialization|functional|autograd)"
     r"|(?:torchinductor_\w{1,40}|torch_compile_cache|triton[/\\]cache|torch_extensions)[/\\]"
+    r"|pytorch[/\\](?:benchmarks|test|aten|third_party|tools|cmake)[/\\]"
     r"|triton[/\\](?:compiler|language|runtime|backends|_C|ops)|(?:aten|c10|ATen)[/\\]"
     r"|(?:vllm|sglang|executorch|xformers|flash_attn|fbgemm\w{0,8}|torchrec|torch\w{2,12})[/\\][\w/\\.-]{0,200}\.(?:py|cpp|cc|cu|h)"
 )
