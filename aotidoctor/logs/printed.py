@@ -1,9 +1,8 @@
 """Who prints a message: the file of torch or Triton whose words it has, where a log has no stack.
 
-Messages of torch 2.6 to 2.15 and of a Triton of that time were taken from their sources (``scripts/printed.py``; of
-releases other than 2.13 those of the compiler and of export). Of each the table ``printed.bin`` has the numbers of its
-words, five in a row, that no other package prints; what lies between the holes of a message is the same for everybody
-who pastes it. It is read when nothing else names a cause.
+Messages of torch 2.13 and of a Triton of that time were taken from their sources (``scripts/printed.py``). Of each the
+table ``printed.bin`` has the numbers of its words, five in a row, that no other package prints; what lies between the
+holes of a message is the same for everybody who pastes it. It is read when nothing else names a cause.
 """
 
 from __future__ import annotations
