@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 
+from aotidoctor.model import records
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import (
@@ -18,6 +19,7 @@ from aotidoctor.model.run import (
     Signalled,
     TimedOut,
 )
+from aotidoctor.worker import JOBS
 
 ENDINGS = {kind.__name__: kind for kind in (Exited, Signalled, TimedOut, OutOfMemory, NotStarted)}
 # What is rebuilt from other parts, or of no use to a reading.
@@ -29,7 +31,7 @@ def to_json(outcome: Outcome) -> dict[str, object]:
     plain = {name: value for name, value in asdict(outcome).items() if name not in LEFT_OUT}
     return {
         **plain,
-        "request": asdict(outcome.request),
+        "request": {**asdict(outcome.request), "payload": records.to_json(outcome.request.payload)},
         "ending": {"kind": type(outcome.ending).__name__, **asdict(outcome.ending)},
         "error": asdict(outcome.error) if outcome.error is not None else None,
     }
@@ -40,8 +42,10 @@ def from_json(document: Mapping[str, object]) -> Outcome:
     values = dict(document)
     ending, error = dict(values.pop("ending")), values.pop("error")
     kind: type[Ending] = ENDINGS[ending.pop("kind")]
+    request = _with_tuples(Request, values.pop("request"))
+    _, _, asked = JOBS[request["job"]]
     return Outcome(
-        request=Request(**_with_tuples(Request, values.pop("request"))),
+        request=Request(**{**request, "payload": records.from_json(asked, request["payload"])}),
         ending=kind(**ending),
         error=ChildError(**error) if error is not None else None,
         **_with_tuples(Outcome, values),

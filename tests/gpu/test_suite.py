@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from aotidoctor.diagnosis import load_playbooks
+from aotidoctor.model.jobs import Run
 from aotidoctor.model.run import ChildError, Exited, NotStarted, OutOfMemory, Signalled, TimedOut
 from aotidoctor.readers.package import read_artifact
 from tests.gpu import faults, machine, run
@@ -102,7 +103,8 @@ ENDED = outcome(error=ChildError(type="E", message="m", traceback="t"), stage="r
     ],
 )
 def test_an_outcome_survives_its_record(ending):
-    known = replace(ENDED, ending=ending, warnings=("w",), stages={"load": 0.5}, took_effect=True)
+    request = replace(ENDED.request, payload=Run(package="m.pt2", observe=("values",)))
+    known = replace(ENDED, request=request, ending=ending, warnings=("w",), stages={"load": 0.5}, took_effect=True)
     assert from_json(json.loads(json.dumps(to_json(known)))) == known
 
 
