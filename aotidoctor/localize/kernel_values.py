@@ -12,9 +12,9 @@ from functools import cache, partial
 
 from aotidoctor.localize.kernel_text import is_overwritten
 from aotidoctor.localize.timeline import name_of
+from aotidoctor.model.answers import WatchedCall, WatchedTensor, Watching, told
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import KernelCall
-from aotidoctor.model.json_types import JsonObject, JsonValue, items, objects
 from aotidoctor.model.localization import BufferValues, KernelValues
 from aotidoctor.model.run import Outcome
 from aotidoctor.model.trace import TracedCall
@@ -42,33 +42,28 @@ class Watched:
 
 def read_watched(case: Case, outcome: Outcome) -> Watched:
     """What the run saw; ``problem`` says why it saw nothing."""
-    found = outcome.result.get("watch")
-    if not isinstance(found, dict):
+    found = told(Watching, outcome.result).watch
+    if found is None:
         return Watched(problem="the run ended before its values were reported")
-    if found.get("problem"):
-        return Watched(problem=str(found["problem"]))
-    records = objects(found.get("calls"))
-    symbols = [_symbol(record) for record in records]
+    if found.problem:
+        return Watched(problem=found.problem)
+    symbols = [TracedCall(symbol=one.symbol, argument=one.argument or 0, at=0.0) for one in found.calls]
     static = _static_calls(case, symbols)
     # A kernel is often called many times, and its text says the same each time.
     overwrites = cache(partial(is_overwritten, case))
     return Watched(
         calls=tuple(
             _call(case, index, record, symbols[index], static[index] if static else None, overwrites=overwrites)
-            for index, record in enumerate(records)
+            for index, record in enumerate(found.calls)
         ),
-        written_by=tuple((str(item.get("path")), _number(item.get("from"))) for item in objects(found.get("outputs"))),
-        good=frozenset(str(item.get("path")) for item in objects(found.get("outputs")) if item.get("agrees") is True),
-        compared=found.get("compared") is True,
-        decomposition_differs=found.get("decomposition_differs") is True,
-        left_out=_number(found.get("left_out")) or 0,
-        places=tuple((str(item.get("target")), str(item.get("where"))) for item in objects(found.get("places"))),
-        notes=tuple(str(note) for note in items(found.get("notes"))),
+        written_by=tuple((item.path, item.writer) for item in found.outputs),
+        good=frozenset(item.path for item in found.outputs if item.agrees),
+        compared=found.compared,
+        decomposition_differs=found.decomposition_differs,
+        left_out=found.left_out,
+        places=tuple((item.target, item.where) for item in found.places),
+        notes=found.notes,
     )
-
-
-def _symbol(record: JsonObject) -> TracedCall:
-    return TracedCall(symbol=str(record.get("symbol")), argument=_number(record.get("argument")) or 0, at=0.0)
 
 
 def _static_calls(case: Case, calls: Sequence[TracedCall]) -> tuple[KernelCall, ...]:
@@ -82,15 +77,15 @@ def _static_calls(case: Case, calls: Sequence[TracedCall]) -> tuple[KernelCall, 
 def _call(
     case: Case,
     index: int,
-    record: JsonObject,
+    record: WatchedCall,
     call: TracedCall,
     static: KernelCall | None,
     *,
     overwrites: Callable[[str, str], bool],
 ) -> KernelValues:
     name = name_of(case, call)
-    read = [item for item in objects(record.get("in")) if not _is_taken_over(item, name, overwrites)]
-    sides = (("in", read), ("out", objects(record.get("out"))))
+    read = [item for item in record.reads if not _is_taken_over(item, name, overwrites)]
+    sides = (("in", read), ("out", record.writes))
     return KernelValues(
         index=index,
         name=name,
@@ -99,35 +94,39 @@ def _call(
     )
 
 
-def _is_taken_over(item: JsonObject, kernel: str, overwrites: Callable[[str, str], bool]) -> bool:
+def _is_taken_over(item: WatchedTensor, kernel: str, overwrites: Callable[[str, str], bool]) -> bool:
     """A buffer whose memory the kernel writes to without having read what was in it."""
-    parameter = str(item.get("name") or "")
-    return parameter.startswith("in_out") and overwrites(kernel, parameter)
+    return item.name.startswith("in_out") and overwrites(kernel, item.name)
 
 
-def _buffer(case: Case, role: str, item: JsonObject, static: KernelCall | None) -> BufferValues:
+def _buffer(case: Case, role: str, item: WatchedTensor, static: KernelCall | None) -> BufferValues:
     return BufferValues(
         name=_name(case, item, static),
         role=role,
-        dtype=str(item.get("dtype") or ""),
-        shape=tuple(_number(size) or 0 for size in items(item.get("shape"))),
-        nan=_number(item.get("nan")) or 0,
-        inf=_number(item.get("inf")) or 0,
-        low=_float(item.get("min")),
-        high=_float(item.get("max")),
-        mean=_float(item.get("mean")),
-        error=_float(item.get("error")),
-        matches=_text(item.get("matches")),
-        target=_text(item.get("target")),
-        where=_text(item.get("where")),
-        agrees=bool(item["agrees"]) if isinstance(item.get("agrees"), bool) else None,
-        written_by=_number(item.get("from")),
-        seen=item.get("constant") is not True,
+        dtype=item.dtype,
+        shape=tuple(size or 0 for size in item.shape or ()),
+        nan=item.nan or 0,
+        inf=item.inf or 0,
+        low=_float(item.min),
+        high=_float(item.max),
+        mean=_float(item.mean),
+        error=_float(item.error),
+        matches=item.matches,
+        target=item.target,
+        where=item.where,
+        agrees=item.agrees,
+        written_by=item.writer,
+        seen=not item.constant,
     )
 
 
-def _name(case: Case, item: JsonObject, static: KernelCall | None) -> str:
-    parameter, position = str(item.get("name") or "?"), _number(item.get("position"))
+def _float(value: float | None) -> float | None:
+    """Statistics of integers come as integers."""
+    return None if value is None else float(value)
+
+
+def _name(case: Case, item: WatchedTensor, static: KernelCall | None) -> str:
+    parameter, position = item.name or "?", item.position
     if static is None or position is None or not 0 <= position < len(static.arguments):
         return parameter
     return user_name(case, static.arguments[position]) or parameter
@@ -142,17 +141,3 @@ def user_name(case: Case, generated: str) -> str:
     leaf = next((leaf.path for leaf in case.contract.leaves if leaf.generated_name == generated), None)
     constant = next((one.original_fqn for one in case.contract.constants if one.name == generated), None)
     return leaf or constant or generated
-
-
-def _number(value: JsonValue) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _float(value: JsonValue) -> float | None:
-    if isinstance(value, str):
-        return float(value) if value in ("inf", "-inf", "nan") else None
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _text(value: JsonValue) -> str | None:
-    return value if isinstance(value, str) else None

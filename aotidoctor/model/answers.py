@@ -349,6 +349,81 @@ class Emulated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedTensor:
+    """A tensor that a watched call read or wrote: parameter ``name`` at ``position``.
+
+    ``writer`` is the call that wrote it last, None for inputs and constants; a ``constant`` is not looked at. Of the
+    reference, ``matches``, ``target`` and ``where`` are the node whose values are nearest, ``agrees`` whether they are
+    its values and ``error`` how far off they are.
+    """
+
+    name: str = ""
+    position: int | None = None
+    dtype: str = ""
+    shape: tuple[int | None, ...] | None = None
+    nan: int | None = None
+    inf: int | None = None
+    min: float | None = None
+    max: float | None = None
+    mean: float | None = None
+    error: float | None = None
+    matches: str | None = None
+    target: str | None = None
+    where: str | None = None
+    agrees: bool | None = None
+    writer: int | None = None
+    constant: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedCall:
+    """A computing call, with what it read and wrote."""
+
+    symbol: str = ""
+    argument: int | None = None
+    reads: tuple[WatchedTensor, ...] = ()
+    writes: tuple[WatchedTensor, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedOutput:
+    """An output: the call that wrote it (None: an input), and whether it has the values of a node."""
+
+    path: str = ""
+    writer: int | None = None
+    agrees: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """An operator of the reference and its source line."""
+
+    target: str = ""
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedRun:
+    """All calls of one run; ``left_out`` are those beyond the limits, ``problem`` is why there are none."""
+
+    problem: str | None = None
+    calls: tuple[WatchedCall, ...] = ()
+    left_out: int = 0
+    outputs: tuple[WatchedOutput, ...] = ()
+    notes: tuple[str, ...] = ()
+    compared: bool = False
+    places: tuple[Place, ...] = ()
+    decomposition_differs: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watching:
+    """The values of kernels."""
+
+    watch: WatchedRun | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """A step that the compiler's switch can turn off: its name there, the operator, the user's line."""
 
@@ -384,12 +459,12 @@ class HookCalled:
     released: bool = False
 
 
-_RUN = (Called, Acted, SideBySide, Launches, GivenWeights)
+_RUN = (Called, Acted, SideBySide, Launches, GivenWeights, Watching)
 ANSWERS: Mapping[str, tuple[type, ...]] = {
     "run": _RUN,
     "printed": _RUN,
     "load_time": (Acted,),
-    "emulate": (Called, Acted, Emulated),
+    "emulate": (Called, Acted, Emulated, Watching),
     "op_inputs": (Acted, SavedCalls),
     "op_alone": (Acted, OperatorAlone),
     "ops": (Acted, Registry),

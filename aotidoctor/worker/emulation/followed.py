@@ -40,8 +40,8 @@ class Followed:
                 continue
             number, agrees = self.writers.get(id(tensor.storage), (None, None))
             place = {"name": name, "position": position}
-            facts.append({**place, **_facts(tensor), "from": number, "agrees": agrees})
-        self.calls.append({"symbol": symbol, "argument": argument, "in": facts, "out": []})
+            facts.append({**place, **_facts(tensor), "writer": number, "agrees": agrees})
+        self.calls.append({"symbol": symbol, "argument": argument, "reads": facts, "writes": []})
         return True
 
     def end(self, written: Iterable[tuple[str, int, Tensor]]) -> None:
@@ -53,7 +53,7 @@ class Followed:
             found = {"name": name, "position": position, **_facts(tensor), **self.candidates.closest(tensor.torch())}
             self.writers[id(tensor.storage)] = (number, found.get("agrees"))
             self.storages.append(tensor.storage)
-            self.calls[-1]["out"].append(found)
+            self.calls[-1]["writes"].append(found)
 
     def result(self, outputs: Iterable[tuple[str, Tensor | None]]) -> dict[str, Any]:
         """As ``worker.values.observe`` reports it."""
@@ -62,7 +62,7 @@ class Followed:
             if tensor is not None:
                 number = self.writers.get(id(tensor.storage), (None, None))[0]
                 told.append(
-                    {"path": path, "from": number, "agrees": self.candidates.closest(tensor.torch()).get("agrees")}
+                    {"path": path, "writer": number, "agrees": self.candidates.closest(tensor.torch()).get("agrees")}
                 )
         return {
             "problem": None,

@@ -43,7 +43,8 @@ def watch_call(model: LoadedModel, call: Call, payload: Run, channel: Channel) -
             "calls": watch.calls,
             "left_out": watch.left_out,
             "outputs": [
-                {"path": path, "from": watch.writer(leaf), "agrees": _agrees(candidates, leaf)} for path, leaf in leaves
+                {"path": path, "writer": watch.writer(leaf), "agrees": _agrees(candidates, leaf)}
+                for path, leaf in leaves
             ],
             "notes": [*notes, *watch.problems[:10]],
             "compared": candidates is not None,

@@ -5,9 +5,9 @@ Kernels get bare pointers. The code that calls them asks each tensor for its poi
 load: a pointer that nobody asked for in this run is one of them. What a call wrote is looked at when the next call
 begins, or a tensor is given back: a result that nobody uses is gone before the next call, and its handle with it.
 
-Parts of the result: ``calls`` (``symbol``, ``argument``, ``in`` and ``out``: statistics of each tensor; ``from`` is the
-number of the call that wrote it last, None for inputs and constants, and ``agrees`` what was found of it then),
-``left_out`` (calls beyond the limits).
+Parts of the result: ``calls`` (``symbol``, ``argument``, ``reads`` and ``writes``: statistics of each tensor;
+``writer`` is the number of the call that wrote it last, None for inputs and constants, and ``agrees`` what was found of
+it then), ``left_out`` (calls beyond the limits).
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class ValueWatch:
 
     def _begin(self, call: Call) -> None:
         number = call.integer(1) if call.symbol == PROXY else None
-        begun = _Open(record={"symbol": call.symbol, "argument": number, "in": [], "out": []})
+        begun = _Open(record={"symbol": call.symbol, "argument": number, "reads": [], "writes": []})
         self._open = begun
         self.calls.append(begun.record)
         if call.symbol == PROXY:
@@ -170,7 +170,7 @@ class ValueWatch:
     def _pointer(self, parameter: Parameter, place: Place, word: int, begun: _Open) -> None:
         tensor = self._pointers.get(word)
         if tensor is None:
-            begun.record["in"].append({**place, "constant": True})
+            begun.record["reads"].append({**place, "constant": True})
             return
         # A buffer that is reused in place is named as if it were read, also where it is new.
         if not parameter.written or (parameter.name.startswith("in_out") and storage(tensor) not in self._fresh):
@@ -182,7 +182,7 @@ class ValueWatch:
         if tensor is not None:
             self._bytes += nbytes(tensor)
             number, agrees = self._writers.get(storage(tensor), (None, None))
-            begun.record["in"].append({**place, **_facts(tensor), "from": number, "agrees": agrees})
+            begun.record["reads"].append({**place, **_facts(tensor), "writer": number, "agrees": agrees})
 
     def _close(self) -> None:
         """The open call has returned: what did it write?"""
@@ -195,13 +195,13 @@ class ValueWatch:
             if tensor is None:
                 continue
             facts = {**place, **_facts(tensor)}
-            if done.record["symbol"] == PROXY and _same(facts, done.record["in"]):
+            if done.record["symbol"] == PROXY and _same(facts, done.record["reads"]):
                 continue
             self._bytes += nbytes(tensor)
             facts |= self._on_written(tensor)
             self._writers[storage(tensor)] = (number, facts.get("agrees"))
             self._fresh.discard(storage(tensor))
-            done.record["out"].append(facts)
+            done.record["writes"].append(facts)
 
 
 def _listed(call: Call, parameter: Parameter, address: int) -> list[int]:

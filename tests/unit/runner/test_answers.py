@@ -35,6 +35,7 @@ def test_what_is_as_it_should_be_stays() -> None:
         ("run", "outputs", [{"path": "result"}], "Called.outputs[0]: dict, expected a list"),
         ("run", "outputs", [[{"path": "result", "nan": "many"}]], "Called.outputs[0][0].nan: many, expected int"),
         ("run", "sub_batch", {"rows": 2}, "SideBySide.sub_batch.of: missing"),
+        ("run", "watch", {"calls": 3, "outputs": "x"}, "Watching.watch.calls: 3, expected a list"),
         ("emulate", "emulation", ["odd"], "Emulated.emulation: list, expected an object"),
         ("op_inputs", "captured", {}, "SavedCalls.captured: dict, expected a list"),
     ],

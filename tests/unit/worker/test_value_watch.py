@@ -54,7 +54,7 @@ def followed(alive: dict[int, Any]) -> watch.ValueWatch:
 
 
 def shapes(done: watch.ValueWatch) -> list[list[list[int]]]:
-    return [[item["shape"] for item in call["out"]] for call in done.calls]
+    return [[item["shape"] for item in call["writes"]] for call in done.calls]
 
 
 def test_a_result_that_is_given_back_at_once_is_looked_at_before(
