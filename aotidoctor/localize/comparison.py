@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from aotidoctor.model.json_types import JsonObject, JsonValue, objects
+from aotidoctor.model.json_types import JsonObject, JsonValue, items, objects
 from aotidoctor.model.localization import OutputComparison
+from aotidoctor.model.records import RecordError, from_json
 from aotidoctor.model.run import Outcome
 from aotidoctor.model.tolerance import Tolerances, agrees_within
 
@@ -62,86 +63,31 @@ def _anew(item: OutputComparison, asked: tuple[float, float] | None) -> OutputCo
 
 def _leaf(item: JsonObject) -> OutputComparison:
     dtype, shape, nan, inf = (_pair(item.get(name)) for name in ("dtype", "shape", "nan", "inf"))
+    odd = item.get("what") == "nan" or any(_pair(pair)[1] in ("inf", math.inf) for pair in items(item.get("needed")))
+    sides = {"dtype": dtype, "shape": shape, "nan": nan, "inf": inf}
     return _saved(
         {
-            **item,
+            **{name: value for name, value in item.items() if name not in sides},
+            **{name: ours for name, (ours, _) in sides.items() if ours is not None},
+            **{f"reference_{name}": theirs for name, (_, theirs) in sides.items() if theirs is not None},
             "verdict": item.get("verdict") or ("agrees" if item.get("agrees") is True else "unknown"),
-            "dtype": dtype[0],
-            "reference_dtype": dtype[1],
-            "shape": shape[0],
-            "reference_shape": shape[1],
             "max_abs": item.get("max_abs_diff"),
             "max_rel": item.get("max_rel_diff"),
-            "nan": nan[0],
-            "reference_nan": nan[1],
-            "inf": inf[0],
-            "reference_inf": inf[1],
-            "nan_differs": item.get("what") == "nan" or _needs_inf(item.get("needed")),
+            "nan_differs": odd,
         }
     )
 
 
 def _saved(item: JsonObject) -> OutputComparison:
-    """The fields of the record, as the JSON report spells them."""
-    return OutputComparison(
-        path=str(item.get("path") or ""),
-        verdict=str(item.get("verdict") or "unknown"),
-        dtype=str(item.get("dtype") or ""),
-        reference_dtype=str(item.get("reference_dtype") or ""),
-        shape=_ints(item.get("shape")),
-        reference_shape=_ints(item.get("reference_shape")),
-        max_abs=number(item.get("max_abs")),
-        max_rel=number(item.get("max_rel")),
-        error=number(item.get("error")),
-        reference_error=number(item.get("reference_error")),
-        noise=number(item.get("noise")),
-        allowed=number(item.get("allowed")),
-        nan=_int(item.get("nan")),
-        reference_nan=_int(item.get("reference_nan")),
-        inf=_int(item.get("inf")),
-        reference_inf=_int(item.get("reference_inf")),
-        nan_differs=item.get("nan_differs") is True,
-        judged=str(item["judged"]) if item.get("judged") else None,
-        numel=_int(item.get("numel")),
-        far=_int(item.get("far")),
-        rtol=number(item.get("rtol")),
-        atol=number(item.get("atol")),
-        asked=item.get("asked") is True,
-        needed=_needed(item.get("needed")),
-        reason=str(item["reason"]) if item.get("reason") else None,
-    )
-
-
-def number(value: JsonValue) -> float | None:
-    """A number, also one that JSON writes as text (``Infinity``, ``nan``); None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
+    """The record, as the JSON report spells it; what cannot be read of it has no verdict."""
     try:
-        return float(value)
-    except ValueError:
-        return None
-
-
-def _needed(value: JsonValue) -> tuple[tuple[float, float], ...]:
-    pairs = [_pair(item) for item in value] if isinstance(value, list) else []
-    numbers = [(number(rtol), number(atol)) for rtol, atol in pairs]
-    return tuple((rtol, atol) for rtol, atol in numbers if rtol is not None and atol is not None)
-
-
-def _needs_inf(value: JsonValue) -> bool:
-    return any(math.isinf(atol) for _, atol in _needed(value))
+        return from_json(OutputComparison, item)
+    except RecordError as error:
+        return OutputComparison(path=str(item.get("path") or ""), verdict="unknown", reason=str(error))
 
 
 def _pair(value: JsonValue) -> tuple[JsonValue, JsonValue]:
     return (value[0], value[1]) if isinstance(value, list) and len(value) == 2 else (None, None)
-
-
-def _ints(value: JsonValue) -> tuple[int, ...]:
-    return tuple(_int(item) for item in value) if isinstance(value, list) else ()
-
-
-def _int(value: JsonValue) -> int:
-    return int(value) if isinstance(value, int | float) and math.isfinite(value) else 0
 
 
 def _texts(value: JsonValue) -> list[str]:
