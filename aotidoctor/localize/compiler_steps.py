@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from aotidoctor.model.answers import Step
+from aotidoctor.model.answers.made import Step
 
 STAGES: tuple[tuple[str, str], ...] = (
     ("inductor", "lowerings"),

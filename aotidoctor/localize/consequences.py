@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aotidoctor.model.answers import Emulation, Finding
+from aotidoctor.model.answers.emulated import Emulation, Finding
 
 _NO_ADDRESS = ("nan", "inf")
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from aotidoctor.localize.blame import Failure
 from aotidoctor.localize.blame.failure import INDEX
-from aotidoctor.model.answers import Emulated, Emulation, Finding, told
+from aotidoctor.model.answers import told
+from aotidoctor.model.answers.emulated import Emulated, Emulation, Finding
 from aotidoctor.model.case import Case
 from aotidoctor.model.run import Outcome
 

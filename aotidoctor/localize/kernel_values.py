@@ -12,7 +12,8 @@ from functools import cache, partial
 
 from aotidoctor.localize.kernel_text import is_overwritten
 from aotidoctor.localize.timeline import name_of
-from aotidoctor.model.answers import WatchedCall, WatchedTensor, Watching, told
+from aotidoctor.model.answers import told
+from aotidoctor.model.answers.watched import WatchedCall, WatchedTensor, Watching
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import KernelCall
 from aotidoctor.model.localization import BufferValues, KernelValues

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from aotidoctor.model.answers import Acted, Launches, told
+from aotidoctor.model.answers import told
+from aotidoctor.model.answers.called import Acted
+from aotidoctor.model.answers.launches import Launches
 from aotidoctor.model.run import Outcome
 from aotidoctor.probes.payload import run_of
 

@@ -22,7 +22,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from aotidoctor.model.answers import Acted, told
+from aotidoctor.model.answers import told
+from aotidoctor.model.answers.called import Acted
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.model.answers import Operator, Registry, told
+from aotidoctor.model.answers import told
+from aotidoctor.model.answers.operators import Operator, Registry
 from aotidoctor.model.artifact import ExternNode
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity

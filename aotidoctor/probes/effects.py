@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from aotidoctor.model.answers import Acted, Compiled, SideBySide, told
+from aotidoctor.model.answers import told
+from aotidoctor.model.answers.called import Acted, SideBySide
+from aotidoctor.model.answers.made import Compiled
 from aotidoctor.model.case import Case
 from aotidoctor.model.jobs import Recompile
 from aotidoctor.model.run import NotStarted, Outcome

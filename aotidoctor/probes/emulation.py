@@ -28,7 +28,7 @@ from dataclasses import replace
 from aotidoctor.localize.blame import chain_of
 from aotidoctor.localize.consequences import explained_by, worth_telling
 from aotidoctor.localize.emulated import element_text, failure_of, read_emulation, shown_buffer
-from aotidoctor.model.answers import Emulation, Finding
+from aotidoctor.model.answers.emulated import Emulation, Finding
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.jobs import Watch, changed

@@ -24,7 +24,8 @@ from dataclasses import dataclass
 
 from aotidoctor.localize.origins import origin_of
 from aotidoctor.localize.timeline import name_of
-from aotidoctor.model.answers import Launch, Launches, LaunchFailure, told
+from aotidoctor.model.answers import told
+from aotidoctor.model.answers.launches import Launch, Launches, LaunchFailure
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request, Signalled, TimedOut

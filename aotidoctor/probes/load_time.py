@@ -24,7 +24,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from aotidoctor.model.answers import Acted, told
+from aotidoctor.model.answers import told
+from aotidoctor.model.answers.called import Acted
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request, TimedOut

@@ -20,7 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from aotidoctor.model.answers import GivenWeight, GivenWeights, told
+from aotidoctor.model.answers import told
+from aotidoctor.model.answers.called import GivenWeight, GivenWeights
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import ConstantSpec
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity

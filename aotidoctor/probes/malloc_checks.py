@@ -25,7 +25,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from aotidoctor.model.answers import GivenWeights, told
+from aotidoctor.model.answers import told
+from aotidoctor.model.answers.called import GivenWeights
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, RunSource, Severity
 from aotidoctor.model.run import Outcome, Request

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from aotidoctor.model.answers import Tensor
+from aotidoctor.model.answers.called import Tensor
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.json_types import objects

@@ -22,7 +22,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.model.answers import OperatorAlone, SavedCall, told
+from aotidoctor.model.answers import told
+from aotidoctor.model.answers.operators import OperatorAlone, SavedCall
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.jobs import OneOperator

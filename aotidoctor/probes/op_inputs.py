@@ -20,7 +20,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from aotidoctor.model.answers import SavedCalls, told
+from aotidoctor.model.answers import told
+from aotidoctor.model.answers.operators import SavedCalls
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request, TimedOut

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aotidoctor.model.answers import OperatorAlone, OperatorCall, SavedCall, told
+from aotidoctor.model.answers import told
+from aotidoctor.model.answers.operators import OperatorAlone, OperatorCall, SavedCall
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import CustomCall
 from aotidoctor.model.evidence import Evidence, FactValue, Severity

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from aotidoctor.model.answers import Tensor
+from aotidoctor.model.answers.called import Tensor
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import CustomCall, PromisedResult
 from aotidoctor.model.expr import Sym, evaluate, parse_expr

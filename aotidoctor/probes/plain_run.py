@@ -22,7 +22,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from aotidoctor.localize.blame import device_asserts
-from aotidoctor.model.answers import Acted, told
+from aotidoctor.model.answers import told
+from aotidoctor.model.answers.called import Acted
 from aotidoctor.model.artifact import RUNNABLE_KINDS, ArtifactKind
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity

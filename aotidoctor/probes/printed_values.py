@@ -25,7 +25,7 @@ from dataclasses import replace
 
 from aotidoctor.localize.kernel_values import Watched
 from aotidoctor.localize.printed import read_printed, read_saved
-from aotidoctor.model.answers import Tensor
+from aotidoctor.model.answers.called import Tensor
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.localization import BufferValues, KernelValues

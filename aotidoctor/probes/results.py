@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.model.answers import Called, Tensor, told
+from aotidoctor.model.answers import told
+from aotidoctor.model.answers.called import Called, Tensor
 from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.run import Outcome
 

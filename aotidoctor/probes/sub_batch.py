@@ -21,7 +21,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from aotidoctor.model.answers import Compared, RowsCompared, SideBySide, told
+from aotidoctor.model.answers import told
+from aotidoctor.model.answers.called import Compared, RowsCompared, SideBySide
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Contract, Dim
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity

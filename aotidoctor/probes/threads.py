@@ -22,7 +22,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.model.answers import Acted, SideBySide, ThreadsCompared, told
+from aotidoctor.model.answers import told
+from aotidoctor.model.answers.called import Acted, SideBySide, ThreadsCompared
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request, TimedOut

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.model.answers import Tensor
+from aotidoctor.model.answers.called import Tensor
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import HostNeeds
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity

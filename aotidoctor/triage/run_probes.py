@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from aotidoctor.checks import CHECKS
 from aotidoctor.model import extensions
-from aotidoctor.model.answers import Acted, told
+from aotidoctor.model.answers import told
+from aotidoctor.model.answers.called import Acted
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.event import Event, EventKind

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from aotidoctor.model.answers import HookCalled, told
+from aotidoctor.model.answers import told
+from aotidoctor.model.answers.made import HookCalled
 from aotidoctor.model.evidence import Evidence, FileSource, Severity
 from aotidoctor.model.run import Exited, Outcome
 from aotidoctor.model.serving import Consequence, ServedModel

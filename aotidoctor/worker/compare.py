@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aotidoctor.model.answers import Compared
+from aotidoctor.model.answers.called import Compared
 from aotidoctor.worker.describe import dense, dtype_name
 from aotidoctor.worker.leaves import walk
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import resource
 from typing import Any
 
-from aotidoctor.model.answers import DeviceMemory
+from aotidoctor.model.answers.called import DeviceMemory
 from aotidoctor.model.jobs import Run
 from aotidoctor.worker.call import Call
 from aotidoctor.worker.calls import synchronize

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aotidoctor.model.answers import RowsCompared
+from aotidoctor.model.answers.called import RowsCompared
 from aotidoctor.model.jobs import SubBatch
 from aotidoctor.worker.call import Call
 from aotidoctor.worker.channel import Channel

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aotidoctor.model.answers import ThreadsCompared
+from aotidoctor.model.answers.called import ThreadsCompared
 from aotidoctor.worker.call import Call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.compare import compare, compared_leaf

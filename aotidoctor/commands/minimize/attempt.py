@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aotidoctor.localize.comparison import FINE, read_comparison
-from aotidoctor.model.answers import PartCut, told
+from aotidoctor.model.answers import told
+from aotidoctor.model.answers.made import PartCut
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.evidence import FactValue
 from aotidoctor.model.jobs import Cut

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, field
 
 from aotidoctor.localize.compiler_steps import BAD, FAILED, GOOD, Found, NotFound, Question, next_question
-from aotidoctor.model.answers import Step
+from aotidoctor.model.answers.made import Step
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import FactValue, NotChecked
 from aotidoctor.model.jobs import changed

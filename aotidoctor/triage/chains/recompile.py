@@ -14,7 +14,8 @@ from typing import TypeVar
 
 from aotidoctor.localize.compiler_steps import most_questions
 from aotidoctor.localize.package_code import Comparison, compare_code
-from aotidoctor.model.answers import Compiled, Step, told
+from aotidoctor.model.answers import told
+from aotidoctor.model.answers.made import Compiled, Step
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.event import Event, EventKind

@@ -15,7 +15,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from aotidoctor.model.answers import Launch, LaunchFailure
+from aotidoctor.model.answers.launches import Launch, LaunchFailure
 from aotidoctor.model.trace import CallKind, call_kind
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.hooks.callbacks import Call, Watch, watch

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from aotidoctor.model.answers import SavedCall
+from aotidoctor.model.answers.operators import SavedCall
 from aotidoctor.model.jobs import Run
 from aotidoctor.worker.call import Call, read_call
 from aotidoctor.worker.channel import Channel

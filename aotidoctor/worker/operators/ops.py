@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aotidoctor.model.answers import Argument, Operator
+from aotidoctor.model.answers.operators import Argument, Operator
 from aotidoctor.model.jobs import Operators
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.setup_module import load_setup

@@ -6,7 +6,9 @@ import json
 
 import pytest
 
-from aotidoctor.model.answers import ANSWERS, Acted, Called, SavedCall, SavedCalls, SideBySide, sound, told
+from aotidoctor.model.answers import ANSWERS, sound, told
+from aotidoctor.model.answers.called import Acted, Called, SideBySide
+from aotidoctor.model.answers.operators import SavedCall, SavedCalls
 from aotidoctor.model.jobs import Run
 from aotidoctor.model.run import Exited, Outcome, Request
 from aotidoctor.triage.session import Session
