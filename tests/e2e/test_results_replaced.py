@@ -70,7 +70,7 @@ def test_a_call_that_was_not_made_is_no_treatment(ask, symbols) -> None:
 
 def test_zeros_stand_in_for_nan_alone(ask, symbols) -> None:
     spoilt = {"op": "put_zeros", "call": 0, "symbol": symbols[0]}
-    assert [value.digest for value in outputs(ask(spoilt), 0)] == [value.digest for value in outputs(ask(), 0)]
+    assert [value.sha256 for value in outputs(ask(spoilt), 0)] == [value.sha256 for value in outputs(ask(), 0)]
 
 
 def test_the_program_s_values_where_a_custom_operator_gives_something_else(packages, runner, tmp_path) -> None:
