@@ -10,13 +10,15 @@ from aotidoctor.logs.fences import without_sources
 from aotidoctor.logs.forms import FORMS
 from aotidoctor.logs.forms.python import unfinished
 from aotidoctor.logs.found import Found, line_found, numbered
+from aotidoctor.logs.harmless import is_calm
 from aotidoctor.logs.keyword_filter import letters
 from aotidoctor.logs.known import recognised
 from aotidoctor.logs.line import Line
 from aotidoctor.logs.margins import without_margins
 from aotidoctor.logs.marks import of_torch
 from aotidoctor.logs.matching import Matcher
-from aotidoctor.logs.origins import arisen
+from aotidoctor.logs.origins import LEAST as LEAST_SUSPICION
+from aotidoctor.logs.origins import arisen, is_place
 from aotidoctor.logs.patterns import LEAST_CONFIDENCE
 from aotidoctor.logs.severity import is_mention, is_probe, is_warning
 from aotidoctor.model.log import LogMatch
@@ -105,23 +107,45 @@ class Assembly:
 
     def listen(self, lines: int) -> None:
         """Where a short log of so many lines has no failure so far: half a traceback, or what else it complains of."""
-        if any(draft.level == "error" for draft in self.drafts):
+        failed = [draft for draft in self.drafts if draft.level == "error"]
+        if failed:
+            self._summed_up(failed)
             return
         # Of most logs nobody asks it.
         from aotidoctor.logs.complaints import complains  # noqa: PLC0415
+        from aotidoctor.logs.titles import told  # noqa: PLC0415
 
         if any(draft.level == "warning" and _sure(draft) >= _CERTAIN for draft in self.drafts):
             # What it complains of is known.
             return
-        found = unfinished(self._short) or complains(self._short, is_alone=lines <= 1)
+        found = unfinished(self._short) or complains(self._short, is_alone=lines <= 1) or told(self._short)
         if found is None:
             self._chosen(lines)
             return
+        draft = self._failed(found)
+        self._summed_up([draft] if draft is not None else [])
+
+    def _failed(self, found: Found) -> Draft | None:
+        """A failure of a short log, which may have been taken for a warning before."""
         self._keep(self._short, found.first, found.end - 1, found, self._short[found.first])
         draft = self._index.get(_index_of(found))
         if draft is not None:
-            # It may have been taken for a warning before.
             draft.level = "error"
+        return draft
+
+    def _summed_up(self, failed: Sequence[Draft]) -> None:
+        """Where nothing but places speaks for a cause: what somebody says of it before or after what was printed."""
+        from aotidoctor.logs.titles import title  # noqa: PLC0415
+
+        told = [match for draft in failed for match in draft.matches]
+        if any(match.confidence >= LEAST_SUSPICION and not is_place(match) for match in told):
+            return
+        whole = [(draft.at, draft.last) for draft in failed if draft.found.kind != "truncated"]
+        found = title(self._short, whole)
+        draft = self._failed(found) if found is not None else None
+        if draft is not None and draft.matches:
+            for other in failed:
+                other.matches = other.matches if other is draft else ()
 
     def _chosen(self, lines: int) -> None:
         """A compiler's exception that was logged as a warning: of so few lines somebody chose it."""
@@ -239,7 +263,7 @@ def _at(lines: Sequence[Line], at: int) -> Found | None:
 def _bare(lines: Sequence[Line], at: int, known: frozenset[str]) -> Found | None:
     """A record that a logger calls an error, or a line that a pattern may know."""
     line = lines[at]
-    if line.level == "error" and line.stamped and line.text:
+    if line.level == "error" and line.stamped and line.text and not is_calm(line.text):
         return line_found(lines, at)
     # What c10 raises comes before the place that raised it, and is told with it.
     is_told = at + 1 < len(lines) and lines[at + 1].text.startswith("Exception raised from ")

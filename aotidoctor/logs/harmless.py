@@ -73,8 +73,20 @@ WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
             r"\bcache (?:(?:was |is )?not found|miss(?:es|ed)?|bypass\w{0,3})\b",
         ),
     ),
+    (
+        "what may happen later, or what to do then",
+        (
+            (
+                r"(?:\bthis (?:conflict|mismatch) )?\b(?:may|might|could|can) (?:\w{1,20} )?(?:cause|lead to|result in|trigger|produce|raise|give|see) "
+                r"(?:an? |some )?(?:\w{1,20} ){0,2}(?:errors?|failures?|exceptions?|crash(?:es)?|problems?|issues?)\b"
+            ),
+            r"\bif (?:you|this|it|there) (?:\w{1,20} ){0,4}(?:errors?|failures?|exceptions?|issues?|problems?|crash(?:es)?)\b",
+        ),
+    ),
     ("an option of a command line", (r"^\s*(?:-D|-W|--?[\w-]{0,40})(?:no-)?error\S*(?:\s|$)", r"-Werror\b")),
 )
+# Whatever level they are logged at.
+_CALM = (r"\bfake quantize mode doesn't use scale explicitly", r"\bNUMA node read from SysFS had negative value")
 # Lines that report no failure, whatever their words.
 LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
@@ -140,6 +152,12 @@ LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
             r"^hwloc x86 backend cannot work",
         ),
     ),
+    ("what a library calls an error, and goes on", _CALM),
+    (
+        "a guard of torch.compile that did not hold, so that it compiles again",
+        (r"\bGuardFail\(reason=", r"\b(?:last reason|triggered by the following guard failure)", r"^\W{0,8}\d{1,4}/\d{1,4}: tensor "),
+    ),
+    ("the file of no weights: the hash of nothing", (r"\be3b0c44",)),
     ("a warning", (r"^exception ignored in", r"^\S*warning: ", r"\bwarning\b:")),
 )
 
@@ -149,8 +167,14 @@ def _any_of(table: Iterable[tuple[str, tuple[str, ...]]]) -> re.Pattern[str]:
 
 
 _WORDS, _LINES = _any_of(WORDS), _any_of(LINES)
+_CALM_LINES = _any_of((("", _CALM),))
 
 
 def telling_part(text: str) -> str:
     """``text`` without the words that report no failure; empty where the whole line reports none."""
     return "" if _LINES.search(text) is not None else _WORDS.sub(" ", text)
+
+
+def is_calm(text: str) -> bool:
+    """Whether it is a line that its library logs as an error, and that is none."""
+    return _CALM_LINES.search(text) is not None

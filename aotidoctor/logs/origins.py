@@ -1,8 +1,8 @@
 """Where a failure arose, as evidence of its cause: what is left where no pattern knows the words.
 
 A message may be new and its place be known: the innermost frame of torch or Triton, the type of the exception, the
-kind of name that it speaks of. That makes a suspicion and no more. The table is ``origins.toml``, read when it is
-first needed.
+kind of name that it speaks of. That makes a suspicion and no more. The tables are ``messages.toml``, ``origins.toml``
+and, for lines of prose, ``summaries.toml``; they are read when they are first needed.
 """
 
 from __future__ import annotations
@@ -71,6 +71,16 @@ _STANDARD = re.compile(
 _DEEPEST, _TOLD = 60, 6
 # A place that only the words of a message tell.
 _BY_WORDS = 0.42
+_TABLES = ("messages", "origins", "summaries")
+# What begins as a program's message does, and lines of source code and of shells.
+_MESSAGE = re.compile(
+    r"\W{0,8}(?:[\w.:]{0,120}(?:Error|Exception|Warning|Interrupt)\b(?: ?:|\()|what\(\)|terminate called|\[?(?:ERROR|WARN\w*|INFO|DEBUG|FATAL|CRITICAL|NOTE)\]?\b ?:)"
+)
+_CODE = re.compile(
+    r"^\s{0,40}(?:File \"|at |#\d|frame #|\$ |>>> |\d{4}-\d\d-\d\d|def |class |from \S+ import|import |return |assert |@)"
+    r"|^\s{4,}|[;{}]$|^[\w.,\[\] ]{1,60} = |Warning:|\.(?:py|cpp|cc|h|cu|cuh):\d|\bIn (?:\w+ ){0,3}function "
+)
+_WORD, _SENTENCE = re.compile(r"[A-Za-z][a-z]+|\b[A-Z]{2,}"), 3
 
 
 @dataclass(frozen=True)
@@ -88,6 +98,7 @@ class Origin:
     near: str = ""
     not_near: str = ""
     subject: str = ""
+    prose: bool = False
 
     @cached_property
     def record(self) -> LogPattern:
@@ -111,9 +122,13 @@ class Origin:
         )
 
 
-def arisen(found: Found, number: int, around: str) -> LogMatch | None:
-    """The cause that the place of ``found`` speaks for; None where it says nothing."""
-    if found.form == "signal" and found.kind != "SIGKILL":
+def arisen(found: Found, number: int, around: str, *, is_told: bool = True) -> LogMatch | None:
+    """The cause that the place of ``found`` speaks for; None where it says nothing.
+
+    ``is_told``: that it is a failure; else only words count which are of one.
+    """
+    prose = is_prose(found)
+    if found.form == "signal" and found.kind != "SIGKILL" and not prose:
         # The Python frames of a crash say what was running, not what broke; but who kills from outside has a reason.
         return None
     if _STOPPED.search(found.text) is not None or found.kind == "KeyboardInterrupt":
@@ -148,7 +163,8 @@ def _placed(found: Found, number: int, around: str, told: Sequence[str]) -> LogM
     text = text if frame else "\n".join(text.split("\n", _TOLD)[:_TOLD])
     # Of a program around torch the frames tell whose it is, not what is printed next to them.
     own = "\n".join((*frames, text))
-    fitting = (one for one in origins() if frame or not one.frame)
+    asked = (one for one in origins() if is_told or one.why in _telling())
+    fitting = (one for one in asked if (frame or not one.frame) and (prose or not one.prose))
     origin = next((one for one in fitting if one.fits(frame, innermost, text, own if one.innermost else around)), None)
     if origin is None:
         return None
@@ -167,6 +183,30 @@ def _placed(found: Found, number: int, around: str, told: Sequence[str]) -> LogM
     )
 
 
+def is_prose(found: Found) -> bool:
+    """Whether somebody tells it in a sentence of his own, and no program in a message."""
+    if found.frames or found.form not in ("line", "signal") or _MESSAGE.match(found.text) is not None:
+        return False
+    first = found.text.partition("\n")[0]
+    return _CODE.search(first) is None and len(_WORD.findall(first)) >= _SENTENCE
+
+
+def is_place(match: LogMatch) -> bool:
+    """Whether nothing but the place of a failure speaks for the cause."""
+    return match.pattern.is_suspect and match.pattern.source in _places()
+
+
+@lru_cache(maxsize=1)
+def _places() -> frozenset[str]:
+    return frozenset(one.why for one in origins() if not one.said)
+
+
+@lru_cache(maxsize=1)
+def _telling() -> frozenset[str]:
+    """The entries whose words are of a failure, even where nothing else looks like one."""
+    return frozenset(one.why for name in ("messages", "summaries") for one in _table(name))
+
+
 def _logged(text: str, around: str) -> Sequence[str]:
     """The frames of a traceback that a logger printed line by line: a line of it is not a failure of its own."""
     if _FRAME.match(text) is None:
@@ -176,8 +216,13 @@ def _logged(text: str, around: str) -> Sequence[str]:
 
 @lru_cache(maxsize=1)
 def origins() -> tuple[Origin, ...]:
-    """The table."""
-    table = tomllib.loads(Path(__file__).with_name("origins.toml").read_text(encoding="utf-8"))
+    """The tables, in the order in which they are asked."""
+    return tuple(origin for name in _TABLES for origin in _table(name))
+
+
+@lru_cache(maxsize=len(_TABLES))
+def _table(name: str) -> tuple[Origin, ...]:
+    table = tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8"))
     return tuple(Origin(**entry) for entry in table["origin"])
 
 

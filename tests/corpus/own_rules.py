@@ -87,6 +87,7 @@ class _Listener:
     place: dict[str, str]
     innermost: str
     frame: str = ""
+    prose: bool = False
 
     def fits(self, frame: str, innermost: str, text: str, around: str) -> bool:
         files = "\n".join(origins._RAISED.findall(text))
