@@ -155,7 +155,11 @@ LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("what a library calls an error, and goes on", _CALM),
     (
         "a guard of torch.compile that did not hold, so that it compiles again",
-        (r"\bGuardFail\(reason=", r"\b(?:last reason|triggered by the following guard failure)", r"^\W{0,8}\d{1,4}/\d{1,4}: tensor "),
+        (
+            r"\bGuardFail\(reason=",
+            r"\b(?:last reason|triggered by the following guard failure)",
+            r"^\W{0,8}\d{1,4}/\d{1,4}: tensor ",
+        ),
     ),
     ("the file of no weights: the hash of nothing", (r"\be3b0c44",)),
     ("a warning", (r"^exception ignored in", r"^\S*warning: ", r"\bwarning\b:")),

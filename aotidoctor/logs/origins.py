@@ -18,6 +18,7 @@ from aotidoctor.logs.bounded import bounded
 from aotidoctor.logs.found import Found
 from aotidoctor.logs.marks import has_mark
 from aotidoctor.logs.printed import printed_by
+from aotidoctor.logs.prose import is_prose
 from aotidoctor.model.evidence import FactValue
 from aotidoctor.model.log import LogEvent, LogMatch, LogPattern
 
@@ -72,15 +73,6 @@ _DEEPEST, _TOLD = 60, 6
 # A place that only the words of a message tell.
 _BY_WORDS = 0.42
 _TABLES = ("messages", "origins", "summaries")
-# What begins as a program's message does, and lines of source code and of shells.
-_MESSAGE = re.compile(
-    r"\W{0,8}(?:[\w.:]{0,120}(?:Error|Exception|Warning|Interrupt)\b(?: ?:|\()|what\(\)|terminate called|\[?(?:ERROR|WARN\w*|INFO|DEBUG|FATAL|CRITICAL|NOTE)\]?\b ?:)"
-)
-_CODE = re.compile(
-    r"^\s{0,40}(?:File \"|at |#\d|frame #|\$ |>>> |\d{4}-\d\d-\d\d|def |class |from \S+ import|import |return |assert |@)"
-    r"|^\s{4,}|[;{}]$|^[\w.,\[\] ]{1,60} = |Warning:|\.(?:py|cpp|cc|h|cu|cuh):\d|\bIn (?:\w+ ){0,3}function "
-)
-_WORD, _SENTENCE = re.compile(r"[A-Za-z][a-z]+|\b[A-Z]{2,}"), 3
 
 
 @dataclass(frozen=True)
@@ -138,9 +130,10 @@ def arisen(found: Found, number: int, around: str, *, is_told: bool = True) -> L
     printed = "" if told else printed_by(found.text)
     # Its own words are a sign of torch; and a place, if nothing else tells one.
     around = f"{around}\n{printed}" if printed else around
-    match = _placed(found, number, around, told)
+    asked = [one for one in origins() if (is_told or one.why in _telling()) and (prose or not one.prose)]
+    match = _placed(found, number, around, told, asked)
     if match is None and printed:
-        match = _placed(found, number, around, [f"? (/{printed}:0)"])
+        match = _placed(found, number, around, [f"? (/{printed}:0)"], asked)
         match = replace(match, confidence=min(match.confidence, _BY_WORDS)) if match is not None else None
     if match is None or not printed:
         return match
@@ -148,8 +141,8 @@ def arisen(found: Found, number: int, around: str, *, is_told: bool = True) -> L
     return replace(match, facts={**facts, "printed_by": printed})
 
 
-def _placed(found: Found, number: int, around: str, told: Sequence[str]) -> LogMatch | None:
-    """The first entry that fits; ``told`` are the frames."""
+def _placed(found: Found, number: int, around: str, told: Sequence[str], asked: Sequence[Origin]) -> LogMatch | None:
+    """The first of the entries ``asked`` that fits; ``told`` are the frames."""
     told = told if _ABSENT.search(found.text) is None else ()
     if _REPORTED.match(found.text) is not None:
         told = [one for one in told[:2] if _OPENS.match(one)]
@@ -163,8 +156,7 @@ def _placed(found: Found, number: int, around: str, told: Sequence[str]) -> LogM
     text = text if frame else "\n".join(text.split("\n", _TOLD)[:_TOLD])
     # Of a program around torch the frames tell whose it is, not what is printed next to them.
     own = "\n".join((*frames, text))
-    asked = (one for one in origins() if is_told or one.why in _telling())
-    fitting = (one for one in asked if (frame or not one.frame) and (prose or not one.prose))
+    fitting = (one for one in asked if frame or not one.frame)
     origin = next((one for one in fitting if one.fits(frame, innermost, text, own if one.innermost else around)), None)
     if origin is None:
         return None
@@ -181,14 +173,6 @@ def _placed(found: Found, number: int, around: str, told: Sequence[str]) -> LogM
         facts=facts,
         confidence=origin.confidence,
     )
-
-
-def is_prose(found: Found) -> bool:
-    """Whether somebody tells it in a sentence of his own, and no program in a message."""
-    if found.frames or found.form not in ("line", "signal") or _MESSAGE.match(found.text) is not None:
-        return False
-    first = found.text.partition("\n")[0]
-    return _CODE.search(first) is None and len(_WORD.findall(first)) >= _SENTENCE
 
 
 def is_place(match: LogMatch) -> bool:

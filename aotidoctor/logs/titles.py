@@ -1,4 +1,4 @@
-"""What somebody says of a failure beside what was printed: the title of a report, a sentence before or after a traceback.
+"""What somebody says of a failure beside what was printed: the title of a report, a sentence around a traceback.
 
 A paste that was cut has its cause in the words of the one who pasted it. They are asked where the printed lines tell
 no more than a place, and where few lines were pasted that do not look like a failure.
@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from aotidoctor.logs.complaints import succeeds
 from aotidoctor.logs.found import Found, numbered
 from aotidoctor.logs.line import Line
-from aotidoctor.logs.origins import arisen, is_prose
+from aotidoctor.logs.origins import arisen
+from aotidoctor.logs.prose import is_prose
 
 # Somebody says it at the beginning or at the end.
 _FIRST, _LAST = 4, 2
