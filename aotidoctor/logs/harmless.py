@@ -77,10 +77,14 @@ WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "what may happen later, or what to do then",
         (
             (
-                r"(?:\bthis (?:conflict|mismatch) )?\b(?:may|might|could|can) (?:\w{1,20} )?(?:cause|lead to|result in|trigger|produce|raise|give|see) "
-                r"(?:an? |some )?(?:\w{1,20} ){0,2}(?:errors?|failures?|exceptions?|crash(?:es)?|problems?|issues?)\b"
+                r"(?:\bthis (?:conflict|mismatch) )?\b(?:may|might|could|can) (?:\w{1,20} )?"
+                r"(?:cause|lead to|result in|trigger|produce|raise|give|see) (?:an? |some )?(?:\w{1,20} ){0,2}"
+                r"(?:errors?|failures?|exceptions?|crash(?:es)?|problems?|issues?)\b"
             ),
-            r"\bif (?:you|this|it|there) (?:\w{1,20} ){0,4}(?:errors?|failures?|exceptions?|issues?|problems?|crash(?:es)?)\b",
+            (
+                r"\bif (?:you|this|it|there) (?:\w{1,20} ){0,4}"
+                r"(?:errors?|failures?|exceptions?|issues?|problems?|crash(?:es)?)\b"
+            ),
         ),
     ),
     ("an option of a command line", (r"^\s*(?:-D|-W|--?[\w-]{0,40})(?:no-)?error\S*(?:\s|$)", r"-Werror\b")),

@@ -131,6 +131,8 @@ def arisen(found: Found, number: int, around: str, *, is_told: bool = True) -> L
     # Its own words are a sign of torch; and a place, if nothing else tells one.
     around = f"{around}\n{printed}" if printed else around
     asked = [one for one in origins() if (is_told or one.why in _telling()) and (prose or not one.prose)]
+    # Words that somebody chose say more than those that he happens to use.
+    asked.sort(key=lambda one: not (one.prose or one.why in _telling()))
     match = _placed(found, number, around, told, asked)
     if match is None and printed:
         match = _placed(found, number, around, [f"? (/{printed}:0)"], asked)

@@ -15,7 +15,7 @@ _MESSAGE = re.compile(
 _CODE = re.compile(
     r"^\s{0,40}(?:File \"|at |#\d|frame #|\$ |>>> |\d{4}-\d\d-\d\d|def |class |from \S{1,200} import|import |return )"
     r"|^\s{0,40}(?:assert |@)|^\s{4}|^f?[\"'(]|[;{}]$|^[\w.,\[\] ]{1,60} = |Warning:|\.(?:py|cpp|cc|h|cu|cuh):\d"
-    r"|\bIn (?:\w{1,20} ){0,3}function "
+    r"|\bIn (?:\w{1,20} ){0,3}function |^(?:FAILED|ERROR|PASSED) |\.py::"
 )
 _WORD = re.compile(r"[A-Za-z][a-z]|\b[A-Z]{2}")
 _SENTENCE = 3

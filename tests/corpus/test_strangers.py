@@ -22,7 +22,9 @@ UNSEEN, LATER = texts("unseen.jsonl"), texts("later.jsonl")
 MARKS = texts("marks.jsonl")
 # Of model servers and of programs near torch, tried once at first sight; then worked on, too.
 FRESH = texts("fresh.jsonl")
-# Of those, what is not right yet; some labels could as well be others. None of them is called healthy, nor sick.
+# Made up: titles and sentences that people write of a failure, and messages without what stands around them.
+TOLD = texts("told.jsonl")
+# Of the fresh ones, what is not right yet; some labels could as well be others. None of them is called healthy, nor sick.
 OPEN = (
     "metaflow-tmp", "sgpt-cache", "gg-hip-gmake", "gg-metal-registers", "vc4c-killed", "cutorch-lua-35",
     "llama4-ima", "cumodulegetfunction", "libtorch-thread-leak", "threads-no-speedup", "gg-make-blis",
@@ -48,6 +50,13 @@ def test_what_is_not_right_yet_is_no_false_word_on_whether_it_failed(text):
     _, diagnoses, reading = classify_text(text.symptom.encode(), "log")
     assert bool(diagnoses) <= (text.half != "healthy")
     assert diagnoses or reading.unknown
+
+
+@pytest.mark.parametrize("cause", sorted({text.cause for text in TOLD}))
+def test_what_people_say_of_a_failure_is_heard(cause):
+    said = [(text, classify_text(text.symptom.encode(), "log")[1]) for text in TOLD if text.cause == cause]
+    wrong = [text.id for text, found in said if not found or found[0].cause not in (cause, *text.shared)]
+    assert wrong == []
 
 
 @pytest.mark.parametrize("text", FAILING, ids=lambda text: text.id)
