@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from aotidoctor.logs.fences import without_sources
@@ -18,7 +18,7 @@ from aotidoctor.logs.margins import without_margins
 from aotidoctor.logs.marks import of_torch
 from aotidoctor.logs.matching import Matcher
 from aotidoctor.logs.origins import LEAST as LEAST_SUSPICION
-from aotidoctor.logs.origins import arisen, is_place
+from aotidoctor.logs.origins import arisen, is_place, is_sentence
 from aotidoctor.logs.patterns import LEAST_CONFIDENCE
 from aotidoctor.logs.severity import is_mention, is_probe, is_warning
 from aotidoctor.model.log import LogMatch
@@ -137,15 +137,18 @@ class Assembly:
         """Where nothing but places speaks for a cause: what somebody says of it before or after what was printed."""
         from aotidoctor.logs.titles import title  # noqa: PLC0415
 
-        told = [match for draft in failed for match in draft.matches]
-        if any(match.confidence >= LEAST_SUSPICION and not is_place(match) for match in told):
-            return
-        whole = [(draft.at, draft.last) for draft in failed if draft.found.kind != "truncated"]
-        found = title(self._short, whole)
-        draft = self._failed(found) if found is not None else None
-        if draft is not None and draft.matches:
-            for other in failed:
-                other.matches = other.matches if other is draft else ()
+        told = [match for draft in failed for match in draft.matches if _is_said(match)]
+        if any(not is_place(match) and not is_sentence(match) for match in told):
+            # A message tells more than who speaks of it.
+            _leave_out(failed, is_sentence)
+        elif any(is_sentence(match) for match in told):
+            _leave_out(failed, is_place)
+        else:
+            whole = [(draft.at, draft.last) for draft in failed if draft.found.kind != "truncated"]
+            found = title(self._short, whole)
+            draft = self._failed(found) if found is not None else None
+            if draft is not None and draft.matches:
+                _leave_out([other for other in failed if other is not draft], is_place)
 
     def _chosen(self, lines: int) -> None:
         """A compiler's exception that was logged as a warning: of so few lines somebody chose it."""
@@ -199,6 +202,16 @@ class Assembly:
             suspected = recognised(found, head.number) or arisen(found, head.number, surroundings)
             draft.matches += (of_torch(suspected, surroundings),) if suspected is not None else ()
         return draft
+
+
+def _is_said(match: LogMatch) -> bool:
+    """Whether it is sure enough for a diagnosis."""
+    return match.confidence >= (LEAST_SUSPICION if match.pattern.is_suspect else LEAST_CONFIDENCE)
+
+
+def _leave_out(drafts: Iterable[Draft], is_left_out: Callable[[LogMatch], bool]) -> None:
+    for draft in drafts:
+        draft.matches = tuple(match for match in draft.matches if not is_left_out(match))
 
 
 def _goes_well(lines: Sequence[Line]) -> bool:

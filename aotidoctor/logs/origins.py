@@ -182,6 +182,16 @@ def is_place(match: LogMatch) -> bool:
     return match.pattern.is_suspect and match.pattern.source in _places()
 
 
+def is_sentence(match: LogMatch) -> bool:
+    """Whether somebody's own words speak for the cause."""
+    return match.pattern.is_suspect and match.pattern.source in _sentences()
+
+
+@lru_cache(maxsize=1)
+def _sentences() -> frozenset[str]:
+    return frozenset(one.why for one in _table("summaries") if one.prose)
+
+
 @lru_cache(maxsize=1)
 def _places() -> frozenset[str]:
     return frozenset(one.why for one in origins() if not one.said)

@@ -6,11 +6,15 @@ no more than a place, and where few lines were pasted that do not look like a fa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from aotidoctor.logs.complaints import succeeds
-from aotidoctor.logs.found import Found, numbered
+from aotidoctor.logs.found import Found, line_found, numbered
+from aotidoctor.logs.growth import growing
 from aotidoctor.logs.line import Line
+from aotidoctor.logs.marks import has_mark
 from aotidoctor.logs.origins import arisen
 from aotidoctor.logs.prose import is_prose
 
@@ -19,10 +23,12 @@ _FIRST, _LAST = 4, 2
 _NEWS = ("info", "warning", "doubtful")
 # Of so few lines somebody chose each one.
 _FEW = 10
+_UNABLE = re.compile(r"(?i:\b(?:unable to|could not|can ?not|failed to)\b)")
+_INSTEAD = re.compile(r"(?i:\b(?:default|fall\w*|instead|skip\w*|using|will|retry\w*|ignor\w*|continu\w*)\b)")
 
 
 def title(lines: Sequence[Line], known: Sequence[tuple[int, int]], *, is_healthy: bool = False) -> Found | None:
-    """The first sentence that names a cause; ``known`` are the first and the last line of each failure.
+    """The sentence that names a cause, the surest or the first. ``known``: first and last line of each failure.
 
     ``is_healthy``: nothing else in the log looks like a failure, so that only words count which are of one.
     """
@@ -30,15 +36,24 @@ def title(lines: Sequence[Line], known: Sequence[tuple[int, int]], *, is_healthy
     free = [
         (at, line)
         for at, line in enumerate(lines)
-        if line.text.strip() and not line.stamped and not any(first <= line.number <= last for first, last in known)
+        if line.text.strip()
+        and (not line.stamped or (is_healthy and _is_unable(line)))
+        and not any(first <= line.number <= last for first, last in known)
     ]
+    best: tuple[float, Found] | None = None
     for at, line in [*free[:_FIRST], *free[_FIRST:][-_LAST:]]:
         found = Found(form="line", said=numbered([line]), first=at, end=at + 1)
-        if line.level in _NEWS or not is_prose(found):
+        if (line.level in _NEWS and not (is_healthy and _is_unable(line))) or not is_prose(found):
             continue
-        if arisen(found, line.number, around, is_told=not is_healthy) is not None:
-            return found
-    return None
+        match = arisen(found, line.number, around, is_told=not is_healthy)
+        if match is not None and (best is None or match.confidence > best[0]):
+            best = match.confidence, found
+    return best[1] if best is not None else None
+
+
+def _is_unable(line: Line) -> bool:
+    """News of what could not be done, and of nothing that was done instead."""
+    return line.level == "info" and _UNABLE.search(line.text) is not None and _INSTEAD.search(line.text) is None
 
 
 def told(lines: Sequence[Line]) -> Found | None:
@@ -46,4 +61,8 @@ def told(lines: Sequence[Line]) -> Found | None:
     said = [line for line in lines if line.text.strip()]
     if len(said) > _FEW or any(succeeds(line.text) for line in said):
         return None
-    return title(lines, (), is_healthy=True)
+    found = title(lines, (), is_healthy=True)
+    if found is None and has_mark("\n".join(line.text for line in said)) and growing(line.text for line in said):
+        at = max(at for at, line in enumerate(lines) if line is said[-1])
+        found = replace(line_found(lines, at), kind="growing")
+    return found

@@ -24,7 +24,18 @@ from tests.corpus.own_rules import Rules, rules_of
 
 FILES = tuple(
     HERE / f"{name}.jsonl"
-    for name in ("reports", "further", "measured", "variants", "strangers", "unseen", "later", "marks", "fresh")
+    for name in (
+        "reports",
+        "further",
+        "measured",
+        "variants",
+        "strangers",
+        "unseen",
+        "later",
+        "marks",
+        "fresh",
+        "recent",
+    )
 )
 
 

@@ -24,11 +24,29 @@ MARKS = texts("marks.jsonl")
 FRESH = texts("fresh.jsonl")
 # Made up: titles and sentences that people write of a failure, and messages without what stands around them.
 TOLD = texts("told.jsonl")
+# Two thirds of a set of PyTorch, Triton, ExecuTorch and servers, tried once at first sight; then worked on, too.
+RECENT = texts("recent.jsonl")
 # Of the fresh ones, what is not right yet; some labels could as well be others. None of them is called healthy, nor sick.
 OPEN = (
     "metaflow-tmp", "sgpt-cache", "gg-hip-gmake", "gg-metal-registers", "vc4c-killed", "cutorch-lua-35",
     "llama4-ima", "cumodulegetfunction", "libtorch-thread-leak", "threads-no-speedup", "gg-make-blis",
 )  # fmt: skip
+
+# Of the recent ones, likewise; and two of numbers only, in which no failure is seen.
+RECENT_OPEN = ("nnc-input-types-count", "triton-autofill-image-crop", "aoti-const-missing-custom-op")
+NUMBERS = ("abort-backward-leak", "randn-differs-after-compile")
+
+
+@pytest.mark.parametrize("text", [text for text in RECENT if text.id not in NUMBERS], ids=lambda text: text.id)
+def test_what_is_recent_is_right(text):
+    _, diagnoses, reading = classify_text(text.symptom.encode(), "log")
+    if text.half == "healthy":
+        assert (diagnoses == () and reading.unknown == ()) or diagnoses[0].cause in text.shared
+        return
+    assert diagnoses or reading.unknown
+    found = diagnoses[0].cause if diagnoses else "unknown"
+    if text.id not in RECENT_OPEN:
+        assert found in (text.cause or "unknown", *text.shared)
 
 
 @pytest.mark.parametrize(
