@@ -194,7 +194,7 @@ def _sentences() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _places() -> frozenset[str]:
-    return frozenset(one.why for one in origins() if not one.said)
+    return frozenset(one.why for name in _TABLES for one in _table(name) if not one.said)
 
 
 @lru_cache(maxsize=1)

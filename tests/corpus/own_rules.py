@@ -88,6 +88,7 @@ class _Listener:
     innermost: str
     frame: str = ""
     prose: bool = False
+    why: str = ""
 
     def fits(self, frame: str, innermost: str, text: str, around: str) -> bool:
         files = "\n".join(origins._RAISED.findall(text))
