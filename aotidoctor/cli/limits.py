@@ -28,7 +28,7 @@ ORDINARY = 10 << 20
 _LOOK_S = 0.02
 # Shares of the limits: reading and judging may take the first, with what is added at each interruption up to the
 # second; the rest is for the report.
-_WORK, _ALL_WORK, _MORE = 0.6, 0.7, 0.05
+_WORK, _ALL_WORK, _MORE = 0.5, 0.6, 0.05
 _RENDERED, _REPORT = 0.9, 0.25
 _MOST_FILES = 2000
 # Python and the modules of a command take less; a program that calls it may hold more by itself.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
-from aotidoctor.worker.beyond import read_beyond
-from aotidoctor.worker.call import Call
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+from aotidoctor.worker.beyond import read_beyond  # noqa: E402
+from aotidoctor.worker.call import Call  # noqa: E402
 
 
 class Told:
