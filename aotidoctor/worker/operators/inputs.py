@@ -4,7 +4,7 @@ The operators' calls are hooked; each call's arguments are saved before the oper
 whatever the operator does. Once the last of them is saved, nothing more is to be learnt, and the process leaves before
 the operator runs. Where calls cannot be hooked, an exported program that came along is interpreted instead.
 
-Parts of the result: ``captured`` (per call ``index`` of the node, ``target``, ``file``, ``bytes``), ``skipped``
+Parts of the result: ``captured`` (per call ``index`` of the node, ``target``, ``file``), ``skipped``
 (``index``, ``target``, ``reason``), ``by`` (``hooks`` or ``reference``) or ``unavailable`` (why there is neither).
 """
 

@@ -219,6 +219,9 @@ class Package:
     def extract_constants_map(self, _):
         return self.held
 
+    def get_constant_fqns(self):
+        return list(self.held)
+
 
 class Counting(torch.nn.Module):
     """Counts its calls, and gives the count."""
