@@ -35,6 +35,7 @@ FILES = tuple(
         "marks",
         "fresh",
         "recent",
+        "held",
     )
 )
 
