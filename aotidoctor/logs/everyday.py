@@ -73,7 +73,7 @@ _SMALL_ONES = (
     r"assert|(?:rc|ret|return value) ?= ?-?[1-9]\d{0,5}|returned (?:with )?-\d{1,5}",
     r"timeout|wrong|conflict(?:s|ing)?|unknown|unexpected(?:ly)?",
     r"no longer|(?:connection|contact) lost|lost (?:connection|contact)|dead|died|broken|oops|bug",
-    r"interrupted|cancell?ed|halt(?:ed|ing)?|stopped|leak(?:s|ed|ing)?|out of (?!date)|"
+    r"interrupted|cancell?ed|halt(?:ed|ing)?|stopped|leak(?:s|ed|ing)?|out of (?!date)",
     r"never (?:returns?|finish\w*|exits?|ends?|terminates?|responds?)",
     r"too (?:large|small|many|few|long|old|new|short|big)|(?:must|should) (?:be|have|match|not)",
     r"do(?:es)?(?:n[`']?t| not) \w+|found \S+ but expected",
