@@ -71,6 +71,8 @@ class Cluster:
         self._stack = ExitStack()
         self._client: Client = None
         self._waiting: list[Job] = []
+        self._suspects: list[Job] = []
+        self._alone: set[str] = set()
         self._packs: dict[str, tuple[tuple[Job, ...], Future]] = {}
         self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._threads, self._counted = 1, 0.0
@@ -123,7 +125,7 @@ class Cluster:
     @property
     def pending(self) -> int:
         """Jobs without an answer."""
-        return len(self._waiting) + sum(len(jobs) for jobs, _ in self._packs.values())
+        return len(self._waiting) + len(self._suspects) + sum(len(jobs) for jobs, _ in self._packs.values())
 
     @property
     def room(self) -> int:
@@ -146,6 +148,8 @@ class Cluster:
             size = _PACK if idle <= 0 else min(_PACK, -(-len(self._waiting) // idle))
             self._send(self._waiting[:size])
             del self._waiting[:size]
+        if self._suspects and not self._packs:
+            self._send([self._suspects.pop()])
 
     def _send(self, jobs: Sequence[Job]) -> None:
         # Paths are relative to where we are, and are to be named as they were given.
@@ -190,6 +194,11 @@ class Cluster:
                 # One of them did it, and the others are not to suffer for it; or a worker was lost with its answers.
                 for job in jobs:
                     self._send([job])
+                return
+            if _is_lost(error) and jobs[0].tag not in self._alone:
+                # Dask counts a lost worker against all that it had been given: it is asked again with no other beside.
+                self._alone.add(jobs[0].tag)
+                self._suspects.append(jobs[0])
                 return
             why = f"the worker was lost with it: {type(error).__name__}" if _is_lost(error) else f"{error}"
             workers = int(getattr(error, "allowed_failures", _LOST_WORKERS)) + 1

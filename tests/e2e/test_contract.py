@@ -203,13 +203,13 @@ def _library(kit: Kit, bases: list[str], where: Path) -> Path:
     key = hashlib.sha256("".join([torch.__version__, source, *written_headers]).encode()).hexdigest()[:12]
     made = cache_dir() / f"contracts-{key}.so"
     if not made.exists():
-        from torch.utils.cpp_extension import include_paths, library_paths
-
+        home = Path(torch.__file__).parent
+        folders = [home / "include", home / "include" / "torch" / "csrc" / "api" / "include"]
         (where / "all.cpp").write_text(source)
         command = ["g++", "-std=c++20", "-O0", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror=return-type"]
-        command += [word for path in include_paths() for word in ("-isystem", path)]
+        command += [word for path in folders for word in ("-isystem", path)]
         command += [str(where / "all.cpp"), "-o", str(where / "all.so")]
-        command += [f"-L{path}" for path in library_paths()] + ["-lc10", "-ltorch_cpu"]
+        command += [f"-L{home / 'lib'}", "-lc10", "-ltorch_cpu"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[-4000:]
         assert "warning" not in done.stderr, done.stderr[-4000:]

@@ -24,6 +24,8 @@ UNSERVABLE = {
     "cpponly": {"R8"},
     "external": {"R47"},
     "positions": {"R47"},
+    # Its out spec leaves open what the outputs are that PyTorch refuses; no rule of the server is broken.
+    "rescaled": set(),
     "fineops": {"R48"},
     "misbehave": {"R48"},
     "pickled": {"R47"},
