@@ -15,6 +15,8 @@ from pathlib import Path
 import torch
 from driver import HERE, emulate
 
+from aotidoctor.model.jobs import InputsSource, Run
+
 PACKAGES, INPUTS = HERE.parent / "data" / "cuda", HERE.parent / "data" / "cuda_sim"
 # Scenario: package, kernel, and what is wrong with a line of it or with the inputs.
 FAULTS = {
@@ -47,8 +49,8 @@ def seen(scenario, room):
         # The table has 40 rows.
         tensors[0] = torch.tensor([1, 2, 40])
     torch.save(tuple(tensors), room / "inputs.pt")
-    spec = {"path": str(room / "inputs.pt"), "format": "pt", "trusted": False}
-    told = emulate({"package": str(edited(name, kernel, edit, room)), "inputs": spec}, room)["emulation"]
+    source = InputsSource(path=str(room / "inputs.pt"))
+    told = emulate(Run(package=str(edited(name, kernel, edit, room)), inputs=source), room)["emulation"]
     first = told["findings"][0]
     return {
         "launches": [[one["kernel"], one["grid"]] for one in told["launches"]],

@@ -13,6 +13,7 @@ from cases import put
 from driver import emulate, package
 from models import made
 
+from aotidoctor.model.jobs import InputsSource, Run
 from aotidoctor.worker.emulation import passes
 
 # Two launches: a cumulated sum, and a gather whose indices it makes.
@@ -25,8 +26,8 @@ def went(room, change=None, model=MODEL, **more):
     path, _ = package(model, room)
     _, args = made(model)
     torch.save(change(args) if change else args, room / "inputs.pt")
-    spec = {"path": str(room / "inputs.pt"), "format": "pt", "trusted": False}
-    result = emulate({"package": str(path), "inputs": spec, "emulate_seconds": 60, **more}, room)
+    source = InputsSource(path=str(room / "inputs.pt"))
+    result = emulate(Run(package=str(path), inputs=source, emulate_seconds=60, **more), room)
     told = result["emulation"]
     ways = [one.get("way") for one in told["launches"]]
     left = sorted({one["what"] for one in told["not_emulated"]})
