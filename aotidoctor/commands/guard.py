@@ -31,8 +31,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 # How long a failing program waits for its report.
 PATIENCE_S = 120.0
-# Where what aoti_load_package returns is defined, by release.
-_CALLS = ("torch/export/pt2_archive/_package.py", "torch/_inductor/package/package.py")
 _reported: set[int] = set()
 
 
@@ -174,9 +172,11 @@ def is_failure(error: BaseException) -> bool:
 
 def call_in(error: BaseException) -> tuple[tuple[object, ...], dict[str, object]] | None:
     """The arguments of the package's call that the exception came out of, from the innermost such frame."""
+    from aotidoctor.worker.recorder.sitecustomize import MODULES  # noqa: PLC0415 - for a failure only
+
     found = None
     for frame, _ in traceback.walk_tb(error.__traceback__):
-        if frame.f_code.co_name == "__call__" and frame.f_code.co_filename.endswith(_CALLS):
+        if frame.f_code.co_name == "__call__" and frame.f_globals.get("__name__") in MODULES:
             found = frame.f_locals.get("args"), frame.f_locals.get("kwargs")
     if found is None or not isinstance(found[0], tuple) or not isinstance(found[1], dict):
         return None

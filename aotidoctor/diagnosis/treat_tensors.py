@@ -150,7 +150,7 @@ def _led(case: Case, item: Evidence) -> Plan | None:
     tensor = tensor_at(case, path)
     if path is None or tensor is None or not isinstance(wanted, int) or wanted <= len(tensor.shape):
         return None
-    shape = (*(1 for _ in range(wanted - len(tensor.shape))), *tensor.shape)
+    shape = (1,) * (wanted - len(tensor.shape)) + tensor.shape
     step: dict[str, JsonValue] = {"op": "reshape", "path": path, "shape": [*shape]}
     return Plan(text=f"reshape {path} to {shape}", steps=(step,), command=f"{path} = {path}.reshape({shape})")
 

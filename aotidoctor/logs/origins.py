@@ -130,9 +130,7 @@ def arisen(found: Found, number: int, around: str, *, is_told: bool = True) -> L
     printed = "" if told else printed_by(found.text)
     # Its own words are a sign of torch; and a place, if nothing else tells one.
     around = f"{around}\n{printed}" if printed else around
-    asked = [one for one in origins() if (is_told or one.why in _telling()) and (prose or not one.prose)]
-    # Words that somebody chose say more than those that he happens to use.
-    asked.sort(key=lambda one: not (one.prose or one.why in _telling()))
+    asked = _asked(is_told=is_told, prose=prose)
     match = _placed(found, number, around, told, asked)
     if match is None and printed:
         match = _placed(found, number, around, [f"? (/{printed}:0)"], asked)
@@ -141,6 +139,14 @@ def arisen(found: Found, number: int, around: str, *, is_told: bool = True) -> L
         return match
     facts = {name: value for name, value in match.facts.items() if name != "frame"}
     return replace(match, facts={**facts, "printed_by": printed})
+
+
+@lru_cache(maxsize=4)
+def _asked(*, is_told: bool, prose: bool) -> tuple[Origin, ...]:
+    """The entries that may fit, in order."""
+    asked = [one for one in origins() if (is_told or one.why in _telling()) and (prose or not one.prose)]
+    # Words that somebody chose say more than those that he happens to use.
+    return tuple(sorted(asked, key=lambda one: not (one.prose or one.why in _telling())))
 
 
 def _placed(found: Found, number: int, around: str, told: Sequence[str], asked: Sequence[Origin]) -> LogMatch | None:
@@ -219,7 +225,8 @@ def origins() -> tuple[Origin, ...]:
 @lru_cache(maxsize=len(_TABLES))
 def _table(name: str) -> tuple[Origin, ...]:
     table = tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8"))
-    return tuple(Origin(**entry) for entry in table["origin"])
+    of_prose = {"near": table.get("near", "")}
+    return tuple(Origin(**{**(of_prose if entry.get("prose") else {}), **entry}) for entry in table["origin"])
 
 
 def _subject(regex: str, texts: Sequence[str]) -> str:

@@ -27,7 +27,7 @@ Maker = Callable[..., object]  # type: ignore[explicit-any]  # each record has f
 
 _INTEGERS = 1 << 64
 _MODULES = (
-    "json_types", "tree", "expr_nodes", "expr", "program", "artifact", "contract", "errors", "evidence", "host",
+    "jobs", "json_types", "tree", "expr_nodes", "expr", "program", "artifact", "contract", "errors", "evidence", "host",
     "inputs", "localization", "log", "run", "signature", "tolerance", "trace", "stamp", "case",
 )  # fmt: skip
 _FLOATS = {

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from aotidoctor.model.jobs import Payload
 from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.trace import Trace
+
+if TYPE_CHECKING:
+    # Of use to commands that run something only.
+    from aotidoctor.model.jobs import Payload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

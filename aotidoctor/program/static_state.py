@@ -6,17 +6,13 @@ import re
 from collections.abc import Iterator
 
 from aotidoctor.model.dtypes import ITEMSIZE
+from aotidoctor.model.exported import EXPECTED_STATE, LARGE
 from aotidoctor.model.program import ProgramLeaf
 from aotidoctor.model.program_archive import Payload, ProgramArchive
 from aotidoctor.program.document import Graph, Node, argument_name
 from aotidoctor.program.static_found import Found
 from aotidoctor.program.static_writes import shows, written
 
-LARGE = 2_000_000_000
-EXPECTED_STATE = {
-    "buffer": "a stateless model, if calls should be independent",
-    "parameter": "parameters that are only read: the package gives each one that changes as one more output",
-}
 _SYMBOL = re.compile(r"\b(?:zuf|zf|[suz])\d+\b")
 
 

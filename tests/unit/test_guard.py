@@ -317,8 +317,8 @@ def test_inputs_are_read_as_from_a_file(inputs, args, kwargs):
 
 
 def test_the_arguments_are_those_of_the_call_that_raised():
-    """The frame is told by file and name; a stand-in has both."""
-    names: dict[str, object] = {}
+    """The frame is told by module and name; a stand-in has both."""
+    names: dict[str, object] = {"__name__": "torch._inductor.package.package"}
     code = "def __call__(self, *args, **kwargs):\n    raise ValueError\n"
     exec(compile(code, "/x/torch/_inductor/package/package.py", "exec"), names)
     with pytest.raises(ValueError) as raised:

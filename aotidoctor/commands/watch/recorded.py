@@ -12,13 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import aotidoctor.worker.recorder
 from aotidoctor.commands.watch.outcome import Repeat, outcome_of, with_said
 from aotidoctor.commands.watch.repeats import Again, first_repeat
 from aotidoctor.model.run import Outcome
 from aotidoctor.model.watched import Program, Watched
+from aotidoctor.worker.recorder import sitecustomize
 
-ROOM = "AOTIDOCTOR_RECORDER"
 # The call that did not return says most; of several threads the last.
 _STATES = ("raised", "entered", "returned")
 _NOTHING = (
@@ -41,6 +40,11 @@ class Recorded:
     package: str | None = None
     problem: str = ""
 
+    @property
+    def is_failing(self) -> bool:
+        """Whether the call did not return."""
+        return self.state in ("raised", "entered")
+
 
 def record(
     watched: Watched,
@@ -54,9 +58,9 @@ def record(
 ) -> Recorded:
     """Run it again with the recorder in its path; what is written goes to the folder ``room``."""
     repeat = first_repeat(watched, outcome, has_gdb=has_gdb)
-    folder = os.path.dirname(os.path.abspath(aotidoctor.worker.recorder.__file__))  # noqa: PTH100, PTH120 - a search path
+    folder = os.path.dirname(os.path.abspath(sitecustomize.__file__))  # noqa: PTH100, PTH120 - a search path
     path = os.pathsep.join(filter(None, (folder, environ.get("PYTHONPATH"))))
-    program = Program(argv=watched.argv, env={"PYTHONPATH": path, ROOM: room}, limit=limit)
+    program = Program(argv=watched.argv, env={"PYTHONPATH": path, sitecustomize.ROOM: room}, limit=limit)
     seen = with_said(again(program, repeat.name == "again_under_gdb"))
     ended = outcome_of(seen, Repeat(name=repeat.name, purpose=repeat.purpose, id="W2"), timeout=limit)
     return _found(seen, ended, Path(room))

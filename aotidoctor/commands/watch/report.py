@@ -82,7 +82,7 @@ def report_on(
     watch = Stopwatch(wish.command, argv, began=watched.started)
     outcome = outcome_of(watched, Repeat())
     recorded = _recorded(watched, outcome, wish, environ, on_event)
-    failing = recorded is not None and recorded.state in ("raised", "entered")
+    failing = recorded is not None and recorded.is_failing
     called = recorded.package if recorded is not None else None
     kept = recorded.inputs if recorded is not None else None
     packages = used_packages(watched.seen, said=outcome.stderr_tail + outcome.stdout_tail, asked=wish.package or called)

@@ -130,7 +130,7 @@ def _loop(op: Any, path: str, payload: OneOperator, channel: Channel) -> dict[st
     """Many calls: resident memory after each, and time for a damaged heap to show."""
     sizes: list[int] = []
     arguments = _load(path) if payload.loop else {}
-    for number in range(int(payload.loop or 0)):
+    for number in range(payload.loop):
         if number == 0:
             channel.enter("loop")
         result = _call(op, arguments, payload)

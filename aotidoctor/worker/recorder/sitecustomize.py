@@ -28,7 +28,7 @@ from typing import Any
 
 ROOM = "AOTIDOCTOR_RECORDER"
 # Between them they define what aoti_load_package calls and returns, in one or the other by release.
-_MODULES = ("torch.export.pt2_archive._package", "torch._inductor.package.package")
+MODULES = ("torch.export.pt2_archive._package", "torch._inductor.package.package")
 _PACKAGE = "_aotidoctor_package"
 # A server makes thousands of calls before the one that fails: writing each down ends after this time in all. A call
 # that raises is written all the same.
@@ -42,7 +42,7 @@ class _Finder:
 
     @staticmethod
     def find_spec(name: str, path: Any = None, _target: Any = None) -> Any:
-        if name not in _MODULES:
+        if name not in MODULES:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
         if spec is None or spec.loader is None:

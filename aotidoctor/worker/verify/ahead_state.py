@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from aotidoctor.model.exported import EXPECTED_STATE, LARGE
 from aotidoctor.worker.verify.paths import UserInput, user_inputs
 from aotidoctor.worker.verify.records import Records, name_of
-
-LARGE = 2_000_000_000
-EXPECTED_STATE = {
-    "buffer": "a stateless model, if calls should be independent",
-    "parameter": "parameters that are only read: the package gives each one that changes as one more output",
-}
 
 
 def check_state(program: Any, records: Records) -> None:
