@@ -19,15 +19,15 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.package.facts import NO_MODEL, at_member, listed, main_object, plural
 from aotidoctor.checks.package.profile_linkage import link_to_profile
 from aotidoctor.model.artifact import SharedObject
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.host import MissingSymbol
 from aotidoctor.readers.releases.built_by import PREFIX, has_top_folder
 from aotidoctor.readers.releases.shims import is_shim, newest, release_of, release_text
@@ -45,7 +45,7 @@ _OF_TORCH = ("libtorch", "libc10")
 _OLD_STRING_ABI = ("Ss", "SsE")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """One finding per missing version, and one for all symbols without a version."""
     compiled = main_object(case)
     if compiled is None:
@@ -195,11 +195,4 @@ def _newer_release(names: list[str], torch: str | None) -> tuple[str, str] | Non
     return release_text(found[0]), found[1]
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="abi-mismatch",
-    stage="host",
-    needs=("artifact_missing", "artifact_wrong_kind", "platform_mismatch"),
-    run=run,
-)
+CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind", "platform_mismatch"))

@@ -17,18 +17,16 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.package.facts import DEVICE_KEY, DEVICES, NO_MODEL, at_member, loader_metadata
 from aotidoctor.model.artifact import Metadata
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FactValue, NotChecked
+from aotidoctor.model.evidence import Evidence, FactValue
 
 FIND = Finder("AD-ART-009", "artifact_bad_metadata")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """At most one finding per metadata file."""
     if case.model is None:
         return FIND.unchecked(NO_MODEL)
@@ -59,11 +57,4 @@ def _examine(case: Case, entry: Metadata, *, read: bool) -> list[Evidence]:
     return []
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="artifact-bad-metadata",
-    stage="artifact",
-    needs=("artifact_missing", "artifact_wrong_kind"),
-    run=run,
-)
+CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind"))

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder
 from aotidoctor.checks.package.facts import at_member, main_object
 from aotidoctor.model.artifact import ArtifactKind, CrcState, SharedObject
 from aotidoctor.model.case import Case
@@ -143,11 +143,4 @@ def _unread(case: Case, item: SharedObject) -> Evidence:
     )
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="artifact-corrupt",
-    stage="artifact",
-    needs=("artifact_missing",),
-    run=run,
-)
+CHECK = FIND.check(run, needs=("artifact_missing",))

@@ -16,19 +16,17 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.package.facts import NO_MODEL, at_member
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.evidence import Evidence
 
 FIND = Finder("AD-ART-010", "artifact_cpp_only")
 CREATE = "AOTInductorModelContainerCreate"
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """At most one finding."""
     model = case.model
     if model is None:
@@ -72,11 +70,4 @@ def _standalone(case: Case, model: ModelEntry) -> Evidence:
     )
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="artifact-cpp-only",
-    stage="artifact",
-    needs=("artifact_missing", "artifact_wrong_kind"),
-    run=run,
-)
+CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind"))

@@ -18,20 +18,19 @@ When it is wrong
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.package.facts import NO_MODEL, at_member, is_package, loader_metadata
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.evidence import Evidence
 
 FIND = Finder("AD-ART-008", "artifact_incomplete")
 PROXY = "aoti_torch_proxy_executor_call_function"
 _CALL = re.compile(PROXY + r"\(\s*proxy_executor\s*,\s*(\d+)")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """One finding per missing member."""
     if case.model is None or not is_package(case):
         return FIND.unchecked(NO_MODEL)
@@ -128,11 +127,4 @@ def _weights(case: Case, model: ModelEntry) -> list[Evidence]:
     ]
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="artifact-incomplete",
-    stage="artifact",
-    needs=("artifact_missing", "artifact_wrong_kind"),
-    run=run,
-)
+CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind"))

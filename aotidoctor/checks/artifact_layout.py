@@ -20,18 +20,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.package.facts import NO_PACKAGE, at_member, listed
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.evidence import Evidence
 
 FIND = Finder("AD-ART-007", "artifact_layout")
 MODELS = "data/aotinductor/"
 VERSION, FORMAT = "0", "pt2"
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """Findings about the top folder, entries for directories, and the archive's marks."""
     if case.artifact.kind is ArtifactKind.AOTI_DIRECTORY:
         return []
@@ -151,11 +151,4 @@ def _outdated(case: Case, observed: str) -> Evidence:
     )
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="artifact-layout",
-    stage="artifact",
-    needs=("artifact_missing", "artifact_wrong_kind"),
-    run=run,
-)
+CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind"))

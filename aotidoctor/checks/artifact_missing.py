@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder
 from aotidoctor.checks.package.facts import at_member
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case
@@ -45,4 +45,4 @@ def run(case: Case) -> Sequence[Evidence]:
     ]
 
 
-CHECK = Check(code=FIND.code, name=FIND.name, cause="artifact-missing", stage="artifact", needs=(), run=run)
+CHECK = FIND.check(run)

@@ -16,18 +16,16 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.package.facts import NO_PACKAGE, at_member, is_package
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.evidence import Evidence
 
 FIND = Finder("AD-ART-004", "artifact_unsafe")
 EXPECTED = "a name inside the package"
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """One finding per unsafe member."""
     if not is_package(case) and not case.artifact.members:
         return FIND.unchecked(NO_PACKAGE)
@@ -60,11 +58,4 @@ def _links(case: Case) -> list[Evidence]:
     ]
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="artifact-unsafe",
-    stage="artifact",
-    needs=("artifact_missing", "artifact_wrong_kind"),
-    run=run,
-)
+CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind"))

@@ -12,8 +12,12 @@ from dataclasses import dataclass
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity, Source
 
+# What a check gives: its findings, or why it could not look.
+Findings = Sequence[Evidence] | NotChecked
 # A statement of this kind may hold any fact.
 ANY = "statement"
+# The stage of a check by the second word of its code.
+_STAGES = {"ART": "artifact", "HOST": "host", "IN": "inputs", "LOAD": "load", "OUT": "output", "REF": "output"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +35,7 @@ class Check:
     cause: str
     stage: str
     needs: tuple[str, ...]
-    run: Callable[[Case], Sequence[Evidence] | NotChecked]
+    run: Callable[[Case], Findings]
     facts: tuple[str, ...] = ()
 
     def overlooked(self, case: Case) -> NotChecked | None:
@@ -112,3 +116,16 @@ class Finder:
     def unchecked(self, reason: str) -> NotChecked:
         """The check could not look; ``reason`` says why."""
         return NotChecked(code=self.code, name=self.name, reason=reason)
+
+    def check(
+        self,
+        run: Callable[[Case], Findings],
+        *,
+        cause: str = "",
+        needs: tuple[str, ...] = (),
+        facts: tuple[str, ...] = (),
+    ) -> Check:
+        """The check of this code, of the stage that the code names; without ``cause`` it is called as the check is."""
+        cause = cause or self.name.replace("_", "-")
+        stage = _STAGES[self.code.split("-")[1]]
+        return Check(code=self.code, name=self.name, cause=cause, stage=stage, needs=needs, run=run, facts=facts)

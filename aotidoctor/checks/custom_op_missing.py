@@ -17,19 +17,16 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.package.facts import NO_MODEL, at_member, listed
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.operators import foreign
 
 FIND = Finder("AD-LOAD-001", "custom_op_missing")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """At most one finding, about all operators."""
     if case.model is None:
         return FIND.unchecked(NO_MODEL)
@@ -58,11 +55,4 @@ def custom_ops(case: Case, model: ModelEntry) -> list[str]:
     return foreign(targets)
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="custom-op-missing",
-    stage="load",
-    needs=("artifact_missing", "artifact_wrong_kind"),
-    run=run,
-)
+CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind"))

@@ -18,17 +18,15 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.package.facts import NO_MODEL, device_of, device_source
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FileSource, NotChecked
+from aotidoctor.model.evidence import Evidence, FileSource
 
 FIND = Finder("AD-LOAD-004", "device_index")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """At most one finding about --device, and one per input elsewhere."""
     if case.model is None:
         return FIND.unchecked(NO_MODEL)
@@ -76,11 +74,4 @@ def _inputs(case: Case, index: int) -> list[Evidence]:
     ]
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="device-index",
-    stage="load",
-    needs=("artifact_missing", "artifact_wrong_kind", "artifact_bad_metadata"),
-    run=run,
-)
+CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind", "artifact_bad_metadata"))

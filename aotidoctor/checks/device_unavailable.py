@@ -16,18 +16,15 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.package.facts import DEVICE_KEY, GPU_DEVICES, NO_MODEL, device_of, device_source, unstated
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.host import TorchBuild
 
 FIND = Finder("AD-HOST-003", "device_unavailable")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """At most one finding."""
     if case.model is None:
         return FIND.unchecked(NO_MODEL)
@@ -92,11 +89,4 @@ def _hidden_devices_possible(case: Case) -> bool:
     return bool(case.host.in_container)
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="device-unavailable",
-    stage="host",
-    needs=("artifact_missing", "artifact_wrong_kind", "artifact_bad_metadata"),
-    run=run,
-)
+CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind", "artifact_bad_metadata"))

@@ -17,19 +17,16 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.package.facts import NO_MODEL, device_of, unstated
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
 
 FIND = Finder("AD-HOST-012", "driver_mismatch")
 # Minor-version compatibility: one oldest driver per major version of CUDA (Linux).
 OLDEST_DRIVER = {"10": "410.48", "11": "450.80.02", "12": "525.60.13", "13": "580.65.06"}
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """At most one finding."""
     if case.model is None:
         return FIND.unchecked(NO_MODEL)
@@ -61,12 +58,4 @@ def version_key(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(".") if part.isdecimal())
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="driver-mismatch",
-    stage="host",
-    needs=("artifact_missing", "artifact_wrong_kind", "device_unavailable"),
-    run=run,
-    facts=("device-code",),
-)
+CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind", "device_unavailable"), facts=("device-code",))

@@ -18,20 +18,18 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.package.facts import NO_MODEL, at_member, device_of, metadata_value
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.host import Gpu
 
 FIND = Finder("AD-HOST-004", "gpu_arch_mismatch")
 KEY = "AOTI_COMPUTE_CAPABILITY"
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """One finding per missing GPU code file, and at most one about the compute capability."""
     if case.model is None:
         return FIND.unchecked(NO_MODEL)
@@ -132,12 +130,6 @@ def _missing_code(case: Case) -> list[Evidence]:
     ]
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="gpu-arch-mismatch",
-    stage="host",
-    needs=("artifact_missing", "artifact_wrong_kind", "artifact_bad_metadata"),
-    run=run,
-    facts=("device-code",),
+CHECK = FIND.check(
+    run, needs=("artifact_missing", "artifact_wrong_kind", "artifact_bad_metadata"), facts=("device-code",)
 )

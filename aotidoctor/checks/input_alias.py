@@ -16,19 +16,18 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import combinations
 
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.pairs import LEAF_NEEDS, TensorPair, missing_reason, overlay_of, tensor_pairs
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import TensorDesc
 
 FIND = Finder("AD-IN-018", "input_alias")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """One note per couple of tensors whose elements overlap in memory."""
     if overlay_of(case) is None:
         return FIND.unchecked(missing_reason(case))
@@ -59,12 +58,4 @@ def _finding(a: TensorPair, b: TensorPair) -> Evidence:
     )
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="input-alias",
-    stage="inputs",
-    needs=LEAF_NEEDS,
-    run=run,
-    facts=("input", "call", "launch"),
-)
+CHECK = FIND.check(run, needs=LEAF_NEEDS, facts=("input", "call", "launch"))

@@ -16,19 +16,17 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.overlay import Pair, describe_plain
 from aotidoctor.checks.matching.pairs import missing_reason, overlay_of
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FileSource, NotChecked
+from aotidoctor.model.evidence import Evidence, FileSource
 from aotidoctor.model.inputs import PlainValue
 
 FIND = Finder("AD-IN-006", "input_constant_changed")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """One finding per plain value of the call."""
     overlay = overlay_of(case)
     if overlay is None:
@@ -73,12 +71,4 @@ def _source(case: Case) -> FileSource | None:
     return FileSource(file=case.stamp.member) if case.stamp is not None else None
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="input-constant-changed",
-    stage="inputs",
-    needs=("inputs_file", "input_kwargs", "input_tree", "input_order"),
-    run=run,
-    facts=("call-spec",),
-)
+CHECK = FIND.check(run, needs=("inputs_file", "input_kwargs", "input_tree", "input_order"), facts=("call-spec",))

@@ -16,19 +16,17 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.overlay import Overlay, describe_tensor
 from aotidoctor.checks.matching.pairs import missing_reason, overlay_of, swapped_paths
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import TensorDesc
 
 FIND = Finder("AD-IN-005", "input_count")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """Findings from the trees where there is a call spec, from the bare count otherwise."""
     if case.contract is None or case.inputs is None:
         return FIND.unchecked(missing_reason(case))
@@ -74,12 +72,8 @@ def _from_count(case: Case) -> list[Evidence]:
     return [FIND.error(kind, "args", observed=f"{given} tensors", expected=f"{wanted} tensors")]
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="input-count",
-    stage="inputs",
+CHECK = FIND.check(
+    run,
     needs=("inputs_file", "input_kwargs", "input_tree", "input_order", "input_nontensor"),
-    run=run,
     facts=("input", "call-spec"),
 )

@@ -16,9 +16,7 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.pairs import (
     LEAF_NEEDS,
     contract_source,
@@ -28,12 +26,11 @@ from aotidoctor.checks.matching.pairs import (
     tensor_pairs,
 )
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
 
 FIND = Finder("AD-IN-008", "input_device")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """One finding per tensor on another device type."""
     if overlay_of(case) is None:
         return FIND.unchecked(missing_reason(case))
@@ -51,12 +48,4 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     ]
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="input-device",
-    stage="inputs",
-    needs=LEAF_NEEDS,
-    run=run,
-    facts=("input", "input-check"),
-)
+CHECK = FIND.check(run, needs=LEAF_NEEDS, facts=("input", "input-check"))

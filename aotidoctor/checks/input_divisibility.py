@@ -15,18 +15,16 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.pairs import LEAF_NEEDS, contract_source, missing_reason, overlay_of, tensor_pairs
 from aotidoctor.checks.matching.symbols import Reading, readings
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.evidence import Evidence
 
 FIND = Finder("AD-IN-015", "input_divisibility")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """One finding per dim that leaves a remainder."""
     if overlay_of(case) is None:
         return FIND.unchecked(missing_reason(case))
@@ -52,12 +50,4 @@ def _finding(case: Case, reading: Reading) -> Evidence:
     )
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="input-divisibility",
-    stage="inputs",
-    needs=LEAF_NEEDS,
-    run=run,
-    facts=("input", "assert", "symbol"),
-)
+CHECK = FIND.check(run, needs=LEAF_NEEDS, facts=("input", "assert", "symbol"))

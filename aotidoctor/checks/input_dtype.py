@@ -16,9 +16,7 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.fits import is_mask_for
 from aotidoctor.checks.matching.pairs import (
     LEAF_NEEDS,
@@ -30,12 +28,12 @@ from aotidoctor.checks.matching.pairs import (
     unread_reason,
 )
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.evidence import Evidence
 
 FIND = Finder("AD-IN-010", "input_dtype")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """One finding per tensor of another dtype."""
     if overlay_of(case) is None:
         return FIND.unchecked(missing_reason(case))
@@ -58,12 +56,4 @@ def _finding(case: Case, pair: TensorPair) -> Evidence:
     )
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="input-dtype",
-    stage="inputs",
-    needs=LEAF_NEEDS,
-    run=run,
-    facts=("input", "input-check"),
-)
+CHECK = FIND.check(run, needs=LEAF_NEEDS, facts=("input", "input-check"))

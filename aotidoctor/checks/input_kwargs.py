@@ -15,18 +15,15 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.overlay import MOST_KEYS
 from aotidoctor.checks.matching.pairs import missing_reason, overlay_of
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
 
 FIND = Finder("AD-IN-003", "input_kwargs")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """One finding per keyword that is out of place."""
     overlay = overlay_of(case)
     if overlay is None:
@@ -47,12 +44,4 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     ]
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="input-kwargs",
-    stage="inputs",
-    needs=("inputs_file",),
-    run=run,
-    facts=("call-spec",),
-)
+CHECK = FIND.check(run, needs=("inputs_file",), facts=("call-spec",))

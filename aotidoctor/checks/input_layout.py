@@ -15,17 +15,14 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.pairs import LEAF_NEEDS, contract_source, missing_reason, overlay_of, tensor_pairs
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
 
 FIND = Finder("AD-IN-007", "input_layout")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """One finding per tensor that is not strided."""
     if overlay_of(case) is None:
         return FIND.unchecked(missing_reason(case))
@@ -43,11 +40,4 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     ]
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="input-layout",
-    stage="inputs",
-    needs=LEAF_NEEDS,
-    run=run,
-)
+CHECK = FIND.check(run, needs=LEAF_NEEDS)

@@ -15,17 +15,15 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.pairs import LEAF_NEEDS, TensorPair, missing_reason, overlay_of, tensor_pairs
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.evidence import Evidence
 
 FIND = Finder("AD-IN-019", "input_nan")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """One finding per tensor with a NaN (warning) or an Inf (note)."""
     if overlay_of(case) is None:
         return FIND.unchecked(missing_reason(case))
@@ -47,11 +45,4 @@ def _finding(pair: TensorPair) -> Evidence:
     )
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="input-nan",
-    stage="inputs",
-    needs=LEAF_NEEDS,
-    run=run,
-)
+CHECK = FIND.check(run, needs=LEAF_NEEDS)

@@ -16,13 +16,11 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.overlay import Pair, describe_plain
 from aotidoctor.checks.matching.pairs import contract_source, missing_reason, overlay_of, swapped_paths
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import PlainValue
 from aotidoctor.model.spec_text import describe_spec
 
@@ -30,7 +28,7 @@ FIND = Finder("AD-IN-004", "input_nontensor")
 KINDS = {"None": "none", "NoneType": "none", "str": "string", "ndarray": "ndarray"}
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """One finding per tensor leaf that was given something else."""
     overlay = overlay_of(case)
     if overlay is None:
@@ -54,12 +52,4 @@ def _finding(case: Case, pair: Pair, value: PlainValue) -> Evidence:
     )
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="input-nontensor",
-    stage="inputs",
-    needs=("inputs_file", "input_kwargs", "input_tree", "input_order"),
-    run=run,
-    facts=("call-spec",),
-)
+CHECK = FIND.check(run, needs=("inputs_file", "input_kwargs", "input_tree", "input_order"), facts=("call-spec",))

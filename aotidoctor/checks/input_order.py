@@ -16,21 +16,19 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.fits import swapped_pairs
 from aotidoctor.checks.matching.overlay import Pair, describe_plain, describe_tensor
 from aotidoctor.checks.matching.pairs import contract_source, missing_reason, overlay_of
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.spec_text import describe_spec
 
 FIND = Finder("AD-IN-009", "input_order")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """One finding per swapped couple."""
     overlay = overlay_of(case)
     if overlay is None:
@@ -55,12 +53,4 @@ def _given(pair: Pair) -> str:
     return describe_tensor(pair.value) if isinstance(pair.value, TensorDesc) else describe_plain(pair.value)
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="input-order",
-    stage="inputs",
-    needs=("inputs_file", "input_kwargs", "input_tree"),
-    run=run,
-    facts=("call-spec",),
-)
+CHECK = FIND.check(run, needs=("inputs_file", "input_kwargs", "input_tree"), facts=("call-spec",))

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.pairs import (
     LEAF_NEEDS,
     TensorPair,
@@ -30,13 +30,13 @@ from aotidoctor.checks.matching.pairs import (
 )
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Dim
-from aotidoctor.model.evidence import Evidence, FactValue, NotChecked
+from aotidoctor.model.evidence import Evidence, FactValue
 from aotidoctor.model.spec_text import describe_spec
 
 FIND = Finder("AD-IN-017", "input_range")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """One finding per dim outside its range, one for a batch of one. Warnings only: a run tells whether it matters."""
     if overlay_of(case) is None:
         return FIND.unchecked(missing_reason(case))
@@ -91,12 +91,4 @@ def _range(dim: Dim) -> str:
     return f"at most {dim.max}" if dim.min is None else f"{dim.min}..{dim.max}"
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="input-range",
-    stage="inputs",
-    needs=LEAF_NEEDS,
-    run=run,
-    facts=("input", "input-check"),
-)
+CHECK = FIND.check(run, needs=LEAF_NEEDS, facts=("input", "input-check"))

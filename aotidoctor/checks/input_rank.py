@@ -18,9 +18,7 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.pairs import (
     LEAF_NEEDS,
     TensorPair,
@@ -34,13 +32,13 @@ from aotidoctor.checks.matching.pairs import (
 from aotidoctor.checks.matching.reads import ShortRead, short_reads
 from aotidoctor.checks.matching.walks import Misfit, misfits
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.spec_text import describe_spec
 
 FIND = Finder("AD-IN-012", "input_rank")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """One finding per tensor of another rank."""
     if overlay_of(case) is None:
         return FIND.unchecked(missing_reason(case))
@@ -89,12 +87,4 @@ def _walked(case: Case, one: Misfit) -> Evidence:
     )
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="input-rank",
-    stage="inputs",
-    needs=LEAF_NEEDS,
-    run=run,
-    facts=("input", "input-check", "assert", "symbol"),
-)
+CHECK = FIND.check(run, needs=LEAF_NEEDS, facts=("input", "input-check", "assert", "symbol"))

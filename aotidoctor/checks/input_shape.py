@@ -20,9 +20,7 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.fits import static_mismatches
 from aotidoctor.checks.matching.pairs import (
     LEAF_NEEDS,
@@ -35,13 +33,13 @@ from aotidoctor.checks.matching.pairs import (
 from aotidoctor.checks.matching.reads import ShortRead, short_reads
 from aotidoctor.checks.matching.walks import Misfit, misfits
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.spec_text import describe_spec
 
 FIND = Finder("AD-IN-013", "input_shape")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """One finding per tensor with a static dim of another size, or too few elements; it names the first such dim."""
     if overlay_of(case) is None:
         return FIND.unchecked(missing_reason(case))
@@ -112,12 +110,4 @@ def _finding(case: Case, pair: TensorPair) -> Evidence:
     )
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="input-shape",
-    stage="inputs",
-    needs=LEAF_NEEDS,
-    run=run,
-    facts=("input", "input-check", "assert", "symbol"),
-)
+CHECK = FIND.check(run, needs=LEAF_NEEDS, facts=("input", "input-check", "assert", "symbol"))

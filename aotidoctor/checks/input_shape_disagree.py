@@ -20,18 +20,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.pairs import LEAF_NEEDS, contract_source, missing_reason, overlay_of, tensor_pairs
 from aotidoctor.checks.matching.reads import ShortRead, short_reads
 from aotidoctor.checks.matching.symbols import Reading, agreed_values, readings
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.expr import evaluate
 
 FIND = Finder("AD-IN-016", "input_shape_disagree")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """One finding per dim that disagrees with what the other dims say."""
     if overlay_of(case) is None:
         return FIND.unchecked(missing_reason(case))
@@ -84,12 +84,4 @@ def _says(other: Reading, reading: Reading, wanted: int) -> bool:
     return other is not reading and other.expr.symbols == reading.expr.symbols and other.size == wanted
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="input-shape-disagree",
-    stage="inputs",
-    needs=LEAF_NEEDS,
-    run=run,
-    facts=("input", "input-check", "assert", "symbol"),
-)
+CHECK = FIND.check(run, needs=LEAF_NEEDS, facts=("input", "input-check", "assert", "symbol"))

@@ -20,9 +20,9 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.pairs import (
     LEAF_NEEDS,
     TensorPair,
@@ -35,7 +35,7 @@ from aotidoctor.checks.matching.reads import ShortRead, short_reads
 from aotidoctor.checks.matching.symbols import agreed_values, readings
 from aotidoctor.checks.matching.walks import Misfit, misfits
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.expr import evaluate
 
 FIND = Finder("AD-IN-014", "input_stride")
@@ -43,7 +43,7 @@ FIND = Finder("AD-IN-014", "input_stride")
 Strides = tuple[int | None, ...]
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """One finding per tensor with other strides."""
     if overlay_of(case) is None:
         return FIND.unchecked(missing_reason(case))
@@ -129,12 +129,4 @@ def _finding(case: Case, pair: TensorPair, wanted: Strides) -> Evidence:
     )
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="input-stride",
-    stage="inputs",
-    needs=LEAF_NEEDS,
-    run=run,
-    facts=("input", "input-check", "assert", "symbol"),
-)
+CHECK = FIND.check(run, needs=LEAF_NEEDS, facts=("input", "input-check", "assert", "symbol"))

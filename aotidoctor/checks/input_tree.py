@@ -17,18 +17,16 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.overlay import MOST_KEYS, Difference
 from aotidoctor.checks.matching.pairs import missing_reason, overlay_of
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.evidence import Evidence
 
 FIND = Finder("AD-IN-002", "input_tree")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """One finding per container that differs."""
     overlay = overlay_of(case)
     if overlay is None:
@@ -53,12 +51,4 @@ def _finding(difference: Difference) -> Evidence:
     )
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="input-tree",
-    stage="inputs",
-    needs=("inputs_file",),
-    run=run,
-    facts=("call-spec",),
-)
+CHECK = FIND.check(run, needs=("inputs_file",), facts=("call-spec",))

@@ -17,16 +17,14 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FileSource, NotChecked
+from aotidoctor.model.evidence import FileSource
 
 FIND = Finder("AD-IN-001", "inputs_file")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """Turn the reader's error into a finding."""
     error = case.inputs_error
     if error is None:
@@ -44,4 +42,4 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     ]
 
 
-CHECK = Check(code=FIND.code, name=FIND.name, cause="inputs-file-format", stage="inputs", needs=(), run=run)
+CHECK = FIND.check(run, cause="inputs-file-format")

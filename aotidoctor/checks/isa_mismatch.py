@@ -19,12 +19,10 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.package.facts import NO_MODEL, at_member, machine_name, main_object, metadata_value, unstated
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FileSource, NotChecked
+from aotidoctor.model.evidence import Evidence, FileSource
 
 FIND = Finder("AD-HOST-002", "isa_mismatch")
 KEY = "AOTI_CPU_ISA"
@@ -50,7 +48,7 @@ _ARM: dict[str, tuple[str, ...]] = {
 _TABLES: dict[str, dict[str, tuple[str, ...]]] = {"x86_64": _X86, "aarch64": _ARM}
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """At most one finding."""
     if case.model is None:
         return FIND.unchecked(NO_MODEL)
@@ -113,11 +111,4 @@ def _certain(lacking: tuple[str, ...]) -> bool:
     return any(not flag.startswith(_BY_REQUEST) for flag in lacking)
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="isa-mismatch",
-    stage="host",
-    needs=("artifact_missing", "artifact_wrong_kind", "platform_mismatch"),
-    run=run,
-)
+CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind", "platform_mismatch"))

@@ -20,14 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.grids import grids_of, sizes_of
 from aotidoctor.checks.matching.pairs import overlay_of, tensor_pairs
 from aotidoctor.checks.matching.symbols import Reading, agreed_values, readings
 from aotidoctor.checks.package.facts import at_call, device_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import KernelCall
-from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.expr import Expr
 
 FIND = Finder("AD-HOST-014", "launch_limits")
@@ -42,7 +42,7 @@ SHARED = {
 AXES = "xyz"
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """At most one finding per kernel."""
     if case.contract is None or not any(call.grid for call in case.contract.kernels):
         if device_of(case) == "cuda":
@@ -130,12 +130,9 @@ def _number(text: str | None) -> int:
     return int(text) if text is not None and text.isdecimal() else 0
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
+CHECK = FIND.check(
+    run,
     cause="cuda-launch",
-    stage="host",
     needs=("artifact_missing", "artifact_wrong_kind", "artifact_bad_metadata"),
-    run=run,
     facts=("launch", "symbol"),
 )

@@ -17,13 +17,10 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.package.facts import metadata_value
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
 
 FIND = Finder("AD-HOST-016", "load_call")
 # There is no other release of 2.10.
@@ -32,7 +29,7 @@ _MARK = "archive_version"
 _STEP = "import torch._inductor.codecache before aoti_load_package"
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """At most one finding, a note."""
     version = case.host.torch.version.partition("+")[0] if case.host.torch is not None else ""
     if version not in _FORGETFUL or case.artifact.kind is not ArtifactKind.AOTI_PACKAGE:
@@ -52,11 +49,6 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     ]
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="load-api",
-    stage="host",
-    needs=("artifact_missing", "artifact_wrong_kind", "artifact_layout", "torch_missing"),
-    run=run,
+CHECK = FIND.check(
+    run, cause="load-api", needs=("artifact_missing", "artifact_wrong_kind", "artifact_layout", "torch_missing")
 )

@@ -17,22 +17,20 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.device_unavailable import unavailable
 from aotidoctor.checks.package.facts import NO_MODEL, UNSTATED, at_member, device_of, listed, main_object
 from aotidoctor.checks.package.profile_linkage import has_library
 from aotidoctor.model.artifact import SharedObject
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.evidence import Evidence
 
 FIND = Finder("AD-HOST-005", "missing_library")
 _OF_A_DEVICE = ("libcuda.so", "libcudart.so", "libtorch_cuda", "libc10_cuda", "libnv", "libcu", "libtorch_xpu",
                 "libc10_xpu", "libsycl", "libze_loader", "libtorch_hip", "libc10_hip", "libamdhip64")  # fmt: skip
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """One finding per library that is not found."""
     compiled = main_object(case)
     if compiled is None:
@@ -46,7 +44,7 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     return [_missing(case, compiled.member, name, given) for name in missing if not _explained(case, name)]
 
 
-def _on_profile(case: Case, compiled: SharedObject) -> Sequence[Evidence] | NotChecked:
+def _on_profile(case: Case, compiled: SharedObject) -> Findings:
     """What the profile of another machine tells of each library."""
     given = {path.rpartition("/")[2] for path in case.options.custom_op_libraries}
     known = {name: has_library(case.host, name) for name in compiled.needed}
@@ -75,11 +73,4 @@ def _missing(case: Case, member: str, name: str, given: set[str]) -> Evidence:
     )
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="missing-library",
-    stage="host",
-    needs=("artifact_missing", "artifact_wrong_kind", "platform_mismatch"),
-    run=run,
-)
+CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind", "platform_mismatch"))

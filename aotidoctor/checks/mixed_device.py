@@ -21,18 +21,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.package.facts import at_call
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Contract, KernelCall
-from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.evidence import Evidence
 
 FIND = Finder("AD-LOAD-006", "mixed_device")
 KNOWN = ("cpu", "cuda")
 _SHIM = re.compile(r"aoti_torch_(cpu|cuda)_(?!_to_copy|copy)")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """One finding per kernel and tensor."""
     contract = case.contract
     if contract is None or not contract.kernels:
@@ -102,12 +102,8 @@ def _finding(case: Case, call: KernelCall, name: str, device: str, wanted: str) 
     )
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="mixed-device",
-    stage="load",
+CHECK = FIND.check(
+    run,
     needs=("artifact_missing", "artifact_wrong_kind", "artifact_bad_metadata"),
-    run=run,
     facts=("buffer", "call", "constant"),
 )

@@ -16,19 +16,16 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.package.facts import unstated
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
 
 FIND = Finder("AD-HOST-009", "openmp_conflict")
 _ABORTING = frozenset({"iomp5", "omp"})
 _TRUE = ("1", "true", "yes", "on")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """At most one finding."""
     if (reason := unstated(case, "openmp_runtimes")) is not None:
         return FIND.unchecked(reason)
@@ -55,11 +52,4 @@ def family_of(path: str) -> str:
     return name.partition(".")[0].partition("-")[0]
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="openmp-conflict",
-    stage="host",
-    needs=(),
-    run=run,
-)
+CHECK = FIND.check(run)

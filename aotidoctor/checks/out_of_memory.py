@@ -16,19 +16,16 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.package.facts import NO_MODEL, at_member, device_of, unstated
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
 
 FIND = Finder("AD-HOST-011", "out_of_memory")
 AVAILABLE = "available memory"
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """At most one finding: the firmest limit that is exceeded."""
     if case.model is None:
         return FIND.unchecked(NO_MODEL)
@@ -76,12 +73,4 @@ def _memory(case: Case) -> list[tuple[int | None, str]]:
     return [(host.memory_total, "all memory"), (host.memory_available, AVAILABLE)]
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="out-of-memory",
-    stage="host",
-    needs=("artifact_missing", "artifact_wrong_kind"),
-    run=run,
-    facts=("constant", "buffer"),
-)
+CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind"), facts=("constant", "buffer"))

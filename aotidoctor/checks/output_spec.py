@@ -19,13 +19,11 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.package.facts import at_member, plural
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Contract
-from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.evidence import Evidence
 from aotidoctor.readers.contract.treespec import SpecError, count_leaves, parse_spec
 
 FIND = Finder("AD-OUT-002", "output_spec")
@@ -37,7 +35,7 @@ FIX = (
 )
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """At most one finding about the outputs, and one about the inputs."""
     contract = case.contract
     if contract is None:
@@ -90,12 +88,4 @@ def _inputs(case: Case, contract: Contract) -> list[Evidence]:
     ]
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="output-spec",
-    stage="output",
-    needs=("artifact_missing", "artifact_wrong_kind"),
-    run=run,
-    facts=("call-spec",),
-)
+CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind"), facts=("call-spec",))

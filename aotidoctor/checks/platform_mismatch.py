@@ -17,20 +17,18 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.package.facts import NO_MODEL, at_member, machine_name, metadata_value
 from aotidoctor.model.artifact import SharedObject
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.evidence import Evidence
 
 FIND = Finder("AD-HOST-001", "platform_mismatch")
 _FORMATS = {"pe": "a Windows object (PE)", "macho": "a macOS object (Mach-O)", "elf": "an ELF object"}
 _HOST_FORMATS = {"Linux": "elf", "Darwin": "macho", "Windows": "pe"}
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """At most one finding per shared object, and one for metadata that disagree."""
     if case.model is None:
         return FIND.unchecked(NO_MODEL)
@@ -79,11 +77,4 @@ def _metadata(case: Case) -> list[Evidence]:
     return found
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="platform-mismatch",
-    stage="host",
-    needs=("artifact_missing", "artifact_wrong_kind"),
-    run=run,
-)
+CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind"))

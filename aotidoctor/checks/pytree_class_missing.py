@@ -22,11 +22,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.package.facts import at_member, listed
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Contract
-from aotidoctor.model.evidence import Evidence, NotChecked
 
 FIND = Finder("AD-LOAD-007", "pytree_class_missing")
 # Names of types as torch writes them; a context may hold the same key, and then in escaped quotes.
@@ -38,7 +37,7 @@ _REGISTRARS = {"transformers.cache_utils.DynamicCache": f"{_EXECUTORCH}:register
 _OWN = ("builtins", "collections", "torch")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """At most one finding, about all classes."""
     if case.contract is None:
         return FIND.unchecked("the contract is not known")
@@ -78,11 +77,4 @@ def line_of(registration: str) -> str:
     return f"from {module} import {function}; {function}()" if function else f"import {module}"
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="pytree-class-missing",
-    stage="load",
-    needs=("artifact_missing", "artifact_wrong_kind"),
-    run=run,
-)
+CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind"))

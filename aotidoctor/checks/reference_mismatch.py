@@ -20,9 +20,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FileSource, NotChecked
+from aotidoctor.model.evidence import Evidence, FileSource
 
 if TYPE_CHECKING:
     from aotidoctor.readers.provenance.difference import Difference
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 FIND = Finder("AD-REF-001", "reference_mismatch")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """At most one finding: the first difference that compiling cannot make."""
     path = case.options.reference
     if path is None or ".py:" in path:
@@ -61,6 +61,4 @@ def _finding(path: str, found: Sequence[Difference]) -> Evidence:
     )
 
 
-CHECK = Check(
-    code=FIND.code, name=FIND.name, cause="numeric-difference", stage="output", needs=(), run=run, facts=("output",)
-)
+CHECK = FIND.check(run, cause="numeric-difference", facts=("output",))

@@ -17,13 +17,13 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.package.facts import listed, main_object
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FileSource, NotChecked
+from aotidoctor.model.evidence import Evidence, FileSource
 
 if TYPE_CHECKING:
     from aotidoctor.model.stamp import Stamp, StampSeen
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 FIND = Finder("AD-ART-012", "stamp_mismatch")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """Nothing where there is no stamp; a warning per kind of disagreement."""
     seen = case.stamp
     if seen is None:
@@ -98,4 +98,4 @@ def _release(case: Case, seen: StampSeen, stamp: Stamp) -> Iterator[Evidence]:
         )
 
 
-CHECK = Check(code=FIND.code, name=FIND.name, cause="numeric-difference", stage="artifact", needs=(), run=run)
+CHECK = FIND.check(run, cause="numeric-difference")

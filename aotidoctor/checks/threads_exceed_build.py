@@ -18,17 +18,14 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.package.facts import at_member, unstated
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
 
 FIND = Finder("AD-HOST-010", "threads_exceed_build")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """One finding per kernel."""
     contract = case.contract
     if contract is None:
@@ -58,11 +55,4 @@ def plural_threads(count: int) -> str:
     return f"{count} thread" if count == 1 else f"{count} threads"
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="threads-exceed-build",
-    stage="host",
-    needs=("artifact_missing", "artifact_wrong_kind", "device_unavailable"),
-    run=run,
-)
+CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind", "device_unavailable"))

@@ -18,18 +18,16 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.package.facts import unstated
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FactValue, NotChecked
+from aotidoctor.model.evidence import FactValue
 from aotidoctor.model.host import TmpdirState
 
 FIND = Finder("AD-HOST-008", "tmpdir")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """At most one finding."""
     state = case.host.tmpdir
     if state is None:
@@ -65,11 +63,4 @@ def kind_of(state: TmpdirState) -> str:
     return "noexec" if state.noexec else "full"
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="tmpdir",
-    stage="host",
-    needs=("artifact_missing", "artifact_wrong_kind"),
-    run=run,
-)
+CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind"))

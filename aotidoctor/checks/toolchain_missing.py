@@ -15,18 +15,15 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.package.facts import NO_MODEL, at_member, unstated
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
 
 FIND = Finder("AD-HOST-007", "toolchain_missing")
 _COMPILERS = ("g++", "clang++", "c++", "CXX")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """At most one finding."""
     model = case.model
     if model is None:
@@ -46,11 +43,4 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     ]
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="toolchain-missing",
-    stage="host",
-    needs=("artifact_missing", "artifact_wrong_kind"),
-    run=run,
-)
+CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind"))

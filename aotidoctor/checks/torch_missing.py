@@ -15,17 +15,14 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.package.facts import unstated
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
 
 FIND = Finder("AD-HOST-013", "torch_missing")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """At most one finding, a note."""
     if (reason := unstated(case, "torch")) is not None:
         return FIND.unchecked(reason)
@@ -41,4 +38,4 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     ]
 
 
-CHECK = Check(code=FIND.code, name=FIND.name, cause="toolchain-missing", stage="host", needs=(), run=run)
+CHECK = FIND.check(run, cause="toolchain-missing")

@@ -16,19 +16,17 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import KernelCall
-from aotidoctor.model.evidence import Evidence, FileSource, NotChecked
+from aotidoctor.model.evidence import Evidence, FileSource
 
 FIND = Finder("AD-OUT-001", "train_mode")
 # Only these write the running statistics; eval mode uses ..._no_training or plain arithmetic on constants.
 TRAINING_ORIGINS = ("_native_batch_norm_legit_functional", "_batch_norm_with_update_functional", "cudnn_batch_norm")
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """One finding for the first kernel with such an origin."""
     if case.contract is None:
         return FIND.unchecked("the package contains no contract (no wrapper.cpp)")
@@ -57,4 +55,4 @@ def _finding(case: Case, kernel: KernelCall, origin: str) -> Evidence:
     )
 
 
-CHECK = Check(code=FIND.code, name=FIND.name, cause="train-mode", stage="output", needs=(), run=run, facts=("call",))
+CHECK = FIND.check(run, facts=("call",))

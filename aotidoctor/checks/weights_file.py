@@ -22,13 +22,13 @@ When it is wrong
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.package.facts import listed, main_object, plural
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import ConstantSpec
-from aotidoctor.model.evidence import Evidence, FileSource, NotChecked
+from aotidoctor.model.evidence import Evidence, FileSource
 from aotidoctor.readers.releases.built_by import built_by
 from aotidoctor.readers.releases.shims import Release
 
@@ -43,7 +43,7 @@ _SHOWN = 20
 _FOLDS_AGAIN: Release = (2, 8)
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """One finding per kind of fault and constant; nothing without --weights."""
     if case.options.weights is None:
         return []
@@ -204,12 +204,6 @@ def difference(spec: ConstantSpec, one: ConstantSpec) -> tuple[str, str, str] | 
     return None
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="weights-mismatch",
-    stage="load",
-    needs=("artifact_missing", "artifact_wrong_kind"),
-    run=run,
-    facts=("constant",),
+CHECK = FIND.check(
+    run, cause="weights-mismatch", needs=("artifact_missing", "artifact_wrong_kind"), facts=("constant",)
 )

@@ -17,18 +17,16 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.package.facts import NO_MODEL, at_member, plural
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.evidence import Evidence
 
 FIND = Finder("AD-LOAD-002", "weights_not_loaded")
 _KINDS = {"external": "external", "disk": "on-disk"}
 
 
-def run(case: Case) -> Sequence[Evidence] | NotChecked:
+def run(case: Case) -> Findings:
     """At most one finding."""
     if case.model is None:
         return FIND.unchecked(NO_MODEL)
@@ -63,12 +61,4 @@ def _finding(case: Case, where: str) -> Evidence:
     )
 
 
-CHECK = Check(
-    code=FIND.code,
-    name=FIND.name,
-    cause="weights-not-loaded",
-    stage="load",
-    needs=("artifact_missing", "artifact_wrong_kind", "artifact_incomplete"),
-    run=run,
-    facts=("constant",),
-)
+CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind", "artifact_incomplete"), facts=("constant",))

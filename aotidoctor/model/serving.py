@@ -187,10 +187,37 @@ class Rule:
     title: str
     worst: Consequence
     check: Check
-    needs: Needs = Needs.AOTI
-    last_seen: str = "26.05"
+    needs: Needs
+    last_seen: str
 
     @property
     def code(self) -> str:
         """The code of its findings: ``TRITON-R27``."""
         return f"TRITON-{self.id}"
+
+
+class Family(list[Rule]):
+    """The rules of one family; ``@RULES.rule("R29", "an input is optional", Consequence.FAILS_TO_LOAD)`` adds one."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+
+    def rule(
+        self,
+        number: str,
+        title: str,
+        worst: Consequence,
+        *,
+        needs: Needs = Needs.AOTI,
+        last_seen: str = "26.05",
+        family: str = "",
+    ) -> Callable[[Check], Check]:
+        """Makes a rule of the check that it stands above."""
+        shared = {"id": number, "family": family or self._name, "title": title, "last_seen": last_seen}
+
+        def add(check: Check) -> Check:
+            self.append(Rule(worst=worst, check=check, needs=needs, **shared))
+            return check
+
+        return add

@@ -25,7 +25,7 @@ from aotidoctor.triton.rules import (
     spec,
 )
 
-_FAMILIES: tuple[tuple[Rule, ...], ...] = (
+_FAMILIES: tuple[list[Rule], ...] = (
     config.RULES,
     platform.RULES,
     files.RULES,

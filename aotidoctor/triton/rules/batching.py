@@ -7,16 +7,21 @@ from dataclasses import replace
 
 from aotidoctor.model.contract import Dim
 from aotidoctor.model.expr import Sym
-from aotidoctor.model.serving import Consequence, Needs, NotJudged, Remark, Rule, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, ServedModel
 from aotidoctor.model.serving_config import TensorConfig
 from aotidoctor.model.serving_names import NameRow
 from aotidoctor.triton.rules.instance_kinds import TOP
 from aotidoctor.triton.shapes import dim_text
 from aotidoctor.triton.tables import Joined, Said, each_version
 
+RULES = Family("tensors")
+
 _SPLITS_SINCE = "26.06"
 
 
+@RULES.rule(
+    "R31", "batching of a package with a fixed number of rows", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT
+)
 def batch_dim_is_dynamic(model: ServedModel) -> Said | NotJudged:
     """With max_batch_size above 0, the first dim of every input is dynamic.
 
@@ -54,6 +59,12 @@ def _static_batch(joined: Joined, tensor: TensorConfig, row: NameRow, rows: int 
     )
 
 
+@RULES.rule(
+    "R32",
+    "batches beyond the compiled range, or tensors without the batch",
+    Consequence.SILENTLY_WRONG,
+    needs=Needs.CONTRACT,
+)
 def batch_is_in_range(model: ServedModel) -> Said | NotJudged:
     """Every batch from 1 to max_batch_size is within the compiled range, and all tensors share the batch dim.
 
@@ -182,23 +193,3 @@ def _no_batch(joined: Joined, tensor: TensorConfig, row: NameRow, first: Dim) ->
         at=tensor.at,
         facts={"path": row.path},
     )
-
-
-RULES: tuple[Rule, ...] = (
-    Rule(
-        id="R31",
-        family="tensors",
-        title="batching of a package with a fixed number of rows",
-        worst=Consequence.SILENTLY_WRONG,
-        check=batch_dim_is_dynamic,
-        needs=Needs.CONTRACT,
-    ),
-    Rule(
-        id="R32",
-        family="tensors",
-        title="batches beyond the compiled range, or tensors without the batch",
-        worst=Consequence.SILENTLY_WRONG,
-        check=batch_is_in_range,
-        needs=Needs.CONTRACT,
-    ),
-)

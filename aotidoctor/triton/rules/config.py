@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.model.serving import Consequence, Needs, Remark, Rule, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Needs, Remark, ServedModel
 from aotidoctor.model.serving_config import Position
 from aotidoctor.triton.rules.core import refusals
+
+RULES = Family("config")
 
 _TOP = Position(line=1, column=1)
 _HINTS = (
@@ -15,6 +17,7 @@ _HINTS = (
 )
 
 
+@RULES.rule("R1", "the server refuses config.pbtxt", Consequence.FAILS_TO_LOAD, needs=Needs.NOTHING, last_seen="26.11")
 def text_parses(model: ServedModel) -> Sequence[Remark]:
     """The text must parse as a model configuration in protobuf's text format, with values that the server's core takes.
 
@@ -65,6 +68,9 @@ def _parse_hint(text: str, line: str, problem: str) -> str:
     return "Correct this place; field names and types are those of Triton's model_config.proto."
 
 
+@RULES.rule(
+    "R6", "the name is not that of the folder", Consequence.FAILS_TO_LOAD, needs=Needs.CONFIG, last_seen="26.06"
+)
 def name_is_the_folders(model: ServedModel) -> Sequence[Remark]:
     """A name in the config must be the name of the model's folder.
 
@@ -87,25 +93,3 @@ def name_is_the_folders(model: ServedModel) -> Sequence[Remark]:
             at=name.at,
         ),
     )
-
-
-RULES: tuple[Rule, ...] = (
-    Rule(
-        id="R1",
-        family="config",
-        title="the server refuses config.pbtxt",
-        worst=Consequence.FAILS_TO_LOAD,
-        check=text_parses,
-        needs=Needs.NOTHING,
-        last_seen="26.11",
-    ),
-    Rule(
-        id="R6",
-        family="config",
-        title="the name is not that of the folder",
-        worst=Consequence.FAILS_TO_LOAD,
-        check=name_is_the_folders,
-        needs=Needs.CONFIG,
-        last_seen="26.06",
-    ),
-)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aotidoctor.model.serving import Consequence, Needs, NotJudged, Remark, Rule, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, ServedModel
 from aotidoctor.model.serving_config import Given, TensorConfig
 from aotidoctor.model.serving_names import NameRow
 from aotidoctor.triton.shapes import Mismatch, compare, dims_text, fixed_symbols
 from aotidoctor.triton.tables import Joined, Pair, Said, each_version
+
+RULES = Family("tensors")
 
 _MISREAD = "loads, then answers with HTTP status 200 and wrong numbers: the code uses the compiled sizes, cuts, "
 _MISREAD += "repeats or reads past the end, and the output has the compiled shape."
@@ -36,6 +38,7 @@ _MESSAGES = {
 }
 
 
+@RULES.rule("R21", "dims of an input that were not compiled", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT)
 def input_dims_are_compiled(model: ServedModel) -> Said | NotJudged:
     """The dims of an input are those that were compiled; -1 stands for a dynamic one.
 
@@ -111,6 +114,7 @@ def _disagreement(symbol: str, observed: str, tensor: TensorConfig, place: Given
     )
 
 
+@RULES.rule("R33", "no batching, and no batch dim", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT)
 def batch_dim_is_written(model: ServedModel) -> Said | NotJudged:
     """Without batching, dims hold the first dim, too.
 
@@ -141,23 +145,3 @@ def _batch_missing(joined: Joined) -> Said:
         for item in compare(tensor, row.dims, batched=joined.config.batch_size > 0)
         if item.kind == "batch-missing"
     ]
-
-
-RULES: tuple[Rule, ...] = (
-    Rule(
-        id="R21",
-        family="tensors",
-        title="dims of an input that were not compiled",
-        worst=Consequence.SILENTLY_WRONG,
-        check=input_dims_are_compiled,
-        needs=Needs.CONTRACT,
-    ),
-    Rule(
-        id="R33",
-        family="tensors",
-        title="no batching, and no batch dim",
-        worst=Consequence.SILENTLY_WRONG,
-        check=batch_dim_is_written,
-        needs=Needs.CONTRACT,
-    ),
-)

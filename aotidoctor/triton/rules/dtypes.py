@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from aotidoctor.model.serving import Consequence, Needs, NotJudged, Remark, Rule, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, ServedModel
 from aotidoctor.model.serving_config import Position, TensorConfig
 from aotidoctor.model.serving_names import NameRow
 from aotidoctor.triton.data_types import BFLOAT16_SINCE, data_types
 from aotidoctor.triton.tables import Joined, Said, each_version, obstacle_remark
 
+RULES = Family("tensors")
+
 _INVALID, _STRING = "TYPE_INVALID", "TYPE_STRING"
 _CRASHES_UNTIL = "26.06"
 
 
+@RULES.rule("R18", "a type that the backend does not have", Consequence.FAILS_TO_LOAD, last_seen="26.11")
 def types_are_known(model: ServedModel) -> Said | NotJudged:
     """The backend has types for bool, uint8, int8 to int64, and float16 to float64; bfloat16 from 26.11 on.
 
@@ -66,6 +69,9 @@ def _untyped(joined: Joined) -> Said:
     return [obstacle_remark(joined, item) for item in joined.table.obstacles if item.rule == "R18"]
 
 
+@RULES.rule(
+    "R19", "an input of a different type from the compiled one", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT
+)
 def inputs_have_their_types(model: ServedModel) -> Said | NotJudged:
     """The type of an input is the one that was compiled. Nobody else looks.
 
@@ -106,6 +112,9 @@ def _misread(tensor: TensorConfig, row: NameRow, given: str) -> Remark:
     )
 
 
+@RULES.rule(
+    "R20", "an output of a different type from the returned one", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT
+)
 def outputs_have_their_types(model: ServedModel) -> Said | NotJudged:
     """The type of an output is the one that comes back.
 
@@ -153,31 +162,3 @@ def wrong_output_type(joined: Joined, tensor: TensorConfig, path: str, real: str
         at=_type_at(tensor),
         facts={"path": path, "data_type": real},
     )
-
-
-RULES: tuple[Rule, ...] = (
-    Rule(
-        id="R18",
-        family="tensors",
-        title="a type that the backend does not have",
-        worst=Consequence.FAILS_TO_LOAD,
-        check=types_are_known,
-        last_seen="26.11",
-    ),
-    Rule(
-        id="R19",
-        family="tensors",
-        title="an input of a different type from the compiled one",
-        worst=Consequence.SILENTLY_WRONG,
-        check=inputs_have_their_types,
-        needs=Needs.CONTRACT,
-    ),
-    Rule(
-        id="R20",
-        family="tensors",
-        title="an output of a different type from the returned one",
-        worst=Consequence.FAILS_TO_LOAD,
-        check=outputs_have_their_types,
-        needs=Needs.CONTRACT,
-    ),
-)

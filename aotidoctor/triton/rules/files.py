@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.model.artifact import ArtifactKind
-from aotidoctor.model.serving import Consequence, Needs, Remark, Rule, ServedModel, ServedVersion
+from aotidoctor.model.serving import Consequence, Family, Needs, Remark, ServedModel, ServedVersion
 from aotidoctor.model.serving_config import Position
 from aotidoctor.triton.server_defaults import DEFAULT_FILE
+
+RULES = Family("config")
 
 MODEL = "model"
 
 
+@RULES.rule("R4", "the model file is not there", Consequence.FAILS_TO_LOAD)
 def file_is_there(model: ServedModel) -> Sequence[Remark]:
     """The version directory must hold the file that the server opens: default_model_filename, or model.pt2.
 
@@ -50,6 +53,13 @@ def _absent(model: ServedModel, version: ServedVersion) -> Remark:
     )
 
 
+@RULES.rule(
+    "R5",
+    "no version to serve, or folders that are not versions",
+    Consequence.FAILS_TO_LOAD,
+    needs=Needs.CONFIG,
+    last_seen="26.06",
+)
 def versions_are_served(model: ServedModel) -> Sequence[Remark]:
     """Version directories have whole numbers as names, and the version policy must pick one of them.
 
@@ -92,6 +102,7 @@ def _ignored(model: ServedModel, name: str) -> Remark:
     )
 
 
+@RULES.rule("R7", 'the package has no model called "model"', Consequence.FAILS_TO_LOAD, needs=Needs.PACKAGE)
 def inner_name_is_model(model: ServedModel) -> Sequence[Remark]:
     """The package must be an AOTInductor package whose model is called "model".
 
@@ -131,6 +142,7 @@ def _not_loadable(version: ServedVersion) -> Remark:
     )
 
 
+@RULES.rule("R8", "the package has no compiled library", Consequence.FAILS_TO_LOAD, needs=Needs.PACKAGE)
 def package_is_compiled(model: ServedModel) -> Sequence[Remark]:
     """The package must hold a compiled library.
 
@@ -155,39 +167,3 @@ def package_is_compiled(model: ServedModel) -> Sequence[Remark]:
         for version in model.served
         if version.entry is not None and not version.entry.shared_objects
     ]
-
-
-RULES: tuple[Rule, ...] = (
-    Rule(
-        id="R4",
-        family="config",
-        title="the model file is not there",
-        worst=Consequence.FAILS_TO_LOAD,
-        check=file_is_there,
-    ),
-    Rule(
-        id="R5",
-        family="config",
-        title="no version to serve, or folders that are not versions",
-        worst=Consequence.FAILS_TO_LOAD,
-        check=versions_are_served,
-        needs=Needs.CONFIG,
-        last_seen="26.06",
-    ),
-    Rule(
-        id="R7",
-        family="config",
-        title='the package has no model called "model"',
-        worst=Consequence.FAILS_TO_LOAD,
-        check=inner_name_is_model,
-        needs=Needs.PACKAGE,
-    ),
-    Rule(
-        id="R8",
-        family="config",
-        title="the package has no compiled library",
-        worst=Consequence.FAILS_TO_LOAD,
-        check=package_is_compiled,
-        needs=Needs.PACKAGE,
-    ),
-)

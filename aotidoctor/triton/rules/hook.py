@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from aotidoctor.model.serving import Consequence, Needs, NotJudged, Remark, Rule, ServedModel
+from aotidoctor.model.serving import Consequence, Family, NotJudged, Remark, ServedModel
 from aotidoctor.model.serving_config import ParameterConfig
 from aotidoctor.model.serving_hook import INIT, OLD_RELEASE, PARAMETER, RELEASE, SYMBOL_PART, HookLibrary
 from aotidoctor.triton.init_parameter import SINCE, init_library, said
 from aotidoctor.triton.sidecars import check_sidecars
+
+RULES = Family("hook")
 
 LOADED_BY_BACKEND = ("libtorch", "libc10", "libtriton", "libaoti_")
 _SIGNATURES = {
@@ -18,6 +20,7 @@ _SIGNATURES = {
 _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
+@RULES.rule("R46", "the init library can be loaded and called", Consequence.FAILS_TO_LOAD, last_seen=SINCE)
 def check_init_library(model: ServedModel) -> Sequence[Remark] | NotJudged:
     """MODEL_INIT_LIBRARY names a library that the server can load and call.
 
@@ -212,23 +215,4 @@ def _often(model: ServedModel, given: ParameterConfig) -> Iterator[Remark]:
         )
 
 
-RULES = (
-    Rule(
-        id="R46",
-        family="hook",
-        title="the init library can be loaded and called",
-        worst=Consequence.FAILS_TO_LOAD,
-        check=check_init_library,
-        needs=Needs.AOTI,
-        last_seen=SINCE,
-    ),
-    Rule(
-        id="R47",
-        family="hook",
-        title="weights next to the package are loaded",
-        worst=Consequence.REQUESTS_FAIL,
-        check=check_sidecars,
-        needs=Needs.AOTI,
-        last_seen=SINCE,
-    ),
-)
+RULES.rule("R47", "weights next to the package are loaded", Consequence.REQUESTS_FAIL, last_seen=SINCE)(check_sidecars)

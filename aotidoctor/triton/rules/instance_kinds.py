@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from aotidoctor.model.serving import Consequence, Needs, NotJudged, Remark, Rule, ServedModel, ServedVersion
+from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, ServedModel, ServedVersion
 from aotidoctor.model.serving_config import InstanceGroup, Position
+
+RULES = Family("instances")
 
 AUTOMATIC, CPU, GPU, MODEL = "KIND_AUTO", "KIND_CPU", "KIND_GPU", "KIND_MODEL"
 TOP = Position(line=1, column=1)
@@ -55,6 +57,9 @@ def kind_remark(clash: Clash, kind: str, device: str, version: ServedVersion, at
     )
 
 
+@RULES.rule(
+    "R36", "the kind of the instances does not fit the package's device", Consequence.FAILS_TO_LOAD, needs=Needs.PACKAGE
+)
 def kind_fits_device(model: ServedModel) -> Sequence[Remark] | NotJudged:
     """The kind of an instance group must fit the device that the package was compiled for.
 
@@ -80,6 +85,13 @@ def kind_fits_device(model: ServedModel) -> Sequence[Remark] | NotJudged:
     return said
 
 
+@RULES.rule(
+    "R37",
+    "the kind of the instances is left to the host",
+    Consequence.FAILS_TO_LOAD,
+    needs=Needs.PACKAGE,
+    last_seen="26.06",
+)
 def kind_is_stated(model: ServedModel) -> Sequence[Remark] | NotJudged:
     """Without a kind, the server takes KIND_GPU on all GPUs where it sees one, and KIND_CPU elsewhere.
 
@@ -144,24 +156,3 @@ def devices_of(model: ServedModel) -> Iterator[tuple[ServedVersion, str]]:
 
 def _place(group: InstanceGroup) -> Position:
     return group.kind.at if group.kind is not None else group.at
-
-
-RULES: tuple[Rule, ...] = (
-    Rule(
-        id="R36",
-        family="instances",
-        title="the kind of the instances does not fit the package's device",
-        worst=Consequence.FAILS_TO_LOAD,
-        check=kind_fits_device,
-        needs=Needs.PACKAGE,
-    ),
-    Rule(
-        id="R37",
-        family="instances",
-        title="the kind of the instances is left to the host",
-        worst=Consequence.FAILS_TO_LOAD,
-        check=kind_is_stated,
-        needs=Needs.PACKAGE,
-        last_seen="26.06",
-    ),
-)

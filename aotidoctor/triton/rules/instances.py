@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from aotidoctor.model.serving import Consequence, Needs, Remark, Rule, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Needs, Remark, ServedModel
 from aotidoctor.model.serving_config import InstanceGroup, Position
 from aotidoctor.triton.rules.instance_kinds import AUTOMATIC, CPU, GPU, MODEL, TOP, devices_of
 
+RULES = Family("instances")
 
+
+@RULES.rule("R38", "more than GPU 0", Consequence.REQUESTS_FAIL)
 def one_gpu(model: ServedModel) -> Sequence[Remark]:
     """An AOTInductor model runs on one GPU, number 0.
 
@@ -66,6 +69,7 @@ def _several(at: Position, listed: str) -> Remark:
     )
 
 
+@RULES.rule("R39", "several instances", Consequence.WASTE)
 def count_is_one(model: ServedModel) -> Sequence[Remark]:
     """More than one instance costs memory and gives no parallelism.
 
@@ -97,6 +101,9 @@ def _instances(count: int, at: Position) -> Remark:
     )
 
 
+@RULES.rule(
+    "R40", "an instance group that the server refuses", Consequence.FAILS_TO_LOAD, needs=Needs.CONFIG, last_seen="26.06"
+)
 def group_is_valid(model: ServedModel) -> Sequence[Remark]:
     """GPUs belong to KIND_GPU and must be there; profile belongs to TensorRT.
 
@@ -163,18 +170,3 @@ def _invalid(group: InstanceGroup, model: ServedModel) -> Iterator[Remark]:
             remedy="Take profile away.",
             at=profile.at,
         )
-
-
-RULES: tuple[Rule, ...] = (
-    Rule(id="R38", family="instances", title="more than GPU 0", worst=Consequence.REQUESTS_FAIL, check=one_gpu),
-    Rule(id="R39", family="instances", title="several instances", worst=Consequence.WASTE, check=count_is_one),
-    Rule(
-        id="R40",
-        family="instances",
-        title="an instance group that the server refuses",
-        worst=Consequence.FAILS_TO_LOAD,
-        check=group_is_valid,
-        needs=Needs.CONFIG,
-        last_seen="26.06",
-    ),
-)

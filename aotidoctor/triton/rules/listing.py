@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from aotidoctor.model.serving import Consequence, Needs, NotJudged, Release, Remark, Rule, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Release, Remark, ServedModel
 from aotidoctor.model.serving_config import TensorConfig
 from aotidoctor.model.serving_names import NameRow
 from aotidoctor.triton.names import NAMES_SINCE, find_row, name_table
@@ -14,10 +14,13 @@ from aotidoctor.triton.rules.instance_kinds import TOP
 from aotidoctor.triton.rules.names import name_at
 from aotidoctor.triton.tables import Joined, Said, Side, each_version, obstacle_remark, rows_text, unread
 
+RULES = Family("spec")
+
 _SHOWN = 12
 _ORDINAL = re.compile(r"(?:INPUT|OUTPUT)__\d+")
 
 
+@RULES.rule("R16", "not every input is listed", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
 def every_input_is_listed(model: ServedModel) -> Said | NotJudged:
     """The config lists every input, once, also those that nothing reads.
 
@@ -81,6 +84,7 @@ def _no_output(joined: Joined) -> Remark:
     )
 
 
+@RULES.rule("R25", "a tensor is given twice", Consequence.REQUESTS_FAIL, needs=Needs.CONTRACT)
 def one_name_per_tensor(model: ServedModel) -> Said | NotJudged:
     """No tensor is given twice, by the same name or by two of its names.
 
@@ -129,6 +133,7 @@ def _repeated(side: Side, first: TensorConfig, second: TensorConfig, label: str)
     )
 
 
+@RULES.rule("R26", "names by number beside names by place", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT)
 def one_convention(model: ServedModel) -> Said | NotJudged:
     """Names are all by number or all by place in the call.
 
@@ -188,31 +193,3 @@ def _elsewhere(joined: Joined, side: Side, tensor: TensorConfig, meant: NameRow,
         remedy=f"List the {side.word}s in the order of the call, and call them all {side.word.upper()}__n.",
         at=name_at(tensor),
     )
-
-
-RULES: tuple[Rule, ...] = (
-    Rule(
-        id="R16",
-        family="spec",
-        title="not every input is listed",
-        worst=Consequence.FAILS_TO_LOAD,
-        check=every_input_is_listed,
-        needs=Needs.CONTRACT,
-    ),
-    Rule(
-        id="R25",
-        family="spec",
-        title="a tensor is given twice",
-        worst=Consequence.REQUESTS_FAIL,
-        check=one_name_per_tensor,
-        needs=Needs.CONTRACT,
-    ),
-    Rule(
-        id="R26",
-        family="spec",
-        title="names by number beside names by place",
-        worst=Consequence.SILENTLY_WRONG,
-        check=one_convention,
-        needs=Needs.CONTRACT,
-    ),
-)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aotidoctor.model.serving import Consequence, Needs, NotJudged, Remark, Rule, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, ServedModel
 from aotidoctor.model.serving_config import Position, TensorConfig
 from aotidoctor.model.serving_names import NameRow
 from aotidoctor.triton.names import NAMES_SINCE
 from aotidoctor.triton.nearest import nearest_name
 from aotidoctor.triton.tables import Joined, Said, Side, each_version, obstacle_remark, unread
 
+RULES = Family("spec")
+
 _SHOWN = 12
 
 
+@RULES.rule("R12", "a keyword in brackets", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
 def keywords_without_brackets(model: ServedModel) -> Said | NotJudged:
     """A keyword is INPUT__n, or KWARGSname without brackets; KWARGS[name], as documented, is not known.
 
@@ -62,6 +65,9 @@ def name_at(tensor: TensorConfig) -> Position:
     return tensor.name.at if tensor.name is not None else tensor.at
 
 
+@RULES.rule(
+    "R17", "a name that the backend does not know", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT, family="tensors"
+)
 def names_are_known(model: ServedModel) -> Said | NotJudged:
     """Each name is one that the backend makes of the call: INPUT__k, ARGS[..], KWARGSkey, OUTPUT__k, RESULT[..].
 
@@ -124,6 +130,7 @@ def _out_of_range(side: Side, tensor: TensorConfig) -> Remark:
     )
 
 
+@RULES.rule("R28", "keys with brackets, quotes or spaces", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
 def keys_are_plain(model: ServedModel) -> Said | NotJudged:
     """Keys of dicts hold no quotes, brackets, spaces or unprintable characters.
 
@@ -181,31 +188,3 @@ def _lost_output(name: str) -> Remark:
         subject=name,
         remedy="Choose keys without brackets.",
     )
-
-
-RULES: tuple[Rule, ...] = (
-    Rule(
-        id="R12",
-        family="spec",
-        title="a keyword in brackets",
-        worst=Consequence.FAILS_TO_LOAD,
-        check=keywords_without_brackets,
-        needs=Needs.CONTRACT,
-    ),
-    Rule(
-        id="R17",
-        family="tensors",
-        title="a name that the backend does not know",
-        worst=Consequence.FAILS_TO_LOAD,
-        check=names_are_known,
-        needs=Needs.CONTRACT,
-    ),
-    Rule(
-        id="R28",
-        family="spec",
-        title="keys with brackets, quotes or spaces",
-        worst=Consequence.FAILS_TO_LOAD,
-        check=keys_are_plain,
-        needs=Needs.CONTRACT,
-    ),
-)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from aotidoctor.model.serving import Consequence, Needs, NotJudged, Remark, Rule, ServedModel, ServedVersion
+from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, ServedModel, ServedVersion
 from aotidoctor.model.serving_config import TensorConfig
 from aotidoctor.model.serving_names import NameRow, NameTable
 from aotidoctor.triton.hints import comments_by_tensor, key_of, mentioned
@@ -12,9 +12,17 @@ from aotidoctor.triton.names import NAMES_SINCE, name_table
 from aotidoctor.triton.rules.names import name_at
 from aotidoctor.triton.tables import Joined, Said, Side, each_version, rows_text
 
+RULES = Family("spec")
+
 _SHOWN = 12
 
 
+@RULES.rule(
+    "R27",
+    "numbers that refer to a different tensor than they suggest",
+    Consequence.SILENTLY_WRONG,
+    needs=Needs.CONTRACT,
+)
 def numbers_count_as_given(model: ServedModel) -> Said | NotJudged:
     """INPUT__k and OUTPUT__k count the tensors as the sample gave them at export, and the result as it was built.
 
@@ -151,15 +159,3 @@ def _renumbered(
         remedy="Export with the sample in the old order, or name the tensors by their place in the call.",
         at=name_at(changed[0][0]),
     )
-
-
-RULES: tuple[Rule, ...] = (
-    Rule(
-        id="R27",
-        family="spec",
-        title="numbers that refer to a different tensor than they suggest",
-        worst=Consequence.SILENTLY_WRONG,
-        check=numbers_count_as_given,
-        needs=Needs.CONTRACT,
-    ),
-)

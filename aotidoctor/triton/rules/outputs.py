@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from aotidoctor.model.serving import Consequence, Needs, NotJudged, Remark, Rule, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, ServedModel
 from aotidoctor.model.serving_config import TensorConfig
 from aotidoctor.model.serving_names import NameRow
 from aotidoctor.triton.rules.dtypes import wrong_output_type
 from aotidoctor.triton.shapes import Mismatch, compare
 from aotidoctor.triton.tables import Joined, Said, each_version, obstacle_remark
 
+RULES = Family("tensors")
 
+
+@RULES.rule("R22", "dims of an output that are not those that come back", Consequence.WASTE, needs=Needs.CONTRACT)
 def output_dims_are_right(model: ServedModel) -> Said | NotJudged:
     """The dims of outputs are for clients: nobody compares them with what comes back.
 
@@ -55,6 +58,7 @@ def _misleading(tensor: TensorConfig, row: NameRow, item: Mismatch) -> Remark:
     )
 
 
+@RULES.rule("R23", "an output without dims", Consequence.REQUESTS_FAIL, needs=Needs.CONTRACT)
 def outputs_have_dims(model: ServedModel) -> Said | NotJudged:
     """An output without dims cannot be sent: a sum, a loss, a number of the program.
 
@@ -95,6 +99,7 @@ def _scalar(joined: Joined, tensor: TensorConfig, row: NameRow) -> Remark:
     )
 
 
+@RULES.rule("R24", "an output that is None", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
 def outputs_are_tensors(model: ServedModel) -> Said | NotJudged:
     """An output that is None has a number, and nothing comes back for it.
 
@@ -113,31 +118,3 @@ def _nones(joined: Joined) -> Said:
         for tensor, row in joined.outputs.pairs
         if row.kind == "none"
     ]
-
-
-RULES: tuple[Rule, ...] = (
-    Rule(
-        id="R22",
-        family="tensors",
-        title="dims of an output that are not those that come back",
-        worst=Consequence.WASTE,
-        check=output_dims_are_right,
-        needs=Needs.CONTRACT,
-    ),
-    Rule(
-        id="R23",
-        family="tensors",
-        title="an output without dims",
-        worst=Consequence.REQUESTS_FAIL,
-        check=outputs_have_dims,
-        needs=Needs.CONTRACT,
-    ),
-    Rule(
-        id="R24",
-        family="tensors",
-        title="an output that is None",
-        worst=Consequence.FAILS_TO_LOAD,
-        check=outputs_are_tensors,
-        needs=Needs.CONTRACT,
-    ),
-)

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.operators import foreign
-from aotidoctor.model.serving import Consequence, Needs, NotJudged, Remark, Rule, ServedModel, ServedVersion
+from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, ServedModel, ServedVersion
+
+RULES = Family("package")
 
 # What a check of the package against this host means for a server: code -> (kind, consequence, words).
 _HOST = {
@@ -28,6 +30,7 @@ _LARGE = 256 << 20
 _GIB = float(1 << 30)
 
 
+@RULES.rule("R48", "custom operators are registered in the server", Consequence.REQUESTS_FAIL, needs=Needs.PACKAGE)
 def custom_operators(model: ServedModel) -> Sequence[Remark]:
     """Custom operators are registered in the server process before the model is loaded.
 
@@ -60,6 +63,7 @@ def custom_operators(model: ServedModel) -> Sequence[Remark]:
     return said
 
 
+@RULES.rule("R49", "the package is made for the machine that serves it", Consequence.FAILS_TO_LOAD, needs=Needs.PACKAGE)
 def fits_the_machine(model: ServedModel) -> Sequence[Remark]:
     """The package is made for the machine, the CPU, the GPU and the torch that serve it.
 
@@ -71,6 +75,7 @@ def fits_the_machine(model: ServedModel) -> Sequence[Remark]:
     return [remark for version in model.served for remark in (*_here(version), *_newer_torch(model, version))]
 
 
+@RULES.rule("R51", "there is room to load the package", Consequence.FAILS_TO_LOAD, needs=Needs.PACKAGE)
 def room_to_load(model: ServedModel) -> Sequence[Remark] | NotJudged:
     """There is memory to read the package, and a folder for temporary files that may hold code.
 
@@ -178,31 +183,3 @@ def _memory(model: ServedModel, version: ServedVersion, unpacked: int) -> Iterat
 def _instances(model: ServedModel) -> int:
     groups = model.config.instance_groups if model.config is not None else ()
     return sum(max(1, group.count.value if group.count is not None else 1) for group in groups) or 1
-
-
-RULES = (
-    Rule(
-        id="R48",
-        family="package",
-        title="custom operators are registered in the server",
-        worst=Consequence.REQUESTS_FAIL,
-        check=custom_operators,
-        needs=Needs.PACKAGE,
-    ),
-    Rule(
-        id="R49",
-        family="package",
-        title="the package is made for the machine that serves it",
-        worst=Consequence.FAILS_TO_LOAD,
-        check=fits_the_machine,
-        needs=Needs.PACKAGE,
-    ),
-    Rule(
-        id="R51",
-        family="package",
-        title="there is room to load the package",
-        worst=Consequence.FAILS_TO_LOAD,
-        check=room_to_load,
-        needs=Needs.PACKAGE,
-    ),
-)

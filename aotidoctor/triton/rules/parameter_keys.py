@@ -5,8 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
-from aotidoctor.model.serving import Consequence, Remark, Rule, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Remark, ServedModel
 from aotidoctor.model.serving_config import ParameterConfig
+
+RULES = Family("parameters")
 
 READ_SINCE = "26.07"
 INIT_LIBRARY = "MODEL_INIT_LIBRARY"
@@ -38,6 +40,7 @@ _NO_EFFECT = {
 }
 
 
+@RULES.rule("R43", "an unknown key", Consequence.WASTE)
 def keys_are_known(model: ServedModel) -> Sequence[Remark]:
     """Keys are compared to the letter; what is not known is ignored.
 
@@ -96,14 +99,3 @@ def _distance(one: str, other: str) -> int:
         for column, beside in enumerate(other, start=1):
             last, row[column] = row[column], min(row[column] + 1, row[column - 1] + 1, last + (letter != beside))
     return row[-1]
-
-
-RULES: tuple[Rule, ...] = (
-    Rule(
-        id="R43",
-        family="parameters",
-        title="an unknown key",
-        worst=Consequence.WASTE,
-        check=keys_are_known,
-    ),
-)

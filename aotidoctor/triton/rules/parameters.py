@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from aotidoctor.model.serving import Consequence, Remark, Rule, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Remark, ServedModel
 from aotidoctor.model.serving_config import ModelConfig, ParameterConfig
 from aotidoctor.triton.rules.parameter_keys import BOOLS, COUNTS, INIT_LIBRARY, KNOWN, READ_SINCE
+
+RULES = Family("parameters")
 
 _BOOLS = ("true", "on", "1", "false", "off", "0")
 _LARGEST_INT = 2**31 - 1
 
 
+@RULES.rule("R41", "ignored parameters", Consequence.WASTE, last_seen="26.07")
 def parameters_are_read(model: ServedModel) -> Sequence[Remark]:
     """Up to 26.06 no parameter is read at all.
 
@@ -40,6 +43,7 @@ def parameters_are_read(model: ServedModel) -> Sequence[Remark]:
     ]
 
 
+@RULES.rule("R42", "a value that does not parse", Consequence.FAILS_TO_LOAD, last_seen="26.07")
 def values_parse(model: ServedModel) -> Sequence[Remark]:
     """From 26.07 a value must be what its key asks for: a boolean or a number.
 
@@ -100,6 +104,7 @@ def _note(item: ParameterConfig, kind: str, message: str, expected: str) -> Rema
     )
 
 
+@RULES.rule("R44", "DISABLE_CUDNN is inverted", Consequence.WASTE)
 def cudnn_is_inverted(model: ServedModel) -> Sequence[Remark]:
     """DISABLE_CUDNN does the opposite of what it says.
 
@@ -124,6 +129,7 @@ def cudnn_is_inverted(model: ServedModel) -> Sequence[Remark]:
     ]
 
 
+@RULES.rule("R45", "thread counts are shared", Consequence.WASTE)
 def threads_are_shared(model: ServedModel) -> Sequence[Remark]:
     """Thread counts belong to the process: the first model that sets one decides for all.
 
@@ -156,27 +162,3 @@ def _is_true(item: ParameterConfig) -> bool:
 
 def _of(model: ServedModel) -> tuple[ParameterConfig, ...]:
     return model.config.parameters if model.config is not None else ()
-
-
-_WASTE, _LOAD = Consequence.WASTE, Consequence.FAILS_TO_LOAD
-
-RULES: tuple[Rule, ...] = (
-    Rule(
-        id="R41",
-        family="parameters",
-        title="ignored parameters",
-        worst=_WASTE,
-        check=parameters_are_read,
-        last_seen="26.07",
-    ),
-    Rule(
-        id="R42",
-        family="parameters",
-        title="a value that does not parse",
-        worst=_LOAD,
-        check=values_parse,
-        last_seen="26.07",
-    ),
-    Rule(id="R44", family="parameters", title="DISABLE_CUDNN is inverted", worst=_WASTE, check=cudnn_is_inverted),
-    Rule(id="R45", family="parameters", title="thread counts are shared", worst=_WASTE, check=threads_are_shared),
-)

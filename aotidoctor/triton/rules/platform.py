@@ -5,13 +5,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
-from aotidoctor.model.serving import PLATFORM, Consequence, Needs, Remark, Rule, ServedModel
+from aotidoctor.model.serving import PLATFORM, Consequence, Family, Needs, Remark, ServedModel
 from aotidoctor.model.serving_config import Given, Position
 from aotidoctor.triton.server_defaults import BACKEND, DEFAULT_FILE, LIBTORCH, LIBTORCH_FILE
+
+RULES = Family("config")
 
 _TOP = Position(line=1, column=1)
 
 
+@RULES.rule("R2", "the platform is not torch_aoti", Consequence.FAILS_TO_LOAD, needs=Needs.CONFIG, last_seen="26.06")
 def platform_is_exact(model: ServedModel) -> Sequence[Remark]:
     """The platform must be torch_aoti, to the letter; the backend must be pytorch or be left out.
 
@@ -97,6 +100,7 @@ def _wrong_platform(model: ServedModel) -> tuple[Remark, ...]:
     )
 
 
+@RULES.rule("R3", "the platform is left to detection", Consequence.FAILS_TO_LOAD, last_seen="26.06")
 def platform_is_stated(model: ServedModel) -> Sequence[Remark]:
     """Without platform, backend and file name, the server looks at the files of the first version directory.
 
@@ -138,24 +142,3 @@ def platform_is_stated(model: ServedModel) -> Sequence[Remark]:
             file=model.path if model.config_path is None else None,
         ),
     )
-
-
-RULES: tuple[Rule, ...] = (
-    Rule(
-        id="R2",
-        family="config",
-        title="the platform is not torch_aoti",
-        worst=Consequence.FAILS_TO_LOAD,
-        check=platform_is_exact,
-        needs=Needs.CONFIG,
-        last_seen="26.06",
-    ),
-    Rule(
-        id="R3",
-        family="config",
-        title="the platform is left to detection",
-        worst=Consequence.FAILS_TO_LOAD,
-        check=platform_is_stated,
-        last_seen="26.06",
-    ),
-)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from aotidoctor.model.serving import Consequence, Remark, Rule, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Remark, ServedModel
 from aotidoctor.model.serving_config import ConfigMessage, ConfigScalar, ModelConfig, Position, TensorConfig
 from aotidoctor.triton.typed import enum_of, numbers_of, texts_of
 
+RULES = Family("rest")
 
+
+@RULES.rule("R50", "a warm-up request that does not fit", Consequence.FAILS_TO_LOAD, last_seen="26.06")
 def warmup_fits(model: ServedModel) -> Sequence[Remark]:
     """A warm-up request names every input, with its type, and gives every dimension a size.
 
@@ -76,6 +79,7 @@ def _key(entry: ConfigMessage) -> str:
     return found[-1].value if found else ""
 
 
+@RULES.rule("R52", "a reshape", Consequence.FAILS_TO_LOAD, last_seen="26.06")
 def reshape_is_what_counts(model: ServedModel) -> Sequence[Remark]:
     """Where a tensor has a reshape, its shape is what the compiled code gets, not dims.
 
@@ -130,6 +134,7 @@ def _parts(sizes: Sequence[int]) -> list[int]:
     return parts
 
 
+@RULES.rule("R53", "an ensemble around the model", Consequence.FAILS_TO_LOAD, last_seen="26.06")
 def ensembles_use_its_names(model: ServedModel) -> Sequence[Remark]:
     """An ensemble maps the names of the config as they are, brackets and all.
 
@@ -187,31 +192,3 @@ def _step(model: ServedModel, ensemble: str, step: ConfigMessage) -> Remark:
 
 def _texts(message: ConfigMessage, name: str) -> list[str]:
     return [item.value.text for item in message.all(name) if isinstance(item.value, ConfigScalar)]
-
-
-RULES: tuple[Rule, ...] = (
-    Rule(
-        id="R50",
-        family="rest",
-        title="a warm-up request that does not fit",
-        worst=Consequence.FAILS_TO_LOAD,
-        check=warmup_fits,
-        last_seen="26.06",
-    ),
-    Rule(
-        id="R52",
-        family="rest",
-        title="a reshape",
-        worst=Consequence.FAILS_TO_LOAD,
-        check=reshape_is_what_counts,
-        last_seen="26.06",
-    ),
-    Rule(
-        id="R53",
-        family="rest",
-        title="an ensemble around the model",
-        worst=Consequence.FAILS_TO_LOAD,
-        check=ensembles_use_its_names,
-        last_seen="26.06",
-    ),
-)

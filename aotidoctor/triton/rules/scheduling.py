@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from aotidoctor.model.serving import Consequence, Needs, Remark, Rule, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Remark, ServedModel
 from aotidoctor.model.serving_config import Given, Position, StateConfig
+
+RULES = Family("scheduling")
 
 _NUMBERED = re.compile(r"(?:INPUT|OUTPUT)__\d+|(?:ARGS|KWARGS|RESULT).*|.+__\d+", re.DOTALL)
 
 
+@RULES.rule("R29", "an input is optional", Consequence.FAILS_TO_LOAD)
 def inputs_are_required(model: ServedModel) -> Sequence[Remark]:
     """No input may be optional.
 
@@ -37,6 +40,7 @@ def inputs_are_required(model: ServedModel) -> Sequence[Remark]:
     ]
 
 
+@RULES.rule("R30", "batch inputs", Consequence.FAILS_TO_LOAD)
 def no_batch_inputs(model: ServedModel) -> Sequence[Remark]:
     """batch_input, batch_output and ragged batches have no place in an AOTInductor model.
 
@@ -85,6 +89,9 @@ def no_batch_inputs(model: ServedModel) -> Sequence[Remark]:
     return [*said, *untried]
 
 
+@RULES.rule(
+    "R34", "requests are merged by a release that cannot split them", Consequence.SILENTLY_WRONG, last_seen="26.06"
+)
 def requests_are_not_merged(model: ServedModel) -> Sequence[Remark]:
     """Before 26.06 a scheduler that merges requests gives away other clients' rows.
 
@@ -126,6 +133,7 @@ def requests_are_not_merged(model: ServedModel) -> Sequence[Remark]:
     )
 
 
+@RULES.rule("R35", "sequence batching", Consequence.FAILS_TO_LOAD, last_seen="26.06")
 def sequences_are_supported(model: ServedModel) -> Sequence[Remark]:
     """sequence_batching needs 26.06; its tensors count as inputs and outputs of the model.
 
@@ -190,38 +198,3 @@ def _sequence_tensor(name: Given[str] | None, data_type: Given[str] | None, at: 
             )
         )
     return said
-
-
-RULES: tuple[Rule, ...] = (
-    Rule(
-        id="R29",
-        family="scheduling",
-        title="an input is optional",
-        worst=Consequence.FAILS_TO_LOAD,
-        check=inputs_are_required,
-    ),
-    Rule(
-        id="R30",
-        family="scheduling",
-        title="batch inputs",
-        worst=Consequence.FAILS_TO_LOAD,
-        check=no_batch_inputs,
-    ),
-    Rule(
-        id="R34",
-        family="scheduling",
-        title="requests are merged by a release that cannot split them",
-        worst=Consequence.SILENTLY_WRONG,
-        check=requests_are_not_merged,
-        last_seen="26.06",
-    ),
-    Rule(
-        id="R35",
-        family="scheduling",
-        title="sequence batching",
-        worst=Consequence.FAILS_TO_LOAD,
-        check=sequences_are_supported,
-        needs=Needs.AOTI,
-        last_seen="26.06",
-    ),
-)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from aotidoctor.model.serving import Consequence, Needs, NotJudged, Remark, Rule, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, ServedModel
 from aotidoctor.model.serving_config import TensorConfig
 from aotidoctor.model.serving_names import NameRow
 from aotidoctor.triton.tables import Joined, Said, each_version, obstacles_of
 
+RULES = Family("spec")
 
+
+@RULES.rule("R9", "a container that the backend cannot parse", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
 def only_plain_containers(model: ServedModel) -> Said | NotJudged:
     """Arguments and results are tuples, lists, dicts and tensors.
 
@@ -20,6 +23,7 @@ def only_plain_containers(model: ServedModel) -> Said | NotJudged:
     return obstacles_of(model, "R9")
 
 
+@RULES.rule("R10", "an empty list or tuple in the call", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
 def no_empty_sequence(model: ServedModel) -> Said | NotJudged:
     """No list or tuple is empty, that of the positional arguments among them.
 
@@ -32,6 +36,7 @@ def no_empty_sequence(model: ServedModel) -> Said | NotJudged:
     return obstacles_of(model, "R10")
 
 
+@RULES.rule("R11", "a key that is not a string", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
 def keys_are_strings(model: ServedModel) -> Said | NotJudged:
     """Keys of dicts are strings.
 
@@ -44,6 +49,7 @@ def keys_are_strings(model: ServedModel) -> Said | NotJudged:
     return obstacles_of(model, "R11")
 
 
+@RULES.rule("R13", "a container inside a keyword argument", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
 def keywords_are_flat(model: ServedModel) -> Said | NotJudged:
     """A keyword argument is one tensor, not a container.
 
@@ -57,6 +63,7 @@ def keywords_are_flat(model: ServedModel) -> Said | NotJudged:
     return obstacles_of(model, "R13")
 
 
+@RULES.rule("R14", "an argument that is not a tensor", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
 def arguments_are_tensors(model: ServedModel) -> Said | NotJudged:
     """Every argument is a tensor: None, numbers and strings count as inputs for the server, and for nobody else.
 
@@ -69,6 +76,7 @@ def arguments_are_tensors(model: ServedModel) -> Said | NotJudged:
     return obstacles_of(model, "R14")
 
 
+@RULES.rule("R15", "an empty dict in the call", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
 def no_empty_dict(model: ServedModel) -> Said | NotJudged:
     """No dict is empty: the server takes it for a tensor.
 
@@ -105,23 +113,3 @@ def _moved(joined: Joined, tensor: TensorConfig, row: NameRow) -> Remark:
         remedy="Export without the empty dict, or leave the output out of the config.",
         at=tensor.at,
     )
-
-
-RULES: tuple[Rule, ...] = tuple(
-    Rule(
-        id=number,
-        family="spec",
-        title=title,
-        worst=Consequence.FAILS_TO_LOAD,
-        check=check,
-        needs=Needs.CONTRACT,
-    )
-    for number, title, check in (
-        ("R9", "a container that the backend cannot parse", only_plain_containers),
-        ("R10", "an empty list or tuple in the call", no_empty_sequence),
-        ("R11", "a key that is not a string", keys_are_strings),
-        ("R13", "a container inside a keyword argument", keywords_are_flat),
-        ("R14", "an argument that is not a tensor", arguments_are_tensors),
-        ("R15", "an empty dict in the call", no_empty_dict),
-    )
-)
