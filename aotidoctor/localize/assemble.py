@@ -54,6 +54,7 @@ def localization(
         culprit=culprit or (_kernel_of_chain(findings) if failed else None),
         how=how or (_named_by(findings) if chain and failed else ""),
         chain=str(chain) if chain is not None else _chain_of_values(findings),
+        check=_check(case, findings) if failed else None,
         timeline=entries,
         calls_total=total,
         frames=_frames(case, stack),
@@ -120,6 +121,16 @@ def _frames(case: Case, outcome: Outcome | None) -> tuple[Frame, ...]:
     trace = read_backtrace(outcome.debugger_output)
     frames = trace.stop.frames if trace.stop is not None else classify(trace, package_files(case.model)).frames
     return with_sources(frames[:_MOST_FRAMES], case.model)
+
+
+def _check(case: Case, findings: Sequence[Evidence]) -> Frame | None:
+    """The check that a blame chain begins with, as a place in the package's sources."""
+    for facts in (item.facts for item in findings if item.facts.get("chain")):
+        kernel, member, line = (facts.get(name) for name in ("kernel", "check_member", "check_line"))
+        if isinstance(member, str) and isinstance(line, int):
+            frame = Frame(index=0, function=str(kernel), file=member, line=line)
+            return next(iter(with_sources((frame,), case.model)))
+    return None
 
 
 def _fact(findings: Sequence[Evidence], code: str, name: str) -> str | None:

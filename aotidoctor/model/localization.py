@@ -115,7 +115,8 @@ class Chain:
     divisor itself, perhaps counted from the end. ``index`` is the index that is not below ``bound``, and ``origin``
     where that bound comes from (``table.weight.shape[0]``). ``operators`` are the ATen names that can be meant,
     ``where`` the user's source lines. Of an index that is a position, ``sizes`` are the places of the inputs that show
-    how many positions there are, and ``most`` is how many there may be.
+    how many positions there are, and ``most`` is how many there may be. ``member`` and ``line`` are
+    the place of the check in the package's sources.
     """
 
     kernel: str | None
@@ -132,6 +133,8 @@ class Chain:
     where: tuple[str, ...] = ()
     sizes: tuple[str, ...] = ()
     most: int | None = None
+    member: str | None = None
+    line: int | None = None
 
     @property
     def text(self) -> str:
@@ -200,14 +203,15 @@ class Localization:
     """The place of a failure.
 
     ``culprit`` is the kernel, operator or node; ``how`` says which method named it; ``chain`` is the blame chain in one
-    line (kernel ← input element; bound; origin). ``fault_address`` and ``fault_target`` are the address of a memory
-    fault and what lies there. ``notes`` say what the watched run left out.
+    line (kernel ← input element; bound; origin), ``check`` the check at its start. ``fault_address`` and
+    ``fault_target`` are the address of a memory fault and what lies there. ``notes`` say what the watched run left out.
     ``comparison`` is the comparison with the reference, output by output.
     """
 
     culprit: str | None = None
     how: str = ""
     chain: str | None = None
+    check: Frame | None = None
     timeline: tuple[TimelineEntry, ...] = ()
     calls_total: int = 0
     frames: tuple[Frame, ...] = ()

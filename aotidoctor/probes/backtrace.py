@@ -49,7 +49,7 @@ SAME = ("signalled",)
 
 
 def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
-    """Asked for a signal that nothing explains; a run that had to be stopped was looked at then."""
+    """Asked for a signal that neither evidence nor its own words explain; a run that was stopped was looked at then."""
     failed = next((item for item in history.errors("AD-RUN-001") if item.kind in ("signalled", "timed-out")), None)
     if failed is None or failed.facts.get("stage") in EARLY or failed.facts.get("signal") in SENT:
         return unasked(CODE, NAME, "the plain run did not crash in the package and did not hang")
@@ -58,6 +58,9 @@ def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
     explaining = [item for item in history.errors(*EXPLAINING) if item.kind not in SAME]
     if explaining:
         return unasked(CODE, NAME, f"{explaining[0].code} explains the signal")
+    checks = [item for item in history.findings if item.facts.get("check_line") is not None]
+    if checks and failed.facts.get("signal") == "SIGABRT":
+        return unasked(CODE, NAME, "the check that ended the run is known by its message")
     if case.host.tools.get("gdb", "") is None:
         return unasked(CODE, NAME, INSTALL, moot=False)
     return replace(run_request(case, NAME, "under a debugger"), debugger=True)

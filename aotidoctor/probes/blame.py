@@ -130,6 +130,8 @@ def finding(failure: Failure, chain: Chain, outcome: Outcome) -> Evidence:
         "position": not chain.elements and chain.index is not None,
         "found": _found(failure, chain),
         "on_device": failure.source_line is not None,
+        "check_member": chain.member,
+        "check_line": chain.line,
     }
     return evidence(
         CODE,

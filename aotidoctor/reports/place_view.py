@@ -98,9 +98,15 @@ def took_text(seconds: float | None) -> str:
     return f"{seconds / size:.3g} {unit}"
 
 
+def source_frame(place: Localization) -> Frame | None:
+    """The innermost frame whose source is in the package; without a stack the check that failed."""
+    frames = (*place.frames, place.check) if place.check is not None else place.frames
+    return next((frame for frame in frames if frame.lines), None)
+
+
 def excerpt(place: Localization) -> Excerpt | None:
-    """The lines of the innermost frame whose source is in the package."""
-    frame = next((frame for frame in place.frames if frame.lines), None)
+    """The lines of ``source_frame``."""
+    frame = source_frame(place)
     if frame is None:
         return None
     width = len(str(frame.lines[-1].number))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aotidoctor.localize.blame.assertion import assertion_chain
 from aotidoctor.localize.blame.bounds import number, origin
@@ -18,7 +18,7 @@ from aotidoctor.localize.blame.flow import Check, Division
 from aotidoctor.localize.blame.memory import CallMemories
 from aotidoctor.localize.blame.operator_names import NEVER_WRAP, NOT_BY, information_of, operators, source_lines
 from aotidoctor.localize.blame.program import Program, program_of
-from aotidoctor.localize.blame.sources import Sources, sources_of
+from aotidoctor.localize.blame.sources import sources_of
 from aotidoctor.localize.origins import origin_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.localization import Chain
@@ -128,6 +128,8 @@ def chain_for(program: Program, failure: Failure, suspect: Suspect, found: Guilt
         where=empty.where,
         sizes=_places(program, suspect.at, found),
         most=found.position,
+        member=empty.member,
+        line=empty.line,
     )
 
 
@@ -158,6 +160,7 @@ def _empty(program: Program, failure: Failure, suspect: Suspect) -> Chain:
     information = information_of(program.case.model, call)
     names = operators(call, failure.kind, information, _unlikely(suspect))
     bound = number(check.limit, memories) if check is not None else None
+    body = program.bodies.get(call.name) if check is not None else None
     return Chain(
         kernel=call.name,
         what=f"index out of 0..{bound - 1}" if bound else _plainly(failure),
@@ -165,6 +168,8 @@ def _empty(program: Program, failure: Failure, suspect: Suspect) -> Chain:
         origin=origin(program, suspect.at, flow, check, memories) if check is not None and flow is not None else None,
         operators=names,
         where=source_lines(information, names),
+        member=body.member if body is not None else None,
+        line=check.line if check is not None and body is not None else None,
     )
 
 
@@ -189,30 +194,21 @@ def _plainly(failure: Failure) -> str:
 
 def _without_element(program: Program, failure: Failure, suspects: Sequence[Suspect]) -> Chain | None:
     """What is left to say when no element was found guilty: only of a single suspect, or of alike ones."""
-    chains = {
-        _with_sources(_empty(program, failure, one), sources_of(program, one.at, _parameters(one.question.value))): None
+    known = [
+        replace(_empty(program, failure, one), sources=found.paths, through=found.through)
         for one in suspects
-    }
-    if len(chains) == 1:
-        return next(iter(chains))
+        for found in (sources_of(program, one.at, _parameters(one.question.value)),)
+    ]
+    if len(known) > 1:
+        # Checks of the same words on several lines: which of them it was, nobody knows.
+        known = list(dict.fromkeys(replace(one, member=None, line=None) for one in known))
+    if len(known) == 1:
+        return known[0]
     return _place(program, failure) if failure.kernel is not None else None
 
 
 def _parameters(value: Value) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.parameter for one in reads(value)))
-
-
-def _with_sources(chain: Chain, sources: Sources) -> Chain:
-    return Chain(
-        kernel=chain.kernel,
-        what=chain.what,
-        sources=sources.paths,
-        through=sources.through,
-        bound=chain.bound,
-        origin=chain.origin,
-        operators=chain.operators,
-        where=chain.where,
-    )
 
 
 def _place(program: Program, failure: Failure) -> Chain | None:

@@ -144,8 +144,8 @@ def _stack(place: Localization) -> tuple[Block, ...]:
 
 
 def _source(place: Localization) -> tuple[Block, ...]:
-    """The line of the package that the innermost frame is in."""
-    frame = next((frame for frame in place.frames if frame.lines), None)
+    """The line of the package that the innermost frame or the failed check is in."""
+    frame = place_view.source_frame(place)
     shown = place_view.excerpt(place)
     if frame is None or shown is None:
         return ()

@@ -130,6 +130,7 @@ _LOCALIZATION = nullable(
     record_of(
         {"culprit": TEXT_OR_NULL, "how": TEXT, "chain": TEXT_OR_NULL},
         optional={
+            "check": nullable(record_of({"index": COUNT, "function": TEXT_OR_NULL})),
             "timeline": array_of(record_of({"name": TEXT, "kind": TEXT, "call": COUNT, "state": TEXT})),
             "calls_total": COUNT,
             "frames": array_of(record_of({"index": COUNT, "function": TEXT_OR_NULL})),

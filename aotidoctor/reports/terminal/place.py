@@ -43,14 +43,14 @@ def _timeline(place: Localization, out: Layout, *, whole: bool) -> None:
 
 def _stack(place: Localization, out: Layout, *, whole: bool) -> None:
     rows = place_view.frame_rows(place, whole=whole)
-    if not rows:
-        return
-    out.title("Native stack")
-    table = out.table("", "Function", "Place")
-    for number, function, where in rows:
-        table.add_row(Text(number), Text(function), Text(where, style="dim"))
-    out.show(table)
-    shown = place_view.excerpt(place)
+    if rows:
+        out.title("Native stack")
+        table = out.table("", "Function", "Place")
+        for number, function, where in rows:
+            table.add_row(Text(number), Text(function), Text(where, style="dim"))
+        out.show(table)
+    # A run that named the cause at once did not look for the place.
+    shown = place_view.excerpt(place) if rows or place.timeline or whole else None
     if shown is not None:
         out.line(Text(f" {shown.title}", style="dim"))
         out.block(shown.text)

@@ -78,6 +78,14 @@ def test_the_kernel_is_found_by_the_words_of_its_check():
     assert chain_of(sentence(with_(IDS, 3, 100)), index()) == named
 
 
+def test_the_line_of_the_check_is_that_of_its_words():
+    chain = chain_of(sentence(with_(IDS, 3, 100)), index(kernel=PROVENANCE))
+    assert chain.member is not None
+    assert chain.member.endswith(".kernel.cpp")
+    lines = text("provenance.kernel").splitlines()
+    assert "index out of bounds: 0 <= tmp2 < 100L" in lines[chain.line - 1]
+
+
 def test_vectors_that_read_another_input():
     x, rows = floats(8, 8), integers(*with_(tuple(range(8)) * 8, 13, 8), shape=(8, 8))
     case = case_of("scatter", x, rows, floats(8, 8))

@@ -60,6 +60,16 @@ def test_a_signal_that_nothing_explains_is_repeated_under_a_debugger() -> None:
     assert wanted.payload == plain_run.plan(case(), history()).payload
 
 
+def test_an_abort_is_repeated_unless_its_words_name_the_check() -> None:
+    abort = failed(Signalled(signal=6, name="SIGABRT"))
+    chain = replace(abort, code="AD-RUN-022", kind="index", severity=Severity.INFO)
+    named = replace(chain, facts={"check_member": KERNEL, "check_line": 22})
+    assert isinstance(backtrace.plan(case(), history(abort, chain)), Request)
+    assert isinstance(backtrace.plan(case(), history(abort, named)), NotChecked)
+    # What a process said before it crashed in another way explains nothing.
+    assert isinstance(backtrace.plan(case(), history(failed(), named)), Request)
+
+
 def test_a_hang_was_looked_at_when_it_was_stopped() -> None:
     wanted = plain_run.plan(case(), history())
     assert isinstance(wanted, Request)

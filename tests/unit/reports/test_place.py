@@ -107,6 +107,15 @@ def test_the_line_of_the_package_is_shown():
     assert (shown.title, shown.text) == ("k.kernel.cpp:12", "  11  a\n► 12  b = c;")
 
 
+def test_without_a_stack_the_line_is_that_of_the_failed_check():
+    check = next(frame for frame in PLACE.frames if frame.lines)
+    report = replace(unknown(), localization=replace(PLACE, frames=(), check=check))
+    for text in (plain_text(report, width=120), markdown.render(report)):
+        assert "k.kernel.cpp:12" in text
+        assert "b = c;" in text
+    jsonschema.validate(json.loads(json_.render(report)), schema())
+
+
 def test_times_have_units_that_kernels_need():
     rows, before = place_view.timeline_rows(PLACE)
     assert before == 0
