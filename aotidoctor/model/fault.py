@@ -7,6 +7,10 @@ import traceback
 FAILED_HERE = "aotidoctor failed here"
 
 
+class OwnCodeError(Exception):
+    """A module of aotidoctor itself could not be imported."""
+
+
 def failure(frames: int = 4) -> str:
     """The reason for ``NotChecked`` within an ``except`` block: the exception, with its innermost ``frames``."""
     return f"{FAILED_HERE}: {traceback.format_exc(limit=-frames)}"

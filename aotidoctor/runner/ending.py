@@ -6,11 +6,16 @@ import os
 import signal
 from dataclasses import dataclass
 
-from aotidoctor.model.fault import FAILED_HERE
+from aotidoctor.model.fault import FAILED_HERE, OwnCodeError
 from aotidoctor.model.records import RecordError
 from aotidoctor.model.run import Ending, Exited, NotStarted, OutOfMemory, Signalled, TimedOut
 from aotidoctor.runner.readout import Readout
 
+# Exceptions before a job began that are our own.
+_WHY = {
+    RecordError.__name__: f"{FAILED_HERE}: the request could not be read",
+    OwnCodeError.__name__: f"{FAILED_HERE}: a part of it could not be imported",
+}
 NO_TORCH = 120
 NO_CHANNEL = 121
 
@@ -38,8 +43,7 @@ def classify(end: End, readout: Readout) -> Ending:
         return _signalled(end, os.WTERMSIG(end.status))
     code = os.WEXITSTATUS(end.status)
     if readout.fatal is not None:
-        ours = readout.fatal.type == RecordError.__name__
-        why = f"{FAILED_HERE}: the request could not be read" if ours else "torch could not be imported"
+        why = _WHY.get(readout.fatal.type, "torch could not be imported")
         return NotStarted(reason=f"{why}: {readout.fatal.type}: {readout.fatal.message}")
     if code == NO_CHANNEL and not readout.done:
         return NotStarted(reason="the worker could not report (no room or no permission for its files)")

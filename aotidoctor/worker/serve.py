@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from aotidoctor.model.jobs import Job
+from aotidoctor.model.fault import OwnCodeError
 from aotidoctor.model.records import from_json
 from aotidoctor.worker import JOBS
 from aotidoctor.worker.attach import allow_debugger, tell_process, wait_for_debugger
@@ -76,6 +76,7 @@ def _serve(request: dict[str, Any], channel: Channel, run_dir: Path, *, forked: 
         payload = from_json(kind, request["payload"])
         if getattr(payload, "torch", True):
             _import_torch()
+        job = ask or _job(module, function)
     except BaseException as error:
         channel.error(type(error).__name__, str(error), traceback.format_exc(), fatal=True)
         return NO_TORCH
@@ -83,7 +84,6 @@ def _serve(request: dict[str, Any], channel: Channel, run_dir: Path, *, forked: 
         wait_for_debugger(channel)
     # Only now: a limit meant for the model must not stop torch from being imported.
     limit_memory(request["memory_limit"])
-    job = ask or partial(_job, module, function)
     return _do(request["asked_env"], channel, partial(job, payload), loads=ask is None)
 
 
@@ -130,8 +130,12 @@ def _follow_loads(channel: Channel) -> None:
         follow(channel)
 
 
-def _job(module: str, function: str, payload: Job, channel: Channel) -> Any:
-    return getattr(importlib.import_module(module), function)(payload, channel)
+def _job(module: str, function: str) -> Callable[[Any, Channel], Any]:
+    try:
+        found: Callable[[Any, Channel], Any] = getattr(importlib.import_module(module), function)
+    except Exception as error:
+        raise OwnCodeError(f"{type(error).__name__}: {error}") from error
+    return found
 
 
 def _text(error: BaseException) -> str:

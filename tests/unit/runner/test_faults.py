@@ -235,6 +235,19 @@ def test_a_request_that_cannot_be_read_is_our_failure(runner: Runner, fresh: boo
     assert (outcome.stage, outcome.stdout_bytes) == ("import", 0)
 
 
+@pytest.mark.parametrize("fresh", [True, False])
+def test_a_part_of_ours_that_cannot_be_imported_is_no_failure_of_the_users_code(tmp_path, tmp_base, fresh) -> None:
+    broken = "import sys\nclass Broken:\n    def find_spec(self, name, path=None, target=None):\n"
+    broken += "        if name == 'aotidoctor.worker.script':\n            raise SyntaxError('invalid syntax')\n"
+    (tmp_path / "sitecustomize.py").write_text(f"{broken}sys.meta_path.insert(0, Broken())\n")
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path), "TMPDIR": str(tmp_base)}
+    with Runner(environ=environ) as runner:
+        outcome = runner.run(request("slow", fresh=fresh))
+    assert isinstance(outcome.ending, NotStarted)
+    assert outcome.ending.reason.startswith("aotidoctor failed here")
+    assert outcome.stage == "import"
+
+
 def test_broken_tmpdir_of_the_user_is_left_broken(tmp_path: Path) -> None:
     with Runner(environ={"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path / "missing")}) as runner:
         outcome = runner.run(request("litter"))
