@@ -8,6 +8,7 @@ from aotidoctor.localize.blame.computed import Computed, Value, Variable, comput
 from aotidoctor.localize.blame.tokens import Token
 
 _INTEGERS = frozenset(("int64_t", "int32_t", "long", "int", "tl.int64", "tl.int32", "int64", "int32"))
+_UNSIGNED = "std::make_unsigned_t<"
 # Functions that hand on an argument, by its position.
 _SAME: Mapping[str, int] = {
     "Vectorized": 0,
@@ -82,8 +83,13 @@ def _cast(name: Token, receiver: Value | None, arguments: Sequence[Value]) -> Va
     if name.text == "to" and name.types is None:
         types = [one.name for one in arguments if isinstance(one, Variable)]
     # ``convert<int64_t,2,int32_t,1>`` names the target first, and the source behind it.
-    named = [word.strip() for word in types if not word.strip().isdecimal()]
+    named = [_signed(word.strip()) for word in types if not word.strip().isdecimal()]
     return inner if named and all(map(is_type, named)) else untold(inner)
+
+
+def _signed(name: str) -> str:
+    """The type that is unsigned for one sum, difference or product, whose overflow would be undefined otherwise."""
+    return name[len(_UNSIGNED) : -1] if name.startswith(_UNSIGNED) and name.endswith(">") else name
 
 
 def temporary(value: Value) -> Value:

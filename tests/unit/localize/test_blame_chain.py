@@ -97,9 +97,17 @@ def test_vectors_that_read_another_input():
 DYNAMIC = "cpp_fused_add_index_0"
 
 
+# The sum as 2.14 and later write it.
+UNSIGNED = "int64_t(static_cast<std::make_unsigned_t<int64_t>>(tmp0) + static_cast<std::make_unsigned_t<int64_t>>(tmp2))"
+
+
+@pytest.mark.parametrize("total", ["int64_t(tmp0 + tmp2)", UNSIGNED])
 @pytest.mark.parametrize(("ids", "at", "seen"), [((1, -8, -9, 7), 2, -1), ((1, -8, -2, 8), 3, 8)])
-def test_a_dynamic_bound_and_negative_indices_that_count_from_the_end(ids, at, seen):
-    chain = chain_of(case_of("dynamic_index", floats(8, 16), integers(*ids)), index("tmp7", "ks1", DYNAMIC))
+def test_a_dynamic_bound_and_negative_indices_that_count_from_the_end(ids, at, seen, total):
+    kernel = text("dynamic_index.kernel").replace("int64_t(tmp0 + tmp2)", total)
+    assert total in kernel
+    case = case_of("dynamic_index", floats(8, 16), integers(*ids), kernel=kernel)
+    chain = chain_of(case, index("tmp7", "ks1", DYNAMIC))
     assert chain.elements == (Element(path="args[1]", index=(at,), value=ids[at]),)
     assert (chain.index, chain.bound, chain.direct) == (seen, 8, True)
     assert chain.origin == "s77 = args[0].shape[0]"
