@@ -137,7 +137,7 @@ def clone(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
 
 
 def reshape(case: Case, findings: Sequence[Evidence]) -> Plan | None:
-    """Reshape where the number of elements leaves one way only; else take out a size of 1, or put one in."""
+    """Reshape where the number of elements, or what other inputs have, leaves one way; else take out or put in a 1."""
     items = found(findings, "AD-IN-012", "rank")
     return merged(
         [_reshape_one(case, item) for item in items] or [_led(case, item) for item in found(findings, REFUSED)]
@@ -161,7 +161,11 @@ def _reshape_one(case: Case, item: Evidence) -> Plan | None:
     if path is None or spec is None or spec.dims is None or tensor is None:
         return None
     known = known_sizes(case, path)
-    shape = fitting_shape(spec.dims, tensor.numel) or _squeezed(spec.dims, tensor.shape, known)
+    shape = (
+        fitting_shape(spec.dims, tensor.numel)
+        or _squeezed(spec.dims, tensor.shape, known)
+        or _told(spec.dims, tensor.numel, known)
+    )
     if shape is not None:
         step: dict[str, JsonValue] = {"op": "reshape", "path": path, "shape": [*shape]}
         return Plan(text=f"reshape {path} to {shape}", steps=(step,), command=f"{path} = {path}.reshape({shape})")
@@ -173,6 +177,13 @@ def _squeezed(dims: Sequence[Dim], shape: Sequence[int], known: Mapping[str, int
     rests = {(*shape[:at], *shape[at + 1 :]) for at, size in enumerate(shape) if size == 1}
     fitting = [rest for rest in rests if len(rest) == len(dims) and _fits(dims, rest, known)]
     return fitting[0] if len(fitting) == 1 else None
+
+
+def _told(dims: Sequence[Dim], numel: int, known: Mapping[str, int]) -> tuple[int, ...] | None:
+    """The shape whose every size is static or what the other inputs have, if it has ``numel`` elements."""
+    shape = [dim.static if dim.static is not None else known.get(str(dim.expr)) for dim in dims]
+    sizes = tuple(size for size in shape if size is not None)
+    return sizes if len(sizes) == len(dims) and prod(sizes) == numel else None
 
 
 def _unsqueezed(path: str, dims: Sequence[Dim], shape: Sequence[int], known: Mapping[str, int]) -> Plan | None:

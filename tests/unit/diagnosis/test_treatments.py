@@ -119,6 +119,19 @@ def test_a_missing_dim_is_put_in_as_wide_as_the_other_inputs_have_it():
     assert steps("input-rank", case_of(contract_of(Spec(5, 8)), call(tensor(7)))) is None
 
 
+@pytest.mark.parametrize(
+    ("shape", "wanted"),
+    [((5, 70), [5, 7, 10]), ((350,), [5, 7, 10]), ((5, 7, 5, 2), [5, 7, 10]), ((4, 70), None), ((7, 70), None)],
+)
+def test_dims_run_together_are_parted_as_the_other_inputs_say(shape, wanted):
+    """Two free dims: the number of elements alone leaves a choice, the sizes of the other inputs do not."""
+    contract = contract_of(Spec("s0", "s1", 10), Spec("s0", "s1", 10))
+    expected = None if wanted is None else [{"op": "reshape", "path": "args[1]", "shape": wanted}]
+    assert steps("input-rank", case_of(contract, call(tensor(5, 7, 10), tensor(*shape)))) == expected
+    half = contract_of(Spec("s0"), Spec("s0", "s1", 10))
+    assert steps("input-rank", case_of(half, call(tensor(6), tensor(5, 70)))) is None
+
+
 def test_a_batch_above_its_range_is_cut_in_all_inputs_that_share_it():
     contract = contract_of(Spec(BATCH, 16), Spec(BATCH), Spec("t0"))
     case = case_of(contract, call(tensor(100, 16), tensor(100), tensor(100)))

@@ -98,7 +98,9 @@ DYNAMIC = "cpp_fused_add_index_0"
 
 
 # The sum as 2.14 and later write it.
-UNSIGNED = "int64_t(static_cast<std::make_unsigned_t<int64_t>>(tmp0) + static_cast<std::make_unsigned_t<int64_t>>(tmp2))"
+UNSIGNED = (
+    "int64_t(static_cast<std::make_unsigned_t<int64_t>>(tmp0) + static_cast<std::make_unsigned_t<int64_t>>(tmp2))"
+)
 
 
 @pytest.mark.parametrize("total", ["int64_t(tmp0 + tmp2)", UNSIGNED])

@@ -47,7 +47,10 @@ def column(text, loops=((0, 3),), **names):
             "int64_t(static_cast<std::make_unsigned_t<int64_t>>(x0) - static_cast<std::make_unsigned_t<int64_t>>(ks0))",
             [-7, -6, -5],
         ),
-        ("int32_t(static_cast<std::make_unsigned_t<int32_t>>(x0) * static_cast<std::make_unsigned_t<int32_t>>(x0))", [0, 1, 4]),
+        (
+            "int32_t(static_cast<std::make_unsigned_t<int32_t>>(x0) * static_cast<std::make_unsigned_t<int32_t>>(x0))",
+            [0, 1, 4],
+        ),
         ("at::vec::convert<int32_t,1,int64_t,2>(x0)", [0, 1, 2]),
         ("(x0).to(tl.int64) // 2", [0, 0, 1]),
         ("max_propagate_nan(x0, 1L) * std::min(x0, 1L)", [0, 1, 2]),
@@ -67,7 +70,19 @@ def test_values(text, expected):
 
 @pytest.mark.parametrize(
     "text",
-    ["mystery(x0)", "c10::convert<float>(x0)", "static_cast<std::make_unsigned_t<int8_t>>(x0)", "x0 ^ 3", "tmp9", "out_ptr0[x0]", "in_ptr0[", "1.5", "x0 ? 1", "", "'a"],
+    [
+        "mystery(x0)",
+        "c10::convert<float>(x0)",
+        "static_cast<std::make_unsigned_t<int8_t>>(x0)",
+        "x0 ^ 3",
+        "tmp9",
+        "out_ptr0[x0]",
+        "in_ptr0[",
+        "1.5",
+        "x0 ? 1",
+        "",
+        "'a",
+    ],
 )
 def test_what_is_not_known_has_no_value(text):
     with pytest.raises(UnknownError):
