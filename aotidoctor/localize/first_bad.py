@@ -29,6 +29,8 @@ _DOMAIN = {
 }  # fmt: skip
 # Left out of the guess where the bad values are NaN: they overflow to Inf only.
 _NAMED = 3
+# They leave the numbers only over too few values: a variance of one, a mean of none.
+_OVER_FEW = ("var", "std", "var_mean", "std_mean", "mean")
 _PRODUCT = re.compile(r"aoti_torch_[a-z]+_(b?mm)_out")
 _ONLY_INF = frozenset({"exp", "expm1", "sinh", "cosh"})
 
@@ -192,7 +194,7 @@ def _place_of(operators: Sequence[str], watched: Watched) -> str | None:
 
 def _made(case: Case, watched: Watched, call: KernelValues, bad: BufferValues, *, nan: bool) -> FirstBad:
     origin = origin_of(case, call.name)
-    can = [name for name in origin.operators if _word(name) in _DOMAIN and not (nan and _word(name) in _ONLY_INF)]
+    can = [name for name in origin.operators if _leaves(_word(name), call, nan=nan)]
     # A matrix product or a sum can overflow, whatever else is fused with it.
     narrowed = tuple(can) if can and origin.from_name else origin.operators
     domain = _DOMAIN.get(_word(narrowed[0])) if len(narrowed) == 1 else None
@@ -200,6 +202,13 @@ def _made(case: Case, watched: Watched, call: KernelValues, bad: BufferValues, *
     writers = [number for _, number in watched.written_by if number is not None]
     beyond = _beyond(watched, call, writers, lambda buffer: bool(buffer.nan or buffer.inf))
     return FirstBad(call=call, buffer=bad, operators=narrowed, domain=domain, where=where, beyond=beyond)
+
+
+def _leaves(word: str, call: KernelValues, *, nan: bool) -> bool:
+    """Whether an operator of the call can make values that are not finite out of finite ones."""
+    if nan and word in _OVER_FEW:
+        return any(size < 2 for b in call.buffers if b.role == "in" for size in b.shape)
+    return word in _DOMAIN and not (nan and word in _ONLY_INF)
 
 
 def _word(operator: str) -> str:

@@ -96,7 +96,9 @@ PATTERNS: tuple[tuple[str, str], ...] = (
         "index-out-of-bounds",
         (
             r"index (?P<value>-?\d+) is out of bounds for dimension \d+(?: with size (?P<size>\d+))?|"
-            r"tried to access index (?P<value_in>-?\d+) on a tensor of (?P<size_of>\d+) elements"
+            r"tried to access index (?P<value_in>-?\d+) on a tensor of (?P<size_of>\d+) elements|"
+            r"of input takes value (?P<value_of>-?\d+) which is not in the valid range \[0, (?P<size_below>\d+)\)|"
+            r"INDICES element is out of DATA bounds, id=(?P<value_id>-?\d+) axis_dim=(?P<size_axis>\d+)"
         ),
     ),
     (
@@ -234,7 +236,10 @@ KERNEL = re.compile(r"\b((?:cpp|triton)_\w*?fused_\w+)")
 
 
 # A pattern cannot name two groups alike.
-_SECOND = (("value_in", "_in"), ("size_of", "_of"))
+_SECOND = (
+    ("value_in", "_in"), ("size_of", "_of"), ("value_of", "_of"), ("size_below", "_below"),
+    ("value_id", "_id"), ("size_axis", "_axis"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

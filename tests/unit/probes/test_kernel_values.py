@@ -59,6 +59,23 @@ def test_the_first_kernel_that_makes_nan_is_named_not_the_one_that_passes_it_on(
     assert item.facts["domain"] == "x <= 0"
 
 
+def test_a_variance_of_one_row_is_named_beside_what_is_fused_with_it():
+    wrong = [buffer("b", nan=3)]
+    item = one(watched(call("cpp_fused_lgamma_var_1", [buffer(shape=[1, 8])], wrong)))
+    assert (item.facts["operators"], item.facts["domain"]) == (("aten.lgamma", "aten.var"), None)
+    item = one(watched(call("cpp_fused_lgamma_var_1", [buffer(shape=[3, 8])], wrong)))
+    assert (item.facts["operators"], item.facts["domain"]) == (("aten.lgamma",), "x a pole")
+
+
+def test_nobody_is_blamed_where_the_package_draws_other_numbers_than_the_program():
+    made = call(PROXY, [buffer("x", agrees=True)], [written("b", False)], argument=0)
+    run = watched(made, compared=True)
+    about = case(nodes=(node("aten::multinomial"),))
+    assert (one(run, about).kind, one(run, about).facts["custom"]) == ("diverges", False)
+    drawing = case(nodes=(node("aten::multinomial"),), random_ops=["aten.multinomial"])
+    assert one(run, drawing).kind == "unavailable"
+
+
 def test_nan_of_an_input_is_nobody_s_fault():
     item = one(watched(call("cpp_fused_add_log_0", [buffer("x", nan=1)], [buffer("b", nan=3)])))
     assert (item.kind, item.severity) == ("propagated", Severity.INFO)

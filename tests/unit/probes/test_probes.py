@@ -284,6 +284,21 @@ def test_what_is_random_is_named_by_its_operator(random_ops, subject):
     assert one(again.read(case(random_ops=random_ops), history(plain_run=OK), other)).subject == subject
 
 
+@pytest.mark.parametrize(
+    ("random_op", "reference", "severity"),
+    [
+        ("aten.randn", None, Severity.WARN),
+        ("normalized_rand_cpu in cpp_fused_mul_native_dropout_0", None, Severity.ERROR),
+        ("aten.randn", "exported.pt2", Severity.ERROR),  # what was asked for cannot be compared
+    ],
+)
+def test_a_model_that_samples_is_not_called_broken(random_op, reference, severity):
+    draws = outcome(outputs=[[{"digest": "aa"}], [{"digest": "bb"}]])
+    about = case(random_ops=[random_op], reference=reference)
+    found = one(again.read(about, history(plain_run=draws), outcome(outputs=[[{"digest": "cc"}]])))
+    assert (found.kind, found.severity) == ("differs", severity)
+
+
 def test_nan_of_memory_that_nobody_wrote_names_it():
     package = case(uninitialized_ops=["aten.empty? (NaN constant in cpp_fused_add_0)"])
     needs = replace(package.contract.needs, nan_constants=("cpp_fused_add_0",))

@@ -44,6 +44,16 @@ MESSAGES = [
         "index-out-of-bounds",
         {"value": "9", "size": "5"},
     ),
+    (
+        "Index 5 of input takes value 50 which is not in the valid range [0, 50)",
+        "index-out-of-bounds",
+        {"value": "50", "size": "50"},
+    ),
+    (
+        "INDICES element is out of DATA bounds, id=9 axis_dim=4",
+        "index-out-of-bounds",
+        {"value": "9", "size": "4"},
+    ),
     ("Target 7 is out of bounds.", "index-out-of-bounds", {"value": "7"}),
     (
         "offsets[-1] can not be greater than input's length 7 but got offsets[-1] of 9",
