@@ -54,7 +54,7 @@ SEEN = "the file itself shows it"
 REFUTED = 0.3
 # What inputs of another dtype or shape lead to, and how sure it is while nothing tells which are right.
 BY_INPUTS = (
-    *("index-out-of-range", "nondeterministic", "custom-op-exception", "kernel-crash", "nan-produced"),
+    *("index-out-of-range", "nondeterministic", "custom-op-exception", "operator-refused", "kernel-crash", "nan-produced"),
     *("uninitialized-read", "overflow", "threading", "integer-division", "custom-op-crash"),
 )
 UNREAD = 0.35
@@ -113,6 +113,8 @@ def _is_symptom(diagnosis: Diagnosis, found: Match, case: Case) -> bool:
     """Whether it is such a guess, and nothing but the outputs or an operator of PyTorch speaks for it (rule 6)."""
     if diagnosis.status is not Status.SUSPECTED or not is_guess(diagnosis.cause, case):
         return False
+    if diagnosis.cause == "operator-refused":
+        return True
     if diagnosis.cause == "custom-op-exception":
         return bool(diagnosis.subject) and not foreign([diagnosis.subject or ""])
     return all((item.code, item.kind) in _SHOWN_BY for item in found.loud()) and not _accounted(found)

@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from aotidoctor.localize.timeline import LastCall, last_call
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.operators import foreign
 from aotidoctor.model.run import Exited, Outcome, Request, Signalled, TimedOut
 from aotidoctor.model.trace import CallKind
 from aotidoctor.probes.payload import device_of, run_request
@@ -84,6 +85,8 @@ def _located(outcome: Outcome, last: LastCall) -> Evidence:
         "stage": outcome.stage,
     }
     kind = "kernel" if last.call.kind is CallKind.LAUNCH else last.call.kind.value
+    if kind == "custom" and not foreign([last.name]):
+        kind = "extern"  # an operator of torch itself that has no C function of its own
     if kind in ("kernel", "extern") and recognise(outcome.stderr_tail).name == "heap-corruption":
         # It asked for memory, or gave some back, and the allocator found what another call had done.
         kind = "runtime"
@@ -110,7 +113,9 @@ def _ending(outcome: Outcome) -> tuple[str, dict[str, FactValue]]:
             return f"no end within {limit:.3g} s", {"ending": "timed-out"}
         case Exited(code=code):
             if outcome.error is not None:
-                return outcome.error.type, {"ending": "raised", "type": outcome.error.type}
+                said = recognise(outcome.error.message)
+                facts = {"ending": "raised", "type": outcome.error.type, "line": said.line, "symptom": said.name}
+                return outcome.error.type, facts
             return f"exit status {code}", {"ending": "exited", "exit_code": code}
         case _:
             return "the end", {"ending": "other"}

@@ -27,6 +27,7 @@ from aotidoctor.model.answers.called import Acted
 from aotidoctor.model.artifact import RUNNABLE_KINDS, ArtifactKind
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.operators import foreign
 from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Request, Signalled, TimedOut
 from aotidoctor.probes.allocation import sizes_behind
 from aotidoctor.probes.payload import run_request
@@ -187,9 +188,10 @@ def _without_garbage(symptom: Symptom) -> Symptom:
 
 def custom_ops(case: Case) -> dict[str, FactValue]:
     """Operators that PyTorch did not make; ``custom_op`` is set where there is one only."""
-    ops = case.contract.custom_ops if case.contract is not None else ()
-    if not ops and case.model is not None:
-        ops = tuple(dict.fromkeys(node.target for node in case.model.extern_nodes))
+    called = case.contract.custom_ops if case.contract is not None else ()
+    if not called and case.model is not None:
+        called = tuple(dict.fromkeys(node.target for node in case.model.extern_nodes))
+    ops = tuple(target for target in called if foreign([target]))
     return {"custom_ops": ops, "custom_op": ops[0] if len(ops) == 1 else None, "has_custom_ops": bool(ops)}
 
 

@@ -31,7 +31,7 @@ OTHERS = (
     "model-name platform-mismatch isa-mismatch gpu-arch-mismatch device-unavailable abi-mismatch missing-library "
     "toolchain-missing tmpdir openmp-conflict threads-exceed-build out-of-memory driver-mismatch weights-not-loaded "
     "weights-mismatch executable-stack pytree-class-missing device-index load-device load-api setup-failed index-out-of-range integer-division "
-    "runtime-assert kernel-crash mixed-device model-hang killed threading memory-leak nan-produced overflow "
+    "runtime-assert operator-refused kernel-crash mixed-device model-hang killed threading memory-leak nan-produced overflow "
     "weights-differ codegen-bug numeric-difference nondeterministic uninitialized-read train-mode output-alias output-spec "
     "serving-config export-unsupported export-specialization unbacked-symint missing-c-shim large-weights dtype-unsupported "
     "lowering-failure dynamic-shape-codegen autotune-failure user-triton-kernel triton-version arch-flags packaging-bug "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from aotidoctor.diagnosis import diagnose, load_playbooks
 from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.run import ChildError, Exited, Request, Signalled, TimedOut
 from aotidoctor.model.trace import CallKind, Trace, TracedCall
@@ -46,6 +47,18 @@ def test_the_last_call_is_named_with_the_one_before_it():
 def test_of_several_operators_the_one_under_way_is_named():
     item = read(traced((PROXY, 0), "cpp_fused_add_0", (PROXY, 1)))
     assert (item.kind, item.subject) == ("custom", "zoo::second")
+
+
+def test_an_operator_of_torch_without_a_c_function_is_nobody_s_custom_one():
+    error = ChildError(type="RuntimeError", message="linalg.cholesky: the input is not positive-definite")
+    done = traced((PROXY, 0), ending=Exited(code=1, done=True), error=error)
+    item = read(done, case(nodes=(node("aten::_linalg_check_errors"),)))
+    assert (item.kind, item.subject) == ("extern", "aten::_linalg_check_errors")
+    raised = finding("AD-RUN-001", "raised", symptom="other")
+    (found,) = diagnose([item, raised], load_playbooks())
+    assert (found.cause, found.subject) == ("operator-refused", item.subject)
+    few = finding("AD-IN-017", "low", Severity.WARN)
+    assert [one.cause for one in diagnose([few, item, raised], load_playbooks())] == ["input-range"]
 
 
 def test_an_unknown_node_is_not_made_up():
