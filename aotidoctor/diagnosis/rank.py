@@ -54,7 +54,14 @@ SEEN = "the file itself shows it"
 REFUTED = 0.3
 # What inputs of another dtype or shape lead to, and how sure it is while nothing tells which are right.
 BY_INPUTS = (
-    *("index-out-of-range", "nondeterministic", "custom-op-exception", "operator-refused", "kernel-crash", "nan-produced"),
+    *(
+        "index-out-of-range",
+        "nondeterministic",
+        "custom-op-exception",
+        "operator-refused",
+        "kernel-crash",
+        "nan-produced",
+    ),
     *("uninitialized-read", "overflow", "threading", "integer-division", "custom-op-crash"),
 )
 UNREAD = 0.35

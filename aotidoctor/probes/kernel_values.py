@@ -149,7 +149,9 @@ def _divergence(case: Case, history: History, watched: Watched, outcome: Outcome
         return []
     drawn = case.contract.needs.random_ops if case.contract is not None else ()
     if drawn:
-        return [_note("unavailable", outcome, f"{drawn[0]} draws other numbers than the program: values do not compare")]
+        return [
+            _note("unavailable", outcome, f"{drawn[0]} draws other numbers than the program: values do not compare")
+        ]
     judged = history.has("AD-RUN-011") and not history.has("AD-RUN-011", *WRONG)
     bad = None if judged else first_diverging(case, watched)
     if bad is None:
