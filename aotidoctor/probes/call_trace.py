@@ -114,8 +114,8 @@ def _ending(outcome: Outcome) -> tuple[str, dict[str, FactValue]]:
         case Exited(code=code):
             if outcome.error is not None:
                 said = recognise(outcome.error.message)
-                facts = {"ending": "raised", "type": outcome.error.type, "line": said.line, "symptom": said.name}
-                return outcome.error.type, facts
+                error = outcome.error.type
+                return error, {"ending": "raised", "type": error, "line": said.line, "symptom": said.name}
             return f"exit status {code}", {"ending": "exited", "exit_code": code}
         case _:
             return "the end", {"ending": "other"}
