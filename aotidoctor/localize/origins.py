@@ -16,7 +16,7 @@ _LINE = re.compile(r'File "([^"]+)", line (\d+)')
 _FUSED = re.compile(r"(?:cpp|triton)_(?:\w{1,60}?_)?fused_(\w+?)_\d+")
 # Operators of several words that fused kernels are often made of; the package's own comments tell more of them.
 _COMPOUND = (
-    "_to_copy", "_log_softmax", "_softmax", "log_softmax", "logsumexp", "log_sigmoid", "native_layer_norm",
+    "_assert_async", "_to_copy", "_log_softmax", "_softmax", "log_softmax", "logsumexp", "log_sigmoid", "native_layer_norm",
     "native_group_norm", "native_batch_norm", "_native_batch_norm_legit_no_training", "_native_batch_norm_legit",
     "_native_batch_norm_legit_functional", "batch_norm", "layer_norm", "group_norm", "masked_fill", "index_put",
     "index_select", "index_add", "scatter_add", "scatter_reduce", "slice_scatter", "select_scatter", "constant_pad_nd",

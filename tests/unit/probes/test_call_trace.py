@@ -61,6 +61,14 @@ def test_an_operator_of_torch_without_a_c_function_is_nobody_s_custom_one():
     assert [one.cause for one in diagnose([few, item, raised], load_playbooks())] == ["input-range"]
 
 
+def test_a_kernel_that_raises_in_the_words_of_the_model_is_an_assertion_of_the_model():
+    error = ChildError(type="RuntimeError", message="probabilities must sum to one")
+    item = read(traced("cpp_fused__assert_async_lt_0", ending=Exited(code=1, done=True), error=error))
+    (found,) = diagnose([item, finding("AD-RUN-001", "raised", symptom="other")], load_playbooks())
+    assert found.cause == "runtime-assert"
+    assert item.facts["operators"] == ("aten._assert_async", "aten.lt")
+
+
 def test_an_unknown_node_is_not_made_up():
     assert read(traced((PROXY, 7))).subject == PROXY
 
