@@ -11,7 +11,7 @@ from aotidoctor.model.evidence import Evidence, FactValue
 from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.json_types import JsonObject, JsonValue
 
-BLAME = "AD-RUN-022"
+BLAME, READ_BY = "AD-RUN-022", "AD-RUN-032"
 INDEX_SYMPTOMS = ("index-out-of-bounds", "cuda-assert")
 _INTEGERS = frozenset({"uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"})
 
@@ -51,9 +51,15 @@ def suspects(cause: str, about: Case, findings: Sequence[Evidence]) -> list[str]
                 return []
             return _blamed(findings, "division") or _named(about, failed) or _with_zeros(about)
         case "runtime-assert":
-            return _blamed(findings, "assertion")
+            return _blamed(findings, "assertion") or _read_alone(findings)
         case _:
             return []
+
+
+def _read_alone(findings: Sequence[Evidence]) -> list[str]:
+    """The only input that the call in question reads."""
+    read = next((item.facts.get("inputs") for item in findings if item.code == READ_BY), None)
+    return [str(path) for path in read] if isinstance(read, tuple) and len(read) == 1 else []
 
 
 def _is_position(findings: Sequence[Evidence]) -> bool:

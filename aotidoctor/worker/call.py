@@ -46,7 +46,18 @@ class Call:
 
         with torch.no_grad():
             for (_, mine), (_, old) in zip(self.tensors(), saved.tensors(), strict=True):
-                mine.copy_(old)
+                write_back(mine, old)
+
+
+def write_back(tensor: Any, values: Any) -> None:
+    """Copy ``values`` into ``tensor``; of an expanded one into the elements that it has."""
+    import torch
+
+    if tensor.layout is torch.strided:
+        for dim, (size, step) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
+            if step == 0 and size > 1:
+                tensor, values = tensor.narrow(dim, 0, 1), values.narrow(dim, 0, 1)
+    tensor.copy_(values)
 
 
 def read_call(source: InputsSource | None, channel: Channel) -> tuple[Call, list[str]]:

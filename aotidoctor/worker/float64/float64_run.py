@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from aotidoctor.worker.call import Call
+from aotidoctor.worker.call import Call, write_back
 from aotidoctor.worker.describe import storage
 from aotidoctor.worker.float64.rounding_noise import Noise
 
@@ -87,7 +87,7 @@ def restore(before: list[tuple[Any, Any]]) -> None:
     """Buffers as they were at the snapshot."""
     with torch.no_grad():
         for buffer, old in before:
-            buffer.copy_(old)
+            write_back(buffer, old)
 
 
 class Double(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not seen by the type checker

@@ -17,7 +17,7 @@ from aotidoctor.triage import run_probes as ladder
 from aotidoctor.triage.run_probes import run_probes
 from aotidoctor.triage.session import Session, run_checks
 from tests.unit.checks.input_builders import Spec, call, case_of, contract_of, tensor
-from tests.unit.probes.outcomes import case, outcome
+from tests.unit.probes.outcomes import case, outcome, raised
 from tests.unit.triage.test_confirmation import FINE, Replies
 
 
@@ -147,6 +147,16 @@ def test_what_fails_in_a_stage_of_ours_is_left_out_and_said(monkeypatch, stage, 
     assert [item.kind for item in session.findings] == ["ok"]
     (said,) = session.not_checked
     assert (said.name, said.is_fault) == ("plain_run", True)
+
+
+def test_what_fails_in_our_hands_twice_says_nothing_of_the_model(monkeypatch):
+    probe = replace(PROBES[0], name="looked", code="AD-X-004")
+    monkeypatch.setattr(ladder, "PROBES", (probe,))
+    broken = raised("more than one element of the written-to tensor refers to one place", stage="scan")
+    session = Session(case=case(), runner=Replies(broken, broken))
+    run_probes(session)
+    assert session.findings == []
+    assert {(item.code, item.is_fault) for item in session.not_checked} == {("AD-X-004", True)}
 
 
 @pytest.mark.parametrize(
