@@ -33,6 +33,7 @@ _NAMED = 3
 _OVER_FEW = ("var", "std", "var_mean", "std_mean", "mean")
 _PRODUCT = re.compile(r"aoti_torch_[a-z]+_(b?mm)_out")
 _ONLY_INF = frozenset({"exp", "expm1", "sinh", "cosh"})
+_ONLY_NAN = frozenset({"_softmax", "_log_softmax", "softmax", "sqrt", "acos", "asin", "acosh", "fmod", "remainder"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +195,9 @@ def _place_of(operators: Sequence[str], watched: Watched) -> str | None:
 
 def _made(case: Case, watched: Watched, call: KernelValues, bad: BufferValues, *, nan: bool) -> FirstBad:
     origin = origin_of(case, call.name)
-    can = [name for name in origin.operators if _leaves(_word(name), call, nan=nan)]
+    # Of reduced precision, products and sums overflow first.
+    half = not nan and bad.dtype in HALF
+    can = [] if half else [name for name in origin.operators if _leaves(_word(name), call, nan=nan)]
     # A matrix product or a sum can overflow, whatever else is fused with it.
     narrowed = tuple(can) if can and origin.from_name else origin.operators
     domain = _DOMAIN.get(_word(narrowed[0])) if len(narrowed) == 1 else None
@@ -208,7 +211,7 @@ def _leaves(word: str, call: KernelValues, *, nan: bool) -> bool:
     """Whether an operator of the call can make values that are not finite out of finite ones."""
     if nan and word in _OVER_FEW:
         return any(size < 2 for b in call.buffers if b.role == "in" for size in b.shape)
-    return word in _DOMAIN and not (nan and word in _ONLY_INF)
+    return word in _DOMAIN and word not in (_ONLY_INF if nan else _ONLY_NAN)
 
 
 def _word(operator: str) -> str:

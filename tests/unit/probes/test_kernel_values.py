@@ -100,6 +100,18 @@ def test_overflow_comes_before_the_nan_that_it_makes():
     assert (item.kind, item.facts["kernel"], item.facts["half"]) == ("inf", "aoti_torch_cpu_mm_out", True)
 
 
+@pytest.mark.parametrize(
+    ("kernel", "dtype", "operators"),
+    [
+        ("cpp_fused__softmax_mul_sum_0", "float16", ("aten._softmax", "aten.mul", "aten.sum")),
+        ("cpp_fused__softmax_exp_mul_0", "float32", ("aten.exp",)),
+    ],
+)
+def test_a_softmax_makes_no_infinity(kernel, dtype, operators):
+    item = one(watched(call(kernel, [buffer(dtype=dtype)], [buffer("a", inf=2, dtype=dtype)])))
+    assert item.facts["operators"] == operators
+
+
 def test_a_mask_of_minus_infinity_is_not_blamed_for_the_nan_of_a_softmax():
     item = one(
         watched(
