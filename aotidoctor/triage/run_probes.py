@@ -114,7 +114,9 @@ def _run_probe(probe: Probe, request: Request, session: Session) -> None:
     outcome = _without_ours(probe, outcome, session)
     if probe.name != "plain_run" and outcome.error is not None and own_failure(session.case, outcome) == "scan":
         # It failed in our hands once more, and that is said: nothing of it is the model's.
-        session.on_event(Event(kind=EventKind.PROBE_END, name=probe.name, seconds=outcome.seconds, verdict="failed here"))
+        session.on_event(
+            Event(kind=EventKind.PROBE_END, name=probe.name, seconds=outcome.seconds, verdict="failed here")
+        )
         return
     if probe.name == "emulation":
         # Its rules are of the emulation alone.
