@@ -16,7 +16,7 @@ _LINE = re.compile(r'File "([^"]+)", line (\d+)')
 _FUSED = re.compile(r"(?:cpp|triton)_(?:\w{1,60}?_)?fused_(\w+?)_\d+")
 # Operators of several words that fused kernels are often made of; the package's own comments tell more of them.
 _COMPOUND = (
-    "_assert_async", "_to_copy", "_log_softmax", "_softmax", "log_softmax", "logsumexp", "log_sigmoid", "native_layer_norm",
+    "_to_copy", "_log_softmax", "_softmax", "log_softmax", "logsumexp", "log_sigmoid", "native_layer_norm",
     "native_group_norm", "native_batch_norm", "_native_batch_norm_legit_no_training", "_native_batch_norm_legit",
     "_native_batch_norm_legit_functional", "batch_norm", "layer_norm", "group_norm", "masked_fill", "index_put",
     "index_select", "index_add", "scatter_add", "scatter_reduce", "slice_scatter", "select_scatter", "constant_pad_nd",
@@ -26,7 +26,7 @@ _COMPOUND = (
     "leaky_relu", "_unsafe_index", "_unsafe_view", "view_as_real", "linalg_vector_norm", "var_mean", "as_strided",
     "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_efficient_attention",
     "_scaled_dot_product_flash_attention", "scaled_dot_product_attention", "grid_sampler_2d", "upsample_nearest2d",
-    "split_with_sizes", "convert_element_type", "arange", "repeat_interleave", "unsqueeze", "expand_as",
+    "split_with_sizes", "convert_element_type", "arange", "repeat_interleave", "unsqueeze", "expand_as", "_assert_async",
 )  # fmt: skip
 
 
