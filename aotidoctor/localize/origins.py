@@ -26,7 +26,8 @@ _COMPOUND = (
     "leaky_relu", "_unsafe_index", "_unsafe_view", "view_as_real", "linalg_vector_norm", "var_mean", "as_strided",
     "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_efficient_attention",
     "_scaled_dot_product_flash_attention", "scaled_dot_product_attention", "grid_sampler_2d", "upsample_nearest2d",
-    "split_with_sizes", "convert_element_type", "arange", "repeat_interleave", "unsqueeze", "expand_as", "_assert_async",
+    "split_with_sizes", "convert_element_type", "arange", "repeat_interleave", "unsqueeze", "expand_as",
+    "_assert_async",
 )  # fmt: skip
 
 
