@@ -12,7 +12,8 @@ Example:
     run1: observed SIGSEGV, expected outputs
 
 When it is wrong
-    "It returned" is no evidence of health: most input faults give wrong numbers without a word.
+    "It returned" is no evidence of health: most input faults give wrong numbers without a word. A package before 2.13
+    also returns after an operator raised, with None for what it did not make: then what stderr says is the finding.
 """
 
 from __future__ import annotations
@@ -75,7 +76,36 @@ def reason_not_to_run(case: Case, history: History) -> str | None:
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """Exactly one finding: how it ended, with the symptom that its words show."""
-    return [read_ending(CODE, case, outcome)]
+    return [_swallowed(case, outcome) or read_ending(CODE, case, outcome)]
+
+
+def _swallowed(case: Case, outcome: Outcome) -> Evidence | None:
+    """An operator raised, and the call returned: packages before 2.13 go on with what it did not make."""
+    first = first_exception(outcome.stderr_tail) if succeeded(outcome) else None
+    if first is None:
+        return None
+    known = _without_garbage(recognise(first))
+    symptom = replace(known, line=_head(first)) if known.name == "other" else known
+    facts: dict[str, FactValue] = {
+        "stage": "run1",
+        "symptom": symptom.name,
+        "line": symptom.line,
+        "swallowed": True,
+        **custom_ops(case),
+        **symptom.facts,
+    }
+    return evidence(
+        CODE,
+        "raised",
+        Severity.ERROR,
+        outcome,
+        subject=_subject(case, facts),
+        observed=f"{len(_outputs(outcome))} output(s), and an exception that nobody was told of: {_head(first)}",
+        expected="no failure",
+        message=f"the call returned, although an operator raised in it: {symptom.line}",
+        stream="stderr",
+        facts=facts,
+    )
 
 
 def read_ending(code: str, case: Case, outcome: Outcome) -> Evidence:

@@ -193,6 +193,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
         r"NotImplementedError: [^\n]{0,200}?\b(?P<op>\w{1,60}::\w{1,120})[^\n]{0,300}?(?:kernel|implementation)",
     ),
     ("proxy-missing", r"Unable to find a proxy executor|Invalid extern node index"),
+    ("proxy-arguments", r"Mismatch between (?:ints|tensors) consumed and num_(?:ints|tensors)"),
     ("op-no-storage", r"Cannot access data pointer of Tensor that doesn't have storage"),
     ("sparse-no-strides", r"Sparse \w+ tensors do not have strides|sparse tensors do not have strides"),
     ("tmpdir-create", r"Error generating temporary directory|Failed to create temp"),

@@ -57,6 +57,14 @@ def test_an_operator_that_fails_alone_is_the_culprit(findings, cause):
     assert first.subject == OP or cause == "killed"
 
 
+def test_a_call_by_name_that_is_refused_for_the_numbers_beside_it_wants_a_shim():
+    """Nothing of it is the operator's doing; what a custom one is given in such a way is not told here."""
+    refused = found("AD-RUN-001", "raised", subject=None, stage="run1", symptom="proxy-arguments", has_custom_ops=False)
+    assert [item.cause for item in diagnose([refused], PLAYBOOKS)] == ["missing-c-shim"]
+    custom = ended("raised", symptom="proxy-arguments")
+    assert "missing-c-shim" not in [item.cause for item in diagnose([custom], PLAYBOOKS)]
+
+
 @pytest.mark.parametrize("note", [CLEARED, UNREACHED])
 def test_a_crash_is_not_blamed_on_operators_that_did_nothing_wrong(note):
     causes = [item.cause for item in diagnose([DIED, note], PLAYBOOKS)]

@@ -103,6 +103,34 @@ def test_what_an_operator_raised_comes_before_its_echo(message):
     assert facts["symptom"] == "op-no-storage"
 
 
+# What a package of 2.8 with aten.nonzero_static prints; its call returns, with None for that operator's output.
+PROXY = (
+    "[E1123 03:27:58.854532678 shim_common.cpp:1258] Exception in aoti_torch: Mismatch between ints consumed and "
+    "num_ints, got int_id = 1, num_ints = 2\nException raised from call_function at "
+    "/pytorch/torch/csrc/inductor/aoti_torch/oss_proxy_executor.cpp:815 (most recent call first):\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("printed", "symptom", "words"),
+    [(PROXY, "proxy-arguments", "Mismatch between ints"), (SWALLOWED, "other", "ValueError: vers: bad state")],
+)
+def test_a_call_that_returned_after_an_operator_raised_is_no_answer(printed, symptom, words):
+    item = one(plain_run.read(case(), history(), replace(OK, stderr_tail=printed)))
+    assert (item.kind, item.severity, item.facts["symptom"]) == ("raised", Severity.ERROR, symptom)
+    assert words in item.facts["line"]
+    harmless = replace(OK, stderr_tail="[W1122 10:25:16.1 shim_common.cpp:27] Warning: something\n")
+    assert one(plain_run.read(case(), history(), harmless)).kind == "ok"
+
+
+@pytest.mark.parametrize(("target", "own"), [("aten::nonzero_static", False), ("trial::shift", True)])
+def test_only_what_torch_does_not_bring_is_a_custom_operator(target, own):
+    about = case()
+    about = replace(about, contract=None, model=replace(about.model, extern_nodes=(node(target),)))
+    facts = one(plain_run.read(about, history(), raised("bad"))).facts
+    assert facts["has_custom_ops"] is own
+
+
 @pytest.mark.parametrize("code", ["AD-ART-003", "AD-ART-004", "AD-HOST-003"])
 def test_what_must_not_or_cannot_run_is_not_run(code):
     assert isinstance(plain_run.plan(case(), history(finding(code))), NotChecked)
