@@ -68,6 +68,9 @@ def program_facts_of(name: str, program: JsonObject) -> ExportedFacts:
     )
 
 
+_MAPPINGS = ("builtins.dict", "collections.OrderedDict", "collections.defaultdict")
+
+
 def leaf_paths(in_spec: str) -> tuple[str, ...]:
     """The user's path of every leaf of a serialised call spec, in flattening order; empty when it is not understood."""
     try:
@@ -90,7 +93,7 @@ def _walk(spec: JsonObject, path: str, depth: int) -> Iterator[str]:
         return
     keys = _keys(spec)
     for index, child in enumerate(children):
-        if isinstance(kind, str) and "namedtuple" in kind and index < len(keys):
+        if index < len(keys) and kind not in _MAPPINGS:
             step = f".{keys[index]}"
         else:
             step = f"[{keys[index]!r}]" if index < len(keys) else f"[{index}]"
@@ -107,7 +110,8 @@ def _keys(spec: JsonObject) -> list[str | int]:
         context = next((value for value in context.values() if isinstance(value, list)), [])
     items = as_list(context)
     if items and isinstance(items[-1], list):
-        items = items[-1]
+        # A dataclass has two lists: the fields that hold something, and those that are None.
+        items = as_list(items[0]) if isinstance(items[0], list) else items[-1]
     return [clean(item) if isinstance(item, str) else item for item in items if isinstance(item, str | int)]
 
 

@@ -228,6 +228,15 @@ def test_check_inputs_complaint_about_a_harmless_call_is_a_warning():
     assert item.severity is Severity.WARN
 
 
+def test_check_inputs_alone_sees_the_dtypes_in_an_object_of_the_users():
+    complaint = raised("input_handles[0]: unmatched dtype, expected: 4(at::kLong), but got: 3")
+    item = one(check_inputs.read(case(), history(plain_run=OK), complaint))
+    assert item.severity is Severity.WARN
+    whole = finding("AD-IN-002", "object", Severity.INFO)
+    item = one(check_inputs.read(case(), history(whole, plain_run=OK), complaint))
+    assert (item.severity, item.subject) == (Severity.ERROR, "args[0]")
+
+
 def test_check_inputs_names_the_operator():
     complaint = raised("expected size 16==16, stride 1==16 at dim=0\nError in op: torch.ops.zoo.tr.default\nThis")
     item = one(check_inputs.read(case(custom_ops=["zoo::tr"]), history(plain_run=OK), complaint))

@@ -59,9 +59,10 @@ def test_paths_of_containers():
             node("builtins.tuple", "null", LEAF, node("builtins.list", "null", LEAF, LEAF)),
             node(
                 "builtins.dict",
-                '["a", "b"]',
+                '["a", "b", "c"]',
                 node("collections.OrderedDict", "[1, 2]", LEAF, LEAF),
                 node("collections.namedtuple", '["x", "y"]', LEAF, LEAF),
+                node("shop.Batch", '[["x", "ids"], ["w"]]', LEAF, LEAF),
             ),
         ),
     ]
@@ -73,6 +74,8 @@ def test_paths_of_containers():
         "kwargs['a'][2]",
         "kwargs['b'].x",
         "kwargs['b'].y",
+        "kwargs['c'].x",
+        "kwargs['c'].ids",
     )
 
 
