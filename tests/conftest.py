@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from aotidoctor.__main__ import COLLECT_EVERY
 
@@ -25,6 +26,11 @@ LONGEST_FIRST = (
     "e2e/test_recompile.py", "e2e/test_minimize.py", "e2e/test_verify.py", "docs/test_readme.py", "e2e/test_repro.py",
     "unit/fleet/test_cluster.py", "unit/fleet/test_batch.py", "browser", "e2e/test_cases.py", "e2e",
 )  # fmt: skip
+
+
+# How long an example takes says more of the machine than of the code.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 def pytest_configure(config: pytest.Config) -> None:

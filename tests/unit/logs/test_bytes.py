@@ -10,7 +10,7 @@ import string
 import tracemalloc
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from aotidoctor.logs import read_log
@@ -35,7 +35,7 @@ def test_there_is_something_to_find():
     assert TOLD[0][:2] == ("python", "RuntimeError")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.binary(max_size=4000))
 @example(b"")
 @example(b"\xff\xfe")
@@ -47,7 +47,7 @@ def test_any_bytes_are_a_log(data):
     assert reading.lines >= 0
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400)
 @given(st.lists(st.sampled_from(WORDS), max_size=40), st.sampled_from(["\n", "\r\n", "", " "]))
 def test_any_pieces_of_failures_are_a_log(pieces, end):
     text = end.join(pieces)

@@ -56,7 +56,7 @@ def test_a_dressed_log_says_the_same(log, dress):
     assert told(read(dressed)) == told(read(log))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.sampled_from(LOGS),
     st.lists(st.sampled_from([one for name, one in DRESSES.items() if "json" not in name]), max_size=3),

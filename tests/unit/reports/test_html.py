@@ -569,7 +569,7 @@ def harmless():
     return {item.tag for item in page(hostile("word")).iter() if isinstance(item.tag, str)}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(NASTY)
 def test_no_text_of_others_becomes_markup(text):
     rendered = html_.render(hostile(text))

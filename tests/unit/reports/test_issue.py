@@ -119,7 +119,7 @@ def test_a_traceback_of_its_own_is_no_markup_either(form):
     assert_sound(FORMS[form](replace(builders.healthy(), cannot_examine=NASTY * 100)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     text=st.text(alphabet="`~\n<>/dets|&\\[]()!@#1G-H:w. \U0001f600\u202e\x00", min_size=1, max_size=80),
     times=st.sampled_from([1, 7, 50]),
@@ -224,7 +224,7 @@ def test_the_script_is_python(name):
         assert "import os" not in made.text
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_no_name_becomes_code(text, key):
     report = nasty_report(text)

@@ -109,7 +109,7 @@ def test_checks_that_passed_are_named():
     assert "AD-ART-001" not in FORMATS["junit"](builders.environment(), Wanted())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.text(alphabet=st.characters(codec=None), max_size=40))
 def test_any_text_is_xml(text):
     base = builders.misleading()

@@ -185,7 +185,7 @@ def test_the_native_stack_is_told_with_its_lines():
     assert "stacks" not in run["results"][1]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.text(alphabet=st.characters(codec=None), max_size=30))
 def test_any_text_is_sarif(text):
     base = builders.misleading()

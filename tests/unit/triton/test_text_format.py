@@ -152,7 +152,7 @@ def test_agrees_with_protobuf(text: str) -> None:
 
 
 @needs_schema
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map(" ".join))
 @example("input { dims : [ 1 ] }")
 def test_agrees_on_any_pieces(text: str) -> None:
@@ -160,7 +160,7 @@ def test_agrees_on_any_pieces(text: str) -> None:
 
 
 @needs_schema
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.lists(FIELDS, max_size=6).map("\n".join), st.data())
 def test_agrees_on_damaged_configs(text: str, data) -> None:
     at = data.draw(st.integers(0, len(text)))
@@ -168,7 +168,7 @@ def test_agrees_on_damaged_configs(text: str, data) -> None:
     assert accepts(cut) == protobuf.judge(cut).accepted
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.text(max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
     reading = read_config(text)

@@ -189,7 +189,7 @@ WHOLE = document(builders.misleading())
 PLACES = [path for path in places(WHOLE) if path]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.sampled_from(PLACES), JSON)
 def test_property_any_value_at_any_place(path, value):
     """Either the two are compared, or the error tells the place; nothing else is raised."""
