@@ -17,9 +17,8 @@ from aotidoctor.logs.line import Line
 from aotidoctor.logs.margins import without_margins
 from aotidoctor.logs.marks import of_torch
 from aotidoctor.logs.matching import Matcher
-from aotidoctor.logs.origins import LEAST as LEAST_SUSPICION
 from aotidoctor.logs.origins import arisen, is_place, is_sentence
-from aotidoctor.logs.patterns import LEAST_CONFIDENCE
+from aotidoctor.logs.patterns import LEAST_CONFIDENCE, is_told
 from aotidoctor.logs.severity import is_mention, is_probe, is_warning
 from aotidoctor.model.log import LogMatch
 
@@ -58,13 +57,13 @@ class Draft:
 
 @dataclass(slots=True)
 class Assembly:
-    """All failures so far."""
+    """All failures so far; ``short`` are the lines of a log that has few."""
 
     matcher: Matcher
     drafts: list[Draft] = field(default_factory=list)
     more: int = 0
     _index: dict[int, Draft | None] = field(default_factory=dict)
-    _short: list[Line] = field(default_factory=list)
+    short: list[Line] = field(default_factory=list)
 
     def add(self, lines: Sequence[Line]) -> None:
         """Read a segment."""
@@ -73,7 +72,7 @@ class Assembly:
         for at, line in enumerate(lines):
             streams.setdefault(line.stream, []).append(at)
         lines = _freed(lines, streams.values())
-        self._short = list(lines) if len(lines) <= _PASTE else []
+        self.short = list(lines) if len(lines) <= _PASTE else []
         known = self.matcher.candidates(lines)
         found: list[tuple[int, int, Found, Line]] = []
         for places in streams.values():
@@ -118,7 +117,7 @@ class Assembly:
         if any(draft.level == "warning" and _sure(draft) >= _CERTAIN for draft in self.drafts):
             # What it complains of is known.
             return
-        found = unfinished(self._short) or complains(self._short, is_alone=lines <= 1) or told(self._short)
+        found = unfinished(self.short) or complains(self.short, is_alone=lines <= 1) or told(self.short)
         if found is None:
             self._chosen(lines)
             return
@@ -127,7 +126,7 @@ class Assembly:
 
     def _failed(self, found: Found) -> Draft | None:
         """A failure of a short log, which may have been taken for a warning before."""
-        self._keep(self._short, found.first, found.end - 1, found, self._short[found.first])
+        self._keep(self.short, found.first, found.end - 1, found, self.short[found.first])
         draft = self._index.get(_index_of(found))
         if draft is not None:
             draft.level = "error"
@@ -137,7 +136,7 @@ class Assembly:
         """Where nothing but places speaks for a cause: what somebody says of it before or after what was printed."""
         from aotidoctor.logs.titles import title  # noqa: PLC0415
 
-        told = [match for draft in failed for match in draft.matches if _is_said(match)]
+        told = [match for draft in failed for match in draft.matches if is_told(match)]
         if any(not is_place(match) and not is_sentence(match) for match in told):
             # A message tells more than who speaks of it.
             _leave_out(failed, is_sentence)
@@ -145,7 +144,7 @@ class Assembly:
             _leave_out(failed, is_place)
         else:
             whole = [(draft.at, draft.last) for draft in failed if draft.found.kind != "truncated"]
-            found = title(self._short, whole)
+            found = title(self.short, whole)
             draft = self._failed(found) if found is not None else None
             if draft is not None and draft.matches:
                 _leave_out([other for other in failed if other is not draft], is_place)
@@ -202,11 +201,6 @@ class Assembly:
             suspected = recognised(found, head.number) or arisen(found, head.number, surroundings)
             draft.matches += (of_torch(suspected, surroundings),) if suspected is not None else ()
         return draft
-
-
-def _is_said(match: LogMatch) -> bool:
-    """Whether it is sure enough for a diagnosis."""
-    return match.confidence >= (LEAST_SUSPICION if match.pattern.is_suspect else LEAST_CONFIDENCE)
 
 
 def _leave_out(drafts: Iterable[Draft], is_left_out: Callable[[LogMatch], bool]) -> None:

@@ -49,6 +49,7 @@ _ASSERTS = re.compile(rb"E\s+assert ")
 _STACK = re.compile(
     r"^\W{0,12}frame #\d+: |^\W{0,12}#\d+ pc [0-9a-f]{6}|^\W{0,12}stack backtrace:"
     r"|^\s{0,12}at [\w.$<>/]{3,200}\([\w$.]{1,80}(?::\d{1,6})?\)$"
+    r"|^\W{0,4}Thread (?:\S{1,40} )?\((?:idle|active)[^)]{0,20}\)"
     r"|^\s{0,8}#?\d{1,3}\s{1,4}(?:\S{2,60}\s{1,20})?0x[0-9a-f]{6,16} "
 )
 # The place of something, of a failure where nobody says that it is less.
@@ -67,6 +68,8 @@ _BROKEN = re.compile(
     r"(?i:\bconnections? (?:(?:is|was|has been|to \S{1,80}) )?(?:broken|lost|refused|reset|aborted|timed out)\b"
     r"|\blost (?:the )?connection\b)"
 )
+# Of steps that were left out a few are usual.
+_SKIPPED, _MANY = re.compile(r"(?i:\bgradient overflow\b)"), 4
 # How news begin.
 _PROGRESS = re.compile(
     r"[^A-Za-z]{0,40}(?:\w+ing|\w+ed|Using|To|Use|Note|Tip|Hint|pip3?|python3?|import|from)\b|^[$>#]|.*[:=][ ]?\d"
@@ -85,6 +88,9 @@ def complains(lines: Sequence[Line], *, is_alone: bool) -> Found | None:
     ``is_alone``: the log is a single line.
     """
     lines = _without_report(lines)
+    lost = [line for line in lines if _SKIPPED.search(line.text) is not None]
+    if len(lost) >= _MANY:
+        return _found(lines, lost[-1])
     last = max((line.number for line in lines if succeeds(line.text)), default=0)
     told = [line for line in _spoken(lines) if line.number > last]
     if is_alone and lines and _is_asked_about(lines[0]):

@@ -14,6 +14,7 @@ from aotidoctor.diagnosis import find_playbook
 from aotidoctor.diagnosis.wording import fill, subject_of, title_of
 from aotidoctor.logs import LEAST_CONFIDENCE, is_fixed
 from aotidoctor.logs.known import Known, known_issue
+from aotidoctor.logs.patterns import LEAST_SUSPICION
 from aotidoctor.logs.splits import Split, kind_of, split_of
 from aotidoctor.logs.wording import command_of, spoken, worded
 from aotidoctor.model.diagnosis import Diagnosis, Playbook, Remedy, Status
@@ -22,7 +23,6 @@ from aotidoctor.model.log import LogEvent, LogMatch, LogReading
 
 KNOWN, UNKNOWN, UNREAD = "AD-LOG-001", "AD-LOG-002", "AD-LOG-003"
 _LONGEST, _FRAMES = 300, 5
-LEAST_SUSPICION = 0.3
 # Causes whose subject is a kernel where no input is named.
 _OF_KERNELS = ("index-out-of-range", "cuda-device-assert", "integer-division", "kernel-crash", "cuda-illegal-access")
 _KERNEL = re.compile(r"\b(?:cpp|triton)_(?:[a-z]+_)*?fused_\w+")
@@ -126,6 +126,8 @@ def _message(match: LogMatch, versions: Mapping[str, str], issue: Known | None) 
     if version and (pattern.known or pattern.fixed):
         over = ", which has the fix" if pattern.fixed and is_fixed(version, pattern.fixed) else ""
         parts.append(f"the log names {version}{over}")
+    if match.facts.get("alike"):
+        parts.append(f"by its words only, which are most like those of such failures: {match.facts['alike']}")
     if match.facts.get("unmarked"):
         parts.append("nothing around it names torch: it may be another program's")
     if match.event.tainted:

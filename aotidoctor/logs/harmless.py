@@ -90,7 +90,12 @@ WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("an option of a command line", (r"^\s*(?:-D|-W|--?[\w-]{0,40})(?:no-)?error\S*(?:\s|$)", r"-Werror\b")),
 )
 # Whatever level they are logged at.
-_CALM = (r"\bfake quantize mode doesn't use scale explicitly", r"\bNUMA node read from SysFS had negative value")
+_CALM = (
+    r"\bfake quantize mode doesn't use scale explicitly",
+    r"\bNUMA node read from SysFS had negative value",
+    # A warning of Python that a supervisor read from the standard error.
+    r"(?:^|\] )\S{1,400}:\d{1,7}: \w{3,60}Warning: ",
+)
 # Lines that report no failure, whatever their words.
 LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
@@ -154,6 +159,7 @@ LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
             r"\boneDNN custom operations are on\b",
             r"\bsome weights of \w{1,80} were not (?:init|used)",
             r"^hwloc x86 backend cannot work",
+            r"\bmatching Triton is not available\b|^Error caught was: No module named 'triton",
         ),
     ),
     ("what a library calls an error, and goes on", _CALM),

@@ -24,6 +24,7 @@ _MARK = re.compile(
     r"|(?:Runtime|Index|Value|Type)Error: [a-z]\w{1,40}\(\w{0,20}\): |batch1 and batch2|running_(?:mean|var)\b"
     r"|split_with_sizes|symbolic sizes|SparseTensorImpl|channels_last|TORCH_LIBRARY|PytorchStream|CUBLAS_STATUS|CUDNN_"
     r"|Tensor as element|to be true, but got false|Tried to allocate \d"
+    r"|ProcessGroup[A-Z]\w{2,8}\.[ch]pp|NCCL (?:WARN|error)"
     r"|missing value for argument|invalid combination of arg|input batch_size|scalar type \w+ but (?:found|got)"
     r"|\b(?:MPS|XPU|HPU|NPU|CUDA) (?:[Tt]ensors?|backend|framework)|AITemplate"
 )
@@ -42,6 +43,7 @@ _OF_PACKAGES = re.compile(
 _OTHER = re.compile(
     r"(?i:tensorflow|\bjax|\bxla\b|paddle|mxnet|\bcargo\b|rustc|\bnpm\b|node_modules|gradle|\bmaven|gstreamer|"
     r"opencv|\bqt[56]\b|unity|unreal|minecraft|\bjulia\b|\bruby\b|go build|dotnet|\.csproj|\bswift|flutter|\bcobol|"
+    r"\bpostgres|\bpsql\b|\bpg_hba|\bmysqld?\b|\bmariadb|\bredis\b|\belectron\b|\bopenssl|\blibcurl|"
     r"AndroidRuntime|\bjava\.lang|\bggml|llama\.cpp|llama_(?:cpp|model_lo|print_t)|whisper\.cpp)"
 )
 # Forms and causes that are not torch's alone.
@@ -67,6 +69,11 @@ def has_mark(text: str) -> bool:
     """Whether ``text`` has a sign of torch, of what it compiles or of a library that is built on it."""
     text = _PATH.sub(_without_folders, text)
     return _MARK.search(text) is not None or (_ANY.search(text) is not None and not _is_of_others(text))
+
+
+def names_linked(text: str) -> bool:
+    """Whether a tool misses a library that torch, its compilers and its kernels are linked with."""
+    return _NAMED.search(text) is not None and _LINKED.search(text) is not None
 
 
 def _without_folders(path: re.Match[str]) -> str:

@@ -72,6 +72,8 @@ _STANDARD = re.compile(
 _DEEPEST, _TOLD = 60, 6
 # A place that only the words of a message tell.
 _BY_WORDS = 0.42
+# Of such an entry words count that many messages have.
+_IN_PASSING = ("the message speaks", "the message is of")
 _TABLES = ("messages", "origins", "summaries")
 
 
@@ -191,6 +193,17 @@ def is_place(match: LogMatch) -> bool:
 def is_sentence(match: LogMatch) -> bool:
     """Whether somebody's own words speak for the cause."""
     return match.pattern.is_suspect and match.pattern.source in _sentences()
+
+
+def is_loose(match: LogMatch) -> bool:
+    """Whether a place, words in passing or somebody's own speak for the cause, and no message of its own."""
+    return match.pattern.is_suspect and match.pattern.source in _loose()
+
+
+@lru_cache(maxsize=1)
+def _loose() -> frozenset[str]:
+    every = (*_table("origins"), *_table("summaries"))
+    return frozenset(one.why for one in every if one.prose or not one.said or one.why.startswith(_IN_PASSING))
 
 
 @lru_cache(maxsize=1)

@@ -17,7 +17,7 @@ from aotidoctor.logs.bounded import bounded
 from aotidoctor.logs.literals import literals_of
 from aotidoctor.model import extensions, playbook_files
 from aotidoctor.model.errors import AotidoctorError
-from aotidoctor.model.log import LogPattern
+from aotidoctor.model.log import LogMatch, LogPattern
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -26,12 +26,19 @@ else:  # pragma: no cover
 
 # Below this a match is a lead that the reader is shown, and no diagnosis.
 LEAST_CONFIDENCE = 0.5
+# Of suspicions more is said where nothing better is known.
+LEAST_SUSPICION = 0.3
 DEFAULT_CONFIDENCE = 0.7
 STAGES = ("", "export", "compile", "link", "package", "load", "inputs", "run", "output", "serve", "host", "artifact")
 _BLOCK = re.compile(r"^```toml log\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _TEXTS = ("regex", "example", "source", "stage", "component", "known", "fixed")
 _LISTS = ("near", "not_near")
 _KEYS = frozenset((*_TEXTS, *_LISTS, "confidence", "facts", "suspect"))
+
+
+def is_told(match: LogMatch) -> bool:
+    """Whether it is sure enough for a diagnosis."""
+    return match.confidence >= (LEAST_SUSPICION if match.pattern.is_suspect else LEAST_CONFIDENCE)
 
 
 class PatternError(AotidoctorError):

@@ -52,15 +52,16 @@ def read_log(stream: BinaryIO, name: str, patterns: Sequence[Pattern] | None = N
         return replace(made, problems=(*made.problems, reached), out_of_time=True)
     if not whole:
         return made
-    best = made
+    best, chosen = made, read
     for way in other_readings([line for segment in whole for line in segment]):
         if _surest(best) >= LEAST_CONFIDENCE and not way.is_sure:
             continue
         other = _Read(matcher)
         other.add(way.lines)
         made = other.finished(name, source, prefilter)
-        best = made if way.is_certain and made.events else _better(best, made, is_sure=way.is_sure)
-    return best
+        better = made if way.is_certain and made.events else _better(best, made, is_sure=way.is_sure)
+        best, chosen = (made, other) if better is made else (best, chosen)
+    return _reconsidered(best, chosen.short)
 
 
 class _Read:
@@ -95,6 +96,22 @@ class _Read:
             unknown=tuple(events[id(root)] for root in unknown[:_UNKNOWN]),
             problems=(*source.problems, *_skipped(prefilter)),
         )
+
+    @property
+    def short(self) -> Sequence[str]:
+        """The lines of a log that has few."""
+        return [line.text for line in self._assembly.short]
+
+
+def _reconsidered(reading: LogReading, lines: Sequence[str]) -> LogReading:
+    """What is told of a short log without a sure cause, in the light of its words."""
+    events = (*reading.unknown, *(event for event in reading.events if event.level == "error"))
+    if not lines or not events or _surest(reading) >= LEAST_CONFIDENCE:
+        return reading
+    # Of most logs nobody asks it.
+    from aotidoctor.logs.alike import reconsidered  # noqa: PLC0415
+
+    return replace(reading, matches=reconsidered(reading.matches, events[0], lines))
 
 
 def _better(best: LogReading, other: LogReading, *, is_sure: bool) -> LogReading:

@@ -14,6 +14,8 @@ _PROBES = re.compile(
     r"\bNCCL INFO\b|(?i:\b(?:skipp(?:ing|ed)|skip) (?:the )?(?:import|load|regist)|\boptional\b|\bfall(?:ing|s)? back\b"
     r"|\b(?:ignor(?:ing|ed)|prob(?:ing|ed))\b|\bwill (?:be disabled|not be (?:available|used))\b)"
 )
+# What a library warns of that the program may do without.
+_OPTIONAL = "you can ignore this warning"
 # How a line begins that is the failure itself, whatever level it was logged at.
 _BEGINS = re.compile(
     r"(?:[\w.:]*(?:Error|Exception|Interrupt)\b|(?i:error|fatal|failed|terminate called)\b|[A-Z]{3,12} FAIL)"
@@ -37,4 +39,6 @@ def is_probe(found: Found, head: Line) -> bool:
 
 def is_mention(found: Found, head: Line) -> bool:
     """News that speak of a failure: an error that was expected, tried again, or is only a word of an option."""
+    if (found.form == "loader" and "NCCL INFO" in found.text) or _OPTIONAL in found.text:
+        return True
     return head.level == "info" and found.form == "line" and _BEGINS.match(found.text) is None

@@ -9,8 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from aotidoctor.logs import read_log
-from aotidoctor.logs.diagnose import LEAST_SUSPICION
-from aotidoctor.logs.patterns import LEAST_CONFIDENCE
+from aotidoctor.logs.patterns import LEAST_CONFIDENCE, LEAST_SUSPICION
 from aotidoctor.model.log import LogMatch
 
 HERE = Path(__file__).parent

@@ -2,7 +2,7 @@
 
 For each text of a tracker every rule is left out that no other known text needs: alternatives of the patterns, of
 the places and of the code's own tables, and known issues, whose only uses among all texts are that text and its kin
-(the same thread, or nearly the same words). Texts that were made up after others are no evidence for a rule; what
+(the same thread, or nearly the same words). The table of words is learnt anew without them. Texts that were made up after others are no evidence for a rule; what
 torch prints for faults made on purpose (``measured.jsonl``) is. FILE: more texts, in the form of ``strangers.jsonl``.
 
 A rule that was written from the source of a program counts as if it were written from the one text that shows it. So
@@ -14,13 +14,18 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aotidoctor.commands.classify import classify_text
 from aotidoctor.logs.patterns import LEAST_CONFIDENCE
 from tests.corpus.corpus import HERE
 from tests.corpus.kin import Known, load
 from tests.corpus.own_rules import Rules, rules_of
+
+if TYPE_CHECKING:
+    from tests.corpus.learn import Learnt
 
 FILES = tuple(
     HERE / f"{name}.jsonl"
@@ -36,13 +41,14 @@ FILES = tuple(
         "fresh",
         "recent",
         "held",
+        "latest",
     )
 )
 
 
-def outcome(text: Known, rules: Rules) -> tuple[str, str | None, float]:
+def outcome(text: Known, rules: Rules, learnt: Learnt | None = None) -> tuple[str, str | None, float]:
     """What is said of ``text`` without what is its own: a word for it, the cause, how sure."""
-    with rules.without(text.kin):
+    with rules.without(text.kin), learnt.without(text.kin) if learnt is not None else nullcontext():
         _, diagnoses, reading = classify_text(text.symptom.encode(), "log")
     cause = diagnoses[0].cause if diagnoses else None
     sure = diagnoses[0].confidence if diagnoses else 0.0
@@ -59,12 +65,14 @@ def outcome(text: Known, rules: Rules) -> tuple[str, str | None, float]:
 
 def main(files: Sequence[str]) -> None:
     """Print the figures, and each text of which something else is said than what it turned out to be."""
+    from tests.corpus.learn import Learnt  # it needs numpy
+
     texts = load([*FILES, *map(Path, files)])
-    rules = rules_of(texts)
+    rules, learnt = rules_of(texts), Learnt(texts)
     counts: Counter[tuple[str, str]] = Counter()
     for text in texts:
         if text.is_asked:
-            word, cause, sure = outcome(text, rules)
+            word, cause, sure = outcome(text, rules, learnt)
             counts[text.half, word] += 1
             if word not in ("right", "shared", "silent, as it may be"):
                 print(f"{text.half:8} {word:12} {text.id:40} {cause} {sure:.2f} {text.accepted}")

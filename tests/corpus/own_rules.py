@@ -74,7 +74,7 @@ class _Recorder(Matcher):
         self.asked.append({"text": found.text, "around": around})
         place: dict[str, str] = {}
         both = (_Listener(place, ""), _Listener(place, "."))
-        with mock.patch.object(origins, "origins", return_value=both):
+        with _places(both), mock.patch.object(origins, "_telling", return_value={""}):
             origins.arisen(found, 1, around)
         self.places += [place] if place else []
         return super().matches(found, around)
@@ -95,6 +95,15 @@ class _Listener:
         said = {"frame": frame, "innermost": innermost, "text": text, "file": files}
         self.place.update(said, **{"own" if self.innermost else "around": around})
         return False
+
+
+@contextmanager
+def _places(entries: Sequence[origins.Origin | _Listener]) -> Iterator[None]:
+    """These for the table of places; what was chosen of it before is forgotten, and what is chosen now, too."""
+    with mock.patch.object(origins, "origins", return_value=tuple(entries)):
+        origins._asked.cache_clear()
+        yield
+    origins._asked.cache_clear()
 
 
 @cache
@@ -194,7 +203,7 @@ class Rules:
             forms = tuple((form.START, form.read) for form in _FORMS)
             stack.enter_context(mock.patch.object(assembly, "FORMS", forms))
             stack.enter_context(mock.patch.object(read, "_tools", return_value=(keywords, less)))
-            stack.enter_context(mock.patch.object(origins, "origins", return_value=tuple(places)))
+            stack.enter_context(_places(places))
             stack.enter_context(mock.patch.object(known, "known_issues", return_value=tuple(issues)))
             yield
 

@@ -12,22 +12,38 @@ START = re.compile(
     r"Segmentation fault|\bAborted\b|Abort trap|Bus error|Illegal instruction|Floating point exception|core dumped|"
     r"^(?:.*: line \d+: +\d+ )?Killed\b|exit(?:ed)? (?:with )?(?:exit )?(?:code|status)\b|[Ee]xit ?code|"
     r"OOMKilled|died with <Signals|SIG(?:SEGV|ABRT|KILL|BUS|ILL|"
-    r"FPE|TERM)\b|signal: |[Tt]erminated by signal|\bSignal \d+"
+    r"FPE|TERM)\b|signal: |[Tt]erminated by signal|\b[Ss]ignal:? (?:Some\()?\d+"
 )
 _NAMES = (
     (
         re.compile(
             r"Segmentation fault|SIGSEGV|\b(?:code|status):? ?(?:139|"
-            r"-11)\b|exitcode: ?-11|signal:? 11\b|Signals\.SIGSEGV"
+            r"-11)\b|exitcode: ?-11|signal:? (?:Some\()?11\b|Signals\.SIGSEGV"
         ),
         "SIGSEGV",
     ),
-    (re.compile(r"\bAborted\b|Abort trap|SIGABRT|\b(?:code|status):? ?(?:134|-6)\b|exitcode: ?-6\b"), "SIGABRT"),
-    (re.compile(r"Illegal instruction|SIGILL|\b(?:code|status):? ?(?:132|-4)\b|exitcode: ?-4\b"), "SIGILL"),
-    (re.compile(r"Bus error|SIGBUS|\b(?:code|status):? ?(?:135|-7)\b"), "SIGBUS"),
-    (re.compile(r"Floating point exception|SIGFPE|\b(?:code|status):? ?(?:136|-8)\b"), "SIGFPE"),
     (
-        re.compile(r"\bKilled\b|SIGKILL|OOMKilled|\b(?:code|status):? ?(?:137|-9)\b|exitcode: ?-9\b|signal: killed"),
+        re.compile(
+            r"\bAborted\b|Abort trap|SIGABRT|\b(?:code|status):? ?(?:134|-6)\b|exitcode: ?-6\b|signal:? (?:Some\()?6\b"
+        ),
+        "SIGABRT",
+    ),
+    (
+        re.compile(
+            r"Illegal instruction|SIGILL|\b(?:code|status):? ?(?:132|-4)\b|exitcode: ?-4\b|signal:? (?:Some\()?4\b"
+        ),
+        "SIGILL",
+    ),
+    (re.compile(r"Bus error|SIGBUS|\b(?:code|status):? ?(?:135|-7)\b|signal:? (?:Some\()?7\b"), "SIGBUS"),
+    (
+        re.compile(r"Floating point exception|SIGFPE|\b(?:code|status):? ?(?:136|-8)\b|signal:? (?:Some\()?8\b"),
+        "SIGFPE",
+    ),
+    (
+        re.compile(
+            r"\bKilled\b|SIGKILL|OOMKilled|\b(?:code|status):? ?(?:137|-9)\b|exitcode: ?-9\b|signal: killed"
+            r"|signal:? (?:Some\()?9\b"
+        ),
         "SIGKILL",
     ),
     (re.compile(r"SIGTERM|\b(?:code|status):? ?143\b"), "SIGTERM"),
