@@ -19,7 +19,7 @@ from aotidoctor.logs.marks import of_torch
 from aotidoctor.logs.matching import Matcher
 from aotidoctor.logs.origins import arisen, is_place, is_sentence
 from aotidoctor.logs.patterns import LEAST_CONFIDENCE, is_told
-from aotidoctor.logs.severity import is_mention, is_probe, is_warning
+from aotidoctor.logs.severity import is_bare, is_mention, is_probe, is_warning
 from aotidoctor.model.log import LogMatch
 
 # Kept with all they say; what comes after them is counted.
@@ -197,7 +197,11 @@ class Assembly:
         )
         surroundings = "\n".join(line.text for line in around)
         draft.matches = tuple(of_torch(match, surroundings) for match in self.matcher.matches(found, surroundings))
-        if level == "error" and all(match.confidence < LEAST_CONFIDENCE for match in draft.matches):
+        # Who passes a failure on that is known is not asked where it arose.
+        passes_on = found.follows or "API call failed at " in found.text
+        is_passed_on = passes_on and any(is_told(match) for one in self.drafts for match in one.matches)
+        is_asked = level == "error" and not is_passed_on and not is_bare(found, head)
+        if is_asked and all(match.confidence < LEAST_CONFIDENCE for match in draft.matches):
             suspected = recognised(found, head.number) or arisen(found, head.number, surroundings)
             draft.matches += (of_torch(suspected, surroundings),) if suspected is not None else ()
         return draft

@@ -22,6 +22,16 @@ _BEGINS = re.compile(
 )
 
 
+# A record that says no more than that.
+_BARE = re.compile(r"(?P<level>(?:ERROR|FATAL|CRITICAL):? )?[\w ]{1,40}\b(?:failed|aborting|giving up)\W{0,3}$")
+
+
+def is_bare(found: Found, head: Line) -> bool:
+    """Whether a logger says that something failed, and nothing else: there is nothing in it to tell a cause by."""
+    bare = _BARE.match(found.text) if found.form == "line" else None
+    return bare is not None and (head.stamped or bare["level"] is not None)
+
+
 def is_warning(found: Found, head: Line) -> bool:
     """Whether it was handled: a candidate left out, an optional library, an exception logged as a warning."""
     if _ROUTINE.search(found.text) is not None:

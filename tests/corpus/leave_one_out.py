@@ -14,11 +14,12 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest import mock
 
 from aotidoctor.commands.classify import classify_text
+from aotidoctor.logs import alike
 from aotidoctor.logs.patterns import LEAST_CONFIDENCE
 from tests.corpus.corpus import HERE
 from tests.corpus.kin import Known, load
@@ -27,6 +28,7 @@ from tests.corpus.own_rules import Rules, rules_of
 if TYPE_CHECKING:
     from tests.corpus.learn import Learnt
 
+_NO_WORDS = alike.unpacked(alike.packed(alike.NO_CAUSE, 1.0, {}))
 FILES = tuple(
     HERE / f"{name}.jsonl"
     for name in (
@@ -48,7 +50,8 @@ FILES = tuple(
 
 def outcome(text: Known, rules: Rules, learnt: Learnt | None = None) -> tuple[str, str | None, float]:
     """What is said of ``text`` without what is its own: a word for it, the cause, how sure."""
-    with rules.without(text.kin), learnt.without(text.kin) if learnt is not None else nullcontext():
+    no_words = mock.patch.object(alike, "words", return_value=_NO_WORDS)
+    with rules.without(text.kin), no_words if learnt is None else learnt.without(text.kin):
         _, diagnoses, reading = classify_text(text.symptom.encode(), "log")
     cause = diagnoses[0].cause if diagnoses else None
     sure = diagnoses[0].confidence if diagnoses else 0.0
