@@ -212,6 +212,25 @@ def operator() -> Model:
     return Model(Operator(), samples, dims={"x": {0: n}, "y": {0: n}}, setup="setup")
 
 
+class Handed(torch.nn.Module):
+    """The operator makes the output itself: before 2.13 a call in which it raised returns, with None."""
+
+    def forward(self, x):
+        return torch.ops.trial.shift(x, 0.25)
+
+
+def handed() -> Model:
+    x = torch.randn(3, 8)
+    samples = {
+        "good": right(x),
+        "half": wrong("input-dtype", x.half()),
+        "raises": wrong("custom-op-exception", x),
+    }
+    for name, sample in samples.items():
+        sample.setup = "raises" if name == "raises" else "setup"
+    return Model(Handed(), samples, setup="setup")
+
+
 class Picture(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -322,5 +341,5 @@ def library() -> Model:
 
 MODELS: dict[str, Callable[[], Model]] = {
     made.__name__: made
-    for made in (dense, pairs, nest, rows, counter, operator, picture, select, volume, outside, two, library)
+    for made in (dense, pairs, nest, rows, counter, operator, handed, picture, select, volume, outside, two, library)
 }
