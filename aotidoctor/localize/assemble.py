@@ -15,6 +15,7 @@ from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.localization import Frame, Localization, TimelineEntry
 from aotidoctor.model.run import Exited, Outcome
 
+_CHECKED_HEAP = "where the checked heap stopped it"
 # Which trail names the culprit, the surest first: code, kinds (empty: all), and what it did.
 _TRAILS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("AD-RUN-018", ("found",), "the result is right without this step of the compiler"),
@@ -34,7 +35,7 @@ _TRAILS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("AD-RUN-027", ("exception",), "where the GPU's core dump saw it fault"),
     ("AD-RUN-034", ("kernel", "extern"), "the last launch printed with blocking launches, compiled again here"),
     ("AD-RUN-023", ("crash", "hang"), "where the debugger found it"),
-    ("AD-RUN-025", (), "where the checked heap stopped it"),
+    ("AD-RUN-025", (), _CHECKED_HEAP),
     ("AD-RUN-024", ("kernel", "extern", "custom"), "the call that was entered last"),
 )
 _MOST_FRAMES = 64
@@ -75,11 +76,25 @@ def _named_by(findings: Sequence[Evidence]) -> str:
 
 
 def _culprit(findings: Sequence[Evidence]) -> tuple[str | None, str]:
+    heap = next((item for item in findings if _stopped_by_heap(item)), None)
     for code, kinds, how in _TRAILS:
         for item in findings:
             if item.code == code and item.severity is not Severity.INFO and (not kinds or item.kind in kinds):
-                return item.subject, how
+                return (
+                    (heap.subject, _CHECKED_HEAP) if heap is not None and code == "AD-RUN-023" else (item.subject, how)
+                )
     return None, ""
+
+
+def _stopped_by_heap(item: Evidence) -> bool:
+    """Earlier than without the checks, or in a kernel that frees what it damaged.
+
+    The debugger stops at whoever uses the damaged block, which may be any of those that come after.
+    """
+    if item.code != "AD-RUN-025" or item.severity is Severity.INFO:
+        return False
+    in_kernel = item.facts.get("call_kind") == "kernel" and item.facts.get("inside") is True
+    return item.kind == "moved" or (item.kind == "same" and in_kernel)
 
 
 def _kernel_of_chain(findings: Sequence[Evidence]) -> str | None:
