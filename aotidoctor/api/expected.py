@@ -9,7 +9,6 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, TextIO, cast
 
 from aotidoctor.api.arguments import PathLike, path, text
-from aotidoctor.api.report import redacted
 from aotidoctor.model import contract as records
 from aotidoctor.model.errors import CannotExamineError, LimitReachedError
 from aotidoctor.model.evidence import NotChecked
@@ -55,6 +54,7 @@ class Contract(records.Contract):
         # Who only reads the fields needs no format.
         from aotidoctor.reports.json.case import contract as document  # noqa: PLC0415
         from aotidoctor.reports.json.render import dumps  # noqa: PLC0415
+        from aotidoctor.reports.redact import redacted  # noqa: PLC0415 - for who looks at it
 
         found = redacted(self, os.environ) if redact else self
         return cast("JsonObject", json.loads(dumps(document(found, whole=True) or {})))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import sys
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -158,14 +157,9 @@ class Report(records.Report):
         return text(self._shown(redact=redact), stream=stream, environ=environ, detail=detail)
 
     def _shown(self, *, redact: bool) -> Report:
+        from aotidoctor.reports.redact import redacted  # noqa: PLC0415 - for who looks at it
+
         return redacted(self, os.environ) if redact else self
-
-
-def redacted(value: T, environ: Mapping[str, str]) -> T:
-    """A record without what is private to this machine and its user."""
-    from aotidoctor.reports.redact import Redactor  # noqa: PLC0415 - for who looks at it
-
-    return Redactor.of(environ=environ, host_name=platform.node()).value(value)
 
 
 def public(found: records.Report) -> Report:

@@ -33,7 +33,7 @@ from aotidoctor.fleet.settings import Settings, read_settings
 from aotidoctor.model.errors import CannotExamineError, LimitReachedError
 from aotidoctor.model.fleet import FAILED, UNREADABLE, FleetResult
 from aotidoctor.model.fleet_lines import result_line
-from aotidoctor.model.json_types import JsonObject, JsonValue, items
+from aotidoctor.model.json_types import JsonObject, JsonValue, as_list
 from aotidoctor.remote.urls import cleaned
 from aotidoctor.reports.json.render import render
 from aotidoctor.reports.redact import Redactor
@@ -92,7 +92,7 @@ class Judge:
             with suppress(OSError):
                 os.chdir(where)
         if message.get("op") == "digest":
-            return {"digests": [_digest(path) for path in items(message.get("paths"))]}, b""
+            return {"digests": [_digest(path) for path in as_list(message.get("paths"))]}, b""
         result, report = self.judge(read_item(message))
         return {"line": result_line(result)}, report
 

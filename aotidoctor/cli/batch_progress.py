@@ -5,12 +5,11 @@ On a terminal one line that is written over, elsewhere a line every ten seconds.
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Mapping
 from typing import TextIO, final
 
-from aotidoctor.cli.progress import is_terminal
+from aotidoctor.cli.progress import is_terminal, write
 from aotidoctor.fleet.tally import Tally
 from aotidoctor.reports.text import one_line
 
@@ -36,18 +35,12 @@ class BatchProgress:
             return
         self._next = now + (_LIVE_S if self._live else _LINE_S)
         line = line_of(tally)
-        self._write(f"{_CLEAR}{line}" if self._live else f"{line}\n")
+        write(self._stream, f"{_CLEAR}{line}" if self._live else f"{line}\n")
 
     def close(self) -> None:
         """Leave no unfinished line behind."""
         if self._live:
-            self._write(_CLEAR)
-
-    def _write(self, text: str) -> None:
-        if self._stream is not None:
-            with contextlib.suppress(OSError, ValueError):
-                self._stream.write(text)
-                self._stream.flush()
+            write(self._stream, _CLEAR)
 
 
 def line_of(tally: Tally) -> str:

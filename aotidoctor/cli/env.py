@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -47,10 +46,10 @@ def _save(path: str, *, redact: bool) -> None:
     from aotidoctor.readers.host import read_host  # noqa: PLC0415 - for --save only
     from aotidoctor.readers.host.profiles import profile_document  # noqa: PLC0415 - likewise
     from aotidoctor.reports.json.render import dumps  # noqa: PLC0415 - likewise
-    from aotidoctor.reports.redact import Redactor  # noqa: PLC0415 - likewise
+    from aotidoctor.reports.redact import redacted  # noqa: PLC0415 - likewise
 
     host = read_host(artifact=None, environ=os.environ, survey=True)
-    shown = Redactor.of(environ=os.environ, host_name=platform.node()).value(host) if redact else host
+    shown = redacted(host, os.environ) if redact else host
     try:
         write_file(Path(path), dumps(profile_document(shown, Path(path).stem)))
     except OSError as error:

@@ -16,8 +16,7 @@ import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv
-from aotidoctor.cli.show import warn, write_stdout
-from aotidoctor.reports.write import write_file
+from aotidoctor.cli.show import warn, write_report, write_stdout
 
 if TYPE_CHECKING:
     from aotidoctor.commands.fleet import Wanted
@@ -167,11 +166,4 @@ def _show(found: Fleet, kind: FleetFormat, files: Sequence[tuple[str, Path]], *,
         for piece in rendered(found, kind.value):
             write_stdout(piece)
     for name, path in files:
-        _write(path, "".join(rendered(found, name)))
-
-
-def _write(path: Path, document: str) -> None:
-    try:
-        write_file(path, document)
-    except OSError as error:
-        warn(f"could not write {path}: {error.strerror or error}")
+        write_report(path, "".join(rendered(found, name)))

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import platform
 import sys
-from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -66,7 +64,9 @@ def minimize(
             on_step=_quiet if quiet else _tell,
             with_repro=repro,
         )
-    shown = _redacted(found, os.environ) if redact else found
+    from aotidoctor.reports.redact import redacted  # noqa: PLC0415 - after the work
+
+    shown = redacted(found, os.environ) if redact else found
     if json:
         write_stdout(document(SCHEMA, asdict(shown)))
     else:
@@ -98,12 +98,6 @@ def _text(found: Minimized) -> str:
         *([f" Script  {one_line(found.repro)}"] if found.repro else []),
     ]
     return "\n".join(lines) + "\n"
-
-
-def _redacted(found: Minimized, environ: Mapping[str, str]) -> Minimized:
-    from aotidoctor.reports.redact import Redactor  # noqa: PLC0415 - after the work
-
-    return Redactor.of(environ=environ, host_name=platform.node()).value(found)
 
 
 def _quiet(_text: str) -> None:

@@ -104,10 +104,15 @@ class Progress:
                     self._write(f"{_CLEAR}  {self._dots()} {self._current:<26} {waited:6.1f} s")
 
     def _write(self, text: str) -> None:
-        if self._stream is not None:
-            with contextlib.suppress(OSError, ValueError):
-                self._stream.write(text)
-                self._stream.flush()
+        write(self._stream, text)
+
+
+def write(stream: TextIO | None, text: str) -> None:
+    """Write at once; a terminal that has gone away is none."""
+    if stream is not None:
+        with contextlib.suppress(OSError, ValueError):
+            stream.write(text)
+            stream.flush()
 
 
 def _one_line(text: str) -> str:

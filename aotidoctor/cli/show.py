@@ -183,10 +183,11 @@ def emit(made: Documents) -> None:
     """Print the document and write the files. A file that cannot be written is a warning: the result is on stdout."""
     write_stdout(made.stdout)
     for path, text in made.files:
-        _write_report(path, text)
+        write_report(path, text)
 
 
-def _write_report(path: Path, text: str) -> None:
+def write_report(path: Path, text: str) -> None:
+    """Write the file; where that fails, say so."""
     try:
         write_file(path, text)
     except OSError as error:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import enum
 import os
-import platform
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -77,7 +75,9 @@ def sweep(
     with answering(SCHEMA if shown is SweepFormat.JSON else None, package):
         found = ask(package, options, environ=os.environ, most=calls, on_row=_quiet if quiet else _tell)
     if redact:
-        found = _redacted(found, os.environ)
+        from aotidoctor.reports.redact import redacted  # noqa: PLC0415 - after the work
+
+        found = redacted(found, os.environ)
     _finish(found, shown, files, detail=verbose)
     raise typer.Exit(_status(found, fail_on))
 
@@ -117,12 +117,6 @@ def _rendered(found: Sweep, shown: SweepFormat, detail: int) -> str:
             return html(found)
         case SweepFormat.RICH:
             return sweep_view.text(found, detail=detail)
-
-
-def _redacted(found: Sweep, environ: Mapping[str, str]) -> Sweep:
-    from aotidoctor.reports.redact import Redactor  # noqa: PLC0415 - after the work
-
-    return Redactor.of(environ=environ, host_name=platform.node()).value(found)
 
 
 def _status(found: Sweep, fail_on: FailOn) -> int:

@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from aotidoctor.cli import options as opt
-from aotidoctor.cli.show import IssueForm, Show, make_show, rendered, warn
+from aotidoctor.cli.show import IssueForm, Show, make_show, rendered, warn, write_report
 from aotidoctor.model.watched import Program, Watched
-from aotidoctor.reports.write import write_file
 from aotidoctor.runner.watch import die_as, is_good
 from aotidoctor.runner.watch import watch as run_watched
 
@@ -166,15 +165,8 @@ def show_on_stderr(made: Report, shown: Report, show: Show, *, printed: bool = T
         screen = text(shown, stream=sys.stderr or io.StringIO(), environ=os.environ, detail=show.detail or -1)
         _say(f"\n{screen}")
     for kind, path in show.files:
-        _write(path, rendered(shown, kind, show, os.environ))
+        write_report(path, rendered(shown, kind, show, os.environ))
     write_extras(made, show.extras, os.environ, redact=show.redact)
-
-
-def _write(path: Path, document: str) -> None:
-    try:
-        write_file(path, document)
-    except OSError as error:
-        warn(f"could not write {path}: {error.strerror or error}")
 
 
 def _again() -> Again:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from aotidoctor.localize.comparison import FINE, judge_anew, saved_comparison
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError, UsageError
-from aotidoctor.model.evidence import Evidence, FactValue, FileSource, Severity
-from aotidoctor.model.json_types import JsonObject, JsonValue, objects
+from aotidoctor.model.evidence import Evidence, FileSource, Severity, read_fact
+from aotidoctor.model.json_types import JsonObject, objects
 from aotidoctor.model.localization import Localization, OutputComparison
 from aotidoctor.model.report import Report
 from aotidoctor.probes.reference_findings import CODE, OUTPUT_KINDS, output_finding
@@ -65,11 +65,5 @@ def _evidence(item: JsonObject, source: FileSource) -> Evidence:
         expected=str(item.get("expected") or ""),
         message=str(item.get("message") or ""),
         source=source,
-        facts={name: _fact(value) for name, value in facts.items()} if isinstance(facts, dict) else {},
+        facts={name: read_fact(value) for name, value in facts.items()} if isinstance(facts, dict) else {},
     )
-
-
-def _fact(value: JsonValue) -> FactValue:
-    if isinstance(value, list):
-        return tuple(item if isinstance(item, str | int | float | bool) else None for item in value)
-    return value if isinstance(value, str | int | float | bool) else None

@@ -20,7 +20,7 @@ from aotidoctor.fleet.tally import Tally
 from aotidoctor.model.errors import AotidoctorError
 from aotidoctor.model.fleet import FAILED, JUDGED, REPORTS_FOLDER, TIMED_OUT, UNREADABLE, FleetResult
 from aotidoctor.model.fleet_lines import FleetFormatError, read_line, result_line
-from aotidoctor.model.json_types import JsonObject, JsonValue, items
+from aotidoctor.model.json_types import JsonObject, JsonValue, as_list
 from aotidoctor.remote.urls import is_url
 from aotidoctor.version import __version__
 
@@ -184,7 +184,7 @@ class Flow:
 
     def _digested(self, whose: list[_Known], answer: Answer) -> None:
         """The digests of some items; one that could not be read is judged all the same, and not remembered."""
-        found = iter(items(answer.message.get("digests")))
+        found = iter(as_list(answer.message.get("digests")))
         for known in whose:
             for path in known.unknown:
                 match next(found, None):

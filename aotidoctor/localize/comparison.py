@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from aotidoctor.model.json_types import JsonObject, JsonValue, items, objects
+from aotidoctor.model.json_types import JsonObject, JsonValue, as_list, objects
 from aotidoctor.model.localization import OutputComparison
 from aotidoctor.model.records import RecordError, from_json
 from aotidoctor.model.run import Outcome
@@ -63,7 +63,7 @@ def _anew(item: OutputComparison, asked: tuple[float, float] | None) -> OutputCo
 
 def _leaf(item: JsonObject) -> OutputComparison:
     dtype, shape, nan, inf = (_pair(item.get(name)) for name in ("dtype", "shape", "nan", "inf"))
-    odd = item.get("what") == "nan" or any(_pair(pair)[1] in ("inf", math.inf) for pair in items(item.get("needed")))
+    odd = item.get("what") == "nan" or any(_pair(pair)[1] in ("inf", math.inf) for pair in as_list(item.get("needed")))
     sides = {"dtype": dtype, "shape": shape, "nan": nan, "inf": inf}
     return _saved(
         {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 
@@ -49,7 +50,7 @@ def element_text(found: Finding) -> str:
     if found.offset is None or found.extent is None:
         return ""
     whole = len(found.sizes) > 1 and 0 not in found.sizes and _is_contiguous(found.sizes, found.strides)
-    if whole and found.offset >= 0 and _count(found.sizes) == found.extent:
+    if whole and found.offset >= 0 and math.prod(found.sizes) == found.extent:
         index, rest = [], found.offset
         for step in found.strides:
             index.append(rest // step)
@@ -65,10 +66,3 @@ def _is_contiguous(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
             return False
         step *= size
     return True
-
-
-def _count(sizes: tuple[int, ...]) -> int:
-    total = 1
-    for size in sizes:
-        total *= size
-    return total

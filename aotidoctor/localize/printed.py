@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from aotidoctor.model.contract import KernelBody, KernelCall, Parameter
-from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.json_types import JsonObject, JsonValue, text_of
 from aotidoctor.model.localization import BufferValues, KernelValues
 
 _HEADER = re.compile(
@@ -232,9 +232,9 @@ def _saved(record: JsonObject) -> BufferValues:
         high=_float(record.get("max")),
         mean=_float(record.get("mean")),
         error=_float(found.get("error")),
-        matches=_text(found.get("matches")),
-        target=_text(found.get("target")),
-        where=_text(found.get("where")),
+        matches=text_of(found.get("matches")),
+        target=text_of(found.get("target")),
+        where=text_of(found.get("where")),
         agrees=agrees if isinstance(agrees, bool) else None,
     )
 
@@ -256,7 +256,3 @@ def _count(value: JsonValue) -> int:
 
 def _float(value: JsonValue) -> float | None:
     return _finite(float(value)) if isinstance(value, int | float) else None
-
-
-def _text(value: JsonValue) -> str | None:
-    return value if isinstance(value, str) else None

@@ -7,9 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from aotidoctor.model.fault import FAILED_HERE
+from aotidoctor.model.json_types import JsonValue
 
 Scalar = str | int | float | bool | None
 FactValue = Scalar | tuple[Scalar, ...]
+
+
+def read_fact(value: JsonValue) -> FactValue:
+    """A fact out of JSON; what cannot be one is None."""
+    if isinstance(value, list):
+        return tuple(item if isinstance(item, str | int | float | bool) else None for item in value)
+    return value if isinstance(value, str | int | float | bool) else None
 
 
 class Severity(enum.Enum):

@@ -8,6 +8,7 @@ objects are dicts, other lists are lists, and what is left is itself. Parent and
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -147,8 +148,8 @@ def tensor_spec(spec: JsonObject, path: str) -> TensorSpec:
         flat = []
         seen = _flatten(spec["data"], flat, f"{path}.data", 0)
         shape = seen if shape is None else shape
-        if _count(shape) != len(flat):
-            msg = f"{path}.data: observed {len(flat)} values, expected {_count(shape)} for shape {shape}"
+        if math.prod(shape) != len(flat):
+            msg = f"{path}.data: observed {len(flat)} values, expected {math.prod(shape)} for shape {shape}"
             raise DocumentError(msg)
     seed, device = spec.get("seed", 0), spec.get("device", "cpu")
     return TensorSpec(
@@ -218,10 +219,3 @@ def _flatten(value: JsonValue, flat: list[Number], path: str, depth: int) -> tup
         msg = f"{path}: observed rows of different sizes, expected a rectangular list"
         raise DocumentError(msg)
     return (len(value), *(shapes.pop() if shapes else ()))
-
-
-def _count(shape: tuple[int, ...]) -> int:
-    count = 1
-    for size in shape:
-        count *= size
-    return count

@@ -17,7 +17,7 @@ from aotidoctor.model import extensions
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.extensions import Extensions
-from aotidoctor.model.json_types import JsonObject, JsonValue, objects
+from aotidoctor.model.json_types import JsonObject, JsonValue, as_list, objects
 from aotidoctor.model.records import RecordError, from_json
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome, Request
@@ -147,9 +147,9 @@ def _check(entry: Entry, item: JsonObject, host: PluginHost) -> Check:
         name=name,
         cause=str(item["cause"]),
         stage=str(item["stage"]),
-        needs=tuple(map(str, _list(item["needs"]))),
+        needs=tuple(map(str, as_list(item["needs"]))),
         run=run,
-        facts=tuple(map(str, _list(item["facts"]))),
+        facts=tuple(map(str, as_list(item["facts"]))),
     )
 
 
@@ -180,10 +180,6 @@ def _probe(entry: Entry, item: JsonObject, host: PluginHost) -> Probe:
 
 def _failed(entry: Entry, error: Exception) -> str:
     return f"the plugin {entry.label} failed: {error}"
-
-
-def _list(value: JsonValue) -> list[JsonValue]:
-    return value if isinstance(value, list) else []
 
 
 def _evidence(said: JsonValue, code: str) -> list[Evidence]:

@@ -261,7 +261,7 @@ def recognise(text: str) -> Symptom:
             facts |= {key.removesuffix(tail): facts.pop(key) for key, tail in _SECOND if key in facts}
             if "op" in facts:
                 facts["op"] = qualified(str(facts["op"]))
-            return Symptom(name=name, line=_line_at(text, match.start()), facts={**facts, **_place(text)})
+            return Symptom(name=name, line=line_at(text, match.start()), facts={**facts, **_place(text)})
     return Symptom(name="other", line=_first_line(text), facts=_place(text))
 
 
@@ -285,7 +285,8 @@ def _place(text: str) -> dict[str, FactValue]:
     return facts
 
 
-def _line_at(text: str, position: int) -> str:
+def line_at(text: str, position: int) -> str:
+    """The line in which the position is, cut."""
     start = text.rfind("\n", 0, position) + 1
     end = text.find("\n", position)
     return text[start : end if end >= 0 else len(text)].strip()[:300]

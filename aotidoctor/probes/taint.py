@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from aotidoctor.model.evidence import FactValue
 from aotidoctor.model.run import Outcome
-from aotidoctor.probes.symptoms import Symptom, recognise
+from aotidoctor.probes.symptoms import Symptom, line_at, recognise
 
 # The texts of the runtime for errors after which a context cannot be used any more.
 DEADLY = re.compile(
@@ -46,7 +46,7 @@ def first_fault(outcome: Outcome) -> Fault | None:
         return Fault(line=lines[early[0]].strip()[:300], stream="stderr", after=_after(lines))
     raised = DEADLY.search(outcome.error.message) if outcome.error is not None else None
     if raised is not None and outcome.error is not None:
-        return Fault(line=_line_of(outcome.error.message, raised.start()), stream="result", after=len(said))
+        return Fault(line=line_at(outcome.error.message, raised.start()), stream="result", after=len(said))
     return Fault(line=lines[said[0]].strip()[:300], stream="stderr", after=_after(lines)) if said else None
 
 
@@ -89,9 +89,3 @@ def _tainted(outcome: Outcome, fault: Fault) -> bool:
 def _after(lines: list[str]) -> int:
     last = next((index for index, line in enumerate(lines) if DEADLY.search(line)), len(lines) - 1)
     return len(lines) - last - 1
-
-
-def _line_of(text: str, position: int) -> str:
-    start = text.rfind("\n", 0, position) + 1
-    end = text.find("\n", position)
-    return text[start : end if end >= 0 else len(text)].strip()[:300]

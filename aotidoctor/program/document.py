@@ -7,30 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from aotidoctor.model.exported import Where
-from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.json_types import JsonObject, JsonValue, as_list, as_object
 
 MAX_DEPTH = 64
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d{1,9})(?:, in .*)?$')
 
 
-def as_object(value: JsonValue) -> JsonObject:
-    """The value if it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def as_list(value: JsonValue) -> list[JsonValue]:
-    """The value if it is an array, else an empty one."""
-    return value if isinstance(value, list) else []
-
-
 def as_text(value: JsonValue) -> str:
     """The value if it is text, else nothing. Lone surrogates, which no stream can print, are replaced."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
-
-
-def as_integer(value: JsonValue) -> int | None:
-    """The value if it is a whole number."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

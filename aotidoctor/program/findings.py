@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from aotidoctor.model.evidence import Evidence, FactValue, FileSource, Severity
+from aotidoctor.model.evidence import Evidence, FactValue, FileSource, Severity, read_fact
 from aotidoctor.model.exported import Violation, Where
 from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.program.rules import BY_CODE
@@ -55,7 +55,7 @@ def _violation(item: JsonObject) -> Violation:
         target=_text(item.get("target")),
         graph=str(item.get("graph") or ""),
         where=_where(item.get("where")),
-        facts={name: _fact(fact) for name, fact in facts.items()} if isinstance(facts, dict) else {},
+        facts={name: read_fact(fact) for name, fact in facts.items()} if isinstance(facts, dict) else {},
     )
 
 
@@ -67,12 +67,6 @@ def _where(value: JsonValue) -> Where | None:
     if not isinstance(value, dict) or not isinstance(line := value.get("line"), int):
         return None
     return Where(file=str(value.get("file")), line=line, text=str(value.get("text") or ""))
-
-
-def _fact(value: JsonValue) -> FactValue:
-    if isinstance(value, list):
-        return tuple(item if isinstance(item, str | int | float | bool) else None for item in value)
-    return value if isinstance(value, str | int | float | bool) else None
 
 
 def evidence(found: Violation, path: str, *, accepted: bool = False) -> Evidence:

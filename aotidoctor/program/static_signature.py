@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.json_types import JsonObject, JsonValue, as_list, as_object
 from aotidoctor.model.program_archive import Payloads, ProgramArchive
-from aotidoctor.program.document import Graph, Node, Union, argument_name, as_list, as_object, as_text, names_of, union
+from aotidoctor.program.document import Graph, Node, Union, argument_name, as_text, names_of, union
 from aotidoctor.program.static_found import Found
 
 _FIELDS = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from aotidoctor.model.json_types import JsonValue
+from aotidoctor.model.json_types import JsonValue, as_integer, as_list, as_object
 from aotidoctor.model.program import SizeRange
 from aotidoctor.model.program_archive import ProgramArchive
-from aotidoctor.program.document import Graph, Node, as_integer, as_list, as_object, names_of
+from aotidoctor.program.document import Graph, Node, names_of
 from aotidoctor.program.static_found import Found
 
 _UNBACKED = re.compile(r"\b(?:zuf|u)\d+\b")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.json_types import JsonObject, as_integer, as_list, as_object
 from aotidoctor.model.program_archive import ProgramArchive
-from aotidoctor.program.document import Graph, Node, argument_name, as_integer, as_list, as_object, as_text, names_of
+from aotidoctor.program.document import Graph, Node, argument_name, as_text, names_of
 from aotidoctor.program.static_found import Found
 
 # ScalarType -> dtypes that the generated C++ code has no name for.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+
+from aotidoctor.runner.proc_files import read_text
 
 _COUNTER = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 
@@ -12,7 +13,7 @@ def oom_kills(root: str = "") -> dict[str, int]:
     """Counter files that this process can see -> number of OOM kills so far (both cgroup versions, and the host)."""
     counts: dict[str, int] = {}
     for path in (*_counter_files(root), f"{root}/proc/vmstat"):
-        found = _COUNTER.search(_read(path))
+        found = _COUNTER.search(read_text(path))
         if found:
             counts[path] = int(found[1])
     return counts
@@ -28,7 +29,7 @@ def risen(before: dict[str, int], after: dict[str, int]) -> str | None:
 
 def _counter_files(root: str) -> list[str]:
     files = []
-    for line in _read(f"{root}/proc/self/cgroup").splitlines():
+    for line in read_text(f"{root}/proc/self/cgroup").splitlines():
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
         if controllers == "":
             files += _upwards(f"{root}/sys/fs/cgroup", path, "memory.events")
@@ -41,10 +42,3 @@ def _upwards(mount: str, path: str, name: str) -> list[str]:
     """The file ``name`` of the group and of each group above it (inside a container only the top may be visible)."""
     parts = [part for part in path.split("/") if part]
     return ["/".join((mount, *parts[:count], name)) for count in range(len(parts), -1, -1)]
-
-
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

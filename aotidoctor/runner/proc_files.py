@@ -70,6 +70,11 @@ def read(path: str) -> bytes:
         return b""
 
 
+def read_text(path: str) -> str:
+    """The same as text."""
+    return read(path).decode("utf-8", "replace")
+
+
 def folder_events(folder: str) -> int | None:
     """A descriptor that becomes readable when something is made in the folder; None where the kernel has no such."""
     with suppress(OSError, AttributeError):

@@ -14,6 +14,7 @@ import platform
 from pathlib import Path
 
 from aotidoctor.runner.places import RunDir
+from aotidoctor.runner.proc_files import read_text
 
 MAX_TASKS = 256
 
@@ -37,18 +38,11 @@ def task_section(pid: int) -> str:
 
 
 def _task(folder: Path) -> str | None:
-    name, _, rest = _read(folder / "stat").partition("(")[2].rpartition(")")
+    name, _, rest = read_text(f"{folder}/stat").partition("(")[2].rpartition(")")
     fields = rest.split()
     if len(fields) < 13:
         return None
     seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    wchan = _read(folder / "wchan").strip() or "?"
-    call = (_read(folder / "syscall").split() or ["?"])[0]
+    wchan = read_text(f"{folder}/wchan").strip() or "?"
+    call = (read_text(f"{folder}/syscall").split() or ["?"])[0]
     return f"tid={folder.name} state={fields[0]} cpu={seconds:.2f} wchan={wchan} syscall={call} name={name}"
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

@@ -15,6 +15,7 @@ from pathlib import Path
 from aotidoctor.model.run import Signalled
 from aotidoctor.model.watched import Watched
 from aotidoctor.runner.core_pattern import APPORT, FILE, NONE, PROGRAM, SYSTEMD, CorePattern, glob_of, read_core_pattern
+from aotidoctor.runner.proc_files import read_text
 
 NO_LIMIT = "the limit of core files is 0: ulimit -c unlimited, or watch --core"
 _PATTERN, _USES_PID = "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/core_uses_pid"
@@ -36,7 +37,7 @@ def find_core(watched: Watched, environ: Mapping[str, str], *, room: str) -> Cor
     """The core of the watched program; ``room`` is a folder for a copy of it."""
     if not isinstance(watched.ending, Signalled):
         return Core(why="it was not ended by a signal")
-    pattern = read_core_pattern(_text(_PATTERN), _text(_USES_PID))
+    pattern = read_core_pattern(read_text(_PATTERN), read_text(_USES_PID))
     if not watched.ending.core_dumped:
         return Core(why=_why_none(watched, pattern))
     match pattern.kind:
@@ -118,10 +119,3 @@ def autopsy(watched: Watched, environ: Mapping[str, str], room: str) -> Watched:
 
     output, problem = of_core(core.path, watched.seen.exe, environ)
     return replace(watched, core=None if core.made else core.path, debugger_output=output, debugger_problem=problem)
-
-
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from aotidoctor.checks.package.facts import listed
 from aotidoctor.model.diagnosis import Treatment
 from aotidoctor.model.evidence import Evidence, Severity
-from aotidoctor.model.json_types import JsonValue
+from aotidoctor.model.json_types import as_list
 from aotidoctor.model.run import Outcome
 from aotidoctor.probes.probe import evidence
 from aotidoctor.probes.results import outputs, reference, same_outputs
@@ -51,7 +51,7 @@ def judge(session: Session, treatment: Treatment, baseline: Outcome, outcome: Ou
     )
     harmless = same and keeps_values and not history_of(session).has("AD-RUN-002", "differs")
     # Nothing can be loaded into constants of the code: the outputs stay, and the reference is the one that changes.
-    written = _names(compared.get("written"))
+    written = tuple(map(str, as_list(compared.get("written"))))
     changed = (not same or bool(written)) and (treatment.cause not in CLEARING or nonfinite(outcome) == 0)
     healed = succeeded(outcome) and not disagrees and not harmless and (not succeeded(baseline) or changed)
     if treatment.name in BY_REFERENCE:
@@ -93,10 +93,6 @@ def _values_tell(session: Session, treatment: Treatment) -> bool:
         tensor.stats is not None and tensor.stats.low == tensor.stats.high and not tensor.stats.nan + tensor.stats.inf
         for tensor in touched
     )
-
-
-def _names(found: JsonValue) -> tuple[str, ...]:
-    return tuple(map(str, found)) if isinstance(found, list) else ()
 
 
 def _how(baseline: Outcome, outcome: Outcome, agrees: bool, *, written: tuple[str, ...] = ()) -> str:

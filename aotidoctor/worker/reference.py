@@ -80,7 +80,7 @@ def check_reference(
     if problem is None and again is not None:
         _announced(facts, channel)
         # A copy first: an output may be one of the buffers.
-        results = (ours, rebuild_result(theirs, _copied))
+        results = (ours, rebuild_result(theirs, copied))
         _restore(state)
         facts["float64"] = _judge(reference, again, results, leaves)
     elif problem:
@@ -215,7 +215,8 @@ def attempt(reference: Reference, call: Call) -> tuple[dict[str, Any], Any]:
     return {"outputs": [describe(path, leaf, values=True) for path, leaf in leaves]}, theirs
 
 
-def _copied(_: str, leaf: Any) -> Any:
+def copied(_: str, leaf: Any) -> Any:
+    """A copy of a tensor, anything else as it is; for ``replace``."""
     import torch
 
     return leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf

@@ -15,6 +15,7 @@ from aotidoctor.worker.compare import compare, compared_leaf
 from aotidoctor.worker.describe import digest
 from aotidoctor.worker.leaves import rebuild_result, tensors, walk
 from aotidoctor.worker.load import LoadedModel
+from aotidoctor.worker.reference import copied
 
 CALLS = 3
 
@@ -37,7 +38,7 @@ def compare_threads(model: LoadedModel, call: Call, threads: int, channel: Chann
             digests.append([digest(leaf) for _, leaf in tensors(list(walk(result, "result")))])
             if number == 0:
                 # A copy: another call may use the same memory.
-                firsts.append(rebuild_result(result, _copy))
+                firsts.append(rebuild_result(result, copied))
             if saved is not None:
                 call.restore(saved)
         repeatable.append(all(one == digests[0] for one in digests))
@@ -52,9 +53,3 @@ def compare_threads(model: LoadedModel, call: Call, threads: int, channel: Chann
             outputs=tuple(map(compared_leaf, compared["outputs"])),
         )
     )
-
-
-def _copy(_: str, leaf: Any) -> Any:
-    import torch
-
-    return leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf

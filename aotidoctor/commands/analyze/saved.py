@@ -6,9 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from aotidoctor.model import records
-from aotidoctor.model.evidence import Evidence, FactValue, FileSource, NotChecked, RunSource, Severity, Source
+from aotidoctor.model.evidence import (
+    Evidence,
+    FileSource,
+    NotChecked,
+    RunSource,
+    Severity,
+    Source,
+    read_fact,
+)
 from aotidoctor.model.jobs import Job
-from aotidoctor.model.json_types import JsonObject, JsonValue, items, objects
+from aotidoctor.model.json_types import JsonObject, JsonValue, as_list, objects
 from aotidoctor.model.localization import Localization
 from aotidoctor.model.log import LogReading
 from aotidoctor.model.run import (
@@ -104,7 +112,7 @@ def _finding(item: JsonObject) -> Evidence:
         expected=_text(item, "expected"),
         message=_text(item, "message"),
         source=_source(item.get("source")),
-        facts={name: _fact(value) for name, value in facts.items()} if isinstance(facts, dict) else {},
+        facts={name: read_fact(value) for name, value in facts.items()} if isinstance(facts, dict) else {},
         id=_text(item, "id"),
     )
 
@@ -116,12 +124,6 @@ def _source(value: JsonValue) -> Source | None:
         case {"run": str(run), "stream": str(stream), "line": int() | None as line}:
             return RunSource(run=run, stream=stream, line=line)
     return None
-
-
-def _fact(value: JsonValue) -> FactValue:
-    if isinstance(value, list):
-        return tuple(item if isinstance(item, str | int | float | bool) else None for item in value)
-    return value if isinstance(value, str | int | float | bool) else None
 
 
 def _run(item: JsonObject) -> Outcome:
@@ -142,15 +144,15 @@ def _run(item: JsonObject) -> Outcome:
         ending=_ending(item),
         stage=_text(item, "stage"),
         error=_error(error) if isinstance(error, dict) else None,
-        result={"outputs": [item.get("outputs") or []], "applied": items(item.get("applied"))},
+        result={"outputs": [item.get("outputs") or []], "applied": as_list(item.get("applied"))},
         stages=_numbers(item.get("stages_s")),
-        warnings=tuple(one for one in items(item.get("warnings")) if isinstance(one, str)),
+        warnings=tuple(one for one in as_list(item.get("warnings")) if isinstance(one, str)),
         stdout_tail=_text(item, "stdout_tail"),
         stderr_tail=_text(item, "stderr_tail"),
         stdout_bytes=_integer(item, "stdout_bytes") or 0,
         stderr_bytes=_integer(item, "stderr_bytes") or 0,
         seconds=_numbers({"s": item.get("seconds")}).get("s", 0.0),
-        argv=tuple(one for one in items(item.get("argv")) if isinstance(one, str)),
+        argv=tuple(one for one in as_list(item.get("argv")) if isinstance(one, str)),
         forked=item.get("fresh_process") is False,
         took_effect=took if isinstance(took, bool) else None,
         took_effect_why=_text(item, "took_effect_why"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from aotidoctor.model.json_types import JsonObject, JsonValue, objects
+from aotidoctor.model.json_types import JsonObject, JsonValue, as_list, objects
 
 ROOM = 24_000
 """Characters of an answer as JSON; an agent pays for each."""
@@ -22,7 +22,7 @@ _MOST = {"diagnoses": 6, "findings": 40, "not_checked": 20, "runs": 20, "leaves"
 def answer(document: JsonObject, status: int) -> JsonObject:
     """The answer to a report; ``evidence`` are the ids of the findings and runs that are in it."""
     diagnoses = objects(document.get("diagnoses"))
-    cited = {str(name) for item in diagnoses for name in _items(item.get("evidence"))}
+    cited = {str(name) for item in diagnoses for name in as_list(item.get("evidence"))}
     made: dict[str, JsonValue] = {
         "exit_status": status,
         **{name: document[name] for name in _WHOLE if document.get(name) not in (None, False, [], {})},
@@ -57,10 +57,6 @@ def _ordered(findings: Sequence[JsonObject], cited: set[str]) -> list[JsonObject
     """What the causes rest on comes first, then by severity."""
     ranks = {"error": 0, "warn": 1, "info": 2}
     return sorted(findings, key=lambda item: (item.get("id") not in cited, ranks.get(str(item.get("severity")), 3)))
-
-
-def _items(value: JsonValue) -> list[JsonValue]:
-    return value if isinstance(value, list) else []
 
 
 def _open(document: JsonObject) -> list[JsonObject]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from aotidoctor.model.errors import CannotExamineError, UsageError
-from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.json_types import JsonObject, JsonValue, as_list
 
 STATE = "minimize.json"
 FILES = ("exported.pt2", "sample.pt", "model.pt2")
@@ -85,12 +85,9 @@ def open_folder(place: Path, key: str) -> Folder:
             found.answers = {name: value for name, value in answers.items() if isinstance(value, bool)}
         if isinstance(best, list) and best and all((place / name).is_file() for name in FILES):
             found.best = tuple(map(str, best))
-            found.operators, found.targets = _names(state.get("operators")), _names(state.get("targets"))
+            found.operators = tuple(map(str, as_list(state.get("operators"))))
+            found.targets = tuple(map(str, as_list(state.get("targets"))))
     return found
-
-
-def _names(value: JsonValue) -> tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, list) else ()
 
 
 def _hash(names: Sequence[str]) -> str:

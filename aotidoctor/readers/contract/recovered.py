@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from aotidoctor.model.contract import ConstantSpec, Contract, Dim, HostNeeds, LeafSpec, OutputSpec
 from aotidoctor.model.expr import Num
-from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.json_types import JsonObject, JsonValue, as_integer, as_list, text_of
 from aotidoctor.model.tree import Container, walk_call
 from aotidoctor.readers.contract.leaf_order import LeafOrder, order_leaves
 from aotidoctor.readers.contract.needs import isa_features
@@ -21,12 +21,12 @@ from aotidoctor.readers.contract.treespec import SpecError, count_leaves, parse_
 
 def recovered_contract(model_name: str, result: JsonObject) -> Contract:
     """A ``Contract`` from the job's result; ``problems`` says what could not be learned."""
-    inputs = [entry for entry in _list(result.get("inputs")) if isinstance(entry, dict)]
-    names = [_text(entry.get("name")) or f"arg{at}_1" for at, entry in enumerate(inputs)]
-    constants = tuple(_constant(entry) for entry in _list(result.get("constants")) if isinstance(entry, dict))
-    n_inputs, n_outputs = _integer(result.get("n_inputs")) or len(inputs), _integer(result.get("n_outputs"))
-    problems = [text for text in map(_text, _list(result.get("problems"))) if text is not None]
-    spec = [_text(part) for part in _list(result.get("call_spec"))]
+    inputs = [entry for entry in as_list(result.get("inputs")) if isinstance(entry, dict)]
+    names = [text_of(entry.get("name")) or f"arg{at}_1" for at, entry in enumerate(inputs)]
+    constants = tuple(_constant(entry) for entry in as_list(result.get("constants")) if isinstance(entry, dict))
+    n_inputs, n_outputs = as_integer(result.get("n_inputs")) or len(inputs), as_integer(result.get("n_outputs"))
+    problems = [text for text in map(text_of, as_list(result.get("problems"))) if text is not None]
+    spec = [text_of(part) for part in as_list(result.get("call_spec"))]
     in_spec, out_spec = (spec[0], spec[1]) if len(spec) == 2 else (None, None)
     try:
         args, kwargs = parse_call(in_spec or "")
@@ -49,7 +49,7 @@ def recovered_contract(model_name: str, result: JsonObject) -> Contract:
         leaves=leaves,
         n_inputs=n_inputs,
         n_outputs=n_outputs,
-        n_constants=_integer(result.get("n_constants")),
+        n_constants=as_integer(result.get("n_constants")),
         outputs=tuple(
             OutputSpec(index=at, path=path) for at, path in enumerate(output_paths(out_spec, n_outputs or 0))
         ),
@@ -84,8 +84,8 @@ def _placed(
 
 
 def _leaf(entry: JsonObject, at: int, name: str, *, index: int, path: str, kind: str) -> LeafSpec:
-    dims = tuple(_dim(dim) for dim in _list(entry.get("dims")) if isinstance(dim, dict))
-    strides = tuple(_integer(stride) for stride in _list(entry.get("strides")))
+    dims = tuple(_dim(dim) for dim in as_list(entry.get("dims")) if isinstance(dim, dict))
+    strides = tuple(as_integer(stride) for stride in as_list(entry.get("strides")))
     complete = entry.get("complete") is True
     return LeafSpec(
         index=index,
@@ -94,31 +94,31 @@ def _leaf(entry: JsonObject, at: int, name: str, *, index: int, path: str, kind:
         input_index=at,
         generated_name=name,
         triton_names=(f"INPUT__{index}",),
-        dtype=_text(entry.get("dtype")),
+        dtype=text_of(entry.get("dtype")),
         rank=len(dims) if complete else None,
         dims=dims if complete or dims else None,
         strides=strides if complete or strides else None,
-        device_type=_text(entry.get("device_type")),
+        device_type=text_of(entry.get("device_type")),
         stride_exprs=tuple(None if stride is None else Num(stride) for stride in strides) if complete else None,
     )
 
 
 def _dim(dim: JsonObject) -> Dim:
-    static = _integer(dim.get("static"))
+    static = as_integer(dim.get("static"))
     if static is not None:
         return Dim(static=static, expr=Num(static))
-    among = tuple(size for size in map(_integer, _list(dim.get("among"))) if size is not None)
-    return Dim(min=_integer(dim.get("min")), max=_integer(dim.get("max")), among=among)
+    among = tuple(size for size in map(as_integer, as_list(dim.get("among"))) if size is not None)
+    return Dim(min=as_integer(dim.get("min")), max=as_integer(dim.get("max")), among=among)
 
 
 def _constant(entry: JsonObject) -> ConstantSpec:
-    name = _text(entry.get("name")) or ""
+    name = text_of(entry.get("name")) or ""
     return ConstantSpec(
         name=name,
-        original_fqn=_text(entry.get("original_fqn")) or name,
-        dtype=_text(entry.get("dtype")),
-        data_size=_integer(entry.get("data_size")),
-        kind=_text(entry.get("kind")),
+        original_fqn=text_of(entry.get("original_fqn")) or name,
+        dtype=text_of(entry.get("dtype")),
+        data_size=as_integer(entry.get("data_size")),
+        kind=text_of(entry.get("kind")),
         from_folded=entry.get("from_folded") is True,
     )
 
@@ -126,19 +126,7 @@ def _constant(entry: JsonObject) -> ConstantSpec:
 def _needs(metadata: JsonValue) -> HostNeeds:
     values = metadata if isinstance(metadata, dict) else {}
     return HostNeeds(
-        device_type=_text(values.get("AOTI_DEVICE_KEY")),
-        compute_capability=_text(values.get("AOTI_COMPUTE_CAPABILITY")) or None,
-        isa=isa_features(_text(values.get("AOTI_CPU_ISA")) or ""),
+        device_type=text_of(values.get("AOTI_DEVICE_KEY")),
+        compute_capability=text_of(values.get("AOTI_COMPUTE_CAPABILITY")) or None,
+        isa=isa_features(text_of(values.get("AOTI_CPU_ISA")) or ""),
     )
-
-
-def _list(value: JsonValue) -> list[JsonValue]:
-    return value if isinstance(value, list) else []
-
-
-def _text(value: JsonValue) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _integer(value: JsonValue) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None

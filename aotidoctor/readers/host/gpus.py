@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from aotidoctor.model.host import Gpu
+from aotidoctor.readers.host.proc import text_of_file
 
 _DRIVER = r"Kernel Module(?: for \S+)?\s+(\d+\.\d+(?:\.\d+)?)"
 _LIBCUDA = r"libcuda\.so\.(\d{3,}\.\d+(?:\.\d+)?)$"
@@ -41,7 +42,7 @@ def read_gpus(root: str = "/") -> tuple[Gpu, ...]:
 
 def _gpu(index: int, folder: Path) -> Gpu:
     name = "unknown"
-    for line in _read(folder / "information").splitlines():
+    for line in text_of_file(folder / "information").splitlines():
         key, _, value = line.partition(":")
         if key.strip() == "Model" and value.strip():
             name = value.strip()
@@ -62,12 +63,5 @@ def read_driver(libcuda: str | None, root: str = "/") -> str | None:
         match = re.search(_LIBCUDA, str(Path(libcuda).resolve()))
         if match:
             return match[1]
-    match = re.search(_DRIVER, _read(Path(root, "proc/driver/nvidia/version")))
+    match = re.search(_DRIVER, text_of_file(Path(root, "proc/driver/nvidia/version")))
     return match[1] if match else None
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

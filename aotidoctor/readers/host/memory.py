@@ -6,6 +6,8 @@ import resource
 from dataclasses import dataclass
 from pathlib import Path
 
+from aotidoctor.readers.host.proc import text_of_file
+
 # Version 1 control groups print "no limit" as the largest multiple of a page.
 _UNLIMITED = 1 << 60
 
@@ -39,7 +41,7 @@ def _least(first: int | None, second: int | None) -> int | None:
 
 def _meminfo(path: Path) -> dict[str, int]:
     found: dict[str, int] = {}
-    for line in _read(path).splitlines():
+    for line in text_of_file(path).splitlines():
         name, _, rest = line.partition(":")
         number = rest.split()[:1]
         if number and number[0].isdecimal():
@@ -50,7 +52,7 @@ def _meminfo(path: Path) -> dict[str, int]:
 def _control_group(root: Path) -> tuple[int | None, int]:
     """``(limit, used)`` of the tightest group on the way up; limit None when there is none."""
     best: tuple[int | None, int] = (None, 0)
-    for line in _read(root / "proc/self/cgroup").splitlines():
+    for line in text_of_file(root / "proc/self/cgroup").splitlines():
         _number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if controllers == "":
@@ -69,12 +71,5 @@ def _control_group(root: Path) -> tuple[int | None, int]:
 
 
 def _number_in(path: Path) -> int | None:
-    text = _read(path).strip()
+    text = text_of_file(path).strip()
     return int(text) if text.isdecimal() else None
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

@@ -44,7 +44,7 @@ def read_inputs(path: str, *, trust_pickle: bool = False, expected: Expected | N
 def _open(path: str) -> memoryview:
     """The bytes of a regular file; large files are mapped, not read."""
     try:
-        with open(path, "rb", opener=_opener) as stream:
+        with open(path, "rb", opener=opener) as stream:
             status = os.fstat(stream.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise wrong_format(path, "no regular file", expected="a file")
@@ -59,7 +59,7 @@ def _open(path: str) -> memoryview:
         raise missing(path, getattr(error, "strerror", None) or str(error)) from error
 
 
-def _opener(path: str, flags: int) -> int:
+def opener(path: str, flags: int) -> int:
     """Open without waiting for the other end of a named pipe."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 

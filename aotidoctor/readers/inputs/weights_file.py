@@ -9,6 +9,7 @@ from aotidoctor.model.dtypes import SAFETENSORS_DTYPES, contiguous_stride
 from aotidoctor.model.errors import CannotExamineError, InputsError
 from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.program_archive import PickledState
+from aotidoctor.readers.inputs.read import opener
 from aotidoctor.readers.inputs.safetensors import is_safetensors, read_header
 from aotidoctor.readers.inputs.saved_state import read_saved_state
 
@@ -23,7 +24,7 @@ def read_weights(path: str) -> tuple[ConstantSpec, ...]:
     """
     try:
         size = os.path.getsize(path)  # noqa: PTH202 - a path as it was given
-        with open(path, "rb", opener=_opener) as stream:
+        with open(path, "rb", opener=opener) as stream:
             head = stream.read(_HEAD)
             if is_safetensors(memoryview(head)):
                 length = int.from_bytes(head[:8], "little")
@@ -39,11 +40,6 @@ def read_weights(path: str) -> tuple[ConstantSpec, ...]:
     if all(one.dtype is None for one in found):
         raise CannotExamineError(f"{path}: observed no tensors by name, expected safetensors or a state dict")
     return tuple(found)
-
-
-def _opener(path: str, flags: int) -> int:
-    """Open without waiting for the other end of a named pipe."""
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _of_safetensors(name: str, entry: JsonValue) -> ConstantSpec:

@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from aotidoctor.model.artifact import Artifact, ArtifactKind, CrcState, ModelEntry
 from aotidoctor.model.contract import ConstantSpec
-from aotidoctor.model.json_types import JsonValue
+from aotidoctor.model.json_types import JsonValue, as_list, as_object
 from aotidoctor.model.program_archive import Content, StoredTensor
 from aotidoctor.readers.package.archive import archive_items
 from aotidoctor.readers.package.blob import Blob
@@ -23,7 +23,7 @@ from aotidoctor.readers.package.elf_symbols import read_dynamic_symbols
 from aotidoctor.readers.package.item import Item, file_item
 from aotidoctor.readers.package.programs import CONFIG_LIMIT, zip_items
 from aotidoctor.readers.package.shared_object import MMAP_SPAN
-from aotidoctor.readers.package.text import JsonError, as_list, as_object, as_text, parse_json
+from aotidoctor.readers.package.text import JsonError, as_text, parse_json
 from aotidoctor.readers.package.zip_directory import read_directory
 
 _IN_ARCHIVE = frozenset({ArtifactKind.AOTI_PACKAGE})

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from aotidoctor.model.artifact import ExportedFacts
-from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.json_types import JsonObject, JsonValue, as_list, as_object
 from aotidoctor.readers.package import program_facts
 from aotidoctor.readers.package.metadata import argument_kind
 from aotidoctor.readers.package.program_functions import functions
-from aotidoctor.readers.package.text import JsonError, as_list, as_object, as_text, clean, parse_json
+from aotidoctor.readers.package.text import JsonError, as_text, clean, parse_json
 
 # Parsed JSON takes many times its size in memory.
 MAX_JSON = 64 << 20

@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping
 
 from aotidoctor.model.artifact import ExternNode, Metadata
-from aotidoctor.model.json_types import JsonValue
-from aotidoctor.readers.package.text import JsonError, as_list, as_object, as_text, clean, parse_json
+from aotidoctor.model.json_types import JsonValue, as_list, as_object
+from aotidoctor.readers.package.text import JsonError, as_text, clean, parse_json
 
 SUFFIX = "_metadata.json"
 # That of ``model.stamp``, whose import few packages need.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.json_types import JsonObject, JsonValue, as_integer, as_list, as_object
 from aotidoctor.model.program import ProgramConstant, ProgramLeaf, ProgramOutput, ProgramTensor, SizeRange
 from aotidoctor.readers.package.program_sizes import size_text
-from aotidoctor.readers.package.text import as_list, as_object, as_text
+from aotidoctor.readers.package.text import as_text
 
 # torch._export.serde.schema.ScalarType.
 DTYPES: Mapping[int, str] = {
@@ -96,7 +96,7 @@ def ranges(program: JsonObject) -> dict[str, SizeRange]:
     found = {}
     for symbol, value in as_object(program.get("range_constraints")).items():
         low, high = (as_object(value).get(key) for key in ("min_val", "max_val"))
-        found[symbol] = SizeRange(low=_integer(low), high=_integer(high))
+        found[symbol] = SizeRange(low=as_integer(low), high=as_integer(high))
     return found
 
 
@@ -111,7 +111,7 @@ def tensor_meta(value: JsonValue) -> ProgramTensor | None:
     if not meta:
         return None
     number, device = meta.get("dtype"), as_object(meta.get("device"))
-    kind, index = as_text(device.get("type")), _integer(device.get("index"))
+    kind, index = as_text(device.get("type")), as_integer(device.get("index"))
     return ProgramTensor(
         dtype=DTYPES.get(number) if isinstance(number, int) else None,
         shape=_sizes(meta.get("sizes")),
@@ -161,7 +161,3 @@ def _sizes(value: JsonValue) -> tuple[str, ...] | None:
     found = [size_text(item) for item in as_list(value)]
     known = [size for size in found if size is not None]
     return tuple(known) if isinstance(value, list) and len(known) == len(found) else None
-
-
-def _integer(value: JsonValue) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None

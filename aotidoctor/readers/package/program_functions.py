@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from aotidoctor.model.json_types import JsonObject, JsonValue
-from aotidoctor.readers.package.text import as_list, as_object, as_text
+from aotidoctor.model.json_types import JsonObject, JsonValue, as_list, as_object
+from aotidoctor.readers.package.text import as_text
 
 MOST_NODES = 200_000
 _DEEPEST = 24

@@ -8,8 +8,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from aotidoctor.model.json_types import JsonValue
-from aotidoctor.readers.package.text import as_object, as_text
+from aotidoctor.model.json_types import JsonValue, as_object
+from aotidoctor.readers.package.text import as_text
 
 _MAX_TEXT = 4000
 _INFIX = {"Mul": "*", "Add": " + "}

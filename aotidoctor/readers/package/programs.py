@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from aotidoctor.model.artifact import CrcState
-from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.json_types import JsonObject, JsonValue, as_object
 from aotidoctor.model.program_archive import Content, Payload, Payloads, PickledState, ProgramArchive, StoredTensor
 from aotidoctor.readers.package.archive import archive_items
 from aotidoctor.readers.package.blob import path_blob
@@ -29,7 +29,7 @@ from aotidoctor.readers.package.layout import programs_of
 from aotidoctor.readers.package.program_facts import tensor_meta
 from aotidoctor.readers.package.program_sizes import size_text
 from aotidoctor.readers.package.sources import source
-from aotidoctor.readers.package.text import JsonError, as_object, as_text, parse_json
+from aotidoctor.readers.package.text import JsonError, as_text, parse_json
 from aotidoctor.readers.package.zip_directory import read_directory
 
 CONFIG_LIMIT = 64 << 20

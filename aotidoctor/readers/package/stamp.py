@@ -5,10 +5,11 @@ from __future__ import annotations
 from aotidoctor.model import records
 from aotidoctor.model.artifact import Artifact, ModelEntry
 from aotidoctor.model.contract import Contract
+from aotidoctor.model.json_types import as_object
 from aotidoctor.model.stamp import SCHEMA, Stamp, StampSeen
 from aotidoctor.readers.package.constants import read_constants
 from aotidoctor.readers.package.digests import digest, total
-from aotidoctor.readers.package.text import JsonError, as_object, parse_json
+from aotidoctor.readers.package.text import JsonError, parse_json
 
 # More bytes of constants are not hashed by a command that only reads.
 MOST_BYTES = 64 << 20

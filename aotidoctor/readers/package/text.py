@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.json_types import JsonValue
 
 
 class JsonError(ValueError):
@@ -30,16 +30,6 @@ def parse_json(data: bytes) -> JsonValue:
     except ValueError as error:
         raise JsonError(clean(str(error))) from error
     return value
-
-
-def as_object(value: JsonValue) -> JsonObject:
-    """The value if it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def as_list(value: JsonValue) -> list[JsonValue]:
-    """The value if it is an array, else an empty one."""
-    return value if isinstance(value, list) else []
 
 
 def as_text(value: JsonValue) -> str:

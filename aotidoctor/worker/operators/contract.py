@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aotidoctor.worker.describe import digest, stats
+from aotidoctor.worker.describe import digest, stats, storage
 
 Named = list[tuple[str, Any]]
 
@@ -67,27 +67,27 @@ def _no_memory(tensor: Any) -> str | None:
 
 def storages(arguments: dict[str, Any]) -> dict[int, str | None]:
     """Address of each argument's memory -> digest of all of it."""
-    return {_address(tensor): _digest(tensor) for _, tensor in tensors_in(arguments) if _address(tensor)}
+    return {storage(tensor): _digest(tensor) for _, tensor in tensors_in(arguments) if storage(tensor)}
 
 
 def writes(op: Any, arguments: dict[str, Any], before: dict[int, str | None]) -> list[str]:
     """Arguments whose memory changed in the call though the schema declares no argument there as written to."""
-    allowed = {_address(tensor) for name, tensor in tensors_in(arguments) if _declared(op, name)}
+    allowed = {storage(tensor) for name, tensor in tensors_in(arguments) if _declared(op, name)}
     changed = [
         name
         for name, tensor in tensors_in(arguments)
-        if _address(tensor) not in allowed and before.get(_address(tensor)) != _digest(tensor)
+        if storage(tensor) not in allowed and before.get(storage(tensor)) != _digest(tensor)
     ]
     return [name for name in changed if name]
 
 
 def aliases(op: Any, arguments: dict[str, Any], result: Any) -> list[list[str]]:
     """Pairs of a result and an argument, or of two results, that share memory without the schema saying so."""
-    owners = {_address(tensor): name for name, tensor in tensors_in(arguments) if _address(tensor)}
+    owners = {storage(tensor): name for name, tensor in tensors_in(arguments) if storage(tensor)}
     returns, found = op._schema.returns, []
     for name, tensor in flatten(op, result):
         promised = returns[_index(name) if len(returns) > 1 else 0]
-        owner = owners.setdefault(_address(tensor), name) if _address(tensor) else name
+        owner = owners.setdefault(storage(tensor), name) if storage(tensor) else name
         if owner != name and promised.alias_info is None:
             found.append([name, owner])
     return found
@@ -109,13 +109,6 @@ def _index(name: str) -> int:
     """1 of ``result[1][0]``."""
     inside = name.partition("[")[2].partition("]")[0]
     return int(inside or 0)
-
-
-def _address(tensor: Any) -> int:
-    try:
-        return int(tensor.untyped_storage().data_ptr())
-    except (RuntimeError, NotImplementedError):
-        return 0
 
 
 def _digest(tensor: Any) -> str | None:
