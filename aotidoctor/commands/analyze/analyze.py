@@ -8,13 +8,15 @@ from dataclasses import replace
 from aotidoctor.checks import CHECKS
 from aotidoctor.commands.analyze import saved
 from aotidoctor.commands.analyze.changes import compared, unbelieved
-from aotidoctor.commands.analyze.logs import read_logs
 from aotidoctor.commands.analyze.reading import Sent, read_sent
 from aotidoctor.commands.analyze.rebuild import rebuild
+from aotidoctor.commands.bundle import GIVEN_LOGS
 from aotidoctor.logs.diagnose import log_diagnoses
 from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.evidence import Evidence, NotChecked
+from aotidoctor.model.fault import failure
 from aotidoctor.model.json_types import JsonValue
+from aotidoctor.model.log import LogReading
 from aotidoctor.model.report import Report
 from aotidoctor.triage import treat
 from aotidoctor.triage.finish import Stopwatch, finish
@@ -101,3 +103,22 @@ def _not_asked(sent: Sent, change: str, *, runs: int) -> list[NotChecked]:
 
 def _text(value: JsonValue) -> str:
     return value if isinstance(value, str) else ""
+
+
+def read_logs(session: Session, sent: Sent) -> LogReading | None:
+    """Add what the logs say to the findings; the reading of the first one."""
+    first: LogReading | None = None
+    for name in sorted(sent.members):
+        if not name.startswith(GIVEN_LOGS):
+            continue
+        try:
+            # Not needed, and not worth its import, where no log was sent.
+            from aotidoctor.commands.classify import classify_text  # noqa: PLC0415
+
+            found, _, reading = classify_text(sent.members[name], name)
+        except Exception:  # noqa: BLE001 - the guard: a log must not cost the rest of the report
+            session.not_checked.append(NotChecked(code="AD-LOG", name=name, reason=failure(2)))
+            continue
+        session.add(found)
+        first = first or reading
+    return first

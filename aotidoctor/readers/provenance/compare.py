@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from aotidoctor.model.artifact import ExportedFacts, ModelEntry
 from aotidoctor.model.contract import Contract
 from aotidoctor.readers.provenance.calls import compare_call
-from aotidoctor.readers.provenance.difference import Compared, joined
-from aotidoctor.readers.provenance.operators import compare_operators
+from aotidoctor.readers.provenance.difference import Compared, Difference, joined
+from aotidoctor.readers.provenance.functions import compare_functions
 from aotidoctor.readers.provenance.results import compare_constants, compare_outputs
 
 
@@ -14,3 +17,57 @@ def compare(contract: Contract, facts: ExportedFacts, model: ModelEntry | None =
     """A package's contract against a program's facts; ``model`` has the sources of its kernels."""
     parts = (compare_call, compare_outputs, compare_constants)
     return joined([*(part(contract, facts) for part in parts), compare_operators(contract, facts, model)])
+
+
+# The operators, as a hint: decompositions and fusion leave names, but not all of them, and make others.
+_OWN = frozenset({"aten", "prims", "prim", "inductor", "_operator", "higher_order", "math", "torch", "quantized"})
+# Operators whose name stays in the name of the kernel that they are fused into, or in the call that they become.
+_LASTING = frozenset({
+    "abs", "add", "clamp", "cos", "cumsum", "div", "embedding", "erf", "exp", "gather", "gelu", "index_put", "log",
+    "maximum", "mean", "minimum", "mul", "neg", "pow", "prod", "reciprocal", "relu", "remainder", "rsqrt", "sigmoid",
+    "sin", "sort", "sqrt", "sub", "sum", "tanh", "where",
+})  # fmt: skip
+_NUMBER = re.compile(r"_\d+$")
+
+
+def compare_operators(contract: Contract, facts: ExportedFacts, model: ModelEntry | None) -> Compared:
+    """Custom operators, which no decomposition makes, functions, and the names in those of the kernels."""
+    if not facts.ops or contract.source != "wrapper.cpp":
+        return Compared()
+    found = [*_custom(contract, facts), *(compare_functions(contract, facts, model) or _kernels(contract, facts))]
+    return Compared(differences=tuple(found), aspects=("operators",))
+
+
+def _custom(contract: Contract, facts: ExportedFacts) -> list[Difference]:
+    theirs = {name for target in facts.ops if (name := _qualified(target)) is not None}
+    extra = sorted({name for name in contract.custom_ops if name.partition("::")[0] not in _OWN} - theirs)
+    if not extra:
+        return []
+    named = ", ".join(sorted(name for name in theirs if name.partition("::")[0] not in _OWN)) or "none"
+    return [_hint("custom", extra[0], f"calls {', '.join(extra)}", f"custom operators: {named}")]
+
+
+def _kernels(contract: Contract, facts: ExportedFacts) -> list[Difference]:
+    """Only where not a single lasting operator of the program has left its name."""
+    names = {target.split(".")[1].strip("_") for target in facts.ops if target.startswith("aten.")}
+    lasting = sorted(names & _LASTING)
+    called = [kernel.name for kernel in contract.kernels]
+    left = [origin.split(".")[-1] for kernel in contract.kernels for origin in kernel.origins]
+    text = " ".join(f"_{_NUMBER.sub('', name)}_" for name in (*called, *left))
+    if not lasting or not called or any(f"_{name}_" in text for name in lasting):
+        return []
+    return [_hint("kernels", called[0], f"kernels {_list(called)}", f"operators {_list(lasting)}")]
+
+
+def _list(names: Sequence[str]) -> str:
+    unique = list(dict.fromkeys(names))
+    return ", ".join(unique[:6]) + (f" and {len(unique) - 6} more" if len(unique) > 6 else "")
+
+
+def _qualified(target: str) -> str | None:
+    parts = target.removeprefix("torch.ops.").split(".")
+    return f"{parts[0]}::{parts[1]}" if len(parts) >= 2 else None
+
+
+def _hint(kind: str, subject: str, package: str, program: str) -> Difference:
+    return Difference(aspect="operators", kind=kind, subject=subject, package=package, program=program, decisive=False)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from aotidoctor.worker.verify.graph import graphs
 from aotidoctor.worker.verify.records import Records, first_line, name_of
-from aotidoctor.worker.verify.shims import Shims
 
 _TRAINING = {
     "aten::dropout": ("dropout", 2),
@@ -183,3 +183,39 @@ def _check_shim(path: str, node: Any, shims: Shims, records: Records) -> None:
         records.add(
             "A02", "undeclared", node=node, target=name, graph=path, observed=observed, expected=expected, device=device
         )
+
+
+class Shims:
+    """``listed`` are operators (``aten.sort.stable``) that Inductor takes to have a shim."""
+
+    def __init__(self) -> None:
+        from torchgen.aoti.fallback_ops import inductor_fallback_ops
+
+        # A set before torch 2.9, a dict of versions since.
+        self.listed = inductor_fallback_ops
+        self._headers: dict[str, str] = {}
+
+    def declares(self, name: str, device: str) -> bool:
+        """Whether the header for ``device`` has a function for the operator; True where there is no header to read."""
+        text = self._header(device)
+        symbols = (f"aoti_torch_{kind}_{self._function(name)}(" for kind in (device, "aten"))
+        return not text or any(symbol in text for symbol in symbols)
+
+    def _function(self, name: str) -> str:
+        """``sort_stable`` of ``aten.sort.stable``, with the newest version of it."""
+        _, operator, overload = name.split(".")
+        versions: Any = self.listed.get(name, {}) if isinstance(self.listed, dict) else {}
+        newest = max((int(text[1:]) for text in versions if text[:1] == "v" and text[1:].isdigit()), default=1)
+        short = operator if overload == "default" else f"{operator}_{overload}"
+        return short if newest == 1 else f"{short}_v{newest}"
+
+    def _header(self, device: str) -> str:
+        if device not in self._headers:
+            import torch
+
+            folder = Path(torch.__file__).parent / "include/torch/csrc/inductor/aoti_torch/generated"
+            own = folder / f"c_shim_{device}.h"
+            both = (own, folder / "c_shim_aten.h")
+            texts = [path.read_text(encoding="utf-8", errors="replace") for path in both if path.is_file()]
+            self._headers[device] = "\n".join(texts) if own.is_file() else ""
+        return self._headers[device]
