@@ -52,12 +52,18 @@ class ExportRule:
 
     ``severities`` maps each kind that the rule can report to how bad it is. ``of_torch`` marks the rules of PyTorch's
     own verifier. ``names_target`` says that a finding is about the target (an operator, an input) and not the node.
+    ``title`` is the head of the page, as a part of a sentence, where it is not given.
     """
 
     code: str
     name: str
-    title: str
     severities: Mapping[str, Severity]
     page: str
+    title: str = ""
     of_torch: bool = False
     names_target: bool = False
+
+    def __post_init__(self) -> None:
+        """Take the title from the page."""
+        head = self.page.partition("\n")[0].rstrip(".")
+        object.__setattr__(self, "title", self.title or head[:1].lower() + head[1:])

@@ -9,7 +9,6 @@ RULES: tuple[ExportRule, ...] = (
     ExportRule(
         code="VERIFY-A01",
         name="mixed_devices",
-        title="tensors of the program are on several devices",
         severities={"mixed-device": Severity.WARN},
         page="""Tensors of the program are on several devices.
 
@@ -31,7 +30,6 @@ When it is wrong
     ExportRule(
         code="VERIFY-A02",
         name="missing_shim",
-        title="an operator has no C shim in the installed torch",
         severities={"no-shim": Severity.WARN, "undeclared": Severity.ERROR},
         page="""An operator has no C shim in the installed torch.
 
@@ -54,7 +52,6 @@ When it is wrong
     ExportRule(
         code="VERIFY-A03",
         name="custom_operator",
-        title="the program calls a custom operator",
         severities={"custom-op": Severity.INFO, "no-fake": Severity.ERROR, "no-kernel": Severity.WARN},
         names_target=True,
         page="""The program calls a custom operator.
@@ -78,7 +75,6 @@ When it is wrong
     ExportRule(
         code="VERIFY-A04",
         name="unbacked_symbol",
-        title="a size comes from the data and has no bound",
         severities={"no-bound": Severity.WARN, "open-size": Severity.INFO},
         names_target=True,
         page="""A size comes from the data and has no bound.
@@ -101,7 +97,6 @@ When it is wrong
     ExportRule(
         code="VERIFY-A05",
         name="specialized_dim",
-        title="a dim that was meant to be dynamic is fixed",
         severities={"declared": Severity.ERROR, "automatic": Severity.INFO, "hint": Severity.INFO},
         names_target=True,
         page="""A dim that was meant to be dynamic is fixed.
@@ -123,7 +118,6 @@ When it is wrong
     ExportRule(
         code="VERIFY-A06",
         name="symbol_range",
-        title="the range of a dynamic size is not what it should be",
         severities={
             "empty": Severity.ERROR,
             "one-value": Severity.WARN,
@@ -151,7 +145,6 @@ When it is wrong
     ExportRule(
         code="VERIFY-A07",
         name="training_leftover",
-        title="a layer is in training mode",
         severities={"dropout": Severity.WARN, "batch-norm": Severity.WARN},
         page="""A layer is in training mode.
 
@@ -172,7 +165,6 @@ When it is wrong
     ExportRule(
         code="VERIFY-A08",
         name="written_inputs",
-        title="the program writes to its inputs, buffers or parameters",
         severities={
             "input-mutation": Severity.WARN,
             "buffer-mutation": Severity.INFO,
@@ -199,7 +191,6 @@ When it is wrong
     ExportRule(
         code="VERIFY-A09",
         name="large_constants",
-        title="weights and constants are beyond 2 GB",
         severities={"large-constants": Severity.WARN},
         names_target=True,
         page="""Weights and constants are beyond 2 GB.
@@ -221,7 +212,6 @@ When it is wrong
     ExportRule(
         code="VERIFY-A10",
         name="unsupported_dtype",
-        title="a tensor is of a dtype that has no code path",
         severities={"unsupported-input": Severity.ERROR, "unsupported": Severity.WARN},
         page="""A tensor is of a dtype that has no code path.
 

@@ -75,7 +75,6 @@ When it is wrong
     ExportRule(
         code="VERIFY-G04",
         name="not_functional",
-        title="an operator writes to its arguments, in a dialect that forbids it",
         severities={"not-functional": Severity.ERROR},
         of_torch=True,
         page="""An operator writes to its arguments, in a dialect that forbids it.
@@ -99,7 +98,6 @@ When it is wrong
     ExportRule(
         code="VERIFY-G05",
         name="call_module",
-        title="a node calls a module or a method",
         severities={"call-module": Severity.ERROR, "call-method": Severity.ERROR},
         of_torch=True,
         page="""A node calls a module or a method.
@@ -144,7 +142,6 @@ When it is wrong
     ExportRule(
         code="VERIFY-G07",
         name="attribute_type",
-        title="the graph reads an attribute of a kind that it must not read",
         severities={"attribute-type": Severity.ERROR},
         of_torch=True,
         page="""The graph reads an attribute of a kind that it must not read.
@@ -189,7 +186,6 @@ When it is wrong
     ExportRule(
         code="VERIFY-G09",
         name="graph_lint",
-        title="the graph is not well-formed",
         severities={
             "order": Severity.ERROR,
             "foreign": Severity.ERROR,
@@ -240,7 +236,6 @@ When it is wrong
     ExportRule(
         code="VERIFY-G11",
         name="dialect_refuses",
-        title="the program breaks a rule of its dialect",
         severities={"dialect-refuses": Severity.ERROR},
         of_torch=True,
         page="""The program breaks a rule of its dialect.

@@ -9,7 +9,6 @@ RULES: tuple[ExportRule, ...] = (
     ExportRule(
         code="VERIFY-L01",
         name="not_loadable",
-        title="the program cannot be rebuilt from its archive",
         severities={"json": Severity.ERROR, "node": Severity.ERROR, "program": Severity.ERROR},
         page="""The program cannot be rebuilt from its archive.
 
@@ -30,7 +29,6 @@ When it is wrong
     ExportRule(
         code="VERIFY-L02",
         name="operator_missing",
-        title="an operator of the program is not registered here",
         severities={"operator-missing": Severity.ERROR},
         names_target=True,
         page="""An operator of the program is not registered here.
@@ -52,7 +50,6 @@ When it is wrong
     ExportRule(
         code="VERIFY-L03",
         name="parts_missing",
-        title="weights, constants or sample inputs are missing from the archive",
         severities={"weights": Severity.ERROR, "constants": Severity.ERROR, "sample-inputs": Severity.ERROR},
         names_target=True,
         page="""Weights, constants or sample inputs are missing from the archive.
@@ -94,7 +91,6 @@ When it is wrong
     ExportRule(
         code="VERIFY-L06",
         name="setup_raised",
-        title="what --setup or --custom-op-library names could not be loaded",
         severities={"setup": Severity.ERROR},
         names_target=True,
         page="""What --setup or --custom-op-library names could not be loaded.

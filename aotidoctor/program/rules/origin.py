@@ -9,7 +9,6 @@ RULES: tuple[ExportRule, ...] = (
     ExportRule(
         code="VERIFY-P00",
         name="origin_verdict",
-        title="whether the package was compiled from the program",
         severities={
             "same": Severity.INFO,
             "unknown": Severity.INFO,
@@ -40,7 +39,6 @@ When it is wrong
     ExportRule(
         code="VERIFY-P01",
         name="origin_call",
-        title="the call of the package is not the call of the program",
         severities={
             "count": Severity.ERROR,
             "order": Severity.ERROR,
@@ -69,7 +67,6 @@ When it is wrong
     ExportRule(
         code="VERIFY-P02",
         name="origin_inputs",
-        title="an input of the package is not what the program has there",
         severities={
             "dtype": Severity.ERROR,
             "rank": Severity.ERROR,
@@ -105,7 +102,6 @@ When it is wrong
     ExportRule(
         code="VERIFY-P03",
         name="origin_outputs",
-        title="an output of the package is not what the program returns there",
         severities={"count": Severity.ERROR, "dtype": Severity.ERROR, "shape": Severity.ERROR},
         names_target=True,
         page="""An output of the package is not what the program returns there.

@@ -9,7 +9,6 @@ RULES: tuple[ExportRule, ...] = (
     ExportRule(
         code="VERIFY-S01",
         name="signature_input_count",
-        title="the graph and the signature have different numbers of inputs",
         severities={"input-count": Severity.ERROR},
         of_torch=True,
         page="""The graph and the signature have different numbers of inputs.
@@ -30,7 +29,6 @@ When it is wrong
     ExportRule(
         code="VERIFY-S02",
         name="signature_input_name",
-        title="an input of the signature is not the placeholder at its place",
         severities={"input-name": Severity.ERROR},
         of_torch=True,
         page="""An input of the signature is not the placeholder at its place.
@@ -154,7 +152,6 @@ When it is wrong
     ExportRule(
         code="VERIFY-S07",
         name="signature_token",
-        title="a token of the signature is something else",
         severities={"not-token": Severity.ERROR},
         of_torch=True,
         page="""A token of the signature is something else.
@@ -175,7 +172,6 @@ When it is wrong
     ExportRule(
         code="VERIFY-S08",
         name="signature_input_kind",
-        title="an input of the signature is of a kind that does not exist",
         severities={"input-kind": Severity.ERROR},
         of_torch=True,
         page="""An input of the signature is of a kind that does not exist.
@@ -196,7 +192,6 @@ When it is wrong
     ExportRule(
         code="VERIFY-S09",
         name="signature_output_count",
-        title="the graph and the signature have different numbers of outputs",
         severities={"output-count": Severity.ERROR},
         of_torch=True,
         page="""The graph and the signature have different numbers of outputs.
@@ -288,7 +283,6 @@ When it is wrong
     ExportRule(
         code="VERIFY-S13",
         name="output_node",
-        title="the graph does not end in an output of its own form",
         severities={"no-output-node": Severity.ERROR, "not-a-tuple": Severity.ERROR},
         of_torch=True,
         page="""The graph does not end in an output of its own form.
