@@ -138,6 +138,11 @@ _READERS: Mapping[str, tuple[str, Callable[[str, object], object]]] = {
 }
 
 
+def asked_of(given: Mapping[str, object]) -> dict[str, object]:
+    """The options among the arguments of a call, in their order."""
+    return {name: value for name, value in given.items() if name in _READERS or name in ("rtol", "atol")}
+
+
 def options_of(base: Options | None, given: Mapping[str, object]) -> Options:
     """``base`` with every option of ``given`` that is not None and not the default. Raises ArgumentError."""
     if base is not None and not isinstance(base, Options):

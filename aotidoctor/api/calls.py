@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from aotidoctor.api.arguments import PathLike, ToleranceLike, options_of, path
+from aotidoctor.api.arguments import PathLike, ToleranceLike, asked_of, options_of, path
 from aotidoctor.api.asking import Wish, examined
 from aotidoctor.api.live import Source, source_of
 from aotidoctor.api.report import Report, public
@@ -117,30 +117,7 @@ def diagnose(
     >>> report.diagnoses[0].remedy.command
     "kwargs['ids'] = kwargs['ids'].to(torch.int64)"
     """
-    asked: dict[str, object] = {
-        "generate": generate,
-        "model_name": model_name,
-        "device": device,
-        "setup": setup,
-        "custom_op_library": custom_op_library,
-        "reference": reference,
-        "host": host,
-        "weights": weights,
-        "rtol": rtol,
-        "atol": atol,
-        "trust_pickle": trust_pickle,
-        "seed": seed,
-        "timeout": timeout,
-        "budget": budget,
-        "repeat": repeat,
-        "jobs": jobs,
-        "threads": threads,
-        "memory_limit": memory_limit,
-        "emulate": emulate,
-        "probes": probes,
-        "skip_probes": skip_probes,
-        "shrink": shrink,
-    }
+    asked = asked_of(locals())
     if host is not None and not (plan or static_only):
         raise UsageError("host: only a plan can be made for another machine: plan=True, or check()")
     is_static = static_only or plan
@@ -188,19 +165,7 @@ def check(
     >>> report.cause, report.diagnoses[0].subject
     ('input-stride', 'args[0].stride')
     """
-    asked: dict[str, object] = {
-        "generate": generate,
-        "model_name": model_name,
-        "device": device,
-        "setup": setup,
-        "custom_op_library": custom_op_library,
-        "reference": reference,
-        "host": host,
-        "weights": weights,
-        "trust_pickle": trust_pickle,
-        "seed": seed,
-        "threads": threads,
-    }
+    asked = asked_of(locals())
     return examined(
         package,
         source_of(inputs, args, kwargs),
@@ -249,23 +214,7 @@ def compare(
     >>> report.verdict, [output.verdict for output in report.localization.comparison]
     ('healthy', ['agrees'])
     """
-    asked: dict[str, object] = {
-        "reference": reference,
-        "rtol": rtol,
-        "atol": atol,
-        "generate": generate,
-        "model_name": model_name,
-        "device": device,
-        "setup": setup,
-        "custom_op_library": custom_op_library,
-        "trust_pickle": trust_pickle,
-        "seed": seed,
-        "timeout": timeout,
-        "budget": budget,
-        "threads": threads,
-        "memory_limit": memory_limit,
-        "emulate": emulate,
-    }
+    asked = asked_of(locals())
     wanted = replace(options_of(options, asked), measure=True)
     source = source_of(inputs, args, kwargs)
     if from_ is not None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 
 from aotidoctor.model.fleet import FleetSummary
+from aotidoctor.reports.json.artifact import picked
 from aotidoctor.reports.json.render import clean
 from aotidoctor.reports.text import escaped_json, neutral
 
@@ -18,20 +19,9 @@ def render_json(summary: FleetSummary, status: int) -> str:
     """One strict JSON document that ends in a newline."""
     document: dict[str, object] = {
         "schema": SCHEMA,
-        "folder": summary.folder,
-        "command": summary.command,
-        "items": summary.items,
-        "kept": summary.kept,
-        "cached": summary.cached,
-        "judged": summary.judged,
-        "as_expected": summary.as_expected,
+        **picked(summary, "folder command items kept cached judged as_expected"),
         "duration_s": round(summary.seconds, 3),
-        "verdicts": summary.verdicts,
-        "causes": summary.causes,
-        "statuses": summary.statuses,
-        "interrupted": summary.interrupted,
-        "problem": summary.problem,
-        "notes": summary.notes,
+        **picked(summary, "verdicts causes statuses interrupted problem notes"),
         "exit_status": status,
     }
     return escaped_json(json.dumps(clean(document), indent=2, ensure_ascii=False, allow_nan=False)) + "\n"

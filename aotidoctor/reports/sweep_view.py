@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from aotidoctor.model.sweep import Does, Judged, Sweep, SweepRow
+from aotidoctor.reports.json.artifact import picked
 from aotidoctor.reports.markdown.text import cell, prose, table
 from aotidoctor.reports.text import one_line, plural
 
@@ -97,12 +98,7 @@ def markdown(found: Sweep) -> str:
 def document(found: Sweep) -> dict[str, object]:
     """The JSON document, but for its head."""
     return {
-        "package": found.package,
-        "reference": found.reference,
-        "torch": found.torch,
-        "planned": found.planned,
+        **picked(found, "package reference torch planned"),
         "counts": {judged.value: count for judged, count in counts(found).items()},
-        "rows": found.rows,
-        "unasked": found.unasked,
-        "seconds": found.seconds,
+        **picked(found, "rows unasked seconds"),
     }

@@ -7,6 +7,7 @@ from dataclasses import fields
 
 from aotidoctor.model.clusters import SUMMARY_SCHEMA, Cluster, Overview
 from aotidoctor.reports.fleet import words
+from aotidoctor.reports.json.artifact import picked
 from aotidoctor.reports.json.render import dumps
 
 _APART = ("argv", "version", "made", "clusters")
@@ -37,9 +38,7 @@ def render_cluster(summary: Overview, cluster: Cluster) -> str:
         {
             "schema": SUMMARY_SCHEMA,
             "tool": {"name": "aotidoctor", "version": summary.version, "argv": summary.argv},
-            "made": summary.made,
-            "folders": summary.folders,
-            "baseline": summary.baseline,
+            **picked(summary, "made folders baseline"),
             "cluster": _cluster(cluster),
         }
     )

@@ -22,21 +22,18 @@ def record(value: DataclassInstance) -> dict[str, object]:
     return {item.name: getattr(value, item.name) for item in fields(value)}
 
 
+def picked(value: object, names: str) -> dict[str, object]:
+    """The fields that ``names`` names, in that order."""
+    return {name: getattr(value, name) for name in names.split()}
+
+
 def artifact(case: Case) -> dict[str, object]:
     """What is in the file."""
     found: Artifact = case.artifact
     return {
-        "path": found.path,
-        "kind": found.kind,
-        "size": found.size,
-        "sha256": found.sha256,
-        "prefix": found.prefix,
-        "archive_version": found.archive_version,
-        "archive_format": found.archive_format,
+        **picked(found, "path kind size sha256 prefix archive_version archive_format"),
         "n_members": len(found.members),
-        "members": [
-            {"name": member.name, "size": member.size, "crc": member.crc} for member in found.members[:NAMES_LISTED]
-        ],
+        "members": [picked(member, "name size crc") for member in found.members[:NAMES_LISTED]],
         "model_name": case.model.name if case.model is not None else None,
         "models": [_model(model) for model in found.models],
         "exported": [_exported(facts) for facts in found.exported],
@@ -47,11 +44,7 @@ def artifact(case: Case) -> dict[str, object]:
         "bad_crc": found.bad_crc[:NAMES_LISTED],
         "unread_crc": found.unread_crc[:NAMES_LISTED],
         "oversized": found.oversized[:NAMES_LISTED],
-        "first_line": found.first_line,
-        "link_target": found.link_target,
-        "problem": found.problem,
-        "counts": found.counts,
-        "other_contents": found.other_contents,
+        **picked(found, "first_line link_target problem counts other_contents"),
         **({"stamp": _stamp(case.stamp)} if case.stamp is not None else {}),
     }
 
@@ -64,10 +57,7 @@ def _stamp(seen: StampSeen) -> dict[str, object]:
         return told
     return {
         **told,
-        "torch": stamp.torch,
-        "compiler": stamp.compiler,
-        "python": stamp.python,
-        "program": stamp.program,
+        **picked(stamp, "torch compiler python program"),
         "ranges": {name: record(bounds) for name, bounds in stamp.facts.ranges.items()},
         "constant_inputs": stamp.facts.constant_inputs,
         "sample": [record(tensor) for tensor in stamp.sample],
@@ -88,45 +78,28 @@ def _model(model: ModelEntry) -> dict[str, object]:
         "wrapper_member": model.wrapper_member,
         "wrapper_lines": model.wrapper_cpp.count("\n") if model.wrapper_cpp is not None else None,
         "n_kernel_sources": len(model.kernel_sources),
-        "metadata": [{"member": m.member, "values": m.values, "problem": m.problem} for m in model.metadata],
+        "metadata": [picked(m, "member values problem") for m in model.metadata],
         "extern_member": model.extern_member,
         "extern_problem": model.extern_problem,
         "extern_ops": [{"name": node.name, "target": node.target} for node in model.extern_nodes[:NAMES_LISTED]],
         "n_extern_ops": len(model.extern_nodes),
         "gpu_code": model.gpu_code[:NAMES_LISTED],
         "n_gpu_code": len(model.gpu_code),
-        "gpu_targets": model.gpu_targets,
-        "weights_location": model.weights_location,
-        "cpp_only": model.cpp_only,
+        **picked(model, "gpu_targets weights_location cpp_only"),
     }
 
 
 def _shared_object(item: SharedObject) -> dict[str, object]:
     return {
-        "member": item.member,
-        "format": item.format,
-        "size": item.size,
-        "machine": item.machine,
-        "bits": item.bits,
-        "type": item.type,
-        "needed": item.needed,
-        "runpath": item.runpath,
+        **picked(item, "member format size machine bits type needed runpath"),
         "n_undefined": len(item.undefined),
         "n_kernel_symbols": len(item.kernel_symbols),
         "entry_points": item.defined_entry_points[:NAMES_LISTED],
         "constants_span": item.constants_span,
         "features": record(item.features),
-        "has_debug_lines": item.has_debug_lines,
-        "executable_stack": item.executable_stack,
-        "truncated_at": item.truncated_at,
-        "problem": item.problem,
+        **picked(item, "has_debug_lines executable_stack truncated_at problem"),
     }
 
 
 def _exported(facts: ExportedFacts) -> dict[str, object]:
-    return {
-        "name": facts.name,
-        "constant_inputs": facts.constant_inputs,
-        "custom_ops": facts.custom_ops,
-        "ops": facts.ops,
-    }
+    return picked(facts, "name constant_inputs custom_ops ops")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import ConstantSpec, Contract, Dim, KernelCall, LeafSpec
 from aotidoctor.model.host import Host
-from aotidoctor.reports.json.artifact import NAMES_LISTED, record
+from aotidoctor.reports.json.artifact import NAMES_LISTED, picked, record
 
 if TYPE_CHECKING:
     from aotidoctor.model.inputs import InputSet, LeafValue
@@ -23,12 +23,7 @@ def contract(found: Contract | None, *, whole: bool) -> dict[str, object] | None
         return None
     listed = None if whole else _LISTED
     return {
-        "model_name": found.model_name,
-        "source": found.source,
-        "member": found.member,
-        "n_inputs": found.n_inputs,
-        "n_outputs": found.n_outputs,
-        "n_constants": found.n_constants,
+        **picked(found, "model_name source member n_inputs n_outputs n_constants"),
         "leaves": [_leaf(leaf) for leaf in found.leaves],
         "outputs": [record(output) for output in found.outputs],
         "symbols": [record(symbol) for symbol in found.symbols],
@@ -49,20 +44,9 @@ def contract(found: Contract | None, *, whole: bool) -> dict[str, object] | None
 
 def _leaf(leaf: LeafSpec) -> dict[str, object]:
     return {
-        "index": leaf.index,
-        "path": leaf.path,
-        "kind": leaf.kind,
-        "input_index": leaf.input_index,
-        "generated_name": leaf.generated_name,
-        "triton_names": leaf.triton_names,
-        "dtype": leaf.dtype,
-        "rank": leaf.rank,
+        **picked(leaf, "index path kind input_index generated_name triton_names dtype rank"),
         "dims": [_dim(dim) for dim in leaf.dims] if leaf.dims is not None else None,
-        "strides": leaf.strides,
-        "device_type": leaf.device_type,
-        "used": leaf.used,
-        "source_line": leaf.source_line,
-        "check_line": leaf.check_line,
+        **picked(leaf, "strides device_type used source_line check_line"),
     }
 
 
@@ -83,36 +67,18 @@ def _name_row(row: NameRow) -> dict[str, object]:
 
 def _dim(dim: Dim) -> dict[str, object]:
     expr = str(dim.expr) if dim.expr is not None else None
-    return {"static": dim.static, "min": dim.min, "max": dim.max, "expr": expr}
+    return {
+        **picked(dim, "static min max"),
+        "expr": expr,
+    }
 
 
 def _constant(constant: ConstantSpec) -> dict[str, object]:
-    return {
-        "name": constant.name,
-        "original_fqn": constant.original_fqn,
-        "dtype": constant.dtype,
-        "shape": constant.shape,
-        "stride": constant.stride,
-        "device_type": constant.device_type,
-        "data_size": constant.data_size,
-        "kind": constant.kind,
-        "from_folded": constant.from_folded,
-    }
+    return picked(constant, "name original_fqn dtype shape stride device_type data_size kind from_folded")
 
 
 def _kernel(kernel: KernelCall) -> dict[str, object]:
-    return {
-        "name": kernel.name,
-        "kind": kernel.kind,
-        "line": kernel.line,
-        "origins": kernel.origins,
-        "source_nodes": kernel.source_nodes,
-        "arguments": kernel.arguments,
-        "grid": kernel.grid,
-        "warps": kernel.warps,
-        "shared": kernel.shared,
-        "device_code": kernel.device_code,
-    }
+    return picked(kernel, "name kind line origins source_nodes arguments grid warps shared device_code")
 
 
 def inputs(case: Case) -> dict[str, object] | None:
@@ -127,13 +93,7 @@ def inputs(case: Case) -> dict[str, object] | None:
 
 def _input_set(found: InputSet) -> dict[str, object]:
     return {
-        "path": found.path,
-        "format": found.format,
-        "form": found.form,
-        "sha256": found.sha256,
-        "trusted": found.trusted,
-        "globals": found.globals,
-        "notes": found.notes,
+        **picked(found, "path format form sha256 trusted globals notes"),
         "leaves": [{"path": path, **_value(value)} for path, value in found.leaves()],
     }
 
@@ -151,16 +111,10 @@ def _value(value: LeafValue) -> dict[str, object]:
 def host(found: Host) -> dict[str, object]:
     """What this machine offers."""
     return {
-        "system": found.system,
-        "machine": found.machine,
-        "python": found.python,
-        "cpu_model": found.cpu_model,
-        "cpu_flags": found.cpu_flags,
-        "cores": found.cores,
-        "threads": found.threads,
-        "memory_available": found.memory_available,
-        "memory_total": found.memory_total,
-        "address_space_limit": found.address_space_limit,
+        **picked(
+            found,
+            "system machine python cpu_model cpu_flags cores threads memory_available memory_total address_space_limit",
+        ),
         "torch": record(found.torch) if found.torch is not None else None,
         "torch_problem": found.torch_problem,
         "gpus": [record(gpu) for gpu in found.gpus],
@@ -168,19 +122,9 @@ def host(found: Host) -> dict[str, object]:
         "libraries": found.libraries,
         "missing_symbols": [record(symbol) for symbol in found.missing_symbols[:NAMES_LISTED]],
         "n_missing_symbols": len(found.missing_symbols),
-        "symbols_checked": found.symbols_checked,
-        "symbols_problem": found.symbols_problem,
-        "glibc": found.glibc,
-        "abi_versions": found.abi_versions,
-        "executable_stack": found.executable_stack,
-        "executable_stack_why": found.executable_stack_why,
+        **picked(found, "symbols_checked symbols_problem glibc abi_versions executable_stack executable_stack_why"),
         **({"profile": found.profile, "unstated": found.unstated} if found.profile is not None else {}),
         "openmp_runtimes": found.openmp_runtimes,
         "tmpdir": record(found.tmpdir) if found.tmpdir is not None else None,
-        "tools": found.tools,
-        "environment": found.environment,
-        "in_container": found.in_container,
-        "distribution": found.distribution,
-        "platform": found.platform,
-        "packages": found.packages,
+        **picked(found, "tools environment in_container distribution platform packages"),
     }

@@ -19,7 +19,7 @@ from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.report import SCHEMA, Report
 from aotidoctor.reports.debug_settings import SETTINGS
 from aotidoctor.reports.json import case as json_case
-from aotidoctor.reports.json.artifact import artifact, record
+from aotidoctor.reports.json.artifact import artifact, picked, record
 from aotidoctor.reports.text import escaped_json
 
 if TYPE_CHECKING:
@@ -56,10 +56,7 @@ def document(report: Report) -> dict[str, object]:
         "stage": report.stage,
         "diagnoses": [_diagnosis(diagnosis) for diagnosis in report.diagnoses],
         "findings": [_finding(finding) for finding in report.findings],
-        "not_checked": [
-            {"code": item.code, "name": item.name, "reason": item.reason, "moot": item.moot}
-            for item in report.not_checked
-        ],
+        "not_checked": [picked(item, "code name reason moot") for item in report.not_checked],
         "runs": _runs(report),
         "plan": report.plan,
         "localization": report.localization,
@@ -67,14 +64,7 @@ def document(report: Report) -> dict[str, object]:
         "contract": json_case.contract(case.contract, whole=report.command == "inspect"),
         "inputs": json_case.inputs(case),
         "host": json_case.host(case.host),
-        "signature": report.signature,
-        "fingerprint": report.fingerprint,
-        "log": report.log,
-        "interrupted": report.interrupted,
-        "out_of_time": report.out_of_time,
-        "cannot_examine": report.cannot_examine,
-        "internal_error": report.internal_error,
-        "extra": report.extra,
+        **picked(report, "signature fingerprint log interrupted out_of_time cannot_examine internal_error extra"),
         **further,
     }
 
@@ -89,36 +79,19 @@ def _runs(report: Report) -> list[object]:
 
 def _diagnosis(diagnosis: Diagnosis) -> dict[str, object]:
     return {
-        "cause": diagnosis.cause,
-        "rank": diagnosis.rank,
-        "status": diagnosis.status,
-        "confidence": diagnosis.confidence,
-        "severity": diagnosis.severity,
-        "title": diagnosis.title,
-        "looked_like": diagnosis.looked_like,
-        "subject": diagnosis.subject,
-        "evidence": diagnosis.evidence,
+        **picked(diagnosis, "cause rank status confidence severity title looked_like subject evidence"),
         "remedy": {
             "text": diagnosis.remedy.text,
             "command": diagnosis.remedy.command,
             "verified": diagnosis.remedy.verified,
         },
-        "confirmation": diagnosis.confirmation,
-        "would_confirm": diagnosis.would_confirm,
-        "playbook": diagnosis.playbook,
+        **picked(diagnosis, "confirmation would_confirm playbook"),
     }
 
 
 def _finding(finding: Evidence) -> dict[str, object]:
     return {
-        "id": finding.id,
-        "code": finding.code,
-        "kind": finding.kind,
-        "severity": finding.severity,
-        "subject": finding.subject,
-        "observed": finding.observed,
-        "expected": finding.expected,
-        "message": finding.message,
+        **picked(finding, "id code kind severity subject observed expected message"),
         "source": _source(finding.source),
         "facts": finding.facts,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.run import Ending, Exited, NotStarted, Outcome, OutOfMemory, Signalled, TimedOut
+from aotidoctor.reports.json.artifact import picked
 
 _OUTPUTS_SHOWN = 64
 
@@ -11,7 +12,7 @@ _OUTPUTS_SHOWN = 64
 def run(outcome: Outcome) -> dict[str, object]:
     """One child run, as plain values."""
     request, error = outcome.request, outcome.error
-    caught = {"type": error.type, "message": error.message, "traceback": error.traceback} if error else None
+    caught = picked(error, "type message traceback") if error else None
     return {
         "id": outcome.id,
         "probe": request.probe,
@@ -20,7 +21,7 @@ def run(outcome: Outcome) -> dict[str, object]:
         "env": request.env,
         "took_effect": "unknown" if outcome.took_effect is None else outcome.took_effect,
         "took_effect_why": outcome.took_effect_why,
-        **_ending(outcome.ending),
+        **(_ending(outcome.ending)),
         "stage": outcome.stage,
         "stages_s": outcome.stages,
         "seconds": outcome.seconds,
@@ -28,10 +29,7 @@ def run(outcome: Outcome) -> dict[str, object]:
         "warnings": outcome.warnings,
         "outputs": _outputs(outcome.result.get("outputs")),
         "applied": outcome.result.get("applied", []),
-        "stdout_tail": outcome.stdout_tail,
-        "stderr_tail": outcome.stderr_tail,
-        "stdout_bytes": outcome.stdout_bytes,
-        "stderr_bytes": outcome.stderr_bytes,
+        **picked(outcome, "stdout_tail stderr_tail stdout_bytes stderr_bytes"),
         "peak_rss_bytes": outcome.peak_rss,
         "fresh_process": not outcome.forked,
     }
