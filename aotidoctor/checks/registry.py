@@ -2,123 +2,24 @@
 
 from __future__ import annotations
 
-from aotidoctor.checks import (
-    abi_mismatch,
-    artifact_ambiguous,
-    artifact_bad_metadata,
-    artifact_bomb,
-    artifact_corrupt,
-    artifact_cpp_only,
-    artifact_incomplete,
-    artifact_layout,
-    artifact_missing,
-    artifact_unsafe,
-    artifact_wrong_kind,
-    custom_op_missing,
-    device_index,
-    device_unavailable,
-    driver_mismatch,
-    executable_stack,
-    gpu_arch_mismatch,
-    input_alias,
-    input_constant_changed,
-    input_count,
-    input_device,
-    input_divisibility,
-    input_dtype,
-    input_kwargs,
-    input_layout,
-    input_lazy_bit,
-    input_nan,
-    input_nontensor,
-    input_order,
-    input_range,
-    input_rank,
-    input_shape,
-    input_shape_disagree,
-    input_stride,
-    input_tree,
-    inputs_file,
-    isa_mismatch,
-    launch_limits,
-    load_call,
-    load_device,
-    missing_library,
-    mixed_device,
-    model_name,
-    openmp_conflict,
-    out_of_memory,
-    output_spec,
-    platform_mismatch,
-    pytree_class_missing,
-    reference_mismatch,
-    stamp_mismatch,
-    threads_exceed_build,
-    tmpdir,
-    toolchain_missing,
-    torch_missing,
-    train_mode,
-    weights_file,
-    weights_not_loaded,
-)
+from importlib import import_module
+
 from aotidoctor.checks.check import Check
 
-CHECKS: tuple[Check, ...] = (
-    artifact_missing.CHECK,
-    artifact_wrong_kind.CHECK,
-    artifact_corrupt.CHECK,
-    artifact_unsafe.CHECK,
-    artifact_bomb.CHECK,
-    artifact_ambiguous.CHECK,
-    artifact_layout.CHECK,
-    artifact_incomplete.CHECK,
-    artifact_bad_metadata.CHECK,
-    artifact_cpp_only.CHECK,
-    model_name.CHECK,
-    platform_mismatch.CHECK,
-    torch_missing.CHECK,
-    device_unavailable.CHECK,
-    driver_mismatch.CHECK,
-    gpu_arch_mismatch.CHECK,
-    isa_mismatch.CHECK,
-    missing_library.CHECK,
-    abi_mismatch.CHECK,
-    executable_stack.CHECK,
-    load_call.CHECK,
-    toolchain_missing.CHECK,
-    tmpdir.CHECK,
-    openmp_conflict.CHECK,
-    threads_exceed_build.CHECK,
-    out_of_memory.CHECK,
-    custom_op_missing.CHECK,
-    pytree_class_missing.CHECK,
-    output_spec.CHECK,
-    weights_not_loaded.CHECK,
-    weights_file.CHECK,
-    load_device.CHECK,
-    device_index.CHECK,
-    mixed_device.CHECK,
-    inputs_file.CHECK,
-    input_kwargs.CHECK,
-    input_tree.CHECK,
-    input_order.CHECK,
-    input_nontensor.CHECK,
-    input_count.CHECK,
-    input_constant_changed.CHECK,
-    input_layout.CHECK,
-    input_device.CHECK,
-    input_dtype.CHECK,
-    input_lazy_bit.CHECK,
-    input_rank.CHECK,
-    input_shape.CHECK,
-    input_stride.CHECK,
-    input_divisibility.CHECK,
-    input_shape_disagree.CHECK,
-    input_range.CHECK,
-    input_alias.CHECK,
-    input_nan.CHECK,
-    launch_limits.CHECK,
-    train_mode.CHECK,
-    reference_mismatch.CHECK,
-    stamp_mismatch.CHECK,
-)
+# The modules, each of which has a CHECK.
+_ORDER = """
+artifact_missing artifact_wrong_kind artifact_corrupt artifact_unsafe artifact_bomb artifact_ambiguous
+artifact_layout artifact_incomplete artifact_bad_metadata artifact_cpp_only model_name
+platform_mismatch torch_missing device_unavailable driver_mismatch gpu_arch_mismatch isa_mismatch missing_library
+abi_mismatch executable_stack load_call toolchain_missing tmpdir openmp_conflict threads_exceed_build out_of_memory
+custom_op_missing pytree_class_missing
+output_spec
+weights_not_loaded weights_file load_device device_index mixed_device
+inputs_file input_kwargs input_tree input_order input_nontensor input_count input_constant_changed input_layout
+input_device input_dtype input_lazy_bit input_rank input_shape input_stride input_divisibility input_shape_disagree
+input_range input_alias input_nan
+launch_limits
+train_mode reference_mismatch
+stamp_mismatch
+"""
+CHECKS: tuple[Check, ...] = tuple(import_module(f"aotidoctor.checks.{name}").CHECK for name in _ORDER.split())

@@ -2,89 +2,19 @@
 
 from __future__ import annotations
 
-from aotidoctor.probes import (
-    again,
-    backtrace,
-    beyond,
-    blame,
-    call_trace,
-    check_inputs,
-    compiler_bisect,
-    core_dump,
-    cpp_stack,
-    cuda_blocking,
-    cuda_no_caching,
-    cuda_variants,
-    custom_ops,
-    emulation,
-    growth,
-    kernel_inputs,
-    kernel_values,
-    launch_trace,
-    load_time,
-    loaded_weights,
-    malloc_checks,
-    memory_fill,
-    mutation,
-    op_alone,
-    op_inputs,
-    plain_run,
-    printed_launches,
-    printed_values,
-    recompiled,
-    reference,
-    refused,
-    rung_table,
-    sanitizer,
-    shrink,
-    sub_batch,
-    threads,
-    values,
-)
+from importlib import import_module
+
 from aotidoctor.probes.probe import History, Plan, Probe, Reuse, succeeded
 
-PROBES: tuple[Probe, ...] = (
-    plain_run.PROBE,
-    blame.PROBE,
-    loaded_weights.PROBE,
-    mutation.PROBE,
-    values.PROBE,
-    call_trace.PROBE,
-    custom_ops.PROBE,
-    check_inputs.PROBE,
-    refused.PROBE,
-    again.PROBE,
-    memory_fill.PROBE,
-    beyond.PROBE,
-    cuda_blocking.PROBE,
-    cuda_no_caching.PROBE,
-    launch_trace.PROBE,
-    core_dump.PROBE,
-    sanitizer.PROBE,
-    cuda_variants.PROBE,
-    emulation.PROBE,
-    rung_table.PROBE,
-    reference.PROBE,
-    sub_batch.PROBE,
-    threads.PROBE,
-    kernel_values.PROBE,
-    growth.PROBE,
-    load_time.PROBE,
-    op_inputs.PROBE,
-    op_alone.PROBE,
-    backtrace.PROBE,
-    malloc_checks.PROBE,
-    cpp_stack.PROBE,
-    kernel_inputs.PROBE,
-)
-
+# The modules, each of which has a PROBE.
+_ORDER = """
+plain_run blame loaded_weights mutation values call_trace custom_ops check_inputs refused again memory_fill beyond
+cuda_blocking cuda_no_caching launch_trace core_dump sanitizer cuda_variants emulation rung_table reference
+sub_batch threads kernel_values growth load_time op_inputs op_alone backtrace malloc_checks cpp_stack kernel_inputs
+"""
 # Asked after the ladder, each by a part of the pipeline of its own: an answer takes a chain of runs.
-LATER: tuple[Probe, ...] = (
-    printed_values.PROBE,
-    recompiled.PROBE,
-    compiler_bisect.PROBE,
-    printed_launches.PROBE,
-    shrink.PROBE,
-)
+_LATER = "printed_values recompiled compiler_bisect printed_launches shrink"
+PROBES: tuple[Probe, ...] = tuple(import_module(f"{__name__}.{name}").PROBE for name in _ORDER.split())
+LATER: tuple[Probe, ...] = tuple(import_module(f"{__name__}.{name}").PROBE for name in _LATER.split())
 
 __all__ = ["LATER", "PROBES", "History", "Plan", "Probe", "Reuse", "succeeded"]

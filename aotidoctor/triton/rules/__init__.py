@@ -2,51 +2,15 @@
 
 from __future__ import annotations
 
-from aotidoctor.model.serving import Rule
-from aotidoctor.triton.rules import (
-    batching,
-    config,
-    dims,
-    dtypes,
-    files,
-    hook,
-    instance_kinds,
-    instances,
-    listing,
-    names,
-    ordinals,
-    outputs,
-    package,
-    parameter_keys,
-    parameters,
-    platform,
-    rest,
-    scheduling,
-    spec,
-)
+from importlib import import_module
 
-_FAMILIES: tuple[list[Rule], ...] = (
-    config.RULES,
-    platform.RULES,
-    files.RULES,
-    scheduling.RULES,
-    instance_kinds.RULES,
-    instances.RULES,
-    parameters.RULES,
-    parameter_keys.RULES,
-    hook.RULES,
-    package.RULES,
-    spec.RULES,
-    names.RULES,
-    listing.RULES,
-    dims.RULES,
-    batching.RULES,
-    ordinals.RULES,
-    dtypes.RULES,
-    outputs.RULES,
-    rest.RULES,
-)
+from aotidoctor.model.serving import Family, Rule
 
+_FILES = """
+config platform files scheduling instance_kinds instances parameters parameter_keys hook package spec names listing
+dims batching ordinals dtypes outputs rest
+"""
+_FAMILIES: list[Family] = [import_module(f"{__name__}.{name}").RULES for name in _FILES.split()]
 RULES: tuple[Rule, ...] = tuple(
     sorted((rule for family in _FAMILIES for rule in family), key=lambda rule: int(rule.id[1:]))
 )
