@@ -66,13 +66,6 @@ def read_results(folder: str, damage: Damage | None = None) -> Iterator[FleetRes
             yield result
 
 
-def report_path(folder: str, result: FleetResult) -> str | None:
-    """Where the full report of ``result`` lies; None without one. Never outside ``folder``, whatever the line says."""
-    if result.report is None or not is_item(result.item):
-        return None
-    return str(Path(folder) / REPORTS_FOLDER / f"{result.item}.json")
-
-
 def is_item(text: str) -> bool:
     """Whether ``text`` is the name of an item: 16 hex digits."""
     return len(text) == 16 and _ITEM_DIGITS.issuperset(text)

@@ -237,9 +237,4 @@ def render_with(name: str, report: Report) -> str:
     return said
 
 
-def formats() -> tuple[str, ...]:
-    """Names of the formats that plugins state; nothing is imported for them."""
-    return tuple(entry.name for entry in found() if entry.group == "reports")
-
-
-__all__ = ["API", "CODE", "PluginError", "Taken", "formats", "not_used", "plugins_of", "render_with", "take"]
+__all__ = ["API", "CODE", "PluginError", "Taken", "not_used", "plugins_of", "render_with", "take"]

@@ -8,7 +8,6 @@ import re
 import shutil
 import struct
 import zipfile
-from collections.abc import Callable
 from itertools import accumulate
 from pathlib import Path
 
@@ -23,7 +22,6 @@ LIMIT = 2 << 30
 _NOT_NEEDED = re.compile(r"(?:^|/)(?:data/sample_inputs|models|extra)/")
 _WEIGHT_FILE = re.compile(r"(?:^|/)data/weights/(?!.*\.json$)")
 _BLOCK = 4096
-Fill = Callable[[bytes], bytes]
 
 
 def can_strip(case: Case) -> str | None:

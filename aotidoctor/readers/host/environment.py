@@ -50,13 +50,6 @@ def _which(name: str, folders: list[str]) -> str | None:
     return next((path for path in paths if os.access(path, os.X_OK) and not Path(path).is_dir()), None)
 
 
-def compiler(tools: Mapping[str, str | None]) -> str | None:
-    """The C++ compiler that a load of a package without .so would use: ``CXX``, else g++, clang++ or c++."""
-    if "CXX" in tools:
-        return tools["CXX"]
-    return next((tools[name] for name in _COMPILERS if tools.get(name)), None)
-
-
 def distribution(root: str = "/") -> str | None:
     """``Debian GNU/Linux 12 (bookworm)``, as /etc/os-release names it."""
     try:

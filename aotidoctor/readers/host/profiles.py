@@ -61,11 +61,6 @@ def built_in() -> Mapping[str, JsonObject]:
     return found
 
 
-def source_of(name: str) -> str:
-    """What a built-in profile rests on."""
-    return str(built_in()[name].get("source", ""))
-
-
 def profile_document(host: Host, name: str) -> JsonObject:
     """The profile of ``host``, to be written as JSON."""
     value = records.to_json(host)

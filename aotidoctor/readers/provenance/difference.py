@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-
-from aotidoctor.model.artifact import ExportedFacts
-from aotidoctor.model.contract import Contract
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +34,6 @@ class Compared:
     def decisive(self) -> tuple[Difference, ...]:
         """Differences that no compilation makes."""
         return tuple(item for item in self.differences if item.decisive)
-
-
-Compare = Callable[[Contract, ExportedFacts], Compared]
 
 
 def joined(parts: Iterable[Compared]) -> Compared:

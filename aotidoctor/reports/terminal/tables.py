@@ -11,9 +11,6 @@ from rich.text import Text
 from aotidoctor.reports.terminal.captured import for_stream
 from aotidoctor.reports.terminal.layout import Layout
 
-# Columns where there is no terminal.
-_UNFOLDED = 200
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:

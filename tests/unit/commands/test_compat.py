@@ -196,7 +196,7 @@ def test_this_machine_survives_being_saved(tmp_path):
 def test_every_built_in_profile_can_be_read_and_has_a_source():
     assert len(profiles.built_in()) >= 8
     for name in profiles.built_in():
-        assert profiles.source_of(name)
+        assert profiles.built_in()[name]["source"]
         assert profiles.read_profile(name).profile == name
         assert json.loads(json.dumps(profiles.built_in()[name]))["host"].keys() <= set(Host.__dataclass_fields__)
 

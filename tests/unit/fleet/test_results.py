@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from aotidoctor.fleet.results import Damage, ResultsFolder, read_fleet, read_results, report_path
+from aotidoctor.fleet.results import Damage, ResultsFolder, read_fleet, read_results
 from aotidoctor.model.errors import CannotExamineError, UsageError
 from aotidoctor.model.fleet import RUN_FILE, FleetResult, FleetRun
 from aotidoctor.model.fleet_lines import FleetFormatError, read_line, read_run, result_line, run_text
@@ -168,12 +168,6 @@ def test_a_results_file_that_is_a_link_is_not_written_through(tmp_path):
     with pytest.raises(OSError), ResultsFolder(str(folder)):
         pass
     assert target.read_text() == ""
-
-
-def test_a_report_lies_in_the_folder_whatever_the_line_says(tmp_path):
-    assert report_path(str(tmp_path), made(A, report="../../x")) == str(tmp_path / "reports" / f"{A}.json")
-    assert report_path(str(tmp_path), made("../../" + "a" * 10, report="x")) is None
-    assert report_path(str(tmp_path), made(A)) is None
 
 
 def test_what_a_killed_process_left_of_a_write_is_removed(tmp_path):

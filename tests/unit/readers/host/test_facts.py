@@ -10,7 +10,7 @@ from aotidoctor.model.artifact import Artifact, ArtifactKind, CrcState, Member
 from aotidoctor.readers.host import read_host
 from aotidoctor.readers.host.cpu import Cpu, default_threads, read_cpu
 from aotidoctor.readers.host.cuda_toolkit import find_toolkit
-from aotidoctor.readers.host.environment import allowed, compiler, find_tools
+from aotidoctor.readers.host.environment import allowed, find_tools
 from aotidoctor.readers.host.executable_stack import executable_stack
 from aotidoctor.readers.host.gpus import capability_of, read_driver, read_gpus
 from aotidoctor.readers.host.memory import read_memory
@@ -214,8 +214,6 @@ def test_tools(tmp_path):
     assert tools["g++"] == str(tmp_path / "g++")
     assert tools["clang++"] is None
     assert tools["CXX"] is None
-    assert compiler(tools) is None
-    assert compiler(find_tools({"PATH": str(tmp_path)})) == str(tmp_path / "g++")
 
 
 def test_read_host_here(tmp_path):
