@@ -6,11 +6,11 @@ A check is a value, not a class to subclass: a code, a name, the cause it can es
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity, Source
+from aotidoctor.model.evidence import Evidence, Maker, NotChecked, Severity
 
 # What a check gives: its findings, or why it could not look.
 Findings = Sequence[Evidence] | NotChecked
@@ -56,39 +56,6 @@ class Check:
     def unchecked(self, reason: str) -> NotChecked:
         """``NotChecked`` in the name of this check."""
         return NotChecked(code=self.code, name=self.name, reason=reason)
-
-
-class Maker:
-    """Makes evidence of one code and severity, as ``FIND.error`` does."""
-
-    def __init__(self, code: str, severity: Severity) -> None:
-        self._code = code
-        self._severity = severity
-
-    def __call__(
-        self,
-        kind: str,
-        subject: str | None,
-        *,
-        observed: str,
-        expected: str,
-        message: str = "",
-        source: Source | None = None,
-        facts: Mapping[str, FactValue] | None = None,
-    ) -> Evidence:
-        """``message`` is made of the other words where there is none."""
-        where = f"{subject}: " if subject else ""
-        return Evidence(
-            code=self._code,
-            kind=kind,
-            severity=self._severity,
-            subject=subject,
-            observed=observed,
-            expected=expected,
-            message=message or f"{where}observed {observed}, expected {expected}",
-            source=source,
-            facts=facts or {},
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,3 +93,36 @@ class NotChecked:
     def is_fault(self) -> bool:
         """True where aotidoctor itself failed: that says nothing about the model."""
         return self.reason.startswith(FAILED_HERE)
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """Makes evidence of one code and severity, as ``FIND.error`` of a check does."""
+
+    code: str
+    severity: Severity
+
+    def __call__(
+        self,
+        kind: str,
+        subject: str | None,
+        *,
+        observed: str,
+        expected: str,
+        message: str = "",
+        source: Source | None = None,
+        facts: Mapping[str, FactValue] | None = None,
+    ) -> Evidence:
+        """``message`` is made of the other words where there is none."""
+        where = f"{subject}: " if subject else ""
+        return Evidence(
+            code=self.code,
+            kind=kind,
+            severity=self.severity,
+            subject=subject,
+            observed=observed,
+            expected=expected,
+            message=message or f"{where}observed {observed}, expected {expected}",
+            source=source,
+            facts=facts or {},
+        )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, RunSource, Severity
+from aotidoctor.model.evidence import Evidence, FactValue, Maker, NotChecked, RunSource, Severity
 from aotidoctor.model.run import Exited, Outcome, Request
 
 
@@ -92,15 +92,12 @@ def evidence(
     facts: Mapping[str, FactValue] | None = None,
 ) -> Evidence:
     """Evidence that points at a child run."""
-    where = f"{subject}: " if subject else ""
-    return Evidence(
-        code=code,
-        kind=kind,
-        severity=severity,
-        subject=subject,
+    return Maker(code, severity)(
+        kind,
+        subject,
         observed=observed,
         expected=expected,
-        message=message or f"{where}observed {observed}, expected {expected}",
+        message=message,
         source=RunSource(run=outcome.id, stream=stream),
-        facts=facts or {},
+        facts=facts,
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from aotidoctor.localize.comparison import FINE, STRUCTURAL
 from aotidoctor.localize.weight_differences import WeightsCompared
-from aotidoctor.model.evidence import Evidence, FactValue, Severity, Source
+from aotidoctor.model.evidence import Evidence, FactValue, Maker, Severity, Source
 from aotidoctor.model.localization import OutputComparison
 
 CODE = "AD-RUN-011"
@@ -178,15 +178,4 @@ def _finding(
     facts: dict[str, FactValue],
     expected: str = EXPECTED,
 ) -> Evidence:
-    where = f"{subject}: " if subject else ""
-    return Evidence(
-        code=CODE,
-        kind=kind,
-        severity=severity,
-        subject=subject,
-        observed=observed,
-        expected=expected,
-        message=f"{where}observed {observed}, expected {expected}",
-        source=source,
-        facts=facts,
-    )
+    return Maker(CODE, severity)(kind, subject, observed=observed, expected=expected, source=source, facts=facts)
