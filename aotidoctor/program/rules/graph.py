@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from aotidoctor.model.evidence import Severity
-from aotidoctor.model.exported import ExportRule
+from aotidoctor.model.exported import ExportRule, errors
 
 RULES: tuple[ExportRule, ...] = (
     ExportRule(
         code="VERIFY-G01",
         name="val_missing",
         title="a node of the graph has no metadata about its result",
-        severities={"val-missing": Severity.ERROR},
+        severities=errors("val-missing"),
         of_torch=True,
         page="""A node of the graph does not say what it gives.
 
@@ -32,7 +31,7 @@ When it is wrong
         code="VERIFY-G02",
         name="val_kind",
         title="a node produces something that a program cannot hold",
-        severities={"val-kind": Severity.ERROR},
+        severities=errors("val-kind"),
         of_torch=True,
         page="""A node gives something that a program cannot hold.
 
@@ -54,7 +53,7 @@ When it is wrong
         code="VERIFY-G03",
         name="operator_kind",
         title="a node calls something that is not an operator",
-        severities={"operator-kind": Severity.ERROR},
+        severities=errors("operator-kind"),
         of_torch=True,
         page="""A node calls something that is no operator.
 
@@ -75,7 +74,7 @@ When it is wrong
     ExportRule(
         code="VERIFY-G04",
         name="not_functional",
-        severities={"not-functional": Severity.ERROR},
+        severities=errors("not-functional"),
         of_torch=True,
         page="""An operator writes to its arguments, in a dialect that forbids it.
 
@@ -98,7 +97,7 @@ When it is wrong
     ExportRule(
         code="VERIFY-G05",
         name="call_module",
-        severities={"call-module": Severity.ERROR, "call-method": Severity.ERROR},
+        severities=errors("call-module", "call-method"),
         of_torch=True,
         page="""A node calls a module or a method.
 
@@ -120,7 +119,7 @@ When it is wrong
         code="VERIFY-G06",
         name="attribute_absent",
         title="the graph reads an attribute that does not exist",
-        severities={"attribute-absent": Severity.ERROR, "attribute-name": Severity.ERROR},
+        severities=errors("attribute-absent", "attribute-name"),
         of_torch=True,
         page="""The graph reads an attribute that is not there.
 
@@ -142,7 +141,7 @@ When it is wrong
     ExportRule(
         code="VERIFY-G07",
         name="attribute_type",
-        severities={"attribute-type": Severity.ERROR},
+        severities=errors("attribute-type"),
         of_torch=True,
         page="""The graph reads an attribute of a kind that it must not read.
 
@@ -165,7 +164,7 @@ When it is wrong
         code="VERIFY-G08",
         name="lowered_module",
         title="a module that was lowered to a backend is incomplete",
-        severities={"lowered-module": Severity.ERROR},
+        severities=errors("lowered-module"),
         of_torch=True,
         page="""A module that was handed to a backend is incomplete.
 
@@ -186,12 +185,7 @@ When it is wrong
     ExportRule(
         code="VERIFY-G09",
         name="graph_lint",
-        severities={
-            "order": Severity.ERROR,
-            "foreign": Severity.ERROR,
-            "name-twice": Severity.ERROR,
-            "other": Severity.ERROR,
-        },
+        severities=errors("order", "foreign", "name-twice", "other"),
         of_torch=True,
         page="""The graph is not well-formed.
 
@@ -213,7 +207,7 @@ When it is wrong
         code="VERIFY-G10",
         name="dialect_unknown",
         title="the program uses a dialect that is not registered here",
-        severities={"dialect-unknown": Severity.ERROR},
+        severities=errors("dialect-unknown"),
         of_torch=True,
         names_target=True,
         page="""The program is of a dialect that nobody has registered here.
@@ -236,7 +230,7 @@ When it is wrong
     ExportRule(
         code="VERIFY-G11",
         name="dialect_refuses",
-        severities={"dialect-refuses": Severity.ERROR},
+        severities=errors("dialect-refuses"),
         of_torch=True,
         page="""The program breaks a rule of its dialect.
 
@@ -258,7 +252,7 @@ When it is wrong
         code="VERIFY-G12",
         name="verifier_refuses",
         title="PyTorch's verifier refuses the program, for a reason that this version does not know",
-        severities={"verifier-refuses": Severity.ERROR},
+        severities=errors("verifier-refuses"),
         of_torch=True,
         page="""PyTorch's verifier refuses the program, for a reason that this version does not know.
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from aotidoctor.model.evidence import Severity
-from aotidoctor.model.exported import ExportRule
+from aotidoctor.model.exported import ExportRule, errors
 
 RULES: tuple[ExportRule, ...] = (
     ExportRule(
         code="VERIFY-L01",
         name="not_loadable",
-        severities={"json": Severity.ERROR, "node": Severity.ERROR, "program": Severity.ERROR},
+        severities=errors("json", "node", "program"),
         page="""The program cannot be rebuilt from its archive.
 
 What it does
@@ -29,7 +28,7 @@ When it is wrong
     ExportRule(
         code="VERIFY-L02",
         name="operator_missing",
-        severities={"operator-missing": Severity.ERROR},
+        severities=errors("operator-missing"),
         names_target=True,
         page="""An operator of the program is not registered here.
 
@@ -50,7 +49,7 @@ When it is wrong
     ExportRule(
         code="VERIFY-L03",
         name="parts_missing",
-        severities={"weights": Severity.ERROR, "constants": Severity.ERROR, "sample-inputs": Severity.ERROR},
+        severities=errors("weights", "constants", "sample-inputs"),
         names_target=True,
         page="""Weights, constants or sample inputs are missing from the archive.
 
@@ -71,7 +70,7 @@ When it is wrong
         code="VERIFY-L04",
         name="schema_version",
         title="the program was saved in a different version of the format",
-        severities={"schema-version": Severity.ERROR},
+        severities=errors("schema-version"),
         page="""The program was saved in another version of the format.
 
 What it does
@@ -91,7 +90,7 @@ When it is wrong
     ExportRule(
         code="VERIFY-L06",
         name="setup_raised",
-        severities={"setup": Severity.ERROR},
+        severities=errors("setup"),
         names_target=True,
         page="""What --setup or --custom-op-library names could not be loaded.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aotidoctor.model.evidence import Severity
-from aotidoctor.model.exported import ExportRule
+from aotidoctor.model.exported import ExportRule, errors
 
 RULES: tuple[ExportRule, ...] = (
     ExportRule(
@@ -102,7 +102,7 @@ When it is wrong
     ExportRule(
         code="VERIFY-P03",
         name="origin_outputs",
-        severities={"count": Severity.ERROR, "dtype": Severity.ERROR, "shape": Severity.ERROR},
+        severities=errors("count", "dtype", "shape"),
         names_target=True,
         page="""An output of the package is not what the program returns there.
 
@@ -124,7 +124,7 @@ When it is wrong
         code="VERIFY-P04",
         name="origin_constants",
         title="a constant of the package is not in the program",
-        severities={"name": Severity.ERROR, "shape": Severity.ERROR, "dtype": Severity.ERROR},
+        severities=errors("name", "shape", "dtype"),
         names_target=True,
         page="""A constant of the package is not one of the program.
 
@@ -174,7 +174,7 @@ When it is wrong
         code="VERIFY-P06",
         name="origin_weights",
         title="the package contains different weights from the program",
-        severities={"weights": Severity.ERROR},
+        severities=errors("weights"),
         names_target=True,
         page="""The package carries other weights than the program.
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from aotidoctor.model.evidence import Severity
-from aotidoctor.model.exported import ExportRule
+from aotidoctor.model.exported import ExportRule, errors
 
 RULES: tuple[ExportRule, ...] = (
     ExportRule(
         code="VERIFY-S01",
         name="signature_input_count",
-        severities={"input-count": Severity.ERROR},
+        severities=errors("input-count"),
         of_torch=True,
         page="""The graph and the signature have different numbers of inputs.
 
@@ -29,7 +28,7 @@ When it is wrong
     ExportRule(
         code="VERIFY-S02",
         name="signature_input_name",
-        severities={"input-name": Severity.ERROR},
+        severities=errors("input-name"),
         of_torch=True,
         page="""An input of the signature is not the placeholder at its place.
 
@@ -51,12 +50,7 @@ When it is wrong
         code="VERIFY-S03",
         name="signature_parameter",
         title="a parameter of the signature is missing, or is not a parameter",
-        severities={
-            "not-tensor": Severity.ERROR,
-            "no-target": Severity.ERROR,
-            "absent": Severity.ERROR,
-            "not-parameter": Severity.ERROR,
-        },
+        severities=errors("not-tensor", "no-target", "absent", "not-parameter"),
         of_torch=True,
         names_target=True,
         page="""A parameter of the signature is not there, or is none.
@@ -78,13 +72,7 @@ When it is wrong
         code="VERIFY-S04",
         name="signature_buffer",
         title="a buffer of the signature is missing, or is where it must not be",
-        severities={
-            "not-tensor": Severity.ERROR,
-            "no-target": Severity.ERROR,
-            "no-persistence": Severity.ERROR,
-            "absent": Severity.ERROR,
-            "unwanted": Severity.ERROR,
-        },
+        severities=errors("not-tensor", "no-target", "no-persistence", "absent", "unwanted"),
         of_torch=True,
         names_target=True,
         page="""A buffer of the signature is not there, or is where it must not be.
@@ -108,7 +96,7 @@ When it is wrong
         code="VERIFY-S05",
         name="signature_constant",
         title="a constant tensor of the signature is missing",
-        severities={"not-tensor": Severity.ERROR, "no-target": Severity.ERROR, "absent": Severity.ERROR},
+        severities=errors("not-tensor", "no-target", "absent"),
         of_torch=True,
         names_target=True,
         page="""A constant tensor of the signature is not there.
@@ -131,7 +119,7 @@ When it is wrong
         code="VERIFY-S06",
         name="signature_custom_object",
         title="a custom object of the signature is missing, or is not a custom object",
-        severities={"not-object": Severity.ERROR, "no-target": Severity.ERROR, "absent": Severity.ERROR},
+        severities=errors("not-object", "no-target", "absent"),
         of_torch=True,
         names_target=True,
         page="""A custom object of the signature is not there, or is none.
@@ -152,7 +140,7 @@ When it is wrong
     ExportRule(
         code="VERIFY-S07",
         name="signature_token",
-        severities={"not-token": Severity.ERROR},
+        severities=errors("not-token"),
         of_torch=True,
         page="""A token of the signature is something else.
 
@@ -172,7 +160,7 @@ When it is wrong
     ExportRule(
         code="VERIFY-S08",
         name="signature_input_kind",
-        severities={"input-kind": Severity.ERROR},
+        severities=errors("input-kind"),
         of_torch=True,
         page="""An input of the signature is of a kind that does not exist.
 
@@ -192,7 +180,7 @@ When it is wrong
     ExportRule(
         code="VERIFY-S09",
         name="signature_output_count",
-        severities={"output-count": Severity.ERROR},
+        severities=errors("output-count"),
         of_torch=True,
         page="""The graph and the signature have different numbers of outputs.
 
@@ -214,12 +202,7 @@ When it is wrong
         code="VERIFY-S10",
         name="signature_mutation",
         title="a new value of an input has no target",
-        severities={
-            "buffer": Severity.ERROR,
-            "parameter": Severity.ERROR,
-            "user-input": Severity.ERROR,
-            "stray": Severity.ERROR,
-        },
+        severities=errors("buffer", "parameter", "user-input", "stray"),
         of_torch=True,
         page="""A new value of an input leads to nothing.
 
@@ -241,7 +224,7 @@ When it is wrong
         code="VERIFY-S11",
         name="signature_output_order",
         title="the results are in a different order from the signature",
-        severities={"output-order": Severity.ERROR},
+        severities=errors("output-order"),
         of_torch=True,
         page="""The results are in another order than the signature says.
 
@@ -263,7 +246,7 @@ When it is wrong
         code="VERIFY-S12",
         name="module_call_names",
         title="a preserved submodule names a node that does not exist",
-        severities={"input": Severity.ERROR, "output": Severity.ERROR},
+        severities=errors("input", "output"),
         of_torch=True,
         page="""A preserved submodule names a node that is not there.
 
@@ -283,7 +266,7 @@ When it is wrong
     ExportRule(
         code="VERIFY-S13",
         name="output_node",
-        severities={"no-output-node": Severity.ERROR, "not-a-tuple": Severity.ERROR},
+        severities=errors("no-output-node", "not-a-tuple"),
         of_torch=True,
         page="""The graph does not end in an output of its own form.
 
