@@ -50,9 +50,9 @@ class Violation:
 class ExportRule:
     """One rule of ``aotidoctor.program.rules``; ``page`` is its manual page.
 
-    ``severities`` maps each kind that the rule can report to how bad it is. ``of_torch`` marks the rules of PyTorch's
-    own verifier. ``names_target`` says that a finding is about the target (an operator, an input) and not the node.
-    ``title`` is the head of the page, as a part of a sentence, where it is not given.
+    ``severities`` maps each kind that the rule can report to how bad it is. ``names_target`` says that a finding is
+    about the target (an operator, an input) and not the node. ``title`` is the head of the page, as a part of a
+    sentence, where it is not given.
     """
 
     code: str
@@ -60,8 +60,12 @@ class ExportRule:
     severities: Mapping[str, Severity]
     page: str
     title: str = ""
-    of_torch: bool = False
     names_target: bool = False
+
+    @property
+    def of_torch(self) -> bool:
+        """A rule of PyTorch's own verifier, about the graph or the signature."""
+        return self.code.startswith(("VERIFY-G", "VERIFY-S"))
 
     def __post_init__(self) -> None:
         """Take the title from the page."""

@@ -10,7 +10,6 @@ RULES: tuple[ExportRule, ...] = (
         name="val_missing",
         title="a node of the graph has no metadata about its result",
         severities=errors("val-missing"),
-        of_torch=True,
         page="""A node of the graph does not say what it gives.
 
 What it does
@@ -32,7 +31,6 @@ When it is wrong
         name="val_kind",
         title="a node produces something that a program cannot hold",
         severities=errors("val-kind"),
-        of_torch=True,
         page="""A node gives something that a program cannot hold.
 
 What it does
@@ -54,7 +52,6 @@ When it is wrong
         name="operator_kind",
         title="a node calls something that is not an operator",
         severities=errors("operator-kind"),
-        of_torch=True,
         page="""A node calls something that is no operator.
 
 What it does
@@ -75,7 +72,6 @@ When it is wrong
         code="VERIFY-G04",
         name="not_functional",
         severities=errors("not-functional"),
-        of_torch=True,
         page="""An operator writes to its arguments, in a dialect that forbids it.
 
 What it does
@@ -98,7 +94,6 @@ When it is wrong
         code="VERIFY-G05",
         name="call_module",
         severities=errors("call-module", "call-method"),
-        of_torch=True,
         page="""A node calls a module or a method.
 
 What it does
@@ -120,7 +115,6 @@ When it is wrong
         name="attribute_absent",
         title="the graph reads an attribute that does not exist",
         severities=errors("attribute-absent", "attribute-name"),
-        of_torch=True,
         page="""The graph reads an attribute that is not there.
 
 What it does
@@ -142,7 +136,6 @@ When it is wrong
         code="VERIFY-G07",
         name="attribute_type",
         severities=errors("attribute-type"),
-        of_torch=True,
         page="""The graph reads an attribute of a kind that it must not read.
 
 What it does
@@ -165,7 +158,6 @@ When it is wrong
         name="lowered_module",
         title="a module that was lowered to a backend is incomplete",
         severities=errors("lowered-module"),
-        of_torch=True,
         page="""A module that was handed to a backend is incomplete.
 
 What it does
@@ -186,7 +178,6 @@ When it is wrong
         code="VERIFY-G09",
         name="graph_lint",
         severities=errors("order", "foreign", "name-twice", "other"),
-        of_torch=True,
         page="""The graph is not well-formed.
 
 What it does
@@ -208,7 +199,6 @@ When it is wrong
         name="dialect_unknown",
         title="the program uses a dialect that is not registered here",
         severities=errors("dialect-unknown"),
-        of_torch=True,
         names_target=True,
         page="""The program is of a dialect that nobody has registered here.
 
@@ -231,7 +221,6 @@ When it is wrong
         code="VERIFY-G11",
         name="dialect_refuses",
         severities=errors("dialect-refuses"),
-        of_torch=True,
         page="""The program breaks a rule of its dialect.
 
 What it does
@@ -253,7 +242,6 @@ When it is wrong
         name="verifier_refuses",
         title="PyTorch's verifier refuses the program, for a reason that this version does not know",
         severities=errors("verifier-refuses"),
-        of_torch=True,
         page="""PyTorch's verifier refuses the program, for a reason that this version does not know.
 
 What it does

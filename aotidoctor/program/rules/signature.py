@@ -9,7 +9,6 @@ RULES: tuple[ExportRule, ...] = (
         code="VERIFY-S01",
         name="signature_input_count",
         severities=errors("input-count"),
-        of_torch=True,
         page="""The graph and the signature have different numbers of inputs.
 
 What it does
@@ -29,7 +28,6 @@ When it is wrong
         code="VERIFY-S02",
         name="signature_input_name",
         severities=errors("input-name"),
-        of_torch=True,
         page="""An input of the signature is not the placeholder at its place.
 
 What it does
@@ -51,7 +49,6 @@ When it is wrong
         name="signature_parameter",
         title="a parameter of the signature is missing, or is not a parameter",
         severities=errors("not-tensor", "no-target", "absent", "not-parameter"),
-        of_torch=True,
         names_target=True,
         page="""A parameter of the signature is not there, or is none.
 
@@ -73,7 +70,6 @@ When it is wrong
         name="signature_buffer",
         title="a buffer of the signature is missing, or is where it must not be",
         severities=errors("not-tensor", "no-target", "no-persistence", "absent", "unwanted"),
-        of_torch=True,
         names_target=True,
         page="""A buffer of the signature is not there, or is where it must not be.
 
@@ -97,7 +93,6 @@ When it is wrong
         name="signature_constant",
         title="a constant tensor of the signature is missing",
         severities=errors("not-tensor", "no-target", "absent"),
-        of_torch=True,
         names_target=True,
         page="""A constant tensor of the signature is not there.
 
@@ -120,7 +115,6 @@ When it is wrong
         name="signature_custom_object",
         title="a custom object of the signature is missing, or is not a custom object",
         severities=errors("not-object", "no-target", "absent"),
-        of_torch=True,
         names_target=True,
         page="""A custom object of the signature is not there, or is none.
 
@@ -141,7 +135,6 @@ When it is wrong
         code="VERIFY-S07",
         name="signature_token",
         severities=errors("not-token"),
-        of_torch=True,
         page="""A token of the signature is something else.
 
 What it does
@@ -161,7 +154,6 @@ When it is wrong
         code="VERIFY-S08",
         name="signature_input_kind",
         severities=errors("input-kind"),
-        of_torch=True,
         page="""An input of the signature is of a kind that does not exist.
 
 What it does
@@ -181,7 +173,6 @@ When it is wrong
         code="VERIFY-S09",
         name="signature_output_count",
         severities=errors("output-count"),
-        of_torch=True,
         page="""The graph and the signature have different numbers of outputs.
 
 What it does
@@ -203,7 +194,6 @@ When it is wrong
         name="signature_mutation",
         title="a new value of an input has no target",
         severities=errors("buffer", "parameter", "user-input", "stray"),
-        of_torch=True,
         page="""A new value of an input leads to nothing.
 
 What it does
@@ -225,7 +215,6 @@ When it is wrong
         name="signature_output_order",
         title="the results are in a different order from the signature",
         severities=errors("output-order"),
-        of_torch=True,
         page="""The results are in another order than the signature says.
 
 What it does
@@ -247,7 +236,6 @@ When it is wrong
         name="module_call_names",
         title="a preserved submodule names a node that does not exist",
         severities=errors("input", "output"),
-        of_torch=True,
         page="""A preserved submodule names a node that is not there.
 
 What it does
@@ -267,7 +255,6 @@ When it is wrong
         code="VERIFY-S13",
         name="output_node",
         severities=errors("no-output-node", "not-a-tuple"),
-        of_torch=True,
         page="""The graph does not end in an output of its own form.
 
 What it does

@@ -13,6 +13,7 @@ from aotidoctor.reports.json.schema_words import (
     TEXT_OR_NULL,
     TEXTS,
     array_of,
+    each,
     nullable,
     one_of,
     record_of,
@@ -104,7 +105,7 @@ INPUTS = nullable(
 )
 
 HOST = record_of(
-    {"system": TEXT, "machine": TEXT, "python": TEXT, "torch": nullable(record_of({"version": TEXT}))},
+    {**each("system machine python", TEXT), "torch": nullable(record_of({"version": TEXT}))},
     optional={"cores": COUNT, "threads": COUNT, "gpus": array_of(OPEN), "environment": OPEN, "tools": OPEN},
 )
 
@@ -126,7 +127,7 @@ COMPAT = record_of(
         "answers": array_of(
             record_of(
                 {"package": TEXT, "host": TEXT, "answer": one_of("runs", "refused", "unknown")},
-                optional={"because": TEXTS, "causes": TEXTS, "unknown": TEXTS, "provided": TEXTS},
+                optional={**each("because causes unknown provided", TEXTS)},
             )
         ),
     }

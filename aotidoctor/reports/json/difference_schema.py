@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from aotidoctor.model.difference import DIFFERENCE_SCHEMA, LEVELS
 from aotidoctor.model.json_types import JsonObject, JsonValue
-from aotidoctor.reports.json.schema_words import TEXT, TEXT_OR_NULL, TEXTS, record_of
+from aotidoctor.reports.json.schema_words import TEXT, TEXT_OR_NULL, TEXTS, each, record_of
 
 _COUNTS: JsonObject = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}
 
@@ -28,9 +28,7 @@ _DIFFERENCE = record_of(
     {
         "rank": {"type": "integer", "minimum": 1},
         "area": {"enum": ["host", "package", "inputs", "outcome", "fit"]},
-        "subject": TEXT,
-        "a": TEXT,
-        "b": TEXT,
+        **each("subject a b", TEXT),
         "level": {"enum": list(LEVELS)},
         "why": TEXT,
         "playbook": TEXT_OR_NULL,

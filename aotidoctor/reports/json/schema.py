@@ -19,6 +19,7 @@ from aotidoctor.reports.json.schema_words import (
     TEXT_OR_NULL,
     TEXTS,
     array_of,
+    each,
     nullable,
     one_of,
     record_of,
@@ -78,11 +79,9 @@ _RUN = record_of(
         "stderr_tail": TEXT,
     },
     optional={
-        "purpose": TEXT,
-        "ending_why": TEXT,
-        "stage": TEXT,
+        **each("purpose ending_why stage", TEXT),
         "stages_s": {"type": "object", "additionalProperties": SECONDS},
-        "error": nullable(record_of({"type": TEXT, "message": TEXT, "traceback": TEXT})),
+        "error": nullable(record_of({**each("type message traceback", TEXT)})),
         "warnings": TEXTS,
         "outputs": array_of(OPEN),
         "applied": {"type": "array"},
@@ -96,25 +95,16 @@ _RUN = record_of(
 _MEASURE: JsonObject = {"anyOf": [{"type": ["number", "null"]}, {"enum": ["NaN", "Infinity", "-Infinity"]}]}
 _COMPARISON = record_of(
     {
-        "path": TEXT,
-        "verdict": TEXT,
-        "dtype": TEXT,
-        "reference_dtype": TEXT,
+        **each("path verdict dtype reference_dtype", TEXT),
         "shape": array_of(COUNT),
         "reference_shape": array_of(COUNT),
-        "max_abs": _MEASURE,
-        "max_rel": _MEASURE,
-        "error": _MEASURE,
-        "reference_error": _MEASURE,
+        **each("max_abs max_rel error reference_error", _MEASURE),
         "needed": array_of({"type": "array", "items": _MEASURE, "minItems": 2, "maxItems": 2}),
     },
     optional={
         "noise": _MEASURE,
         "allowed": _MEASURE,
-        "nan": COUNT,
-        "reference_nan": COUNT,
-        "inf": COUNT,
-        "reference_inf": COUNT,
+        **each("nan reference_nan inf reference_inf", COUNT),
         "nan_differs": FLAG,
         "judged": TEXT_OR_NULL,
         "numel": COUNT,
@@ -183,7 +173,7 @@ def schema() -> JsonObject:
             "diagnoses": array_of(_DIAGNOSIS),
             "findings": array_of(_FINDING),
             "not_checked": array_of(
-                record_of({"code": TEXT, "name": TEXT, "reason": TEXT}, optional={"moot": {"type": "boolean"}})
+                record_of({**each("code name reason", TEXT)}, optional={"moot": {"type": "boolean"}})
             ),
             "runs": array_of(_RUN),
             "artifact": ARTIFACT,

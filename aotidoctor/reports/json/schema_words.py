@@ -38,3 +38,8 @@ def nullable(schema: JsonObject) -> JsonObject:
 def one_of(*values: str | None) -> JsonObject:
     """One of a few texts."""
     return {"enum": list(values)}
+
+
+def each(names: str, kind: JsonObject) -> dict[str, JsonObject]:
+    """Properties of one kind."""
+    return dict.fromkeys(names.split(), kind)
