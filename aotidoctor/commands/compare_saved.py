@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from aotidoctor.commands.analyze.saved import findings
 from aotidoctor.localize.comparison import FINE, judge_anew, saved_comparison
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError, UsageError
-from aotidoctor.model.evidence import Evidence, FileSource, Severity, read_fact
-from aotidoctor.model.json_types import JsonObject, objects
+from aotidoctor.model.evidence import Evidence, FileSource, Severity
+from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.localization import Localization, OutputComparison
 from aotidoctor.model.report import Report
 from aotidoctor.probes.reference_findings import CODE, OUTPUT_KINDS, output_finding
@@ -42,7 +43,7 @@ def judge_report(path: str, options: Options, *, argv: tuple[str, ...] = ()) -> 
 
 def _findings(document: JsonObject, outputs: Sequence[OutputComparison], source: FileSource) -> list[Evidence]:
     """The saved findings, with that of the outputs made anew. Other weights explain outputs that differ."""
-    saved = [_evidence(item, source) for item in objects(document.get("findings"))]
+    saved = [replace(item, source=source, id="") for item in findings(document)]
     wrong = any(item.verdict not in FINE for item in outputs)
     others = [item for item in saved if item.code != CODE or item.kind not in OUTPUT_KINDS]
     weights = any(item.code == CODE and item.kind == "weights" for item in others)
@@ -51,19 +52,3 @@ def _findings(document: JsonObject, outputs: Sequence[OutputComparison], source:
         replace(item, severity=severity) if item.code == CODE and item.kind == "weights" else item for item in others
     ]
     return others if weights and wrong else [*others, output_finding(outputs, source)]
-
-
-def _evidence(item: JsonObject, source: FileSource) -> Evidence:
-    facts = item.get("facts")
-    severities = {one.value: one for one in Severity}
-    return Evidence(
-        code=str(item.get("code") or ""),
-        kind=str(item.get("kind") or ""),
-        severity=severities.get(str(item.get("severity")), Severity.INFO),
-        subject=str(item["subject"]) if item.get("subject") is not None else None,
-        observed=str(item.get("observed") or ""),
-        expected=str(item.get("expected") or ""),
-        message=str(item.get("message") or ""),
-        source=source,
-        facts={name: read_fact(value) for name, value in facts.items()} if isinstance(facts, dict) else {},
-    )

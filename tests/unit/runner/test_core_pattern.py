@@ -73,7 +73,7 @@ SEGV = Signalled(signal=11, name="SIGSEGV")
     ],
 )
 def test_it_says_why_there_is_no_core(monkeypatch, tmp_path, ending, limit, pattern, word):
-    monkeypatch.setattr(watch_core, "_text", lambda path: pattern if path.endswith("pattern") else "0")
+    monkeypatch.setattr(watch_core, "read_text", lambda path: pattern if path.endswith("pattern") else "0")
     monkeypatch.setattr(watch_core.shutil, "which", lambda *_args, **_more: None)
     core = watch_core.find_core(watched(ending, limit=limit), {"PATH": ""}, room=str(tmp_path))
     assert core.path is None
@@ -85,7 +85,7 @@ def test_only_a_file_of_this_run_is_taken(monkeypatch, tmp_path):
     import time
     from dataclasses import replace
 
-    monkeypatch.setattr(watch_core, "_text", lambda path: "core.%p" if path.endswith("pattern") else "0")
+    monkeypatch.setattr(watch_core, "read_text", lambda path: "core.%p" if path.endswith("pattern") else "0")
     old = tmp_path / "core.17"
     old.write_bytes(b"old")
     os.utime(old, (1, 1))
@@ -114,7 +114,7 @@ def test_systemd_is_asked(monkeypatch, tmp_path, script, made, word):
     program = tmp_path / "coredumpctl"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
-    monkeypatch.setattr(watch_core, "_text", lambda path: "|/usr/lib/systemd/systemd-coredump %P")
+    monkeypatch.setattr(watch_core, "read_text", lambda path: "|/usr/lib/systemd/systemd-coredump %P")
     died = watched(Signalled(signal=11, name="SIGSEGV", core_dumped=True))
     core = watch_core.find_core(died, {"PATH": f"{tmp_path}:/bin:/usr/bin"}, room=str(tmp_path))
     assert (core.path is not None, core.made) == (made, made)
