@@ -11,7 +11,6 @@ from pathlib import Path
 TOOLS = ("g++", "clang++", "c++", "ld", "gdb", "cuda-gdb", "py-spy", "compute-sanitizer", "valgrind", "nvcc")
 # Where the toolkit's installer puts its tools without touching PATH.
 CUDA_TOOLS = "/usr/local/cuda/bin"
-_COMPILERS = ("CXX", "g++", "clang++", "c++")
 
 _PREFIXES = (
     "TORCH", "PYTORCH", "AOT_", "AOTI_", "AOTINDUCTOR_", "CUDA_", "CUBLAS_", "CUDNN_", "NCCL_", "OMP_", "GOMP_", "KMP_",
