@@ -10,7 +10,7 @@ from rich.text import Text
 from aotidoctor.model.clusters import Cluster, Overview
 from aotidoctor.reports import view
 from aotidoctor.reports.fleet import words
-from aotidoctor.reports.terminal.captured import for_stream
+from aotidoctor.reports.terminal.captured import for_stream, plain
 from aotidoctor.reports.terminal.layout import Layout
 from aotidoctor.reports.text import one_line
 
@@ -21,6 +21,11 @@ _MOST, _DETAILED, _PERIODS = 40, 8, 14
 def text(summary: Overview, *, stream: TextIO, environ: Mapping[str, str], detail: int = 0) -> str:
     """``summary`` as ``stream`` can show it; ``detail`` -1 the first lines only, 0 normal, 1 all."""
     return for_stream(lambda console: _render(summary, Layout(console), detail), stream=stream, environ=environ)
+
+
+def plain_text(summary: Overview, *, width: int = 100, detail: int = 0) -> str:
+    """``summary`` without colour at a fixed width."""
+    return plain(lambda console: _render(summary, Layout(console), detail), width=width)
 
 
 def _render(summary: Overview, out: Layout, detail: int) -> None:
