@@ -36,7 +36,9 @@ _WEAK, _CLEAR, _LEADS, _LEAD = 0.45, 0.4, 0.3, 0.25
 # How sure it is at least and at most, and how it grows with what speaks for it.
 _SURE, _SURER, _GROWS = 0.3, 0.42, 0.3
 _FIRST, _LAST, _WORDS, _LETTERS = 20, 60, 120, 14
-_WORD = re.compile(r"[A-Za-z]{2,}|_+[a-z]+|sm_\d+|error \w+\d+")
+_WORD = re.compile(
+    r"sm_?\d{2,3}|gfx\d|\bC\d{4}\b|LNK\d{4}|(?:[Ff]loat|u?int|fp|bf|complex)\d{1,3}|[A-Za-z]{2,}|_{1,2}[a-z]{1,40}"
+)
 _HUMP = re.compile(r"([a-z])([A-Z])")
 # A line that complains says more.
 _COMPLAINS = re.compile(

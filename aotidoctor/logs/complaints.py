@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from aotidoctor.logs.everyday import CODES as _CODES
 from aotidoctor.logs.everyday import COMPLAINS as _COMPLAINS
@@ -90,7 +91,7 @@ def complains(lines: Sequence[Line], *, is_alone: bool) -> Found | None:
     lines = _without_report(lines)
     lost = [line for line in lines if _SKIPPED.search(line.text) is not None]
     if len(lost) >= _MANY:
-        return _found(lines, lost[-1])
+        return replace(_found(lines, lost[-1]), kind="overflows")
     last = max((line.number for line in lines if succeeds(line.text)), default=0)
     told = [line for line in _spoken(lines) if line.number > last]
     if is_alone and lines and _is_asked_about(lines[0]):

@@ -63,7 +63,7 @@ _SMALL_ONES = (
     r"drops the|disconnected|killing process|oom[-_]kill\w*|segv",
     r"exceptions? (?:in|at|while|when|during|from|after)|does nothing|all[- ]zeros?",
     r"(?:returns?|gives?) (?:only )?zeros?",
-    r"impossible|prematurely|truncated|but (?:\S{1,40} ){1,2}expects?",
+    r"no progress|outputs differ|impossible|prematurely|truncated|but (?:\S{1,40} ){1,2}expects?",
     r"(?:memory|ram|rss)\b[^\n]{0,30}\b(?:grow\w*|increas\w+|leak\w*|goes up|climbs?)",
     r"not (?:given back|freed|released)|(?:definitely|indirectly|possibly) lost",
     r"no speed-?up|waits? for (?:the other|each other)",

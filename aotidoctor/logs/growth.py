@@ -1,6 +1,7 @@
-"""Measures of one thing that grow from line to line: memory in use, or how many tensors, objects or handles are alive.
+"""Numbers that complain without a word: memory that grows from line to line, times and differences that are too large.
 
-Nobody needs a word for a leak who pastes such a column. Peaks are none: they grow with every larger input.
+Nobody needs a word for a leak who pastes such a column. Peaks are none: they grow with every larger input. Nor does
+who writes the time of the compiled program beside that of eager, or a difference beside what is allowed.
 """
 
 from __future__ import annotations
@@ -18,6 +19,54 @@ _MEASURE = re.compile(
 _PEAK = re.compile(r"\b(?:max|peak|total|limit|device|available|free|host)\w{0,20}[ _.]?$", re.IGNORECASE)
 # So many values in a row, each larger than the one before, and the last by so much larger than the first.
 _LEAST, _GROWTH, _BEFORE = 3, 1.25, 24
+
+
+_FREE = re.compile(
+    r"\bfree (?:gpu |cuda |device )?(?:v?ram|mem(?:ory)?)\W{1,4}(?P<value>\d{1,12}(?:\.\d{1,6})?)", re.IGNORECASE
+)
+# So many values of what is free that never rise, and by how much they fall.
+_MANY, _FALLS = 4, 0.95
+_NUMBER = r"(?P<{}>\d{{1,9}}(?:\.\d{{1,12}})?(?:e[-+]?\d{{1,3}})?)"
+# Whose time it is, behind it the time; a rate is the better the larger it is.
+_TIME = re.compile(
+    r"\b(?P<who>(?:torch[.]?)?(?:compiled?|inductor)(?: model| version)?|aoti\w{0,12}|eager(?: mode| model)?)\W{1,6}"
+    + _NUMBER.format("value")
+    + r"(?P<rate> ?(?:it|tok\w{0,4}|tokens?|samples|images|frames|req)/s)?",
+    re.IGNORECASE,
+)
+_SPEEDUP = re.compile(r"\bspeed-?up\W{1,4}(?P<value>0\.\d{1,6}) ?x?\b", re.IGNORECASE)
+_SLOWER = 1.25
+# A difference, and how much of it is allowed.
+_BEYOND = re.compile(
+    r"\b(?:diff(?:erence)?|error|deviation)s?\b[^\d\n]{1,30}"
+    + _NUMBER.format("value")
+    + r"[^\n]{1,60}?\b(?:tol(?:erance)?|[ar]tol|up to|threshold|allowed|limit|expected <)\b[^\d\n]{0,12}"
+    + _NUMBER.format("most"),
+    re.IGNORECASE,
+)
+
+
+def slower(text: str) -> bool:
+    """Whether a line has the time of a compiled program beside that of eager, and it is the longer one."""
+    if (said := _SPEEDUP.search(text)) is not None:
+        return float(said["value"]) * _SLOWER < 1
+    times = {hit["who"].lower().startswith("eager"): hit for hit in _TIME.finditer(text)}
+    if len(times) < 2 or bool(times[True]["rate"]) is not bool(times[False]["rate"]):
+        return False
+    eager, compiled = float(times[True]["value"]), float(times[False]["value"])
+    return (eager > _SLOWER * compiled) if times[True]["rate"] else (compiled > _SLOWER * eager > 0)
+
+
+def beyond(text: str) -> bool:
+    """Whether a line has a difference that is larger than what it says is allowed."""
+    return any(float(hit["value"]) > float(hit["most"]) for hit in _BEYOND.finditer(text))
+
+
+def shrinking(texts: Iterable[str]) -> bool:
+    """Whether what is free gets less and never more."""
+    values = [float(hit["value"]) for text in texts if (hit := _FREE.search(text)) is not None]
+    falls = all(before >= after for before, after in pairwise(values))
+    return len(values) >= _MANY and falls and values[-1] <= _FALLS * values[0]
 
 
 def growing(texts: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from aotidoctor.logs.complaints import succeeds
 from aotidoctor.logs.found import Found, line_found, numbered
-from aotidoctor.logs.growth import growing
+from aotidoctor.logs.growth import beyond, growing, shrinking, slower
 from aotidoctor.logs.line import Line
 from aotidoctor.logs.marks import has_mark
 from aotidoctor.logs.origins import arisen
@@ -62,7 +62,15 @@ def told(lines: Sequence[Line]) -> Found | None:
     if len(said) > _FEW or any(succeeds(line.text) for line in said):
         return None
     found = title(lines, (), is_healthy=True)
-    if found is None and has_mark("\n".join(line.text for line in said)) and growing(line.text for line in said):
-        at = max(at for at, line in enumerate(lines) if line is said[-1])
-        found = replace(line_found(lines, at), kind="growing")
-    return found
+    return found or _numbers(lines, said)
+
+
+def _numbers(lines: Sequence[Line], said: Sequence[Line]) -> Found | None:
+    """Numbers that complain without a word."""
+    texts = [line.text for line in said]
+    grows = (has_mark("\n".join(texts)) and growing(texts)) or shrinking(texts)
+    told = ((line, "slower" if slower(line.text) else "beyond" if beyond(line.text) else "") for line in said)
+    one, kind = next((pair for pair in told if pair[1]), (said[-1], "growing") if grows else (None, ""))
+    if one is None:
+        return None
+    return replace(line_found(lines, max(at for at, line in enumerate(lines) if line is one)), kind=kind)

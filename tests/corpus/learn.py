@@ -1,14 +1,15 @@
 """Learn the table of words, ``aotidoctor/logs/alike.bin``: ``python -m tests.corpus.learn [FILE...]``.
 
-From all texts here, those of FILE (in the form of ``strangers.jsonl``), the logs in ``healthy`` and the examples of the
-patterns. The model is linear, a ridge regression from the words of a text to what it turned out to be.
+From all texts here, those of FILE (in the form of ``strangers.jsonl``), the logs in ``healthy``, the examples of the
+patterns and the playbooks. The model is linear, a ridge regression from the words of a text to what it turned out to be.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
 from math import log
@@ -18,13 +19,13 @@ from unittest import mock
 from aotidoctor.logs import alike
 from aotidoctor.logs.alike import TABLE, number, packed, unpacked, weighed
 from aotidoctor.logs.lines import Streams, clean
-from aotidoctor.logs.patterns import load_patterns
+from aotidoctor.logs.patterns import load_patterns, pattern_files
 from tests.corpus.corpus import HERE
 from tests.corpus.kin import Known, load
 
 # Texts in which a word must stand; how far the fit is held back; what is left out of the table; steps of a byte.
 _LEAST, _RIDGE, _SMALL, _STEPS = 3, 0.5, 0.03, 127
-_SHARED = 0.6
+_SHARED, _SECTION = 0.6, 80
 # Into so many parts the texts are divided to ask what would be said of each without it.
 _PARTS = 8
 FILES = tuple(HERE / f"{name}.jsonl" for name in ("told",))
@@ -37,11 +38,20 @@ def examples(texts: Sequence[Known]) -> list[Example]:
 
 
 def others() -> list[Example]:
-    """What is of no tracker: healthy logs, and the examples of the patterns."""
-    healthy = [
-        (path.read_text(encoding="utf-8", errors="replace"), ("healthy",)) for path in (HERE / "healthy").iterdir()
-    ]
-    return [*healthy, *((one.record.example, (one.record.cause,)) for one in load_patterns())]
+    """What is of no tracker: healthy logs, the examples of the patterns, and what the playbooks say of their causes."""
+    logs = [path.read_text(encoding="utf-8", errors="replace") for path in sorted((HERE / "healthy").iterdir())]
+    patterns = [(one.record.example, (one.record.cause,)) for one in load_patterns()]
+    told = [(text, (path.stem,)) for path in pattern_files() for text in _told(path.read_text(encoding="utf-8"))]
+    return [*((text, ("healthy",)) for text in logs), *patterns, *told]
+
+
+def _told(playbook: str) -> Iterator[str]:
+    """The sections of a playbook but the one on what it is not, the titles of its issues, and what it looks like."""
+    head, _, body = playbook.rpartition("+++")
+    sections = re.sub(r"```.*?```", "", body, flags=re.DOTALL).split("\n## ")
+    yield from (text for text in sections if len(text) > _SECTION and not text.startswith("When this is not"))
+    yield from re.findall(r"issues/\d+ \(([^)\n]{10,})\)", body)
+    yield from re.findall(r'^looked_like = "(.*)"$', head, flags=re.MULTILINE)
 
 
 def _kinds(text: Known) -> tuple[str, ...]:

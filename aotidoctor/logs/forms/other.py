@@ -44,6 +44,7 @@ _SAID = "|".join(
         r"[Ss]egmentation (?:fault|violation)|\b[Ss]egfault|core dumped|^\W*Abort(?:ed|ing)?\b|aborting\.?$",
         r"terminate called|terminating (?:due|with)|\bpanic(?:ked)?\b[: ]|stack smashing|\bcrash(?:ed|es)\b",
         r"[Aa]ssertion failed|\b[Aa]ssert(?:ion)? .{1,300} failed|[Uu]ndefined (?:symbol|reference)",
+        r"libc\+\+abi: terminating|\b(?:exited|exits|died|finished|ended) with (?:-\d|[1-9]\d{0,2}\b)(?! \w)",
         r"[Uu]n(?:handled|caught) exception|returned non-?zero|unresolved external|^\+ (?:return|exit) [1-9]",
         r"\bnon-?zero (?:exit )?(?:code|status):? ?[1-9]|\breturn code ?= ?-?[1-9]",
         r": error\b(?!-)|[Cc]heck failed\b|\w(?:\(\))? failed (?:at|on|with|in)\b|\bC(?:10\d\d|2\d{3})\s?['\":]",

@@ -1,0 +1,72 @@
+"""Numbers that complain without a word: times, differences, what is free."""
+
+from __future__ import annotations
+
+import pytest
+
+from aotidoctor.commands.classify import classify_text
+
+
+def told(text):
+    _, diagnoses, reading = classify_text(text.encode(), "log")
+    return diagnoses[0].cause if diagnoses else "unknown" if reading.unknown else None
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("compiled 812 ms, eager 211 ms", "performance"),
+        ("eager: 9.2 it/s, torch.compile: 3.1 it/s", "performance"),
+        ("torch.compile speedup: 0.31x", "performance"),
+        ("compiled 81 ms, eager 211 ms", None),
+        ("eager: 3.2 it/s, torch.compile: 9.1 it/s", None),
+        ("torch.compile speedup: 2.31x", None),
+        ("max abs diff 12.5 between eager and compiled (tolerance 1e-3)", "numeric-difference"),
+        ("max abs diff 1e-6 between eager and compiled (tolerance 1e-3)", None),
+        ("\n".join(f"Free GPU ram: {size}" for size in (13722.5, 13722.5, 12800.5, 12100)), "unknown"),
+        ("\n".join(f"Free GPU ram: {size}" for size in (13722.5, 12800.5, 13722.5, 12100)), None),
+    ],
+)
+def test_numbers_beside_each_other_tell(text, cause):
+    assert told(text) == cause or (cause == "unknown" and told(text) in ("memory-leak", "out-of-memory"))
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("DEBUG Command exited with signal: Some(4)", "isa-mismatch"),
+        ("python serve.py: Signal 11 caught in libtorch_cpu.so", "unknown"),
+        ("ptxas exited with 255", "unknown"),
+        ("the job exited with 0", None),
+    ],
+)
+def test_an_ending_by_its_number_is_one(text, cause):
+    assert told(text) == cause or (cause == "unknown" and told(text) is not None)
+
+
+def test_of_steps_that_were_left_out_a_few_are_usual():
+    lost = "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 256.0\n"
+    assert told(f"epoch 1\n{lost}epoch 2 loss 0.3\n") is None
+    assert told(f"epoch 1\n{lost * 5}epoch 2 loss 0.3\n") == "overflow"
+
+
+def test_stacks_of_threads_are_looked_at_where_something_hangs():
+    stack = 'Thread 77 (idle): "MainThread"\n    wait (threading.py:359)\n    _next_data (torch/utils/data/dataloader.py:1524)\n'
+    assert told(stack) == "model-hang"
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("RuntimeError: Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions", "export-unsupported"),
+        ("RuntimeError: Tracer cannot infer type of Foo(x=1)\n:Only tensors and (possibly nested) tuples of tensors (torch.jit)", "export-unsupported"),
+        ("OSError: /opt/torch/lib/libgomp-1.so: cannot allocate memory in static TLS block (torch)", "missing-library"),
+        ("torch: NCCL WARN Error: failed to extend /dev/shm/nccl-AU88OE to 9637892 bytes, error: No space left on device (28)", "tmpdir"),
+        ("RuntimeError: Didn't find engine for operation quantized::conv2d_prepack NoQEngine", "backend-unsupported"),
+        ("[E] IRuntime::deserializeCudaEngine: Error Code 1: Serialization (Serialization assertion failed. Version tag does not match) torch", "artifact-layout"),
+        ("x.cpp:1:10: fatal error: 'type_traits' file not found (torchinductor)", "toolchain-missing"),
+        ("WeightsUnpickler error: Unsupported operand 60", "artifact-corrupt"),
+    ],
+)  # fmt: skip
+def test_messages_of_a_family_have_its_cause(text, cause):
+    assert told(text) == cause
