@@ -22,6 +22,7 @@ from aotidoctor.checks.matching.pairs import (
     LEAF_NEEDS,
     TensorPair,
     contract_source,
+    hidden_reason,
     missing_reason,
     overlay_of,
     tensor_pairs,
@@ -40,6 +41,9 @@ def run(case: Case) -> Findings:
     pairs = list(tensor_pairs(case, "dtype"))
     found = [_finding(case, pair) for pair in pairs if pair.spec.dtype not in (None, pair.tensor.dtype)]
     unread = [pair.path for pair in pairs if pair.spec.dtype is None and pair.spec.used is not False]
+    hidden = hidden_reason(case)
+    if hidden is not None and not found:
+        return FIND.unchecked(hidden)
     return FIND.unchecked(unread_reason(case, "dtype", unread)) if unread and not found else found
 
 

@@ -62,6 +62,15 @@ def unread_reason(case: Case, what: str, unread: Sequence[str]) -> str:
     return f"the package does not tell the {what} of {listed} (before torch 2.7 it holds no input checks){program}"
 
 
+def hidden_reason(case: Case) -> str | None:
+    """Why tensors within an object of the user's (a dataclass, a cache) cannot be judged; None where there is none."""
+    overlay = overlay_of(case)
+    hidden = [item.path for item in overlay.of("tree") if item.kind == "object"] if overlay is not None else []
+    if not hidden:
+        return None
+    return f"what {', '.join(hidden[:5])} holds is seen only by the process that calls the package: `aotidoctor run`"
+
+
 def swapped_paths(overlay: Overlay) -> frozenset[str]:
     """Paths of the arguments that were swapped: they are explained, and other checks leave them alone."""
     return frozenset(pair.path for swap in swapped_pairs(overlay.pairs) for pair in swap)

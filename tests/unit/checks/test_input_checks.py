@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from aotidoctor.checks import input_dtype
 from aotidoctor.model.contract import Reads
 from aotidoctor.model.expr import parse_expr
 from aotidoctor.model.inputs import PlainValue, ValueStats
@@ -309,6 +310,9 @@ def test_object_of_a_registered_class_is_not_looked_into():
     made = replace(made, args=replace(made.args, children=(made.args.children[0], record)))
     opaque = PlainValue(type="Record", text="my.Record(...)")
     assert found(made, call(tensor(16, 16), opaque)) == [("input_tree", "object", "args[1]", "info")]
+    assert "args[1]" in input_dtype.run(case_of(made, call(tensor(16, 16), opaque))).reason
+    other = found(made, call(tensor(16, 16, dtype="float64"), opaque))
+    assert [item[:2] for item in other] == [("input_tree", "object"), ("input_dtype", "dtype")]
     assert found(made, call(tensor(16, 16), None)) == [("input_tree", "nesting", "args[1]", "error")]
 
 
