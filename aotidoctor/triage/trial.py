@@ -16,9 +16,9 @@ from aotidoctor.triage.session import Session
 
 CODE, NAME = "AD-TREAT-001", "treatment"
 # Its treatment hands over the same values in the order in which the compiled code reads them, and the same bits show
-# that this code goes by the tensor's own strides (an extern operator does). A cast is no such proof: a narrower tensor
-# is read past its end, and the zeros that happen to be there may give the right answer today.
-VALUE_PRESERVING = ("input-stride",)
+# that this code goes by the tensor's own strides, or its lazy bits (an extern operator does). A cast is no such proof:
+# a narrower tensor is read past its end, and the zeros that happen to be there may give the right answer today.
+VALUE_PRESERVING = ("input-stride", "input-lazy-bit")
 # Causes whose treatment has to leave no NaN: another kind of wrong is no proof.
 CLEARING = ("input-nan",)
 # Treatments that are right by the reference alone, and that clear outputs of NaN and Inf whatever the reference says.
@@ -90,7 +90,10 @@ def _values_tell(session: Session, treatment: Treatment) -> bool:
         tensors[path] for step in treatment.steps if isinstance(path := step.get("path"), str) and path in tensors
     ]
     return not any(
-        tensor.stats is not None and tensor.stats.low == tensor.stats.high and not tensor.stats.nan + tensor.stats.inf
+        tensor.stats is not None
+        and tensor.stats.low is not None
+        and tensor.stats.low == tensor.stats.high
+        and not tensor.stats.nan + tensor.stats.inf
         for tensor in touched
     )
 

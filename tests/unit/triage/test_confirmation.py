@@ -146,6 +146,20 @@ def test_the_same_bits_with_and_without_are_harmless(checked):
     assert Severity.ERROR not in {item.severity for item in demoted}
 
 
+@pytest.mark.parametrize(
+    ("treated", "harmless"), [(outcome(outputs=FINE), ("input-lazy-bit",)), (outcome(outputs=GARBAGE), ())]
+)
+def test_a_lazy_bit_that_the_operators_go_by_is_harmless(treated, harmless):
+    stats = ValueStats(low=None, high=None, nan=0, inf=0, zeros=0)  # complex numbers have no order
+    given = call(tensor(16, 16, dtype="complex64", conj=True, stats=stats))
+    session = Session(case=case_of(contract_of(Spec(16, 16, dtype="complex64")), given), runner=Replies(treated))
+    session.outcomes["plain_run"] = outcome(outputs=FINE)
+    session.add([Evidence(code="AD-IN-011", kind="conj", severity=Severity.ERROR, subject="args[0]",
+                          observed="the conj bit", expected="resolved values", facts={"path": "args[0]"})])  # fmt: skip
+    verdicts = treat.treat(session, [diagnosis("input-lazy-bit")])
+    assert (verdicts.harmless, set(verdicts.confirmed)) == (harmless, set() if harmless else {"input-lazy-bit"})
+
+
 def test_a_reference_that_disagrees_with_the_treated_outputs_forbids_confirmation():
     died = outcome(ending=Signalled(signal=11, name="SIGSEGV"), stage="run1")
     treated = outcome(outputs=FINE, result={"reference": {"agrees": False}})
