@@ -168,8 +168,20 @@ def _reshape_one(case: Case, item: Evidence) -> Plan | None:
     )
     if shape is not None:
         step: dict[str, JsonValue] = {"op": "reshape", "path": path, "shape": [*shape]}
-        return Plan(text=f"reshape {path} to {shape}", steps=(step,), command=f"{path} = {path}.reshape({shape})")
+        text, command = f"reshape {path} to {shape}", f"{path} = {path}.reshape({shape})"
+        return Plan(text=text, steps=(step, *_grown(path, spec.dims, shape, known)), command=command)
     return _unsqueezed(path, spec.dims, tensor.shape, known)
+
+
+def _grown(
+    path: str, dims: Sequence[Dim], shape: Sequence[int], known: Mapping[str, int]
+) -> tuple[dict[str, JsonValue], ...]:
+    """A size of 1 that the package's own checks refuse, filled up to the least one, where no other input has it."""
+    return tuple(
+        {"op": "clamp_dim", "path": path, "dim": at, "size": dim.min}
+        for at, (dim, size) in enumerate(zip(dims, shape, strict=True))
+        if dim.static is None and dim.min is not None and size < dim.min and str(dim.expr) not in known
+    )
 
 
 def _squeezed(dims: Sequence[Dim], shape: Sequence[int], known: Mapping[str, int]) -> tuple[int, ...] | None:

@@ -40,6 +40,8 @@ INPUT_COMPLAINTS = (
     "check-device",
     "check-input-relation",
 )
+# Complaints about single dims, which are counted from the left.
+_OF_DIMS = ("check-low", "check-high", "check-dim", "check-stride")
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
@@ -91,9 +93,20 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
             expected=expected,
             message=f"{subject or ending.facts.get('stage')}: {ending.facts.get('line') or ending.observed}",
             source=ending.source,
-            facts={**ending.facts, **_input_facts(case, ending), **_dtypes(symptom, observed, expected)},
+            facts={
+                **ending.facts,
+                **_input_facts(case, ending),
+                **_dtypes(symptom, observed, expected),
+                **_echo(history, symptom, leaf),
+            },
         )
     ]
+
+
+def _echo(history: History, symptom: str, leaf: str | None) -> dict[str, FactValue]:
+    """Dims are compared without their number: what is said of one among too many or too few is no size."""
+    ranks = [item.facts.get("path") or item.subject for item in history.errors("AD-IN-012")]
+    return {"symptom": "check-rank"} if symptom in _OF_DIMS and leaf is not None and leaf in ranks else {}
 
 
 def _dtypes(symptom: str, observed: str, expected: str) -> dict[str, FactValue]:

@@ -119,6 +119,15 @@ def test_a_missing_dim_is_put_in_as_wide_as_the_other_inputs_have_it():
     assert steps("input-rank", case_of(contract_of(Spec(5, 8)), call(tensor(7)))) is None
 
 
+def test_a_batch_of_one_that_the_checks_refuse_is_filled_to_the_least_size():
+    """An image without its batch, as the package takes no batch of 1 under its own checks."""
+    alone = case_of(contract_of(Spec(BATCH, 3, 64)), call(tensor(3, 64)))
+    whole = {"op": "reshape", "path": "args[0]", "shape": [1, 3, 64]}
+    assert steps("input-rank", alone) == [whole, {"op": "clamp_dim", "path": "args[0]", "dim": 0, "size": 2}]
+    beside = case_of(contract_of(Spec(BATCH, 3, 64), Spec(BATCH)), call(tensor(3, 64), tensor(1)))
+    assert steps("input-rank", beside) == [whole]
+
+
 @pytest.mark.parametrize(
     ("shape", "wanted"),
     [((5, 70), [5, 7, 10]), ((350,), [5, 7, 10]), ((5, 7, 5, 2), [5, 7, 10]), ((4, 70), None), ((7, 70), None)],

@@ -237,6 +237,14 @@ def test_check_inputs_alone_sees_the_dtypes_in_an_object_of_the_users():
     assert (item.severity, item.subject) == (Severity.ERROR, "args[0]")
 
 
+@pytest.mark.parametrize(("path", "symptom"), [("args[0]", "check-rank"), ("args[1]", "check-dim")])
+def test_check_inputs_compares_dims_of_another_number(path, symptom):
+    """An image without its batch: its height is not meant to be its three channels."""
+    complaint = raised("input_handles[0]: unmatched dim value at 1, expected: 3, but got: 64")
+    item = one(check_inputs.read(case(), history(finding("AD-IN-012", "rank", path=path), plain_run=OK), complaint))
+    assert (item.facts["symptom"], item.severity) == (symptom, Severity.ERROR)
+
+
 def test_check_inputs_names_the_operator():
     complaint = raised("expected size 16==16, stride 1==16 at dim=0\nError in op: torch.ops.zoo.tr.default\nThis")
     item = one(check_inputs.read(case(custom_ops=["zoo::tr"]), history(plain_run=OK), complaint))
