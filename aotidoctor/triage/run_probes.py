@@ -17,7 +17,7 @@ from aotidoctor.model.errors import UsageError
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.fault import failure
-from aotidoctor.model.run import Outcome, Request, TimedOut
+from aotidoctor.model.run import Outcome, Request, Signalled, TimedOut
 from aotidoctor.probes import LATER, PROBES, History, Plan, Probe, Reuse, succeeded
 from aotidoctor.probes.own_stage import lighter, note, own_failure
 from aotidoctor.triage.session import Session, ask_check
@@ -139,12 +139,18 @@ def _run_probe(probe: Probe, request: Request, session: Session) -> None:
 
 
 def _without_ours(probe: Probe, outcome: Outcome, session: Session) -> Outcome:
-    """Where a run failed in a stage of ours: the same run without that, and a word about it."""
+    """Where a run failed in a stage of ours: the same run without that, and a word about it.
+
+    What dies of a signal in the call when nobody looks at the results was not killed by the looking.
+    """
     stage = own_failure(session.case, outcome)
     if stage is None:
         return outcome
-    session.not_checked.append(note(probe.code, probe.name, outcome, stage))
-    return session.run(_shortened(lighter(outcome.request, stage), session)) or outcome
+    repeated = session.run(_shortened(lighter(outcome.request, stage), session))
+    signals = isinstance(outcome.ending, Signalled) and repeated is not None and isinstance(repeated.ending, Signalled)
+    if repeated is None or not (signals and repeated.stage.startswith("run")):
+        session.not_checked.append(note(probe.code, probe.name, outcome, stage))
+    return repeated or outcome
 
 
 def _shortened(request: Request, session: Session) -> Request:

@@ -149,6 +149,17 @@ def test_what_fails_in_a_stage_of_ours_is_left_out_and_said(monkeypatch, stage, 
     assert (said.name, said.is_fault) == ("plain_run", True)
 
 
+def test_what_dies_without_being_looked_at_was_not_killed_by_the_looking(monkeypatch):
+    """A kernel that writes past its buffer: the next who uses the heap dies, whoever that is."""
+    monkeypatch.setattr(ladder, "PROBES", (PROBES[0],))
+    died = Signalled(signal=11, name="SIGSEGV")
+    replies = Replies(observing(stage="scan", ending=died), observing(stage="run2", ending=died))
+    session = Session(case=case(), runner=replies)
+    run_probes(session)
+    assert [(item.kind, item.facts["stage"]) for item in session.findings] == [("signalled", "run2")]
+    assert session.not_checked == []
+
+
 def test_what_fails_in_our_hands_twice_says_nothing_of_the_model(monkeypatch):
     probe = replace(PROBES[0], name="looked", code="AD-X-004")
     monkeypatch.setattr(ladder, "PROBES", (probe,))
