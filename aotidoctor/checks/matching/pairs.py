@@ -110,8 +110,13 @@ def _answered(pair: TensorPair, question: str) -> bool:
 
 
 def device_fits(spec: LeafSpec, tensor: TensorDesc) -> bool:
-    """The device type is the expected one (the compiled check never looks at the index)."""
-    return spec.device_type is None or tensor.device_type == spec.device_type
+    """The device type is the expected one (the compiled check never looks at the index).
+
+    Where none is known a meta tensor is wrong all the same: it has no memory, which every compiled kernel reads.
+    """
+    if spec.device_type is None:
+        return tensor.device_type != "meta"
+    return tensor.device_type == spec.device_type
 
 
 def contract_source(case: Case, spec: LeafSpec) -> FileSource | None:

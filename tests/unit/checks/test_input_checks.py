@@ -151,6 +151,12 @@ def test_no_error(contract, inputs, expected):
             contract_of(X16), call(tensor(16, 16, device="meta")), ("input_device", "meta", "args[0]"), id="meta"
         ),
         pytest.param(
+            contract_of(Spec(16, 16, device=None)),
+            call(tensor(16, 16, device="meta")),
+            ("input_device", "meta", "args[0]"),
+            id="meta-where-no-device-is-known",
+        ),
+        pytest.param(
             contract_of(X16), call(tensor(16, 16, device="cuda:0")), ("input_device", "device", "args[0]"), id="cuda"
         ),
         pytest.param(
