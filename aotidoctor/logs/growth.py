@@ -29,9 +29,10 @@ _MANY, _FALLS = 4, 0.95
 _NUMBER = r"(?P<{}>\d{{1,9}}(?:\.\d{{1,12}})?(?:e[-+]?\d{{1,3}})?)"
 # Whose time it is, behind it the time; a rate is the better the larger it is.
 _TIME = re.compile(
-    r"\b(?P<who>(?:torch[.]?)?(?:compiled?|inductor)(?: model| version)?|aoti\w{0,12}|eager(?: mode| model)?)\W{1,6}"
+    r"\b(?P<who>(?:compiled|torch[.]compile|inductor)(?: model| version)?|aoti\w{0,12}|eager(?: mode| model)?)\W{1,6}"
     + _NUMBER.format("value")
-    + r"(?P<rate> ?(?:it|tok\w{0,4}|tokens?|samples|images|frames|req)/s)?",
+    + r"(?P<unit> ?(?:it|tok\w{0,4}|tokens?|samples|images|frames|req)/s"
+    r"| ?(?:[mun]?s|sec(?:onds?)?)\b|(?! ?[A-Za-z\d.]))",
     re.IGNORECASE,
 )
 _SPEEDUP = re.compile(r"\bspeed-?up\W{1,4}(?P<value>0\.\d{1,6}) ?x?\b", re.IGNORECASE)
@@ -51,10 +52,11 @@ def slower(text: str) -> bool:
     if (said := _SPEEDUP.search(text)) is not None:
         return float(said["value"]) * _SLOWER < 1
     times = {hit["who"].lower().startswith("eager"): hit for hit in _TIME.finditer(text)}
-    if len(times) < 2 or bool(times[True]["rate"]) is not bool(times[False]["rate"]):
+    rates = {"/" in hit["unit"] for hit in times.values()}
+    if len(times) < 2 or len(rates) > 1:
         return False
     eager, compiled = float(times[True]["value"]), float(times[False]["value"])
-    return (eager > _SLOWER * compiled) if times[True]["rate"] else (compiled > _SLOWER * eager > 0)
+    return (eager > _SLOWER * compiled) if True in rates else (compiled > _SLOWER * eager > 0)
 
 
 def beyond(text: str) -> bool:

@@ -18,32 +18,38 @@ _NAMES = (
     (
         re.compile(
             r"Segmentation fault|SIGSEGV|\b(?:code|status):? ?(?:139|"
-            r"-11)\b|exitcode: ?-11|[Ss]ignal:? (?:Some\()?11\b|Signals\.SIGSEGV"
+            r"-11)\b|exitcode: ?-11|[Ss]ignal:? (?:Some\()?11\b(?! ?dB)|Signals\.SIGSEGV"
         ),
         "SIGSEGV",
     ),
     (
         re.compile(
             r"\bAborted\b|Abort trap|SIGABRT|\b(?:code|status):? ?(?:134|-6)\b|exitcode: ?-6\b"
-            r"|[Ss]ignal:? (?:Some\()?6\b"
+            r"|[Ss]ignal:? (?:Some\()?6\b(?! ?dB)"
         ),
         "SIGABRT",
     ),
     (
         re.compile(
-            r"Illegal instruction|SIGILL|\b(?:code|status):? ?(?:132|-4)\b|exitcode: ?-4\b|[Ss]ignal:? (?:Some\()?4\b"
+            r"Illegal instruction|SIGILL|\b(?:code|status):? ?(?:132|-4)\b|exitcode: ?-4\b"
+            r"|[Ss]ignal:? (?:Some\()?4\b(?! ?dB)"
         ),
         "SIGILL",
     ),
-    (re.compile(r"Bus error|SIGBUS|\b(?:code|status):? ?(?:135|-7)\b|[Ss]ignal:? (?:Some\()?7\b"), "SIGBUS"),
     (
-        re.compile(r"Floating point exception|SIGFPE|\b(?:code|status):? ?(?:136|-8)\b|[Ss]ignal:? (?:Some\()?8\b"),
+        re.compile(r"Bus error|SIGBUS|\b(?:code|status):? ?(?:135|-7)\b|[Ss]ignal:? (?:Some\()?7\b(?! ?dB)"),
+        "SIGBUS",
+    ),
+    (
+        re.compile(
+            r"Floating point exception|SIGFPE|\b(?:code|status):? ?(?:136|-8)\b|[Ss]ignal:? (?:Some\()?8\b(?! ?dB)"
+        ),
         "SIGFPE",
     ),
     (
         re.compile(
             r"\bKilled\b|SIGKILL|OOMKilled|\b(?:code|status):? ?(?:137|-9)\b|exitcode: ?-9\b|signal: killed"
-            r"|[Ss]ignal:? (?:Some\()?9\b"
+            r"|[Ss]ignal:? (?:Some\()?9\b(?! ?dB)"
         ),
         "SIGKILL",
     ),

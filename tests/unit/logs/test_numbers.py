@@ -21,6 +21,9 @@ def told(text):
         ("compiled 81 ms, eager 211 ms", None),
         ("eager: 3.2 it/s, torch.compile: 9.1 it/s", None),
         ("torch.compile speedup: 2.31x", None),
+        ("eager 100 samples, compiled 200 samples", None),
+        ("torch.export took 3.2 s; compile 41 s; eager 0.8 s", None),
+        ("torch.compile: compiled 12 graphs, 0 graph breaks", None),
         ("max abs diff 12.5 between eager and compiled (tolerance 1e-3)", "numeric-difference"),
         ("max abs diff 1e-6 between eager and compiled (tolerance 1e-3)", None),
         ("\n".join(f"Free GPU ram: {size}" for size in (13722.5, 13722.5, 12800.5, 12100)), "unknown"),
@@ -38,6 +41,7 @@ def test_numbers_beside_each_other_tell(text, cause):
         ("python serve.py: Signal 11 caught in libtorch_cpu.so", "unknown"),
         ("ptxas exited with 255", "unknown"),
         ("the job exited with 0", None),
+        ("step 100 done in 12 s, signal: 7 dB", None),
     ],
 )
 def test_an_ending_by_its_number_is_one(text, cause):
