@@ -29,8 +29,8 @@ Against = Annotated[
 ]
 
 
-@shown("program", "dynamic_shapes", "against", "setup", "custom_op_library")
-@asked("setup custom_op_library timeout memory_limit", timeout=300.0)
+@shown("program", "dynamic_shapes", "against", "model_name", "setup", "custom_op_library")
+@asked("model_name setup custom_op_library timeout memory_limit", timeout=300.0)
 def verify(
     program: Program,
     *,

@@ -30,6 +30,7 @@ from aotidoctor.probes.payload import user_code
 from aotidoctor.program import answer, findings
 from aotidoctor.program.advice import advised
 from aotidoctor.program.origin import (
+    AGAINST,
     STATIC,
     is_other,
     judge_against,
@@ -105,7 +106,8 @@ def verify(
             except KeyboardInterrupt:
                 interrupted = True
     diagnoses = _causes(session, question)
-    problem = problem or (None if session.findings or interrupted else _nothing_judged(session))
+    if not interrupted:
+        problem = problem or _unanswered(session)
     return finish(
         session,
         diagnoses,
@@ -273,8 +275,18 @@ def _causes(session: Session, question: Question) -> tuple[Diagnosis, ...]:
     return tuple(with_paths(item, named) for item in advised(found, session.findings))
 
 
+def _unanswered(session: Session) -> str | None:
+    """Why nobody may read the silence as health; None where all that was asked for is answered, or there is a fault."""
+    if any(item.severity is Severity.ERROR for item in session.findings):
+        return None
+    against = next((item.reason for item in session.not_checked if item.name == AGAINST), None)
+    if against is not None:
+        return f"not compared with the package: {against}"
+    return None if session.findings else _nothing_judged(session)
+
+
 def _nothing_judged(session: Session) -> str | None:
-    """Why nobody may read the silence as health; None where a child or the archive itself was asked."""
+    """None where a child or the archive itself was asked."""
     if any(item.name == STATIC for item in session.not_checked):
         return None
     reason = next((item.reason for item in session.not_checked if item.code == "VERIFY"), None)

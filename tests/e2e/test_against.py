@@ -147,6 +147,19 @@ def test_the_command(program, package, status, cause, programs, packages, runner
     assert report.extra["origin"]
 
 
+def test_a_comparison_that_is_not_made_is_no_health(packages, tmp_path, runner):
+    members = edit.read(packages.package("linear"))
+    renamed = edit.rename(members, lambda name: name.replace("/aotinductor/model/", "/aotinductor/first/"))
+    both = [*renamed, *(item for item in edit.rename(renamed, lambda name: name.replace("/first/", "/second/")))]
+    package = edit.write(tmp_path / "two.pt2", dict(both).items())
+    for name, status in ((None, 4), ("second", 0)):
+        options = Options(model_name=name)
+        question = Question(program=str(packages.exported("linear")), options=options, against=str(package))
+        report = verify(question, environ=os.environ, runner=runner)
+        assert exit_status(report, "error") == status
+        assert (report.cannot_examine is not None) == (status == 4)
+
+
 @pytest.mark.parametrize(
     ("program", "package", "subject"),
     [
