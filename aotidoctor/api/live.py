@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -20,6 +20,7 @@ from aotidoctor.api.torch_file import CannotWriteError, write_tensors
 from aotidoctor.commands.watch.live import arguments
 from aotidoctor.model.errors import ArgumentError, InputsError
 from aotidoctor.model.inputs import InputSet
+from aotidoctor.model.record import record
 from aotidoctor.readers.inputs import describe_live, read_inputs
 
 _CALL = "a tuple or list of arguments, such as args=(x,)"
@@ -38,7 +39,7 @@ class _Torch(Protocol):
     def from_numpy(self, ndarray: object) -> object: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Source:
     """Where the inputs come from: a file at ``path``, objects (``args`` and ``kwargs``), or nowhere (all None)."""
 

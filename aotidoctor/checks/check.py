@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, Maker, NotChecked, Severity
+from aotidoctor.model.record import record
 
 # What a check gives: its findings, or why it could not look.
 Findings = Sequence[Evidence] | NotChecked
@@ -20,7 +21,7 @@ ANY = "statement"
 _STAGES = {"ART": "artifact", "HOST": "host", "IN": "inputs", "LOAD": "load", "OUT": "output", "REF": "output"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Check:
     """One static check.
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from io import StringIO
 
+from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 
 # Commands that ask every static check, and what starts the codes of those that one asks some of.
 _ALL, _ARTIFACT = frozenset(("run", "check", "localize", "compare", "analyze")), "AD-ART"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Wanted:
     """What a format may need to know: severity that fails, issue form, where the repro lies, detail, environment."""
 

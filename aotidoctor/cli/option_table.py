@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Protocol, cast
 
 from aotidoctor import cli
 from aotidoctor.cli.lazy import Entry, load
+from aotidoctor.model.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Word:
     """An option.
 
@@ -25,7 +25,7 @@ class Word:
     is_file: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Described:
     """A command: ``path`` are its words (``("triton", "init")``), ``usage`` is its line of help without its name."""
 

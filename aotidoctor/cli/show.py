@@ -8,7 +8,6 @@ import errno
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import typer
 
 from aotidoctor.cli.extras import EXTRAS
 from aotidoctor.cli.formats import FORMATS, Wanted
+from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.reports.bounded import bounded
 from aotidoctor.reports.text import neutral
@@ -73,7 +73,7 @@ _FILE_FORMATS = (Format.JSON, Format.MD, Format.HTML, Format.SARIF, Format.JUNIT
 _DIRECTORY_FORMATS = (Format.JSON, Format.MD)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Show:
     """The output options.
 
@@ -163,7 +163,7 @@ def rendered(report: Report, kind: Format, show: Show, environ: Mapping[str, str
     return bounded(report, lambda short: FORMATS[kind.value](short, wanted))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Documents:
     """What is printed, and what goes into files."""
 

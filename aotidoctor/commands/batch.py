@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timezone
 from functools import partial
 
@@ -22,6 +22,7 @@ from aotidoctor.fleet.tally import Tally
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError, UsageError
 from aotidoctor.model.fleet import FleetRun, FleetSummary
+from aotidoctor.model.record import record
 from aotidoctor.triage.open_case import host_of
 from aotidoctor.version import __version__
 
@@ -31,7 +32,7 @@ MEMORY = 4 << 30
 OnProgress = Callable[[Tally], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Wish:
     """What was asked for. ``words`` are the arguments, ``cache`` the file of the cache (None: none).
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aotidoctor.checks.driver_mismatch import OLDEST_DRIVER
 from aotidoctor.checks.package.facts import UNSTATED, device_of, main_object
@@ -14,6 +14,7 @@ from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.host import Host
 from aotidoctor.model.operators import foreign
+from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.readers.host import read_host
 from aotidoctor.readers.host.profiles import HERE, for_artifact
@@ -33,7 +34,7 @@ _NO_TORCH = "torch_missing"
 _UNREAD = "AD-READ-HOST"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Target:
     """One column.
 

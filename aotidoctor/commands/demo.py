@@ -11,7 +11,6 @@ import platform
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from aotidoctor.commands import diagnose
@@ -19,6 +18,7 @@ from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.jobs import DemoBuild
+from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Exited, Outcome, Request
 from aotidoctor.reports.run_view import run_ending
@@ -32,7 +32,7 @@ _BUILD_LIMIT = 900.0
 PARTS = ("model", "separate_weights")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Patient:
     """One broken case: files in the demo's folder, what a user would see, and the cause that must be found."""
 

@@ -12,7 +12,6 @@ import os
 import shutil
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from aotidoctor.commands.batch import Wish, batch
 from aotidoctor.commands.fleet import Wanted, judge, rendered
 from aotidoctor.fleet.pool import processors
 from aotidoctor.model.event import Event, EventKind
+from aotidoctor.model.record import record
 from aotidoctor.reports.write import write_file
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _STRIDES, _CUT_OFF, _INT32, _NO_WEIGHTS = range(8), range(8, 11), range(20, 26),
 _REPAIRED = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Night:
     """One night: which package and inputs of the demo each item has, and which packages are cut off."""
 

@@ -12,10 +12,10 @@ import inspect
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from aotidoctor.model import playbook_files
+from aotidoctor.model.record import record
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 # Folder -> what a module in it describes.
@@ -27,7 +27,7 @@ _PART = re.compile(r"^(Versions|Consequence|How it was seen|Remedy):\s+(\S)", re
 _HEADING = re.compile(r"(What it does|Why it matters|Example|When it is wrong):?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Page:
     """One page. ``kind`` is ``playbook``, ``check``, ``probe`` or ``rule``; ``code`` is None for a playbook."""
 

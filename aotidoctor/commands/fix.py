@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from aotidoctor.model.errors import CannotExamineError, UsageError
+from aotidoctor.model.record import record
 from aotidoctor.readers.package.stack_flag import copy_patched, stack_patches
 
 EXECSTACK = "execstack"
 FIXES: Mapping[str, str] = {EXECSTACK: "clears the flag that asks for an executable stack"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Fixed:
     """``changes`` say what was changed and at which byte; empty where nothing had to be: the copy is then the same."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from aotidoctor.commands import explain
 from aotidoctor.fleet.summary.accepted import read_accepted
 from aotidoctor.model.clusters import Overview
 from aotidoctor.model.errors import UsageError
+from aotidoctor.model.record import record
 from aotidoctor.reports.redact import Redactor
 from aotidoctor.runner.notify import notify
 from aotidoctor.version import __version__
@@ -24,7 +25,7 @@ MOST_CALLS = 20
 """Clusters that a command is called for; the others are in the summary."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Wanted:
     """What was asked: ``baseline`` and ``accepted`` are paths or None."""
 

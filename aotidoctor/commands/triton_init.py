@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePath
 
 from aotidoctor.commands.triton import report_on
@@ -12,6 +12,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.host import Gpu, Host
+from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.model.serving import Release, ServedModel, ServedVersion
 from aotidoctor.model.serving_names import NameTable
@@ -35,7 +36,7 @@ _FILE = "model.pt2"
 _UNTOLD = "the package does not contain its call spec (no wrapper.cpp in it), so there are no names"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Package:
     """What is known of the file. ``problem`` says why there is no ``table``."""
 
@@ -69,7 +70,7 @@ def _obstacles(package: Package, model: ServedModel) -> tuple[Evidence, ...]:
     return tuple(finding_of(rules[item.rule], remark_of(item), model) for item in found)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Drawn:
     """``text`` is a config that passes the rules, None where there is none; the report says why."""
 

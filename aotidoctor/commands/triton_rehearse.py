@@ -6,7 +6,7 @@ A model that the rules say would not be loaded is not rehearsed: the findings sa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from aotidoctor.commands.triton import case_of, report_on
 from aotidoctor.model.case import Case, Options
@@ -15,6 +15,7 @@ from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.jobs import Hook
 from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.model.serving import Consequence, ServedModel, ServedVersion
@@ -36,7 +37,7 @@ OnEvent = Callable[[Event], None]
 HOOK = "TRITON-R46"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Wish:
     """What the user asks for.
 

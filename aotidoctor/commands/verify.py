@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.fault import failure
 from aotidoctor.model.jobs import Verify
 from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import user_code
@@ -58,7 +59,7 @@ PRELOAD = ("torch.export.pt2_archive._package", "torch._export.serde.serialize")
 _WRONG_KIND = "AD-ART-002"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Question:
     """What is to be verified. ``program`` is an archive, or ``module.py:function`` that returns a program.
 

@@ -8,16 +8,16 @@ which more than a note meets, so playbooks list the condition with the best subj
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from aotidoctor.model.diagnosis import Condition, Playbook
 from aotidoctor.model.evidence import Evidence, FactValue, Severity
+from aotidoctor.model.record import record
 
 # Probes that compare rather than try: input checks inside the package, the operator registry, operators called alone.
 COMPARISONS = ("AD-RUN-003", "AD-RUN-010", "AD-RUN-015")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Match:
     """A playbook and the evidence it fits.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aotidoctor.diagnosis.treat_plan import path_of, spec_at, tensor_at
 from aotidoctor.diagnosis.treat_values import suspects
@@ -17,12 +17,13 @@ from aotidoctor.model.contract import LeafSpec
 from aotidoctor.model.diagnosis import Remedy
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import TensorDesc
+from aotidoctor.model.record import record
 from aotidoctor.model.spec_text import describe_spec
 
 LONGEST = 240  # of a command that is a whole call
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Told:
     """None keeps what the playbook says; an empty command is none."""
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aotidoctor.diagnosis.explain import is_failure
@@ -22,6 +21,7 @@ from aotidoctor.diagnosis.frames import logged_frames, native_frames, plain_kern
 from aotidoctor.diagnosis.subjects import normal_subject, subject_kind
 from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.evidence import Evidence, Severity
+from aotidoctor.model.record import record
 from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Signalled, TimedOut
 from aotidoctor.model.signature import SIGNATURE_VERSION, Signature, SignaturePart
 
@@ -60,7 +60,7 @@ _QUOTED = re.compile(r"""(['"`]).*?\1""")
 _WORD = re.compile(r"(?<![^\s(])[A-Za-z]+(?:::[A-Za-z_]+)*(?=[\s,;:.)]*(?:\s|$))")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Seen:
     """All that the rules look at."""
 

@@ -15,6 +15,7 @@ from aotidoctor.diagnosis.treat_tensors import allows
 from aotidoctor.model.contract import Contract, LeafSpec
 from aotidoctor.model.inputs import InputSet, LeafValue, PlainValue, TensorDesc
 from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.record import record
 from aotidoctor.model.tree import Container, Leaf, Tree, child_path
 
 Key = str | int
@@ -22,7 +23,7 @@ _NUMBERS = ("int", "float", "bool")
 Given = tuple[str, Tree[LeafValue]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Hole:
     """A tensor leaf of the spec that nothing given can fill."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from aotidoctor.diagnosis.wording import leaf_of
 from aotidoctor.model.case import Case
@@ -11,10 +10,11 @@ from aotidoctor.model.contract import LeafSpec
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.inputs import LeafValue, TensorDesc
 from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.record import record
 from aotidoctor.model.tree import Container, Leaf, Tree, child_path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Plan:
     """Steps for the worker, the same in words, and as lines of Python for the user."""
 

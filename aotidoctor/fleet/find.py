@@ -11,12 +11,13 @@ import glob
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from aotidoctor.fleet.item import FOR_HOSTS, PACKAGE_COMMANDS, Item
 from aotidoctor.fleet.manifest import MANIFESTS, read_manifest
 from aotidoctor.model.errors import UsageError
+from aotidoctor.model.record import record
 from aotidoctor.model.report import SCHEMA
 from aotidoctor.readers.package.blob import file_blob
 from aotidoctor.readers.package.zip_directory import read_directory
@@ -34,7 +35,7 @@ _HEAD = 4096
 _MAGIC = set("*?[")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Search:
     """``command`` is for packages; ``hosts`` are the profiles to judge for, none of them for this machine.
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.record import record
 
 # Commands that take a package, those that take something else, and those that execute what the item names.
 PACKAGE_COMMANDS = ("check", "run", "compat", "verify")
@@ -17,7 +18,7 @@ EXECUTING = frozenset({"run", "verify"})
 FOR_HOSTS = frozenset({"check", "compat"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Item:
     """``path`` is the package, program, log, bundle, report or folder that ``command`` is about.
 

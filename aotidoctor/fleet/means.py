@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Protocol
 
 from aotidoctor.fleet.cache import Cache
@@ -11,6 +10,7 @@ from aotidoctor.fleet.pool import Answer, Job
 from aotidoctor.fleet.results import ResultsFolder
 from aotidoctor.fleet.settings import Settings
 from aotidoctor.fleet.tally import Tally
+from aotidoctor.model.record import record
 
 
 class Engine(Protocol):
@@ -31,7 +31,7 @@ class Engine(Protocol):
         """The answers that have come, after at most a moment. Raises OSError where nobody is left to judge."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Means:
     """What a flow works with.
 

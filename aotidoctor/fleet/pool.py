@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from aotidoctor.fleet import link
 from aotidoctor.model.fleet import KILLED, OUT_OF_MEMORY, TIMED_OUT
 from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.record import record
 from aotidoctor.runner.companion import Companion, ended_by_itself, start_companion
 
 CHILD = "aotidoctor.cli.batch_child"
@@ -32,7 +33,7 @@ _LOOK_S = 0.2
 _ENDING_S = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Limits:
     """Of one item: ``seconds`` of time and ``memory`` in bytes of the process that judges it (None: no limit)."""
 
@@ -40,7 +41,7 @@ class Limits:
     memory: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Job:
     """What is asked of a process: ``message`` says it, ``tag`` says whose it is."""
 
@@ -49,7 +50,7 @@ class Job:
     attempts: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Answer:
     """What came of a job. ``lost`` is an ending of ``model.fleet`` where there is no answer, ``problem`` says more."""
 

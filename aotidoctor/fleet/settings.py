@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Settings:
     """``timeout`` and ``item_timeout`` are the limits of a child run and of an item, in seconds.
 

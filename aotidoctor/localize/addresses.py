@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from aotidoctor.model.record import record
 
 _LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \d+ *(.*)")
 # A null pointer with an offset: the first page, and some more that Linux never maps.
@@ -15,7 +16,7 @@ _NEAR = 1 << 28
 _NO_ADDRESS = 128
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Region:
     """One mapping, ``high`` exclusive. ``perms`` are like ``r-xp``; ``path`` may be ``[heap]``, or empty: anonymous."""
 

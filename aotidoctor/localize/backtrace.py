@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from aotidoctor.localize.addresses import Region, fault_target, read_regions, region_of
 from aotidoctor.model.localization import Frame
+from aotidoctor.model.record import record
 
 UNKNOWN = "??"
 _SECTION = re.compile(r"^=== ([\w-]+)$", re.MULTILINE)
@@ -31,7 +31,7 @@ _MACHINE = re.compile(r"^machine=(\S+)$", re.MULTILINE)
 _FAULTS = ("SIGSEGV", "SIGBUS")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Stop:
     """The signal that stopped the child. ``address`` and ``target`` are set for memory faults only."""
 
@@ -42,7 +42,7 @@ class Stop:
     instruction: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Thread:
     """The stack of one thread; ``tid`` is None where the debugger did not tell."""
 
@@ -50,7 +50,7 @@ class Thread:
     frames: tuple[Frame, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Task:
     """A thread as /proc shows it: ``state`` is a letter, ``call`` the number of its system call or ``running``."""
 
@@ -62,7 +62,7 @@ class Task:
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Backtrace:
     """All that was printed; empty parts were not printed. ``ended`` says that the child ended without a stop."""
 

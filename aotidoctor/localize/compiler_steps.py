@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from aotidoctor.model.answers.made import Step
+from aotidoctor.model.record import record
 
 STAGES: tuple[tuple[str, str], ...] = (
     ("inductor", "lowerings"),
@@ -26,7 +26,7 @@ GOOD, BAD, FAILED = "good", "bad", "failed"
 ALL_OFF = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Question:
     """Compile with the steps after number ``max`` off (-1: with all of them off): right numbers?
 
@@ -46,7 +46,7 @@ class Question:
         return f"{self.subsystem}:{self.max}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Found:
     """The first step that is wrong: ``number`` of ``subsystem``. Right with ``heals_at`` as the switch's maximum.
 
@@ -60,7 +60,7 @@ class Found:
     steps: tuple[Step, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class NotFound:
     """No stage heals it. ``tried`` heal nothing when off, ``failed`` cannot be turned off: the compile fails then."""
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from aotidoctor.model.localization import Frame
+from aotidoctor.model.record import record
 
 KERNEL, OPERATOR, LIBTORCH, RUNTIME, UNKNOWN = "kernel", "operator", "libtorch", "runtime", "unknown"
 _KERNEL = re.compile(r"^((?:cpp|triton)_\w+)(?:\.\w+)*(?:\(.*)?(?: \[clone .*\])?$")
@@ -35,7 +35,7 @@ _SHARED = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Culprit:
     """``frame`` decides; ``kernel`` is the kernel's name, ``library`` the operator's library (None: Python code)."""
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from aotidoctor.localize.kernel_values import Watched
 from aotidoctor.localize.origins import origin_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.localization import BufferValues, KernelValues
+from aotidoctor.model.record import record
 from aotidoctor.model.trace import CallKind
 
 HALF = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
@@ -36,7 +36,7 @@ _ONLY_INF = frozenset({"exp", "expm1", "sinh", "cosh"})
 _ONLY_NAN = frozenset({"_softmax", "_log_softmax", "softmax", "sqrt", "acos", "asin", "acosh", "fmod", "remainder"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class FirstBad:
     """Where bad values begin.
 

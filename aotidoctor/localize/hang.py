@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from aotidoctor.localize.backtrace import Backtrace, Task, Thread
 from aotidoctor.localize.culprit import KERNEL, LIBTORCH, OPERATOR, RUNTIME, Culprit, culprit, is_model
 from aotidoctor.model.localization import Frame
+from aotidoctor.model.record import record
 
 LOCK, LIBRARY = "lock", "library"
 SPINS, SLEEPS, WAITS = "runs", "sleeps", "waits for a lock"
@@ -25,7 +25,7 @@ _DEEP = 8
 _FUTEX = {"x86_64": ("202", "449"), "aarch64": ("98", "449")}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Hang:
     """``where`` is None when nothing tells; ``state`` says whether it runs, sleeps or waits for a lock."""
 

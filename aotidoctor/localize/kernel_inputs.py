@@ -7,16 +7,16 @@ named. Nothing is run.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from aotidoctor.localize.blame.program import Program, program_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import LeafSpec
 from aotidoctor.model.expr import evaluate
 from aotidoctor.model.inputs import TensorDesc
+from aotidoctor.model.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class KernelInput:
     """One tensor argument.
 

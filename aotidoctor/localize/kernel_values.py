@@ -7,7 +7,6 @@ calls of the run are those of the source, in its order; else the names of the ke
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 
 from aotidoctor.localize.kernel_text import is_overwritten
@@ -17,11 +16,12 @@ from aotidoctor.model.answers.watched import WatchedCall, WatchedTensor, Watchin
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import KernelCall
 from aotidoctor.model.localization import BufferValues, KernelValues
+from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome
 from aotidoctor.model.trace import TracedCall
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Watched:
     """A watched run.
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from aotidoctor.model.case import Case
+from aotidoctor.model.record import record
 
 _LINE = re.compile(r'File "([^"]+)", line (\d+)')
 _FUSED = re.compile(r"(?:cpp|triton)_(?:\w{1,60}?_)?fused_(\w+?)_\d+")
@@ -31,7 +31,7 @@ _COMPOUND = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Origin:
     """``operators`` like ``aten.log``; ``where`` like ``model.py:12``; ``from_name`` when only the name told them."""
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import zip_longest
 
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.contract import Contract
+from aotidoctor.model.record import record
 
 _PATH = re.compile(r"(?:/[\w.+@-]+){2,}")
 _HASHED = re.compile(r"\bc[a-z2-7]{40,}\b")
@@ -22,7 +22,7 @@ _LONGEST = 160
 Lines = list[tuple[int, str]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Comparison:
     """``same_kernels``: the same names in the same order of calls. ``same_sources``: the same code below them too.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from aotidoctor.model.record import record
 
 _HEAD = re.compile(
     r"^=+ (?P<head>Invalid \S+ (?:read|write|atomic)\b.*|Uninitialized .*(?:read|access)\b.*|"
@@ -30,7 +31,7 @@ _HAZARDS = re.compile(r"\[(?P<hazards>\d+) hazards?\]")
 _SUMMARY = re.compile(r"(?:ERROR SUMMARY: (?P<errors>\d+) error|RACECHECK SUMMARY: (?P<hazards>\d+) hazard)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SanitizerReport:
     """One report. ``kind`` is ``invalid-access``, ``uninitialized`` or ``race``; ``facts`` what the report tells."""
 
@@ -40,7 +41,7 @@ class SanitizerReport:
     facts: dict[str, str | int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Sanitized:
     """All reports in order. ``total`` is the tool's own sum, None when it did not get to its end."""
 

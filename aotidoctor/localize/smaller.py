@@ -8,15 +8,16 @@ fails, and with one less in either direction it did not.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Dim
 from aotidoctor.model.expr import Expr, evaluate, solve
 from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Place:
     """Dim ``dim`` of the input at ``path`` has ``size``, compiled as ``expr`` (None: a size of its own)."""
 
@@ -30,7 +31,7 @@ class Place:
         return f"{self.path}.shape[{self.dim}]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Size:
     """A size that can be cut: its symbol or its place, what it is now, and the least that was compiled."""
 
@@ -40,7 +41,7 @@ class Size:
     places: tuple[Place, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Part:
     """``size`` entries of a dim, from ``start`` on."""
 
@@ -52,7 +53,7 @@ class Part:
 Parts = Mapping[str, Part]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Smallest:
     """The end of a search: what is left, and the sizes at which the failure was gone, by name."""
 

@@ -7,19 +7,19 @@ ended in it. A computing call has returned when another call was entered after i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from aotidoctor.localize.origins import Origin, origin_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.localization import TimelineEntry
 from aotidoctor.model.operators import qualified
+from aotidoctor.model.record import record
 from aotidoctor.model.trace import CallKind, Trace, TracedCall
 
 RETURNED, ENTERED = "returned", "entered"
 _UNWINDING = ("aoti_torch_delete_tensor_object", "aoti_torch_grad_mode_set_enabled")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class LastCall:
     """Where a run ended: the call entered last.
 

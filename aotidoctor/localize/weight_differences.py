@@ -8,9 +8,9 @@ differ in most elements), ``other-model`` (another shape or dtype), ``other-valu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome
 
 # More than this part of a weight's elements differs: it is another weight, not a damaged one.
@@ -18,7 +18,7 @@ _MOST = 0.5
 _ALIKE = ("flipped-bit", "cast", "transposed", "reshaped")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class WeightsCompared:
     """``names`` of the weights that differ, ``kind`` and a ``sentence`` about them (both empty where none does).
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from aotidoctor.logs.line import Line
+from aotidoctor.model.record import record
 
 # Of a message.
 MOST_LINES, MOST_CHARACTERS = 40, 6000
@@ -26,7 +26,7 @@ _CONTINUES = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Found:
     """One failure.
 

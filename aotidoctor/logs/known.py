@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from aotidoctor.logs.found import Found
 from aotidoctor.logs.patterns import PatternError
 from aotidoctor.model import playbook_files
 from aotidoctor.model.log import LogEvent, LogMatch, LogPattern
+from aotidoctor.model.record import record
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -31,7 +31,7 @@ _BLOCK = re.compile(r"^```toml known\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _TEXTS = ("issue", "url", "affected", "fixed", "workaround")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Known:
     """An issue of a public tracker. Empty texts: the tracker does not say."""
 

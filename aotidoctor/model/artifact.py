@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
+
+from aotidoctor.model.record import record
 
 if TYPE_CHECKING:
     from aotidoctor.model.program import ProgramConstant, ProgramLeaf, ProgramOutput, SizeRange
@@ -48,7 +50,7 @@ class CrcState(enum.Enum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Member:
     """One archive member (or file of a directory package). Sizes and offsets in bytes.
 
@@ -65,7 +67,7 @@ class Member:
     is_symlink: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SymbolRef:
     """An undefined dynamic symbol, with the version and library it must come from where ``.gnu.version_r`` says so."""
 
@@ -75,7 +77,7 @@ class SymbolRef:
     weak: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class DebugFeatures:
     """Debug facilities that were compiled into the shared object; None where the object could not tell."""
 
@@ -85,7 +87,7 @@ class DebugFeatures:
     kernel_profile: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SharedObject:
     """Facts of the ``.so``, read in place.
 
@@ -114,7 +116,7 @@ class SharedObject:
     problem: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Metadata:
     """One ``*_metadata.json``: its member, its values, and why it did not parse (None when it did).
 
@@ -127,7 +129,7 @@ class Metadata:
     stamp: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ExternNode:
     """One proxy-executor node of ``<hash>.wrapper.json``: a custom or unshimmed operator call.
 
@@ -142,7 +144,7 @@ class ExternNode:
     output_names: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ModelEntry:
     """One model of the package. Texts are decoded in full (wrapper and kernel sources are small); weights are not read.
 
@@ -170,7 +172,7 @@ class ModelEntry:
     root: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ExportedFacts:
     """What the JSON of a torch.export archive says without deserialising it (also used for ``--reference``).
 
@@ -197,7 +199,7 @@ class ExportedFacts:
     nodes: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Artifact:
     """What is in the file.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from aotidoctor.model.record import record
 from aotidoctor.model.tolerance import Tolerances
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from aotidoctor.model.stamp import StampSeen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Options:
     """What the user asked for. Seconds and counts; paths as given.
 
@@ -61,7 +62,7 @@ class Options:
     imports: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Case:
     """Artifact, contract, inputs and host. ``model`` is the entry the loader would take, None if it would find none.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from aotidoctor.model.record import record
 
 SUMMARY_SCHEMA = "aotidoctor.clusters/1"
 
@@ -12,7 +12,7 @@ HERE = "here"
 """The host of an item that was judged for the machine that judged."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Trait:
     """A feature that a cluster has more often than the healthy items, or less often: a correlation, no cause.
 
@@ -33,7 +33,7 @@ class Trait:
     chance: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Example:
     """One item: its name, its folder of results, and the path of its full report (None where there is none)."""
 
@@ -43,7 +43,7 @@ class Example:
     report: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Acceptance:
     """One entry of the list of accepted failures. ``until`` (``YYYY-MM-DD``) is the last day that it holds."""
 
@@ -56,7 +56,7 @@ class Acceptance:
     expired: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Cluster:
     """Items that fail in the same way: those with the same exact signature.
 
@@ -102,7 +102,7 @@ class Cluster:
         return (self.change == NEW or self.regressed > 0) and not self.is_accepted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Unexamined:
     """Items of which nothing is known, by how judging them ended. ``blind`` of them were examined in the baseline."""
 
@@ -113,7 +113,7 @@ class Unexamined:
     blind: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Gone:
     """A cluster of the baseline that no item is in now. ``healthy`` of its items are healthy now."""
 
@@ -124,7 +124,7 @@ class Gone:
     healthy: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Timeline:
     """How often each cause was seen per ``unit`` (``hour``, ``day``, ``week`` or ``month``).
 
@@ -137,7 +137,7 @@ class Timeline:
     series: tuple[tuple[str, tuple[int, ...]], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Matrix:
     """Hosts (rows) and causes (columns): ``counts[i][j]`` items fail so; ``totals`` are all items per host."""
 
@@ -147,7 +147,7 @@ class Matrix:
     totals: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Slow:
     """An item that took long; seconds of judging."""
 
@@ -157,7 +157,7 @@ class Slow:
     state: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ItemRow:
     """One item. ``state`` is ``healthy``, ``failing`` or ``unexamined``; ``cluster`` counts from 1, 0 is none."""
 
@@ -179,7 +179,7 @@ class ItemRow:
     report: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class DamagedFile:
     """Lines of a results file that could not be read, with the reasons of the first few."""
 
@@ -188,7 +188,7 @@ class DamagedFile:
     reasons: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Overview:
     """Everything that a format may show of a fleet, but for the rows of the items.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+
+from aotidoctor.model.record import record
 
 
 class Answer(enum.Enum):
@@ -14,7 +15,7 @@ class Answer(enum.Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class PackageNeeds:
     """What one package needs.
 
@@ -46,7 +47,7 @@ class PackageNeeds:
     problem: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class HostAnswer:
     """One cell of the matrix. ``because`` are causes and what was observed, ``unknown`` what would have to be known."""
 
@@ -59,7 +60,7 @@ class HostAnswer:
     provided: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Compatibility:
     """The needs of all packages, and every package on every host, package by package."""
 

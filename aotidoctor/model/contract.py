@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from aotidoctor.model.expr import Expr
+from aotidoctor.model.record import record
 from aotidoctor.model.tree import Container
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Dim:
     """One dimension.
 
@@ -25,7 +26,7 @@ class Dim:
     among: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Reads:
     """What a kernel surely reads of an input: as far as ``extent`` elements, counted from its first one.
 
@@ -36,7 +37,7 @@ class Reads:
     step: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Turn:
     """One loop of a kernel: ``trips`` turns, each ``step`` elements on in an input, ``beside`` in what is written."""
 
@@ -45,7 +46,7 @@ class Turn:
     beside: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Walk:
     """How the loops of a kernel go through an input, from element ``start`` on, in no order.
 
@@ -58,7 +59,7 @@ class Walk:
     strides: tuple[Expr, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class LeafSpec:
     """One leaf of the call spec.
 
@@ -94,7 +95,7 @@ class LeafSpec:
     walked: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Symbol:
     """A symbolic size: the dims that show it, and its definition as the wrapper writes it."""
 
@@ -103,7 +104,7 @@ class Symbol:
     appears_in: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ConstantSpec:
     """One constant (parameter, buffer, tensor constant): its contract, not its values. ``data_size`` in bytes.
 
@@ -123,7 +124,7 @@ class ConstantSpec:
     strided: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class OutputSpec:
     """One output; ``path`` is ``result``, ``result[0]``, ``result['a']``...
 
@@ -141,7 +142,7 @@ class OutputSpec:
     kind: str = "tensor"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class KernelCall:
     """One call in call order.
 
@@ -163,7 +164,7 @@ class KernelCall:
     guarded: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class PromisedResult:
     """What the compiled code takes for granted about a tensor that a custom operator gives; None where it does not say.
 
@@ -178,7 +179,7 @@ class PromisedResult:
     used: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class CustomCall:
     """One call of the proxy executor: ``index`` of its node, the operator, and what is expected to come back.
 
@@ -193,7 +194,7 @@ class CustomCall:
     results: tuple[PromisedResult, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class BoundCheck:
     """A compiled-in index assertion (``index out of bounds: 0 <= tmp2 < 100L``) of ``kernel``."""
 
@@ -204,7 +205,7 @@ class BoundCheck:
     member: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Parameter:
     """A parameter of a kernel. ``type`` is the C++ type without const and pointer (``int64_t``), or Triton's (``i64``).
 
@@ -217,7 +218,7 @@ class Parameter:
     const: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class KernelBody:
     """Where the source of a kernel stands: ``lines`` lines of ``member`` from ``line`` (counted from 1).
 
@@ -232,7 +233,7 @@ class KernelBody:
     parameters: tuple[Parameter, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class HostNeeds:
     """What the package needs of a host.
 
@@ -260,7 +261,7 @@ class HostNeeds:
     nan_constants: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Unread:
     """Statements of one part of the wrapper that were not understood, and the kind of fact that may be lost with them.
 
@@ -280,7 +281,7 @@ class Unread:
 Reading = tuple[int | None, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Contract:
     """What one compiled model expects.
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from aotidoctor.model.evidence import Severity
 from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.record import record
 
 
 class Status(enum.Enum):
@@ -22,7 +23,7 @@ class Status(enum.Enum):
     SUSPECTED = "suspected"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Condition:
     """Matches evidence by code and kind (None: any kind), and by equal facts.
 
@@ -38,7 +39,7 @@ class Condition:
     certain: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Playbook:
     """One file of ``playbooks/``: conditions and advice. ``looked_like`` and ``remedy`` may name facts in braces.
 
@@ -68,7 +69,7 @@ class Playbook:
     stage: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Treatment:
     """A change to the case that should make the failure go away.
 
@@ -83,7 +84,7 @@ class Treatment:
     command: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Remedy:
     """What to do. ``verified`` is True only when a child run with it succeeded and one without it failed."""
 
@@ -92,7 +93,7 @@ class Remedy:
     verified: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Diagnosis:
     """A cause, ranked. ``confidence`` in 0..1; ``evidence`` are ids; ``confirmation`` says what was run for it.
 

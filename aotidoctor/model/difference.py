@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from aotidoctor.model.record import record
 
 DIFFERENCE_SCHEMA = "aotidoctor.diff/1"
 # From what alone makes a package fail to what no playbook speaks of. ``outcome`` is what came of it, not why.
 LEVELS = ("decisive", "relevant", "outcome", "minor")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Side:
     """One of the two. ``kind`` is ``report``, ``bundle``, ``package`` or ``host``.
 
@@ -28,7 +30,7 @@ class Side:
     made: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Difference:
     """One fact that is not the same.
 
@@ -51,7 +53,7 @@ class Difference:
     evidence: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Comparison:
     """Both sides and what differs, ranked.
 

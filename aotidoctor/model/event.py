@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+
+from aotidoctor.model.record import record
 
 
 class EventKind(enum.Enum):
@@ -19,7 +20,7 @@ class EventKind(enum.Enum):
     TREATMENT = "treatment"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Event:
     """One step.
 

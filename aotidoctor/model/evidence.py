@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from aotidoctor.model.fault import FAILED_HERE
 from aotidoctor.model.json_types import JsonValue
+from aotidoctor.model.record import record
 
 Scalar = str | int | float | bool | None
 FactValue = Scalar | tuple[Scalar, ...]
@@ -33,7 +34,7 @@ class Severity(enum.Enum):
         return ("info", "warn", "error").index(self.value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class FileSource:
     """A place in a file: the package member, the inputs file or a file of the host.
 
@@ -45,7 +46,7 @@ class FileSource:
     column: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class RunSource:
     """A place in the output of a child run (``run`` is its id, ``stream`` is stdout, stderr or result)."""
 
@@ -57,7 +58,7 @@ class RunSource:
 Source = FileSource | RunSource
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Evidence:
     """One finding.
 
@@ -77,7 +78,7 @@ class Evidence:
     id: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class NotChecked:
     """Something that was not looked at, and why. Every report holds it.
 

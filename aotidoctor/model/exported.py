@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from aotidoctor.model.evidence import FactValue, Severity
+from aotidoctor.model.record import record
 
 # What both readers of a program, the static one and the one with torch, hold it to: bytes of weights, and what is
 # expected of a program that writes to its own state.
@@ -16,7 +17,7 @@ EXPECTED_STATE = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Where:
     """A line of the user's source, as the node's stack trace names it."""
 
@@ -25,7 +26,7 @@ class Where:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Violation:
     """One rule that the program breaks, or a remark on what AOTInductor will make of it.
 
@@ -46,7 +47,7 @@ class Violation:
     facts: Mapping[str, FactValue] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ExportRule:
     """One rule of ``aotidoctor.program.rules``; ``page`` is its manual page.
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
+
+from aotidoctor.model.record import record
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from aotidoctor.probes.probe import Probe
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Extensions:
     """``took_part`` is a line of the report; ``problems`` are what of the plugins could not be used, and why.
 

@@ -16,7 +16,9 @@ Minor versions only add: keys that are not known are ignored, and what is missin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from aotidoctor.model.record import record
 
 SCHEMA = "aotidoctor.fleet/1"
 RUN_FILE, RESULTS_FILE, REPORTS_FOLDER = "fleet.json", "results.jsonl", "reports"
@@ -29,7 +31,7 @@ UNREADABLE, TIMED_OUT, KILLED, OUT_OF_MEMORY, FAILED = "unreadable", "timed-out"
 ENDINGS = (JUDGED, UNREADABLE, TIMED_OUT, KILLED, OUT_OF_MEMORY, FAILED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class FleetResult:
     """The result of one item.
 
@@ -97,7 +99,7 @@ class FleetResult:
         return self.ending == JUDGED and self.verdict == "healthy" and self.status == 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class FleetRun:
     """What was asked of a results folder. ``finished`` is empty while items are left; times are RFC 3339 UTC.
 
@@ -115,7 +117,7 @@ class FleetRun:
     argv: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class FleetSummary:
     """How a fleet ended, for who asked for it.
 

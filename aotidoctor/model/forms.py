@@ -10,11 +10,11 @@ fit equally, the first of these: ``(args, kwargs)`` pair, ``{"args", "kwargs"}``
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TypeVar
 
 from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.named import Place, arrange_names, is_argument_name
+from aotidoctor.model.record import record
 from aotidoctor.model.tree import Container, Leaf, Tree
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ Expected = tuple[Container[int], Container[int]]
 MAPPINGS = frozenset({"dict", "ordereddict", "defaultdict"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Arranged:
     """A reading. Leaves of ``args`` and ``kwargs`` are places: child indices from the root of the saved object."""
 

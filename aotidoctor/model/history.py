@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from aotidoctor.model.record import record
 
 CASES_SCHEMA = "aotidoctor.cases/1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Note:
     """What somebody wrote about a case. ``at`` is RFC 3339 UTC; ``solved`` says that it is what solved it."""
 
@@ -16,7 +18,7 @@ class Note:
     solved: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Sighting:
     """One time that a failure was diagnosed. ``host_class`` is the kind of machine, empty where nobody knows.
 
@@ -35,7 +37,7 @@ class Sighting:
     tool: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class CaseRecord:
     """All that is kept of one failure, by its exact signature. ``number`` is its place in one store only."""
 
@@ -53,7 +55,7 @@ class CaseRecord:
     notes: tuple[Note, ...] = field(default_factory=tuple)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class History:
     """What a store says of the failure in a report, before this one.
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from aotidoctor.model.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class TorchBuild:
     """The torch that the worker would import.
 
@@ -23,7 +25,7 @@ class TorchBuild:
     debug: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Gpu:
     """One GPU; ``compute_capability`` like ``90``, memory in bytes."""
 
@@ -33,7 +35,7 @@ class Gpu:
     memory_total: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class MissingSymbol:
     """A symbol that no library of this host provides. ``wanted_from`` is the library the package names for it."""
 
@@ -42,7 +44,7 @@ class MissingSymbol:
     wanted_from: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class TmpdirState:
     """The temporary directory a load would use. ``problem`` is None when it can be used.
 
@@ -58,7 +60,7 @@ class TmpdirState:
     fixed: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Host:
     """What this machine offers.
 

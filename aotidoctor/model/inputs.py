@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.record import record
 from aotidoctor.model.tree import Container, Leaf, Tree, walk_call
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ValueStats:
     """Values of a small or integer tensor. ``low`` and ``high`` ignore NaN; ``first_nonfinite`` is a flat index."""
 
@@ -26,7 +27,7 @@ class ValueStats:
 Elements = Callable[[], Sequence[int] | Sequence[float] | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class TensorDesc:
     """A tensor as the file describes it. Shape and strides in elements, ``storage_offset`` in elements.
 
@@ -67,7 +68,7 @@ class TensorDesc:
         return count
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class PlainValue:
     """A leaf that is not a tensor.
 
@@ -84,7 +85,7 @@ class PlainValue:
 LeafValue = TensorDesc | PlainValue
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class InputSet:
     """What the caller passes.
 

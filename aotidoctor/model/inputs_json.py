@@ -16,6 +16,7 @@ from typing import Generic, TypeVar
 from aotidoctor.model.dtypes import ITEMSIZE
 from aotidoctor.model.errors import too_many
 from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.record import record
 from aotidoctor.model.tree import Container, Leaf, Tree
 
 T = TypeVar("T")
@@ -31,7 +32,7 @@ class DocumentError(ValueError):
     """The document does not say what it must; the message names the place."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class TensorSpec:
     """A tensor to make. ``data`` holds its values row-major, None when they are to be generated from ``seed``."""
 

@@ -8,16 +8,17 @@ Paths are absolute, or relative to the directory that aotidoctor was started in.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import TypeVar
 
 from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.record import record
 
 J = TypeVar("J", bound="Job")
 OBSERVE = ("outputs", "mutation", "alias", "values")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class UserCode:
     """What is loaded before anything else: modules of plugins, operator libraries, a setup file or module."""
 
@@ -26,14 +27,14 @@ class UserCode:
     imports: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Job:
     """What every job is given."""
 
     code: UserCode = UserCode()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class InputsSource:
     """Where tensors come from: a file at ``path``, or a generated ``document``. ``plan`` is ``InputSet.plan``.
 
@@ -46,7 +47,7 @@ class InputsSource:
     plan: JsonObject | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SubBatch:
     """The first ``rows`` rows of these inputs and outputs, held against all of them."""
 
@@ -55,14 +56,14 @@ class SubBatch:
     outputs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Watch:
     """The values of kernels, held against those of the exported program ``reference``."""
 
     reference: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class StoredConstant:
     """A constant of a library by its original name: ``size`` bytes of storage, the rest in elements of ``dtype``.
 
@@ -77,7 +78,7 @@ class StoredConstant:
     size: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Run(Job):
     """Load a package and call it: a plain call, against which a probe changes one thing.
 
@@ -134,7 +135,7 @@ class Run(Job):
     rehearsal: JsonObject | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Recompile(Job):
     """Compile the exported program ``reference`` to ``target``.
 
@@ -153,7 +154,7 @@ class Recompile(Job):
     bisect: JsonObject | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Operators(Job):
     """Job ``ops``: what is registered under these names."""
 
@@ -161,7 +162,7 @@ class Operators(Job):
     device: str = "cpu"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class OneOperator(Job):
     """Job ``op_alone``: one operator on the calls saved in ``files``; ``loop`` calls more, the other two on request."""
 
@@ -174,7 +175,7 @@ class OneOperator(Job):
     opcheck: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Cut(Job):
     """Write the part of ``reference`` that these ``nodes`` are (None: all), with its inputs, to ``folder``."""
 
@@ -184,7 +185,7 @@ class Cut(Job):
     nodes: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Verify(Job):
     """Judge an exported program: an archive, or ``module.py:function`` that returns one."""
 
@@ -192,7 +193,7 @@ class Verify(Job):
     dynamic_shapes: JsonValue = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SaveInputs(Job):
     """Write the inputs to ``target``; ``paths`` names the leaves that are wanted, None all of them."""
 
@@ -201,7 +202,7 @@ class SaveInputs(Job):
     paths: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Hook(Job):
     """Call the init functions of ``library`` as the server would, for the version in ``folder``."""
 
@@ -210,7 +211,7 @@ class Hook(Job):
     device_index: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class DemoBuild(Job):
     """Make one ``part`` of the demo in ``folder``: ``model`` or ``separate_weights``."""
 
@@ -218,7 +219,7 @@ class DemoBuild(Job):
     part: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Script(Job):
     """Execute the file at ``path``; ``torch`` is imported only where this asks for it."""
 

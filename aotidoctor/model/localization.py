@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from aotidoctor.model.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SourceLine:
     """One line of a source file. ``number`` counts from 1; ``marked`` is the line in question."""
 
@@ -14,7 +14,7 @@ class SourceLine:
     marked: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Frame:
     """One native stack frame, innermost first.
 
@@ -31,7 +31,7 @@ class Frame:
     lines: tuple[SourceLine, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class TimelineEntry:
     """One computing call of the package in the order of execution.
 
@@ -49,7 +49,7 @@ class TimelineEntry:
     where: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class BufferValues:
     """Statistics of one buffer that a kernel read or wrote. Counts are elements; bounds are of the finite values.
 
@@ -77,7 +77,7 @@ class BufferValues:
     seen: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class KernelValues:
     """What one call read and wrote. ``index`` is its place in the timeline of the first call of the model."""
 
@@ -87,7 +87,7 @@ class KernelValues:
     buffers: tuple[BufferValues, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Element:
     """One element of an input: ``args[1][0, 5] = 16``. ``index`` has one number per dim."""
 
@@ -105,7 +105,7 @@ class Element:
         return f"{self.place} = {self.value}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Chain:
     """Who is to blame, from the check that failed back to the caller. What could not be followed is empty.
 
@@ -157,7 +157,7 @@ class Chain:
         return f" ← computed from {', '.join(self.sources)}{via}" if self.sources else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class OutputComparison:
     """One output of the package against the reference's.
 
@@ -198,7 +198,7 @@ class OutputComparison:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Localization:
     """The place of a failure.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from aotidoctor.model.evidence import FactValue
+from aotidoctor.model.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class LogPattern:
     """What a log says when a cause is at work: one entry of the ``toml log`` block of a playbook.
 
@@ -35,7 +36,7 @@ class LogPattern:
     is_suspect: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class LogEvent:
     """One failure as a log tells it, from line ``first`` to line ``last`` (from 1).
 
@@ -62,7 +63,7 @@ class LogEvent:
     tainted: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class LogMatch:
     """An event that a pattern knows; ``line`` says so. ``facts`` are the pattern's own and its named groups.
 
@@ -77,7 +78,7 @@ class LogMatch:
     confidence: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class LogReading:
     """One log, read to its end in bounded memory.
 

@@ -6,10 +6,10 @@ run time only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from aotidoctor.model.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ProgramTensor:
     """What the program takes for granted about a tensor; strides and sizes as texts, None where it does not say."""
 
@@ -19,7 +19,7 @@ class ProgramTensor:
     device: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ProgramLeaf:
     """One leaf of the call: ``kind`` is ``tensor``, ``constant`` (``value`` was baked in at export) or ``symbol``.
 
@@ -33,7 +33,7 @@ class ProgramLeaf:
     value: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ProgramOutput:
     """One output of the graph. ``kind`` is as in the signature: ``user_output``, ``buffer_mutation``...
 
@@ -46,7 +46,7 @@ class ProgramOutput:
     tensor: ProgramTensor | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ProgramConstant:
     """A ``parameter``, ``buffer``, ``tensor_constant`` or ``custom_obj``: ``name`` in the graph, ``fqn`` in the model.
 
@@ -61,7 +61,7 @@ class ProgramConstant:
     used: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SizeRange:
     """Inclusive bounds of a size; None where there is none."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from aotidoctor.model.artifact import ExportedFacts
 from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.record import record
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,7 @@ class Content:
     read_at: Callable[[int, int], bytes] = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class StoredTensor:
     """A constant with its bytes: view metadata in elements, the storage, or why there is none to read (``problem``)."""
 
@@ -30,7 +31,7 @@ class StoredTensor:
     problem: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Payload:
     """One entry of an archive's list of weights or constants.
 
@@ -46,7 +47,7 @@ class Payload:
     requires_grad: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class PickledState:
     """Weights or constants that lie in one pickle: of which member, and where its bytes are in the file."""
 
@@ -58,7 +59,7 @@ class PickledState:
 Payloads = Mapping[str, Payload]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ProgramArchive:
     """One program of an archive.
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
+
+from aotidoctor.model.record import record
 
 if TYPE_CHECKING:
     from aotidoctor.model.case import Case
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 SCHEMA = "aotidoctor.report/1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Report:
     """The result of one command.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.record import record
 from aotidoctor.model.trace import Trace
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from aotidoctor.model.jobs import Payload
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Request:
     """What to run. ``job`` names a module of ``aotidoctor.worker``; ``payload`` is its argument (see ``jobs``).
 
@@ -41,7 +42,7 @@ class Request:
     gpu_core: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Exited:
     """The process ended by itself. ``done`` tells whether the worker wrote its done-marker before."""
 
@@ -49,7 +50,7 @@ class Exited:
     done: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Signalled:
     """The process was ended by a signal; ``name`` like ``SIGSEGV``. ``by_us`` is True when the runner sent it."""
 
@@ -59,21 +60,21 @@ class Signalled:
     core_dumped: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class TimedOut:
     """No end within ``limit`` seconds; the process group was killed."""
 
     limit: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class OutOfMemory:
     """Killed for memory; ``reason`` says how that is known (cgroup counter, limit)."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class NotStarted:
     """There was no process, or torch could not be imported in it; ``reason`` says why."""
 
@@ -83,7 +84,7 @@ class NotStarted:
 Ending = Exited | Signalled | TimedOut | OutOfMemory | NotStarted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ChildError:
     """A Python exception that the worker caught: type name, message, traceback text."""
 
@@ -92,7 +93,7 @@ class ChildError:
     traceback: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Outcome:
     """What one child run gave.
 

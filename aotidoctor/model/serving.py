@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from aotidoctor.model.artifact import Artifact, ModelEntry
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.evidence import Evidence, FactValue
 from aotidoctor.model.host import Host
+from aotidoctor.model.record import record
 from aotidoctor.model.serving_config import ModelConfig, Position
 from aotidoctor.model.serving_hook import HookLibrary
 
 PLATFORM = "torch_aoti"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Release:
     """A release of Triton: ``name`` like ``26.05``, ``server`` like ``2.69`` (None when not known).
 
@@ -45,7 +46,7 @@ class Release:
         return not self.since(name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Settled:
     """What the server makes of the config before the backend sees it.
 
@@ -64,7 +65,7 @@ class Settled:
     policy: str = "latest:1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ServedVersion:
     """A version directory. ``served`` tells whether the version policy picks it.
 
@@ -86,7 +87,7 @@ class ServedVersion:
     host_findings: tuple[Evidence, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ServedModel:
     """Everything that a rule may see of one model.
 
@@ -144,7 +145,7 @@ class Needs(enum.Enum):
     CONTRACT = "contract"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Remark:
     """What a rule has to say; the engine makes a finding of it.
 
@@ -164,7 +165,7 @@ class Remark:
     facts: Mapping[str, FactValue] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class NotJudged:
     """A rule could not answer; ``reason`` says why."""
 
@@ -175,7 +176,7 @@ class NotJudged:
 Check = Callable[[ServedModel], Sequence[Remark | NotJudged] | NotJudged]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Rule:
     """One rule of the list. Its manual page is the docstring of ``check``.
 

@@ -7,13 +7,15 @@ by name and type.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Generic, TypeVar
+
+from aotidoctor.model.record import record
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Position:
     """A place in config.pbtxt; both count from 1."""
 
@@ -21,7 +23,7 @@ class Position:
     column: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Given(Generic[T]):
     """A value of the config and where it is written."""
 
@@ -29,7 +31,7 @@ class Given(Generic[T]):
     at: Position
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ConfigScalar:
     """A value that is no message. ``quoted`` tells ``"TYPE_FP32"`` from ``TYPE_FP32``; ``text`` is without quotes."""
 
@@ -38,7 +40,7 @@ class ConfigScalar:
     at: Position
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ConfigField:
     """One field as written. Each element of ``dims: [ 1, 2 ]`` is a field of its own, at the element's place."""
 
@@ -47,7 +49,7 @@ class ConfigField:
     at: Position
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ConfigMessage:
     """A message: its fields in the order of the text. ``at`` is the place of the name that opens it."""
 
@@ -71,7 +73,7 @@ class ConfigMessage:
         return next(iter(self.messages(name)), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class TensorConfig:
     """One ``input`` or ``output``. ``data_type`` is the enumerator (``TYPE_FP32``), also where a number is written.
 
@@ -99,7 +101,7 @@ class TensorConfig:
         return self.name.value if self.name is not None else "(no name)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class InstanceGroup:
     """One ``instance_group``. ``kind`` is the enumerator; None where not written (the server reads ``KIND_AUTO``)."""
 
@@ -112,7 +114,7 @@ class InstanceGroup:
     tree: ConfigMessage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ParameterConfig:
     """One entry of ``parameters``; ``value`` is its ``string_value``, None where it has none."""
 
@@ -121,7 +123,7 @@ class ParameterConfig:
     value: Given[str] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ControlConfig:
     """A control tensor of ``sequence_batching``. ``kinds`` like ``CONTROL_SEQUENCE_START``."""
 
@@ -131,7 +133,7 @@ class ControlConfig:
     data_type: Given[str] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class StateConfig:
     """A state of ``sequence_batching``: the tensor that comes in and the one that goes out."""
 
@@ -142,7 +144,7 @@ class StateConfig:
     dims: tuple[Given[int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ModelConfig:
     """config.pbtxt as written, before the server's defaults. What is not written is None or empty.
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from aotidoctor.model.record import record
 
 PARAMETER = "MODEL_INIT_LIBRARY"
 INIT = "triton_pytorch_model_init"
@@ -13,7 +15,7 @@ OLD_RELEASE = "triton_pytorch_model_fini"
 SYMBOL_PART = "triton_pytorch_model_"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class HookLibrary:
     """The library as it lies on this host.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aotidoctor.model.contract import Dim
+from aotidoctor.model.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class NameRow:
     """One input or output as a release counts them.
 
@@ -48,7 +47,7 @@ class NameRow:
         return f"{self.ordinal} ({self.path})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Obstacle:
     """Why no config can serve the package.
 
@@ -67,7 +66,7 @@ class Obstacle:
     remedy: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class NameTable:
     """All tensors of a package under their names in one release. ``wanted`` is how many inputs the compiled code takes.
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from aotidoctor.model.record import record
 
 SIGNATURE_VERSION = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SignaturePart:
     """One part: ``rule`` made ``text`` out of ``source`` (evidence or run id, empty where there is none).
 
@@ -20,7 +20,7 @@ class SignaturePart:
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Signature:
     """``family`` and ``exact`` are ``aotidoctor2f:`` and ``aotidoctor2:`` with 16 hex digits each."""
 

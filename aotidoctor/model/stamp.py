@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from aotidoctor.model.artifact import ExportedFacts
+from aotidoctor.model.record import record
 
 # The key of the metadata that holds it, as JSON text.
 KEY = "AOTIDOCTOR_STAMP"
 SCHEMA = "aotidoctor.stamp/1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SampleTensor:
     """One tensor of the sample that the program was exported with; never its values."""
 
@@ -23,7 +24,7 @@ class SampleTensor:
     device: str = "cpu"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Stamp:
     """Origin of a package.
 
@@ -45,7 +46,7 @@ class Stamp:
     left_out: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class StampSeen:
     """A stamp beside the package that carries it.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+
+from aotidoctor.model.record import record
 
 
 class Says(str, enum.Enum):
@@ -43,7 +44,7 @@ class Judged(str, enum.Enum):
     UNKNOWN = "not known"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SweepRow:
     """One call. ``subject`` is a leaf, a symbol or the call; ``change`` says what was changed of it, '' for nothing.
 
@@ -67,7 +68,7 @@ class SweepRow:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Sweep:
     """All rows, in the order in which they were asked. ``unasked`` says how many were not, and why."""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from aotidoctor.model.record import record
 
 GRID = (0.0, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 """Values of rtol for which a report keeps the atol that agreement needs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Tolerance:
     """One ``--rtol`` or ``--atol``. ``output`` is a path (``result[0]``) or the number of a leaf; None for all."""
 
@@ -18,7 +19,7 @@ class Tolerance:
     value: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Tolerances:
     """What the user asked for. A value for one output goes before one for all; of equal ones the last counts."""
 

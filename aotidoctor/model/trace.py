@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import dataclass
+
+from aotidoctor.model.record import record
 
 _KERNEL = re.compile(r"(?:cpp|triton)_\w+")
 # Calls that compute; the other ``aoti_torch_*`` allocate, look at handles, or give memory back.
@@ -33,7 +34,7 @@ def call_kind(symbol: str) -> CallKind:
     return CallKind.EXTERN if _EXTERN.fullmatch(symbol) else CallKind.RUNTIME
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class TracedCall:
     """One call that was entered.
 
@@ -51,7 +52,7 @@ class TracedCall:
         return call_kind(self.symbol)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Trace:
     """The last calls of a run, oldest first.
 

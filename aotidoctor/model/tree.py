@@ -7,22 +7,23 @@ dataclass.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from aotidoctor.model.record import record
 
 T = TypeVar("T")
 
 MAPPINGS = frozenset(("dict", "ordereddict", "defaultdict"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Leaf(Generic[T]):
     """A leaf with its value: a ``LeafSpec`` index in a contract, a ``TensorDesc`` or ``PlainValue`` in inputs."""
 
     value: T
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Container(Generic[T]):
     """A container.
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from aotidoctor.model.record import record
 from aotidoctor.model.run import Ending
 
 
@@ -20,7 +21,7 @@ class StreamKind(enum.Enum):
     CLOSED = "closed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Stream:
     """What a program wrote to ``stdout``, ``stderr``, or ``output`` where both lead to the same place.
 
@@ -48,7 +49,7 @@ class Stream:
         return b"%s\n[%d bytes were not kept]\n%s" % (self.head, self.left_out, self.tail)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Seen:
     """What /proc told of a program and all that it started.
 
@@ -71,7 +72,7 @@ class Seen:
     holder: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Program:
     """What to start. ``env`` are changes; ``limit`` in seconds. ``core`` raises the soft limit of core files."""
 
@@ -81,7 +82,7 @@ class Program:
     core: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Watched:
     """A program that has ended.
 

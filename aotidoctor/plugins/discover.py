@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from aotidoctor.model.record import record
 from aotidoctor.plugins import GROUPS
 from aotidoctor.readers.host.import_path import import_path
 
@@ -23,7 +23,7 @@ _ENTRY = re.compile(r"^([A-Za-z0-9_.-]{1,80})\s{0,20}=\s{0,20}([\w.]{1,200}(?::[
 _VERSION = re.compile(r"^Version:\s{0,20}(\S{1,80})", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Entry:
     """One entry point: ``target`` is ``module:attribute`` or a module; ``distribution`` has it, in its ``version``."""
 

@@ -7,11 +7,12 @@ are read when it is made.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aotidoctor.localize.timeline import launched_name
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.record import record
 from aotidoctor.model.run import NotStarted, Outcome, Request
 from aotidoctor.model.trace import CallKind
 from aotidoctor.probes.payload import device_of, run_request
@@ -130,7 +131,7 @@ def _nothing_to_tell(case: Case, history: History, only: tuple[str, ...]) -> str
     return f"{symptom} does not depend on it" if only and symptom not in (*only, *VAGUE) else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Place:
     """Where a run with blocking launches ended: the call entered last, by name, and its number in the model's call."""
 

@@ -20,12 +20,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from aotidoctor.model.answers import told
 from aotidoctor.model.answers.called import Acted
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.cuda import ACCESS, EARLY, VAGUE, again, symptom_of, vanished_blocking, why_not
 from aotidoctor.probes.payload import device_index_of, device_of
@@ -38,7 +39,7 @@ _ASKED = re.compile(r"Tried to allocate (?P<number>[\d.]+) (?P<unit>[KMGT]?i?B)"
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Variant:
     """One thing that is changed. ``why_not`` says what it could not decide here."""
 

@@ -20,7 +20,6 @@ When it is wrong
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from aotidoctor.localize.origins import origin_of
 from aotidoctor.localize.timeline import name_of
@@ -28,6 +27,7 @@ from aotidoctor.model.answers import told
 from aotidoctor.model.answers.launches import Launch, Launches, LaunchFailure
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome, Request, Signalled, TimedOut
 from aotidoctor.model.trace import CallKind, TracedCall
 from aotidoctor.probes.cuda import again, why_not
@@ -77,7 +77,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     return [_under_way(case, outcome, seen)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class _Launch:
     """A computing call of the package, as the child wrote it down."""
 

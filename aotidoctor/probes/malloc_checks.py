@@ -23,12 +23,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aotidoctor.model.answers import told
 from aotidoctor.model.answers.called import GivenWeights
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, RunSource, Severity
+from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.model.trace import CallKind, TracedCall
 from aotidoctor.probes.payload import device_of, run_of, run_request
@@ -146,7 +147,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class _Place:
     """The compiled call in which, or after which, the damage was found."""
 

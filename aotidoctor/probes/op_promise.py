@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from aotidoctor.model.answers.called import Tensor
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import CustomCall, PromisedResult
 from aotidoctor.model.expr import Sym, evaluate, parse_expr
+from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome
 from aotidoctor.probes.results import inputs
 
@@ -18,7 +18,7 @@ _UNBACKED = re.compile(r"\bu\d+\b")
 Sizes = tuple[int | None, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Promised:
     """A tensor, or what is promised of one; None is "not said". ``used`` tells whether compiled code reads it."""
 
@@ -37,7 +37,7 @@ class Promised:
 UNKNOWN = Promised(dtype=None, shape=None, stride=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Difference:
     """``what`` differs: dtype, shape, stride, device or count."""
 

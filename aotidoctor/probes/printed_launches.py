@@ -23,13 +23,14 @@ When it is wrong
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aotidoctor.localize.origins import origin_of
 from aotidoctor.localize.printed import launches
 from aotidoctor.localize.printed_launches import arguments
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.cuda import again, symptom_of, why_not
 from aotidoctor.probes.cuda_compile import lacking
@@ -99,7 +100,7 @@ def call_request(
     return replace(request, job="printed", env={"CUDA_LAUNCH_BLOCKING": "1"} if blocking else {})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Side:
     """The runs with, or without, blocking launches: how many failed, how, and which launch each printed last."""
 

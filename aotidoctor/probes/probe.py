@@ -10,21 +10,22 @@ recorded outcomes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, Maker, NotChecked, RunSource, Severity
+from aotidoctor.model.record import record
 from aotidoctor.model.run import Exited, Outcome, Request
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Reuse:
     """The outcome of the probe called ``probe`` answers this question too."""
 
     probe: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class History:
     """What is known so far: outcomes by probe name, in order, and all findings (static ones included)."""
 
@@ -50,7 +51,7 @@ class History:
 Plan = Request | Reuse | NotChecked | tuple[Request | Reuse | NotChecked, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Probe:
     """One probe of the ladder. ``asked_when`` is one line for ``--plan``."""
 

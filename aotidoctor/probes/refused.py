@@ -20,13 +20,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from aotidoctor.localize.kernel_inputs import kernel_inputs
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.inputs import TensorDesc
+from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
 
@@ -60,7 +60,7 @@ _NAMES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class _Refused:
     """What the message says of one input."""
 

@@ -21,10 +21,11 @@ When it is wrong
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.record import record
 from aotidoctor.model.run import NotStarted, Outcome, Request
 from aotidoctor.probes.cuda import place_of, symptom_of, why_not
 from aotidoctor.probes.probe import History, Plan, Probe, Reuse, evidence, succeeded, unasked
@@ -38,7 +39,7 @@ REPEATS = 2
 ENOUGH = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Row:
     """One probe: ``failed`` of ``runs`` runs, how (empty when none did), and where, as far as that is known."""
 

@@ -19,7 +19,6 @@ When it is wrong
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from aotidoctor.model.answers import told
 from aotidoctor.model.answers.called import Compared, RowsCompared, SideBySide
@@ -29,6 +28,7 @@ from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.expr import Sym, parse_expr
 from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.jobs import SubBatch
+from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.plain_run import read_ending
@@ -40,7 +40,7 @@ FEWEST_ROWS = 2
 SUSPICIONS = (("AD-RUN-011", "differs"), ("AD-RUN-002", "differs"), ("AD-RUN-009", "depends"), ("AD-OUT-001", None))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Batch:
     """The shared size: its symbol, the paths of inputs and outputs whose dim 0 it is."""
 

@@ -7,10 +7,11 @@ First match wins, so the specific ones come first.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from aotidoctor.model.evidence import FactValue
 from aotidoctor.model.operators import qualified
+from aotidoctor.model.record import record
 
 # Each named group of a pattern becomes a fact.
 PATTERNS: tuple[tuple[str, str], ...] = (
@@ -243,7 +244,7 @@ _SECOND = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Symptom:
     """The wording that was recognised (``other`` when none was), its facts, and the line that says it."""
 

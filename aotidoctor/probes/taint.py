@@ -7,9 +7,10 @@ it as it was, and what is said after them is worth as much as before.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aotidoctor.model.evidence import FactValue
+from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome
 from aotidoctor.probes.symptoms import Symptom, line_at, recognise
 
@@ -28,7 +29,7 @@ TEARDOWN = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Fault:
     """The first CUDA error of a process: its line, where it was said, and how many lines of stderr came after it."""
 

@@ -7,15 +7,16 @@ here for the others.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.record import record
 
 _SAVE = "torch.export.save(torch.export.export(model, args), 'exported.pt2')"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Advice:
     """Texts in place of the playbook's; ``{subject}`` is the finding's. An empty one leaves the playbook's."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from aotidoctor.localize.weight_differences import WeightsCompared, judge_weights
 from aotidoctor.model.artifact import ModelEntry
@@ -11,6 +10,7 @@ from aotidoctor.model.contract import Contract
 from aotidoctor.model.evidence import Evidence, FactValue, FileSource, NotChecked
 from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.program_archive import Payload, ProgramArchive, StoredTensor
+from aotidoctor.model.record import record
 from aotidoctor.program.contents import compare_contents
 from aotidoctor.program.rules import BY_CODE
 from aotidoctor.readers.provenance.compare import compare
@@ -30,7 +30,7 @@ _LISTED = 5
 MOST_CALLED = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Question:
     """A package and the program that it may come from; ``stored`` are the package's constants with their bytes."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from aotidoctor.model.exported import Where
 from aotidoctor.model.json_types import JsonObject, JsonValue, as_list, as_object
+from aotidoctor.model.record import record
 
 MAX_DEPTH = 64
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d{1,9})(?:, in .*)?$')
@@ -18,7 +18,7 @@ def as_text(value: JsonValue) -> str:
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Union:
     """A serialised union: ``kind`` is ``tensor`` of ``{"as_tensor": ...}``, empty when it is none."""
 
@@ -35,7 +35,7 @@ def union(value: JsonValue) -> Union:
     return Union(kind=as_text(key).removeprefix("as_"), value=inner)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Node:
     """A node of a serialised graph. ``target`` is as Python writes it: ``aten.add.Tensor``, ``operator.ge``."""
 
@@ -52,7 +52,7 @@ class Node:
         return len(parts) == 3 and self.target.partition(".")[0] not in ("operator", "math", "torch", "higher_order")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Graph:
     """A graph: ``path`` of the submodule (empty for the top), inputs, nodes, outputs, and the values that it knows."""
 

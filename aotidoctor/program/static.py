@@ -7,11 +7,11 @@ one is registered, has a fake kernel or a C shim is not known at all. ``StaticRe
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from aotidoctor.model.evidence import NotChecked
 from aotidoctor.model.exported import Violation
 from aotidoctor.model.program_archive import ProgramArchive
+from aotidoctor.model.record import record
 from aotidoctor.program.document import Graph, graphs
 from aotidoctor.program.static_found import Found
 from aotidoctor.program.static_graph import check_graph
@@ -53,7 +53,7 @@ _NEVER = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class StaticReading:
     """``answered`` are the codes that it answers as well as the child does; ``not_checked`` says what of the others."""
 

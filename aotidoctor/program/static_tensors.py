@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from aotidoctor.model.json_types import JsonObject, as_integer, as_list, as_object
 from aotidoctor.model.program_archive import ProgramArchive
+from aotidoctor.model.record import record
 from aotidoctor.program.document import Graph, Node, argument_name, as_text, names_of
 from aotidoctor.program.static_found import Found
 
@@ -14,7 +14,7 @@ from aotidoctor.program.static_found import Found
 _NO_CODE = {33: "float8_e8m0fnu"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class _Value:
     graph: str
     name: str

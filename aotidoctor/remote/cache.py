@@ -11,9 +11,9 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from aotidoctor.model.record import record
 from aotidoctor.remote.files import RemoteError, RemoteFile, at
 from aotidoctor.remote.urls import base_name, clean
 
@@ -24,7 +24,7 @@ _FACTS = ".facts.json"
 _CHUNK = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Fetched:
     """A file or folder of this machine that holds what is at a URL. ``came`` are the bytes that were fetched now."""
 

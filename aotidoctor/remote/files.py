@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.model.record import record
 from aotidoctor.remote.urls import clean, cleaned
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class RemoteError(CannotExamineError):
     """A URL cannot be read; the message names it without credentials."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class RemoteFile:
     """A file at a URL. ``size`` is None where the server does not say. ``version`` changes with its content.
 

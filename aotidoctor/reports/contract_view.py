@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import ConstantSpec, Contract, Dim, KernelCall, LeafSpec, OutputSpec, Unread
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import LeafValue, PlainValue, TensorDesc
+from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.model.spec_text import MOST_SIZES
 from aotidoctor.reports.text import one_line, plural
@@ -18,7 +18,7 @@ from aotidoctor.reports.text import one_line, plural
 _ROUNDED_UP = re.compile(r"^\(\((.+) \+ \((\d+) - 1\)\) / \(\2\)\)$")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class LeafRow:
     """One leaf. ``mark`` is empty, ``warn`` or ``error``; ``observed`` is None when no inputs were given."""
 

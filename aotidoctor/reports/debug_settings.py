@@ -5,10 +5,10 @@ Most are baked in when the package is compiled: setting them for an existing pac
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from aotidoctor.model.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class DebugSetting:
     """An environment variable. ``acts`` is ``run`` (on any package), ``compile`` (baked in) or ``cuda-init``."""
 

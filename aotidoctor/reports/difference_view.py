@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aotidoctor.model.difference import Comparison, Difference, Side
+from aotidoctor.model.record import record
 from aotidoctor.reports.text import one_line, plural
 
 HEADINGS = ("", "What", "A", "B", "Playbook", "Why it matters")
@@ -12,7 +11,7 @@ HEADINGS = ("", "What", "A", "B", "Playbook", "Why it matters")
 MARKS = {"decisive": "✗", "relevant": "!", "outcome": "=", "minor": ""}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Headline:
     """The first line. ``tone`` is ``good``, ``bad`` or ``unsure``."""
 

@@ -6,9 +6,8 @@ never silently the first ten of many. Whatever a child printed stays inside one 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aotidoctor.model.evidence import Evidence, FileSource, Severity
+from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.reports import view
 from aotidoctor.reports.headline import headline
@@ -22,7 +21,7 @@ _TONES = {"bad": "error", "unsure": "warning", "partial": "error", "good": "noti
 _MESSAGE = 2000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class _Note:
     level: str
     title: str

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aotidoctor.model.evidence import Evidence, Severity
+from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.reports import contract_view, host_view, log_view, serving_view
 from aotidoctor.reports.run_view import outcome_failed
@@ -17,7 +16,7 @@ _AGREEING = ("agrees", "precision")
 _HEADLINE = 110
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Headline:
     """The first line. ``tone`` is ``good``, ``bad``, ``unsure`` or ``partial``."""
 

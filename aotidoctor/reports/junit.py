@@ -7,9 +7,9 @@ skipped with its reason; what broke inside aotidoctor is an error. Characters th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from aotidoctor.model.evidence import Evidence, NotChecked, RunSource
+from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.reports import run_view, view
 from aotidoctor.reports.headline import headline
@@ -21,7 +21,7 @@ from aotidoctor.reports.text import one_line, tail
 _MESSAGE = 400
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class _Asked:
     """What is known of one code."""
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import html
 import re
-from dataclasses import dataclass
 
+from aotidoctor.model.record import record
 from aotidoctor.reports.text import one_line, plain, tail
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ROOM = 16_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Case:
     """One testcase. ``outcome`` is ``failure``, ``error``, ``skipped`` or empty for a pass."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.reports.text import one_line, plural, size
 
@@ -18,7 +18,7 @@ _SHOWN = 20
 _LEAD = 0.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class LogRow:
     """One failure. ``tone`` is ``error``, ``warn`` or ``info``."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from aotidoctor.model.record import record
 from aotidoctor.reports.text import one_line, short_name
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 _MARK = "►"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Excerpt:
     """Lines of a package member around a stack frame; ``title`` names member and line."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from aotidoctor.model.evidence import Evidence, FileSource, Severity
+from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.reports.text import one_line, plural
 
@@ -14,7 +14,7 @@ HEADINGS = ("Rule", "Line", "What happens", "Remedy")
 _LETTERS: Mapping[object, str] = {"S": "silently wrong: ", "I": "note: "}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class RuleRow:
     """One finding. ``severity`` is ``error``, ``warn`` or ``info``; ``about`` is its subject in the model."""
 
@@ -26,7 +26,7 @@ class RuleRow:
     about: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ModelRows:
     """A model with its rows, the worst first."""
 

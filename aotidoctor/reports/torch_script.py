@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.contract import Dim, LeafSpec
 from aotidoctor.model.inputs import LeafValue, PlainValue, TensorDesc
+from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.model.tree import MAPPINGS, Container, Leaf, Tree
 from aotidoctor.reports.text import one_line
@@ -28,7 +28,7 @@ _FLOATS = frozenset(("float64", "float32", "float16", "bfloat16", "complex128", 
 _DEVICES = ("cpu", "cuda", "xpu", "mps")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Script:
     """``text`` is Python; ``notes`` say what it leaves open."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.diagnosis import Diagnosis, Status
 from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Severity, Source
+from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.reports import history_view, log_view
 from aotidoctor.reports.headline import WATCHED
@@ -21,7 +21,7 @@ _OF_INPUTS = ("input_rank", "input_dtype")
 _BEFORE_CALL = ("start", "import", "setup", "load", "after_load")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Row:
     """A labelled line of the first screen; ``is_code`` marks text to copy."""
 

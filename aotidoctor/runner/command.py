@@ -9,8 +9,8 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
+from aotidoctor.model.record import record
 from aotidoctor.runner.own import own_command
 
 # After it was asked to end, a command writes the report of what it knows.
@@ -18,7 +18,7 @@ _GRACE_S = 10.0
 _STDERR = 8_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Finished:
     """How it ended. ``stdout`` is None where there was more than the limit; ``late`` where its time ran out."""
 

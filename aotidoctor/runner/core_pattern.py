@@ -5,14 +5,15 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import PurePosixPath
+
+from aotidoctor.model.record import record
 
 FILE, SYSTEMD, APPORT, PROGRAM, NONE = "file", "systemd", "apport", "program", "none"
 _FIELD = re.compile(r"%(.?)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class CorePattern:
     """``kind`` is ``FILE``, ``SYSTEMD``, ``APPORT``, ``PROGRAM`` or ``NONE``; ``text`` the file name or program.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from aotidoctor.model.record import record
 from aotidoctor.runner.own import own_command
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Ended:
     """How it ended: what was examined, exit status (128 + signal where one ended it), what it printed."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-from dataclasses import dataclass
 
 from aotidoctor.model.fault import FAILED_HERE, OwnCodeError
+from aotidoctor.model.record import record
 from aotidoctor.model.records import RecordError
 from aotidoctor.model.run import Ending, Exited, NotStarted, OutOfMemory, Signalled, TimedOut
 from aotidoctor.runner.readout import Readout
@@ -20,7 +20,7 @@ NO_TORCH = 120
 NO_CHANNEL = 121
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class End:
     """How a process ended: its wait status (None: unknown), peak memory in bytes, and who made it end.
 

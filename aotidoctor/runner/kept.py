@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import os
 import signal
-from dataclasses import dataclass
 
 from aotidoctor.model.jobs import Run, encode
+from aotidoctor.model.record import record
 from aotidoctor.model.run import Request
 from aotidoctor.runner.places import RunDir
 from aotidoctor.runner.process import send
@@ -36,7 +36,7 @@ _EARLY_STEPS = (
 _LATE_VARIABLES = frozenset({"AOTI_RUNTIME_CHECK_INPUTS"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Kept:
     """A keeper: process ``pid``, left by the run whose process was ``of``. ``run_dir`` holds the unpacked package.
 

@@ -6,11 +6,12 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from aotidoctor.model.jobs import Payload, Run, encode
 from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.record import record
 from aotidoctor.model.run import Request
 from aotidoctor.runner.kept import Kept, load_key
 from aotidoctor.runner.lost import ForkServerLostError
@@ -30,7 +31,7 @@ _KEEPER_ENDS_S = 3.0
 RUN_DIR = "{run_dir}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Child:
     """A started child. ``reap`` gives wait status and peak memory in bytes, once, after its end.
 

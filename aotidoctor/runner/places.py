@@ -15,10 +15,11 @@ import re
 import stat
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from aotidoctor.model.json_types import JsonValue
+from aotidoctor.model.record import record
 
 PREFIX = "aotidoctor-"
 _ENOUGH = 64 * 1024 * 1024
@@ -26,7 +27,7 @@ _ENOUGH = 64 * 1024 * 1024
 _UNPACKED = re.compile(r"/tmp/[A-Za-z0-9]{6}")  # noqa: S108
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class RunDir:
     """Directory of one run. ``tmp`` is the child's TMPDIR; ``foreign_tmp`` is set when it lies outside ``path``."""
 

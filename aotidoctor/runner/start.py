@@ -10,10 +10,10 @@ import subprocess
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.record import record
 from aotidoctor.model.run import ChildError
 from aotidoctor.runner.lost import ForkServerLostError
 from aotidoctor.runner.process import MARKER, send
@@ -31,7 +31,7 @@ _KEEPER_S = 30.0
 SEARCH_PATHS = frozenset({"PYTHONPATH", "LD_LIBRARY_PATH"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Spawned:
     """A started process: its handle (kept so that nobody else reaps it) and command line."""
 

@@ -9,9 +9,10 @@ import shutil
 import subprocess
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from aotidoctor.model.record import record
 from aotidoctor.model.run import Signalled
 from aotidoctor.model.watched import Watched
 from aotidoctor.runner.core_pattern import APPORT, FILE, NONE, PROGRAM, SYSTEMD, CorePattern, glob_of, read_core_pattern
@@ -24,7 +25,7 @@ _ASK_S = 60.0
 _WRITING_S = 20.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Core:
     """``path`` is the file, ``why`` says why there is none. A ``made`` file is a copy of ours."""
 

@@ -14,8 +14,8 @@ import signal
 import struct
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 
+from aotidoctor.model.record import record
 from aotidoctor.model.watched import Program
 from aotidoctor.runner.watch_streams import Way
 
@@ -38,7 +38,7 @@ class ExecError(Exception):
         self.status = NOT_FOUND if number == errno.ENOENT else NOT_EXECUTABLE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Signals:
     """How signals stood before: ``mask`` was blocked; ``relayed`` are those to pass on, blocked from now on."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from aotidoctor.model.record import record
 from aotidoctor.testing.healthy import listen
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _MOST = 20
 """Reports of one test that are written; further ones are counted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class _Row:
     """A line of the index: the test, the name of its report without suffix, what was found."""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Protocol
 
 from aotidoctor.diagnosis import signed
 from aotidoctor.model import extensions
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.version import __version__
 
@@ -61,7 +62,7 @@ class Found(Protocol):
         """Whether a limit of time cut it short."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Facts:
     """What was found without a session: by reading alone."""
 

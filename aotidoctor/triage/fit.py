@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aotidoctor.checks import CHECKS
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.record import record
 from aotidoctor.triage.session import Session, ask_check
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 STAGES = ("artifact", "host")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Asked:
     """One check and its answer. ``blocked`` is the check that failed before it, None where it was asked."""
 

@@ -13,7 +13,7 @@ output bit as it was shows that the strides do not matter to this package: the f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aotidoctor.checks import CHECKS
 from aotidoctor.checks.package.facts import main_object
@@ -22,6 +22,7 @@ from aotidoctor.diagnosis.treatments import combine, plan_treatment
 from aotidoctor.model.diagnosis import Diagnosis, Treatment
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import run_of
 from aotidoctor.readers.releases.built_by import built_by
@@ -54,7 +55,7 @@ NEVER_REFUTED = ("pytree-class-missing",)
 WEIGHTS_WORK = (2, 7)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Verdicts:
     """What the trials showed: causes confirmed (with how), refuted, and found harmless.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aotidoctor.checks.package.facts import listed
 from aotidoctor.model.diagnosis import Treatment
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.json_types import as_list
+from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome
 from aotidoctor.probes.probe import evidence
 from aotidoctor.probes.results import outputs, reference, same_outputs
@@ -28,7 +27,7 @@ MADE_UP = (*BY_FINITE, "stand-in")
 LINE = 160
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Trial:
     """One treated run. ``healed`` as defined above; ``harmless`` when nothing changed although values were kept."""
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from aotidoctor.model.json_types import JsonValue
+from aotidoctor.model.record import record
 
 _KINDS = {"builtins.dict": "dict", "builtins.list": "list", "builtins.tuple": "tuple"}
 _DEEPEST = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SpecNode:
     """A node. ``kind`` is ``dict``, ``list``, ``tuple``, ``tensor`` or ``other`` (a type the backend does not know).
 
@@ -32,7 +32,7 @@ class SpecNode:
     number: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SpecFailure:
     """Why the backend does not parse the spec. ``rule`` is its id, ``detail`` the words of the server's log.
 
@@ -45,7 +45,7 @@ class SpecFailure:
     found: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ParsedSpec:
     """A spec. ``root`` is None where the text is no spec at all. The backend stops at the first of ``failures``."""
 
@@ -53,7 +53,7 @@ class ParsedSpec:
     failures: tuple[SpecFailure, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SpecName:
     """A name the backend makes, with the place that it stands for: a tensor, or a container that it takes for one."""
 

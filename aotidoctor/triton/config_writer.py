@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from aotidoctor.model.contract import Dim
+from aotidoctor.model.record import record
 from aotidoctor.model.serving import PLATFORM, Release
 from aotidoctor.model.serving_names import NameRow, NameTable
 from aotidoctor.triton.obstacles import listable
@@ -16,7 +16,7 @@ ORDINAL, FORWARD = "ordinal", "forward"
 _DEFAULT_SINCE = "26.04"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Wanted:
     """What the config is to be: the largest batch (0: no batching), and how tensors are named."""
 
@@ -24,7 +24,7 @@ class Wanted:
     naming: str = ORDINAL
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Written:
     """``text`` is the config; ``problems`` say what the package does not tell, so that none can be written."""
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from aotidoctor.model.record import record
 from aotidoctor.model.serving_config import Given, TensorConfig
 from aotidoctor.model.serving_names import NameRow
 
@@ -18,7 +18,7 @@ _ORDINAL = re.compile(r"(?:INPUT|OUTPUT)__(\d+)")
 _LAST_KEY = re.compile(r"\['([^']+)'\]$")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Meant:
     """``row`` is the tensor that is meant, None where nothing tells.
 

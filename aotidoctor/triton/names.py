@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aotidoctor.model.contract import Contract, Dim, LeafSpec, OutputSpec
 from aotidoctor.model.expr import Num, parse_expr
+from aotidoctor.model.record import record
 from aotidoctor.model.serving import Release
 from aotidoctor.model.serving_names import NameRow, NameTable
 from aotidoctor.triton.call_spec import (
@@ -75,7 +76,7 @@ def _by_slot(contract: Contract, release: Release) -> NameTable:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class _Inputs:
     contract: Contract
     parsed: ParsedSpec

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from aotidoctor.model.contract import Contract
+from aotidoctor.model.record import record
 from aotidoctor.model.serving import PLATFORM, Release
 from aotidoctor.model.serving_names import NameRow, Obstacle
 from aotidoctor.triton.call_spec import ParsedSpec, SpecFailure
@@ -21,7 +21,7 @@ _REMEDIES = {
 _KINDS = {"R9": "type", "R10": "empty-sequence", "R11": "key"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Specs:
     """Both halves of the call spec."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from aotidoctor.checks import gpu_arch_mismatch, isa_mismatch, platform_mismatch
@@ -15,6 +15,7 @@ from aotidoctor.model.contract import Contract
 from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.fault import failure
 from aotidoctor.model.host import Host
+from aotidoctor.model.record import record
 from aotidoctor.model.serving import Release, ServedModel, ServedVersion, Settled
 from aotidoctor.model.serving_config import ModelConfig
 from aotidoctor.readers.contract import read_contract
@@ -33,7 +34,7 @@ _COMPARED = 3
 _VERSION = re.compile(r"([+-]?[0-9]+)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Served:
     """The models that are meant for AOTInductor, and what was not looked at."""
 

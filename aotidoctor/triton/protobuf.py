@@ -6,11 +6,11 @@ The schema is a module of ``tritonclient``, loaded from its file: to import its 
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aotidoctor.model.record import record
 from aotidoctor.model.serving_config import Position
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ INSTALL = "pip install 'aotidoctor[triton]'"
 _SCHEMA = Path("grpc", "model_config_pb2.py")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Verdict:
     """``accepted`` is None where protobuf or the schema is missing; ``problem`` says why it is not True."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from aotidoctor.model.record import record
 from aotidoctor.model.serving import PLATFORM
 from aotidoctor.model.serving_config import ModelConfig, Position
 from aotidoctor.triton import protobuf, text_format
@@ -12,7 +13,7 @@ from aotidoctor.triton.tokens import TextFormatError
 from aotidoctor.triton.typed import empty_config, typed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Reading:
     """What became of the text.
 

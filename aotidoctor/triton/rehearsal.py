@@ -8,9 +8,9 @@ does that with real tensors (job ``rehearse``), and compares with the plain call
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.record import record
 from aotidoctor.model.serving import Release, ServedModel
 from aotidoctor.model.serving_config import ModelConfig, TensorConfig
 from aotidoctor.model.serving_names import NameRow, NameTable
@@ -27,7 +27,7 @@ class CannotRehearseError(Exception):
     """There is nothing to rehearse; the text says why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Wire:
     """One name of the config. ``meant`` is the tensor that a client sends or expects, ``row`` the one the server takes.
 
@@ -48,7 +48,7 @@ class Wire:
         return self.meant.row is not None and self.meant.row.path != self.row.path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Rehearsal:
     """The plan. ``requests`` are put together in one execution; ``splits`` tells whether the answer is taken apart.
 

@@ -21,10 +21,10 @@ When it is wrong
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from aotidoctor.model.evidence import Evidence, FactValue, FileSource, Severity
 from aotidoctor.model.json_types import JsonObject, objects
+from aotidoctor.model.record import record
 from aotidoctor.model.run import Exited, Outcome, OutOfMemory, Signalled, TimedOut
 from aotidoctor.model.serving import Consequence, ServedModel
 from aotidoctor.triton.rehearsal import SPLITS_SINCE, Rehearsal, Wire
@@ -47,7 +47,7 @@ _BEFORE = ("start", "import", "setup", "inputs", "load")
 _LOUD = (Consequence.FAILS_TO_LOAD, Consequence.REQUESTS_FAIL, Consequence.SILENTLY_WRONG)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Reading:
     """One rehearsal: the plan, the model, and how the child ended."""
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from aotidoctor.model.json_types import JsonObject, objects
+from aotidoctor.model.record import record
 from aotidoctor.model.serving import Release
 from aotidoctor.triton.names import NAMES_SINCE
 from aotidoctor.triton.rehearsal import SPLITS_SINCE, Rehearsal, Wire
 from aotidoctor.triton.rehearsal_words import crossing, number, rename, sizes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Why:
     """A rule with what it says of the case at hand."""
 
@@ -23,7 +23,7 @@ class Why:
     wire: Wire | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Reasons:
     """What can be said of one rehearsal. ``result`` is the child's JSON."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.model.record import record
 
 CONFIG = "config.pbtxt"
 _FILES_LISTED = 2000
@@ -15,7 +15,7 @@ _FILES_LISTED = 2000
 _LARGEST_CONFIG = 16 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ModelFolder:
     """One model's folder.
 

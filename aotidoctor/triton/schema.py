@@ -6,8 +6,9 @@ it with that schema, field by field.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
+
+from aotidoctor.model.record import record
 
 ROOT = "ModelConfig"
 INTEGERS = {
@@ -19,7 +20,7 @@ INTEGERS = {
 _SCALARS = frozenset({*INTEGERS, "string", "bool", "float", "double"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class FieldType:
     """``type`` is a scalar, an enumeration, a message, or ``{key,value}`` for an entry of a map."""
 

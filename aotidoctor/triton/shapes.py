@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from aotidoctor.model.contract import Dim
 from aotidoctor.model.expr import linear, solve
+from aotidoctor.model.record import record
 from aotidoctor.model.serving_config import Given, Position, TensorConfig
 
 VARIABLE = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Mismatch:
     """One difference. ``dim`` counts in the compiled shape, None where the number of dims differs.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 
 from aotidoctor.model.contract import Contract
+from aotidoctor.model.record import record
 from aotidoctor.model.serving import Consequence, NotJudged, Remark, ServedModel, ServedVersion
 from aotidoctor.model.serving_config import ModelConfig, Position, TensorConfig
 from aotidoctor.model.serving_names import NameRow, NameTable, Obstacle
@@ -18,7 +19,7 @@ Pair = tuple[TensorConfig, NameRow]
 Said = Sequence[Remark | NotJudged]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Side:
     """The inputs or the outputs: ``tensors`` of the config with the row that each is taken for, None for none."""
 
@@ -32,7 +33,7 @@ class Side:
         return tuple((tensor, row) for tensor, row in self.tensors if row is not None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Joined:
     """One served version: its package's names and the config's."""
 

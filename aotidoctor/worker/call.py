@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from aotidoctor.model.jobs import InputsSource
+from aotidoctor.model.record import record
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.describe import describe, digest, nbytes
 from aotidoctor.worker.leaves import rebuild, tensors, walk_call
@@ -14,7 +15,7 @@ KEEP_BYTES = 512 * 1024 * 1024
 """Copies of inputs and outputs are made up to this size, so that looking does not exhaust the memory."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Call:
     """Arguments of one call. ``described`` is what ``describe`` said before the model saw them."""
 

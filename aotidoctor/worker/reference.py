@@ -10,11 +10,12 @@ import copy
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
 from aotidoctor.model.jobs import Job, Run, UserCode
+from aotidoctor.model.record import record
 from aotidoctor.model.tolerance import Tolerance, Tolerances
 from aotidoctor.worker.against import compare_outputs, settle
 from aotidoctor.worker.call import Call, read_call
@@ -164,7 +165,7 @@ def tolerances_of(payload: Run) -> Tolerances:
     return Tolerances(rtol=rtol, atol=atol)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Reference:
     """``call`` runs it; ``program`` is the exported program (None for a function), ``tensors`` its tensors by name."""
 

@@ -12,10 +12,10 @@ per request), ``merged`` (requests, where fewer than planned), ``plain`` (output
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from aotidoctor.model.jobs import Run
+from aotidoctor.model.record import record
 from aotidoctor.worker.call import Call, read_call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.compare import compare, compare_leaf
@@ -25,7 +25,7 @@ from aotidoctor.worker.load import LoadedModel, load_model
 from aotidoctor.worker.setup_module import load_setup
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Request:
     """One client's call, and what the plain call of it gives, flat."""
 
@@ -192,7 +192,7 @@ def _rows(request: Request, plan: dict[str, Any]) -> int | None:
     return int(first.shape[0]) if plan["max_batch"] and first is not None and first.dim() else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Execution:
     """What one execution of all requests gave. ``rows`` are those of each request, None without batching."""
 

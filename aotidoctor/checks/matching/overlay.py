@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from aotidoctor.model.contract import Contract, LeafSpec
 from aotidoctor.model.inputs import InputSet, LeafValue, PlainValue, TensorDesc
+from aotidoctor.model.record import record
 from aotidoctor.model.spec_text import describe_spec
 from aotidoctor.model.tree import Container, Leaf, Tree, child_path
 
@@ -24,7 +25,7 @@ MAPPINGS = ("dict", "ordereddict", "defaultdict")
 PLAIN_TYPES = frozenset({"None", "NoneType", "bool", "int", "float", "complex", "str", "bytes", "ndarray", "set"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Pair:
     """A leaf of the call spec and what was given for it, at the user's ``path``."""
 
@@ -33,7 +34,7 @@ class Pair:
     value: LeafValue
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Difference:
     """One place where the trees differ. ``part``: ``tree``, ``kwargs``, ``count``; ``harmless``: it flattens alike."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from aotidoctor.checks.matching.fits import dtype_fits, one_element, rank_fits, static_mismatches, swapped_pairs
 from aotidoctor.checks.matching.overlay import Overlay, Pair, overlay_call
@@ -11,6 +10,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.contract import LeafSpec
 from aotidoctor.model.evidence import FactValue, FileSource
 from aotidoctor.model.inputs import TensorDesc
+from aotidoctor.model.record import record
 
 # What must be right before the leaves of two trees can be compared at all.
 LEAF_NEEDS = ("inputs_file", "input_kwargs", "input_tree", "input_nontensor", "input_count")
@@ -18,7 +18,7 @@ STAGES = ("device", "dtype", "rank", "shape", "stride")
 DENSE = ("strided",)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class TensorPair:
     """A tensor leaf of the call spec and the tensor given for it."""
 

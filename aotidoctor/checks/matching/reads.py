@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from aotidoctor.checks.matching.pairs import TensorPair
 from aotidoctor.checks.matching.symbols import Reading, agreed_values, readings
@@ -11,9 +10,10 @@ from aotidoctor.model.contract import Reads
 from aotidoctor.model.evidence import FactValue
 from aotidoctor.model.expr import Expr, evaluate
 from aotidoctor.model.inputs import TensorDesc
+from aotidoctor.model.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ShortRead:
     """A kernel reads ``pair`` as far as ``needed`` elements, ``expr`` in terms of symbols, and it has ``given``.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from aotidoctor.checks.matching.pairs import TensorPair
 from aotidoctor.model.expr import Expr, evaluate, solve
+from aotidoctor.model.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Reading:
     """Dim ``dim`` of ``pair`` has ``size`` and is compiled as ``expr``; ``value`` is what its one symbol then is.
 

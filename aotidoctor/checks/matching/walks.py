@@ -13,7 +13,6 @@ a tensor is only suspected where besides
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from aotidoctor.checks.matching.pairs import TensorPair
@@ -22,12 +21,13 @@ from aotidoctor.checks.matching.symbols import agreed_values, readings
 from aotidoctor.model.contract import Walk
 from aotidoctor.model.evidence import FactValue
 from aotidoctor.model.expr import Sym, evaluate
+from aotidoctor.model.record import record
 
 # A dim as (size, stride), outermost first.
 Dims = tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Steps:
     """A walk in numbers: ``turns`` as (trips, step), outermost first; ``parted`` if divided as a buffer is."""
 
@@ -46,7 +46,7 @@ class Steps:
         return f"({', '.join(map(str, sizes))}) with strides ({', '.join(map(str, strides))})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Misfit:
     """``pair`` does not bear ``steps``; ``kind`` is ``stride``, ``shape`` or ``rank``, what it differs in."""
 

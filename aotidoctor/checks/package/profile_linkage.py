@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aotidoctor.checks.package.facts import UNSTATED
 from aotidoctor.model.artifact import SharedObject, SymbolRef
 from aotidoctor.model.host import Host, MissingSymbol
+from aotidoctor.model.record import record
 from aotidoctor.readers.releases.shims import is_shim, release_of, release_text, shim_table
 
 # Which libraries come with which fact of a profile.
@@ -18,7 +17,7 @@ _OF_FAMILY = {"libstdc++.so.6": "GLIBCXX", "libgcc_s.so.1": "GCC", "libgomp.so.1
 _OF_LIBTORCH = ("_ZN2at", "_ZNK2at", "_ZN3c10", "_ZNK3c10", "_ZN5torch", "_ZNK5torch", "_ZTIN3c10", "_ZTVN3c10")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ProfileLinkage:
     """``missing`` are symbols that the machine lacks for sure; ``unknown`` says what cannot be told, or nothing."""
 

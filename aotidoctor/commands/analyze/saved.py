@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from aotidoctor.model import records
 from aotidoctor.model.evidence import (
@@ -19,6 +18,7 @@ from aotidoctor.model.jobs import Job
 from aotidoctor.model.json_types import JsonObject, JsonValue, as_list, objects
 from aotidoctor.model.localization import Localization
 from aotidoctor.model.log import LogReading
+from aotidoctor.model.record import record
 from aotidoctor.model.run import (
     ChildError,
     Ending,
@@ -34,7 +34,7 @@ from aotidoctor.model.run import (
 _MOST = 20_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SavedCause:
     """A diagnosis as it was: enough to compare, and to keep what treatments showed."""
 

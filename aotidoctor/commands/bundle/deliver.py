@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from aotidoctor.commands.bundle import MANIFEST
@@ -15,13 +14,14 @@ from aotidoctor.commands.bundle.pieces import Material, Wanted
 from aotidoctor.commands.bundle.produce import of_report
 from aotidoctor.commands.bundle.zip_file import write_whole
 from aotidoctor.model.errors import CannotExamineError, UsageError
+from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.readers.package.blob import file_blob
 from aotidoctor.readers.package.zip_directory import read_directory
 from aotidoctor.reports.redact import Identity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Target:
     """Where the bundle goes, and the map (None: beside the bundle)."""
 

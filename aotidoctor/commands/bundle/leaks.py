@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from aotidoctor.model.record import record
 from aotidoctor.readers.package.blob import bytes_blob
 from aotidoctor.readers.package.integrity import read_entry
 from aotidoctor.readers.package.zip_directory import read_directory
@@ -27,7 +27,7 @@ _PATH_GOES_ON = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ
 _LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Needle:
     """A form of a private word. ``folded``: in any case of letters. ``edge`` says what may not stand beside it."""
 
@@ -38,7 +38,7 @@ class Needle:
     edge: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Leak:
     """A word that is still there: which (by its placeholder), in what form, and at which byte of ``where``."""
 

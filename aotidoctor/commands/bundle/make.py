@@ -15,6 +15,7 @@ from aotidoctor.commands.bundle.member_names import distinct, safe_name
 from aotidoctor.commands.bundle.pieces import Absent, Material, Piece, Sealed, Wanted
 from aotidoctor.commands.bundle.zip_file import zipped
 from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.model.record import record
 from aotidoctor.reports.json.render import document as report_document
 from aotidoctor.reports.json.render import dumps
 from aotidoctor.reports.markdown.render import render as render_markdown
@@ -34,7 +35,7 @@ _NOT_COVERED = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Bundle:
     """A finished bundle. ``table`` is for the map file: what the placeholders stand for."""
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Piece:
     """One member to be. Exactly one of the last four is set.
 
@@ -24,7 +23,7 @@ class Piece:
     data: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Absent:
     """Something that is not in the bundle, and why."""
 
@@ -32,7 +31,7 @@ class Absent:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Sealed:
     """One finished member. ``redactions`` counts the placeholders in it; ``raw`` tells that it was not redacted."""
 
@@ -43,7 +42,7 @@ class Sealed:
     raw: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Wanted:
     """What the user asked for.
 
@@ -59,7 +58,7 @@ class Wanted:
     largest: int = 256 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Material:
     """What there is to collect from.
 
@@ -73,7 +72,7 @@ class Material:
     journal: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Job:
     """What collectors look at."""
 

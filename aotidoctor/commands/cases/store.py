@@ -17,12 +17,12 @@ import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from aotidoctor.commands.cases.tables import is_empty, make_tables, refuse_others, told
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.history import CaseRecord, History, Note, Sighting
+from aotidoctor.model.record import record
 
 _WAIT_S = 20.0
 _MOST_SUBJECTS = 50
@@ -34,7 +34,7 @@ _COUNTED = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Query:
     """What is looked for; all that is given must fit. ``words`` are searched as words, ``subject`` as a part."""
 

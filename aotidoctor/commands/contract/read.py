@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.contract import Contract, LeafSpec
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.evidence import NotChecked
+from aotidoctor.model.record import record
 from aotidoctor.triage import open_case
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Shippable:
     """What is written: ``symbols`` in order of their first appearance, ``baked`` values by path, ``untold`` facts."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.json_types import JsonValue
+from aotidoctor.model.record import record
 
 # Placeholders of redaction are numbered per report.
 _PLACEHOLDER = re.compile(r"<(home|host|user|values|secret|email|ip|mac|account|word)(?:-\d+)?>")
@@ -15,7 +15,7 @@ _NAMES = {dict: "an object", list: "a list", str: "a text", bool: "true or false
 _SHOWN = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Node:
     """A value with its place.
 

@@ -11,7 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from aotidoctor.commands.bundle import MANIFEST
 from aotidoctor.commands.diff.node import Node
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.json_types import JsonObject, JsonValue, objects
+from aotidoctor.model.record import record
 from aotidoctor.readers.package.blob import file_blob
 from aotidoctor.readers.package.zip_directory import Entry, read_directory
 
@@ -41,7 +42,7 @@ _EXPECTED = "expected a report, a bundle, a package, or `here`"
 _WEIGHTS = re.compile(r"(?:^|/)data/(?:weights|constants)/(?P<name>(?s:.+))$|_(?P<blob>weights\.blob)$")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Source:
     """One side as it was read.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from aotidoctor.localize.comparison import FINE, read_comparison
@@ -14,6 +14,7 @@ from aotidoctor.model.answers.made import PartCut
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.evidence import FactValue
 from aotidoctor.model.jobs import Cut
+from aotidoctor.model.record import record
 from aotidoctor.model.run import NotStarted, Outcome, Request
 from aotidoctor.probes import recompiled
 from aotidoctor.probes.payload import inputs_source, run_request, user_code
@@ -32,7 +33,7 @@ _WORDS = 7
 Manner = tuple[FactValue, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Tried:
     """``manner`` is how it failed (None: it did not), ``problem`` why there was nothing to call."""
 
@@ -60,7 +61,7 @@ def manner_of(case: Case, outcome: Outcome) -> Manner | None:
     return ("wrong", min(kinds, key=("nan", "numbers").index)) if kinds else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Workshop:
     """What all attempts share. ``session`` is of the original case, and holds the runner and the deadline."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from aotidoctor.commands.diagnose import REFERENCE_MODULES
@@ -14,6 +14,7 @@ from aotidoctor.commands.minimize.search import fewest
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.model.record import record
 from aotidoctor.runner import Runner
 from aotidoctor.triage import open_case
 from aotidoctor.triage.chains.compile_cache import open_cache
@@ -23,7 +24,7 @@ OnStep = Callable[[str], None]
 REPRO = "repro"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Minimized:
     """What came of it.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from aotidoctor.diagnosis.frames import plain_kernel
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import succeeded
@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"0x[0-9a-f]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _PATH = re.compile(r"(?:/[\w.+~-]+)+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Ending:
     """How a call ended: equal for the same failure with other numbers, on other paths and in other processes.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aotidoctor.commands.repro.failure import Ending, ending_of_finding
 from aotidoctor.commands.repro.script import Recipe
@@ -12,6 +12,7 @@ from aotidoctor.diagnosis.treatments import plan_treatment
 from aotidoctor.model.case import Case
 from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.evidence import Evidence, Severity
+from aotidoctor.model.record import record
 
 CHECKS = ("AOTI_RUNTIME_CHECK_INPUTS", "1")
 PLAIN, CHECKED, VALUES, AGAIN = "AD-RUN-001", "AD-RUN-003", "AD-RUN-005", "AD-RUN-002"
@@ -19,7 +20,7 @@ _OF_CAUSE = {"input-mutation": "unchanged", "output-alias": "separate"}
 _NUMERIC = ("numeric-difference", "codegen-bug", "train-mode", "weights-differ", "custom-op-fake-kernel")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Mode:
     """``wanted`` is how it must end, None for an assertion of the script (or where nothing was run before)."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aotidoctor.commands.repro.bench import VALUES, Bench
 from aotidoctor.commands.repro.script import Recipe, quoted
@@ -13,12 +13,13 @@ from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.dtypes import contiguous_stride
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import InputSet, TensorDesc
+from aotidoctor.model.record import record
 
 # More single values than this in a script are better read as a tensor.
 FEW, SMALL, MOST = 8, 64, 65536
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Reduced:
     """A recipe that fails alike, and what of the inputs is in it, in words."""
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Repro:
     """``files`` are the names in the folder, the script first; empty where nothing was written.
 
@@ -26,7 +25,7 @@ class Repro:
     tried: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Known:
     """What is known of the failure: of a report just made, or of one that was read."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from aotidoctor.model.record import record
 
 NAME = "repro.py"
 WIDTH = 110
@@ -35,7 +35,7 @@ def quoted(text: str) -> str:
     return f'"{text}"' if text.isprintable() and not set(text) & {'"', "\\"} else repr(text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Recipe:
     """All that a script is made of.
 

@@ -7,13 +7,14 @@ import os
 import platform
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from aotidoctor.commands.stamp.make import make_stamp, read_program, stamp_text
 from aotidoctor.model.artifact import Artifact, ArtifactKind, ModelEntry
 from aotidoctor.model.case import Case
 from aotidoctor.model.errors import CannotExamineError, UsageError
+from aotidoctor.model.record import record
 from aotidoctor.model.stamp import KEY, Stamp
 from aotidoctor.readers.contract import read_contract
 from aotidoctor.readers.package import read_artifact
@@ -27,7 +28,7 @@ from aotidoctor.readers.releases.shims import release_of
 OPTION = "aot_inductor.metadata"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Stamped:
     """``member`` is the file of the package that holds the stamp now; ``doubts`` say what speaks against it."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aotidoctor.commands.diagnose import REFERENCE_MODULES
 from aotidoctor.commands.sweep.judge import judge, package_does, program_does, says
@@ -13,6 +13,7 @@ from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.model.record import record
 from aotidoctor.model.run import NotStarted, Outcome, Request, TimedOut
 from aotidoctor.model.sweep import Does, Judged, Says, Sweep, SweepRow
 from aotidoctor.probes.payload import run_request
@@ -102,7 +103,7 @@ def _baked(case: Case) -> Mapping[str, str]:
     return known.constant_inputs if known is not None else {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class _Calls:
     """What is the same for all calls. ``deadline`` is on the monotonic clock."""
 

@@ -7,13 +7,13 @@ most often (dtypes, strides, indices) comes before what is refused anyway.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations, permutations
 
 from aotidoctor.model.contract import Contract, Dim, LeafSpec
 from aotidoctor.model.dtypes import contiguous_stride
 from aotidoctor.model.expr import Sym, evaluate, solve
 from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.record import record
 from aotidoctor.model.tree import Container, Tree
 
 # The likeliest mix-ups first, for each kind of dtype; all others are asked when there is time.
@@ -32,7 +32,7 @@ MOST_PAIRS = 200
 _UNBOUNDED = 1 << 31
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Change:
     """``symbols`` are sizes to take, ``fields`` are fields of the tensor at leaf ``leaf``, None stands for None."""
 

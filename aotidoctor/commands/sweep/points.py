@@ -5,19 +5,19 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from aotidoctor.commands.sweep.changes import Change, pairs_of, single_changes
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.dtypes import ITEMSIZE
 from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.record import record
 from aotidoctor.readers.inputs.generate import document_of, generated_leaves
 from aotidoctor.readers.inputs.sizes import choose_symbols
 
 MOST_BYTES = 256 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Point:
     """One call: ``document`` is what the worker makes it from."""
 
@@ -28,7 +28,7 @@ class Point:
     document: JsonObject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Plan:
     """The calls in order, and what was left out of them."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aotidoctor.model.jobs import Job
+from aotidoctor.model.record import record
 from aotidoctor.model.run import Ending, NotStarted, Outcome, Request, Signalled
 from aotidoctor.model.watched import Stream, StreamKind, Watched
 from aotidoctor.probes.watched_program import NAME, raised_in
@@ -20,7 +21,7 @@ _UNPACKED = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Repeat:
     """Which run it was: ``name`` of the probe, what it was for, what was changed, and the id that the report gives."""
 

@@ -10,16 +10,16 @@ import os
 import zipfile
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from aotidoctor.model.record import record
 from aotidoctor.model.watched import Seen
 
 ROOT = "/data/aotinductor/"
 _MOST_ARCHIVES = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class UsedPackage:
     """A package, how that is known, and its model where that is known. ``loaded``: code of it was mapped."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from io import BytesIO
 
 from aotidoctor.commands.watch.outcome import texts_of
@@ -13,11 +13,12 @@ from aotidoctor.logs.names import in_users_words
 from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.log import LogReading
+from aotidoctor.model.record import record
 from aotidoctor.model.watched import Watched
 from aotidoctor.triage.session import Session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Said:
     """One text: findings, the reading itself, and, once it is taken into a report, the causes it names."""
 

@@ -14,6 +14,7 @@ from aotidoctor.commands.watch.outcome import Repeat, outcome_of, with_said
 from aotidoctor.model.case import Case
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.record import record
 from aotidoctor.model.run import ChildError, Exited, NotStarted, Outcome, Signalled
 from aotidoctor.model.watched import Program, Watched
 from aotidoctor.probes import check_inputs, rung_table
@@ -42,7 +43,7 @@ class Climbed:
     not_checked: list[NotChecked] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class First:
     """The first run: what was watched, its outcome, the case of its package, and what the environment set already.
 

@@ -8,7 +8,7 @@ what it printed ─► classification ──────────────
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from aotidoctor.commands.watch.blame_input import blame_input, with_blame
@@ -24,6 +24,7 @@ from aotidoctor.model.case import Options
 from aotidoctor.model.diagnosis import Diagnosis, Status
 from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import NotChecked, Severity
+from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome, Signalled
 from aotidoctor.model.watched import Watched
@@ -46,7 +47,7 @@ _SETTLED = "the recorded call failed by itself, and a treatment of it confirmed 
 _MODEL = ("AOTInductor", "/data/aotinductor/")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Wish:
     """What the user asks for.
 

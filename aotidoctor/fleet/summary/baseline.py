@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from aotidoctor.fleet.results import Damage, read_fleet, read_results
 from aotidoctor.fleet.summary.table import FAILING, HEALTHY, UNEXAMINED, Table, key_of, state_of
 from aotidoctor.model.clusters import CHANGED, KNOWN, NEW, Cluster, DamagedFile, Gone, Unexamined
+from aotidoctor.model.record import record
 
 _MOST_GONE = 500
 
@@ -52,7 +53,7 @@ def news(table: Table, base: Baseline) -> set[str]:
     return {key for item, key in pairs if key and (key not in old or base.items.get(item) == HEALTHY)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Compared:
     """The clusters with their changes, and what is not among them."""
 

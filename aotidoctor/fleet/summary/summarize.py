@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 
 import pandas as pd
@@ -15,12 +15,13 @@ from aotidoctor.fleet.summary.table import FAILING, HEALTHY, UNEXAMINED, Table, 
 from aotidoctor.fleet.summary.traits import find_traits
 from aotidoctor.model.clusters import Acceptance, Cluster, ItemRow, Matrix, Overview, Slow, Timeline
 from aotidoctor.model.fleet import REPORTS_FOLDER
+from aotidoctor.model.record import record
 from aotidoctor.version import __version__
 
 _ORDER = {FAILING: 0, UNEXAMINED: 1, HEALTHY: 2}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Fleet:
     """A summary with the table that it was made from."""
 

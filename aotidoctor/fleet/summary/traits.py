@@ -10,13 +10,14 @@ import math
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 
 import pandas as pd
 
 from aotidoctor.fleet.summary.table import HEALTHY, Table
 from aotidoctor.model.clusters import Trait
+from aotidoctor.model.record import record
 
 FEWEST = 3
 """Of fewer items nothing is common that could not be chance."""
@@ -25,7 +26,7 @@ MOST = 6
 _CHUNK = 100_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Traits:
     """What a cluster has more often than the healthy items, and what it has less often."""
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from aotidoctor.localize.blame.chain import chain_of
 from aotidoctor.localize.blame.failure import INDEX, Failure
 from aotidoctor.model.case import Case
 from aotidoctor.model.localization import Chain
+from aotidoctor.model.record import record
 
 _ASSERTION = re.compile(
     r"(?<![^\s:])(?P<file>[^\s:]+):(?P<line>\d{1,9}): [^\n`]{0,400}?block: \[(?P<block>\d+,\d+,\d+)\], "
@@ -25,7 +25,7 @@ _FROM = re.compile(r"Exception raised from (?P<kernel>(?:cpp|triton)_\w+) at [^\
 _MOST = 100_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class DeviceAssert:
     """An assertion that failed on the GPU.
 

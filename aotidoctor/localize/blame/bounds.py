@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from aotidoctor.localize.blame.columns import Grid, UnknownError
 from aotidoctor.localize.blame.computed import Read, Value, Variable, factor
@@ -12,12 +11,13 @@ from aotidoctor.localize.blame.flow import Check, Flow
 from aotidoctor.localize.blame.memory import CallMemories
 from aotidoctor.localize.blame.program import Program
 from aotidoctor.model.expr import evaluate
+from aotidoctor.model.record import record
 
 _DEEPEST = 4
 _SYMBOL = re.compile(r"[a-z]+\d+$")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Table:
     """A tensor by the user's name, with sizes and strides as numbers (None where they are not known)."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aotidoctor.localize.blame.assertion import assertion_chain
 from aotidoctor.localize.blame.bounds import number, origin
@@ -22,13 +22,14 @@ from aotidoctor.localize.blame.sources import sources_of
 from aotidoctor.localize.origins import origin_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.localization import Chain
+from aotidoctor.model.record import record
 
 # Functions that count a division by zero; the operators of C++ end in a signal instead.
 _COUNTED = frozenset(("remainder_integral", "mod", "floor_divide_integral"))
 _SUFFIX = re.compile(r"\b(\d+)[Ll]+\b")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Suspect:
     """A check, an access or a division of one call that may have failed."""
 

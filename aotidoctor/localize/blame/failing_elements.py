@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from aotidoctor.localize.blame.columns import Column, Grid, UnknownError
 from aotidoctor.localize.blame.computed import Computed, Loop, Number, Read, Value, Variable, parts, read, reads
 from aotidoctor.localize.blame.memory import CallMemories, InputMemory, Origins, origins_at
 from aotidoctor.model.localization import Element
+from aotidoctor.model.record import record
 
 _ANY = "any element"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Guilt:
     """The first iteration that fails: the value in question, its limit, the elements behind it, how many are like it.
 
@@ -30,7 +30,7 @@ class Guilt:
     position: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Question:
     """``value`` fails where ``bad(value, limit)``, unless ``mask`` is false there."""
 

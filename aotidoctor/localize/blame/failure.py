@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from aotidoctor.model.evidence import Evidence, FactValue
+from aotidoctor.model.record import record
 
 INDEX, DIVISION, ASSERTION, PLACE = "index", "division", "assertion", "place"
 # An operator of ATen checked its own arguments; ``offsets`` is what it may find besides an index.
@@ -15,7 +15,7 @@ _KINDS = {"index-out-of-bounds": INDEX, "cuda-assert": INDEX, "integer-division"
 _NUMBER = re.compile(r"-?\d{1,19}$")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Failure:
     """One failure.
 

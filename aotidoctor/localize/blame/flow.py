@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from aotidoctor.localize.blame.computed import Loop, Value
+from aotidoctor.model.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Check:
     """A bound check. ``variable`` and ``bound`` are the words of its message; ``line`` counts in the member.
 
@@ -23,7 +24,7 @@ class Check:
     loops: tuple[Loop, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Division:
     """A division by ``divisor``; ``function`` is the operator or the function that divides."""
 
@@ -33,7 +34,7 @@ class Division:
     loops: tuple[Loop, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Store:
     """``value`` is written to offset ``at`` of ``parameter``."""
 

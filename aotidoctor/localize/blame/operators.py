@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from aotidoctor.localize.blame.failure import INDEX, OFFSETS, Failure
 from aotidoctor.localize.blame.program import Program
 from aotidoctor.localize.blame.sources import tensor_sources
 from aotidoctor.model.dtypes import contiguous_stride
 from aotidoctor.model.localization import Chain, Element
+from aotidoctor.model.record import record
 
 _NAME = re.compile(r"[A-Za-z_]\w{0,200}")
 _BAG = "embedding_bag"
 _INTEGERS = frozenset({"uint8", "int8", "int16", "int32", "int64"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class _Given:
     """An integer input among the arguments: its path, the name in the source, its values."""
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 
 from aotidoctor.localize.blame.computed import reads
 from aotidoctor.localize.blame.program import GENERATED, Program
+from aotidoctor.model.record import record
 
 _MOST = 3
 _DEEPEST = 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Sources:
     """Paths of inputs, or names of constants, and the calls in between, the last one first; empty when not known."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from aotidoctor.model.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Tensor:
     """A tensor that the child looked at; counts are of elements. A constant has a ``name``, anything else a ``path``.
 
@@ -35,7 +36,7 @@ class Tensor:
         return tuple(size or 0 for size in self.shape or ())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Called:
     """Calls of a model: ``outputs`` by call, ``rss`` in bytes after each."""
 
@@ -45,7 +46,7 @@ class Called:
     rss: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class DeviceMemory:
     """Bytes of a GPU."""
 
@@ -53,7 +54,7 @@ class DeviceMemory:
     total: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Acted:
     """Whether what a request changes acted. ``applied`` are the steps of its treatment, in words."""
 
@@ -69,7 +70,7 @@ class Acted:
     last_error: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Compared:
     """One output of two calls."""
 
@@ -79,7 +80,7 @@ class Compared:
     max_abs_diff: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class RowsCompared:
     """The first ``rows`` of ``of`` rows alone and among the others; ``repeatable``: two whole calls are equal."""
 
@@ -90,7 +91,7 @@ class RowsCompared:
     outputs: tuple[Compared, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ThreadsCompared:
     """Two thread counts; of each, whether its calls are equal. ``same`` are the bits of both, ``agrees`` the values."""
 
@@ -101,7 +102,7 @@ class ThreadsCompared:
     outputs: tuple[Compared, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SideBySide:
     """Calls that differ in one thing."""
 
@@ -109,7 +110,7 @@ class SideBySide:
     against_threads: ThreadsCompared | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GivenWeight:
     """A weight that a set-up loads; ``same_as`` are other names of the same memory."""
 
@@ -121,7 +122,7 @@ class GivenWeight:
     device: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GivenWeights:
     """What a set-up loaded; ``after_load`` tells whether it has that function."""
 

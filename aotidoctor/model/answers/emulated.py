@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from aotidoctor.model.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Finding:
     """One finding of an emulation.
 
@@ -52,7 +52,7 @@ class Finding:
         return ", ".join(parts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class NotEmulated:
     """What was not carried out, and how often."""
 
@@ -61,7 +61,7 @@ class NotEmulated:
     times: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class EmulatedLaunch:
     """How far one launch came, and by which way."""
 
@@ -70,7 +70,7 @@ class EmulatedLaunch:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Emulation:
     """The whole run: ``launched`` calls of kernels; ``problem`` says why nothing was emulated at all."""
 
@@ -96,7 +96,7 @@ class Emulation:
         return sum(one.seconds for one in self.launches)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Emulated:
     """A package carried out on the CPU."""
 

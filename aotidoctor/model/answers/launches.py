@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from aotidoctor.model.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Launch:
     """A computing call of a CUDA package: call ``number`` of call ``run`` of the model."""
 
@@ -20,7 +21,7 @@ class Launch:
     shared: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class LaunchFailure:
     """The first answer of the driver that was an error: after ``call``, found ``before`` the next one."""
 
@@ -32,7 +33,7 @@ class LaunchFailure:
     run: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Launches:
     """A run with the driver's answer after each launch. ``launch_trace`` is there once the calls are hooked."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from aotidoctor.model.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Step:
     """A step that the compiler's switch can turn off: its name there, the operator, the user's line."""
 
@@ -15,7 +16,7 @@ class Step:
     where: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Compiled:
     """A compile: how long it took, and its steps by subsystem."""
 
@@ -23,7 +24,7 @@ class Compiled:
     switchable: Mapping[str, tuple[Step, ...]] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class PartCut:
     """A part of a program: its operators and what they call, in order; ``problem`` says why there is no such part."""
 
@@ -33,7 +34,7 @@ class PartCut:
     problem: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class HookCalled:
     """An init library: which of its functions were ``found``, and what they did."""
 

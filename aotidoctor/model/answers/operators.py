@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from aotidoctor.model.answers.called import Tensor
+from aotidoctor.model.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Argument:
     """An argument of a registered operator."""
 
@@ -16,7 +17,7 @@ class Argument:
     has_default: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Operator:
     """What is registered under a name; all else is of the wanted overload: ``schema`` is its text, None without one."""
 
@@ -27,14 +28,14 @@ class Operator:
     kernel: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Registry:
     """Operators by the names that were asked for."""
 
     ops: Mapping[str, Operator] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SavedCall:
     """A call of an operator: node ``index`` of the package, its arguments in ``file``."""
 
@@ -44,7 +45,7 @@ class SavedCall:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SavedCalls:
     """``by`` hooks or the reference; ``skipped`` have a reason instead of a file."""
 
@@ -54,7 +55,7 @@ class SavedCalls:
     unavailable: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class OperatorCall:
     """One saved call made again. ``outputs`` None: it did not return. ``again`` are the digests of a second call."""
 
@@ -71,7 +72,7 @@ class OperatorCall:
     fake: tuple[Tensor, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class OperatorAlone:
     """One operator, called by itself. ``opcheck`` maps PyTorch's tests to ``SUCCESS`` or their text."""
 

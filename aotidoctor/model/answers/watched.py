@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from aotidoctor.model.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class WatchedTensor:
     """A tensor that a watched call read or wrote: parameter ``name`` at ``position``.
 
@@ -32,7 +32,7 @@ class WatchedTensor:
     constant: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class WatchedCall:
     """A computing call, with what it read and wrote."""
 
@@ -42,7 +42,7 @@ class WatchedCall:
     writes: tuple[WatchedTensor, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class WatchedOutput:
     """An output: the call that wrote it (None: an input), and whether it has the values of a node."""
 
@@ -51,7 +51,7 @@ class WatchedOutput:
     agrees: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Place:
     """An operator of the reference and its source line."""
 
@@ -59,7 +59,7 @@ class Place:
     where: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class WatchedRun:
     """All calls of one run; ``left_out`` are those beyond the limits, ``problem`` is why there are none."""
 
@@ -73,7 +73,7 @@ class WatchedRun:
     decomposition_differs: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Watching:
     """The values of kernels."""
 

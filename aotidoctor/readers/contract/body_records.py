@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from aotidoctor.model.record import record
 from aotidoctor.readers.contract.launch import Launch
 from aotidoctor.readers.contract.losses import Losses
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Buffer:
     """An allocated buffer: element type, shape and strides as the wrapper writes them, device type."""
 
@@ -19,7 +20,7 @@ class Buffer:
     strides: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Assertion:
     """An ``assert_size_stride``: sizes and strides as the wrapper writes them; the dtype since 2.14."""
 
@@ -31,7 +32,7 @@ class Assertion:
     dtype: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class RawCall:
     """A call as it stands: the function, the text of its arguments, its line and the comment above it."""
 
@@ -42,7 +43,7 @@ class RawCall:
     source_nodes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Event:
     """An allocation, renaming, view, call or output, in order: what the data-flow reads."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from aotidoctor.model.record import record
 from aotidoctor.readers.contract.constructor import dtype_name
 from aotidoctor.readers.contract.losses import Losses
 from aotidoctor.readers.contract.text import Section
@@ -46,7 +47,7 @@ class InputCheck:
         return 1 + max((dim for table in (self.static, self.low, self.high, self.strides) for dim in table), default=-1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Checks:
     """All checks by the generated name of the input, and the statements that fit no rule."""
 

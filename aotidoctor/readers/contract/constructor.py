@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from aotidoctor.model.contract import ConstantSpec
 from aotidoctor.model.dtypes import ITEMSIZE
+from aotidoctor.model.record import record
 from aotidoctor.readers.contract.losses import Losses
 from aotidoctor.readers.contract.text import Section
 
@@ -51,7 +51,7 @@ _ATEN_DTYPES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Constructor:
     """What the constructor says. ``include_weights`` is None where it does not tell (before 2.5)."""
 

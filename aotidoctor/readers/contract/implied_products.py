@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aotidoctor.model.contract import ConstantSpec, Contract, Dim, LeafSpec
 from aotidoctor.model.expr import Expr, Num
+from aotidoctor.model.record import record
 from aotidoctor.readers.contract.body_records import Body
 from aotidoctor.readers.contract.kernels import arguments_of
 from aotidoctor.readers.contract.symbols import SymbolTable, known
@@ -23,7 +24,7 @@ _PRODUCT = re.compile(rf"aoti_torch_[a-z]+_(?P<name>{'|'.join(_PLACES)})")
 _Shape = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class _Told:
     """What a product tells of an input; ``shape`` is None where a view stands between them."""
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aotidoctor.model.contract import Contract, KernelBody, LeafSpec, Reads
 from aotidoctor.model.expr import Expr, Num, Product, Sum, Sym, evaluate, parse_expr, product_of, substitute, sum_of
+from aotidoctor.model.record import record
 
 _ACCESS = re.compile(r"(?P<vector>\b(?:loadu|store)\()?\b(?P<name>\w{1,60})(?:\[| \+ )static_cast<int64_t>\(")
 _HEADER = re.compile(r"(?:int64_t|long) (\w{1,60})\s?=")
@@ -25,7 +26,7 @@ _MOST = 8
 _ONE = Num(1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Loop:
     """A scope: the variable that it runs over, below ``trips``; none of both for another scope.
 
@@ -42,7 +43,7 @@ class Loop:
     opened: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Access:
     """A place in a kernel that takes or stores ``pointer[offset]``; ``scopes`` are those around it, outermost first.
 

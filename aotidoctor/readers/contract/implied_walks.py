@@ -16,6 +16,7 @@ from itertools import takewhile
 
 from aotidoctor.model.contract import Contract, KernelBody, KernelCall, LeafSpec, Turn, Walk
 from aotidoctor.model.expr import Expr, Num, Product, Sum, Sym, parse_expr, product_of
+from aotidoctor.model.record import record
 from aotidoctor.readers.contract.body_records import Body, Buffer
 from aotidoctor.readers.contract.implied_reads import Access, accesses, is_positive, lines_of
 from aotidoctor.readers.contract.symbols import SymbolTable
@@ -68,7 +69,7 @@ def _is_open(leaf: LeafSpec) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class _Form:
     sizes: tuple[Expr, ...]
     strides: tuple[Expr, ...]

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from aotidoctor.model.contract import BoundCheck, KernelBody
+from aotidoctor.model.record import record
 from aotidoctor.readers.contract.launch import Launch
 from aotidoctor.readers.contract.parameters import cpp_body, triton_body
 
@@ -32,7 +33,7 @@ _UPPER = re.compile(r"<=?([^<]+)$")
 _SUFFIX = re.compile(r"\b(\d+)L\b")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class KernelFacts:
     """Facts of all kernels. ``baked_threads`` maps a kernel to the thread count its buffers were sized for."""
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from aotidoctor.model.expr import Opaque, parse_expr
+from aotidoctor.model.record import record
 from aotidoctor.readers.contract.known import is_known
 from aotidoctor.readers.contract.launch import Launch
 from aotidoctor.readers.contract.losses import Losses
@@ -64,7 +65,7 @@ _NAMES = {"num_warps": "NUM_WARPS", "shared_mem": "SHARED_MEM", "rsplit": "RSPLI
 _LONGEST = 20_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Launches:
     """All kernels by name, and what of their functions was not understood."""
 

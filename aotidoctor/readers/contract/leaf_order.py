@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from aotidoctor.model.contract import ConstantSpec, Reading
+from aotidoctor.model.record import record
 
 _NAME = re.compile(r"arg(\d{1,9})_\d+$")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class LeafOrder:
     """``input_of`` maps leaf to input, by the best guess where ``certain`` does not hold the leaf.
 

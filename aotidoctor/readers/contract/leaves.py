@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aotidoctor.model.contract import Dim, LeafSpec
 from aotidoctor.model.expr import Expr, Num, Sym
+from aotidoctor.model.record import record
 from aotidoctor.model.tree import MAPPINGS, Container, Tree, walk_call
 from aotidoctor.readers.contract.body_records import Assertion, Body
 from aotidoctor.readers.contract.checks_section import Checks, InputCheck
@@ -14,7 +15,7 @@ from aotidoctor.readers.contract.leaf_order import LeafOrder
 from aotidoctor.readers.contract.symbols import SymbolTable, known
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Sources:
     """Everything leaves are read from. ``mutated`` are names that a kernel takes as something to write to."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from aotidoctor.model.contract import ConstantSpec, LeafSpec, OutputSpec
+from aotidoctor.model.record import record
 from aotidoctor.model.tree import walk_leaves
 from aotidoctor.readers.contract.body_records import Assertion, Body, Buffer
 from aotidoctor.readers.contract.custom_calls import element_type
@@ -78,7 +78,7 @@ def _type_of(number: str) -> str | None:
     return "float64" if re.fullmatch(r"-?\d+\.\d*(?:e[+-]?\d+)?", number) else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class _Origin:
     """The name a tensor first had, its buffer if it was allocated here, its shape where a view or a buffer tells.
 

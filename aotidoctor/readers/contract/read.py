@@ -10,10 +10,10 @@ loaded, and the runtime's own code.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from aotidoctor.model.artifact import Artifact, ModelEntry
 from aotidoctor.model.contract import Contract, LeafSpec, Reading, Symbol
+from aotidoctor.model.record import record
 from aotidoctor.model.tree import Container, walk_call
 from aotidoctor.readers.contract.body import parse_body
 from aotidoctor.readers.contract.body_records import Body
@@ -41,7 +41,7 @@ from aotidoctor.readers.contract.treespec import SpecError, count_leaves, parse_
 from aotidoctor.readers.contract.weight_mapping import weights_location
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class _Call:
     """The call spec and what could not be read of it."""
 

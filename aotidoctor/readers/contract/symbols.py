@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from aotidoctor.model.expr import Expr, Num, Opaque, Sym, linear, parse_expr, product_of, substitute, sum_of
 from aotidoctor.model.rational import Rational
+from aotidoctor.model.record import record
 from aotidoctor.readers.contract.body_records import Body
 
 _SIZE = re.compile(r"(\w+)_(size|stride)\[(\d{1,3})\]$")
@@ -22,7 +22,7 @@ _SYMBOL = re.compile(r"(?:s|ps)\d+$")
 _ALIAS = re.compile(r"[a-z]+\d+$")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SymbolTable:
     """Canonical symbols with the text that defines them.
 

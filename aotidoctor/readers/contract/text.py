@@ -7,7 +7,8 @@ the check functions and ``run_impl``. They are found once, by plain search, so t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from aotidoctor.model.record import record
 
 _CONSTRUCTOR = re.compile(r":\s*AOTInductorModelBase\(\s*\d+\s*,\s*\d+\s*,\s*\d+")
 _RUN_IMPL = re.compile(r"::run_impl\(")
@@ -19,7 +20,7 @@ _END = re.compile(r"\n\} // \w+::run_impl")
 _BRACKETS = re.compile(r"[(\[{}\]),]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Section:
     """A part of a file and the number of its first line, counted from 1."""
 
@@ -27,7 +28,7 @@ class Section:
     line: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Wrapper:
     """The parts of a wrapper; a part that is not there is empty.
 

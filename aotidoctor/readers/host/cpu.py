@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from aotidoctor.model.record import record
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@record
 class Cpu:
     """``cores`` are the logical CPUs this process may use; ``physical`` the distinct cores among them."""
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import resource
-from dataclasses import dataclass
 from pathlib import Path
 
+from aotidoctor.model.record import record
 from aotidoctor.readers.host.proc import text_of_file
 
 # Version 1 control groups print "no limit" as the largest multiple of a page.
 _UNLIMITED = 1 << 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Memory:
     """``available`` and ``total`` respect the control group; None where nothing could be read."""
 

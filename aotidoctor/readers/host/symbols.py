@@ -11,6 +11,7 @@ from pathlib import Path
 
 from aotidoctor.model.artifact import Artifact, SharedObject, SymbolRef
 from aotidoctor.model.host import MissingSymbol
+from aotidoctor.model.record import record
 from aotidoctor.readers.host.elf import ElfError, Image, defines, gnu_hash
 from aotidoctor.readers.host.linkmap import LinkMap
 
@@ -28,7 +29,7 @@ USUAL = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Linkage:
     """What linking would give.
 

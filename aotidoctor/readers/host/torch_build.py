@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from aotidoctor.model.host import TorchBuild
+from aotidoctor.model.record import record
 from aotidoctor.readers.host.elf import ElfError, defines, gnu_hash, open_image
 
 _ASSIGNMENT = re.compile(r"^(\w+)[ \t]*(?::[^=\n]{0,200})?=[ \t]*(?:'([^']*)'|\"([^\"]*)\")", re.MULTILINE)
@@ -17,7 +17,7 @@ _NEW_STRING = b"NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 _OLD_STRING = b"Ss"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class FoundTorch:
     """``build`` is None when there is no torch; ``problem`` then says why. ``folder`` is the package's folder."""
 

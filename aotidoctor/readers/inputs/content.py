@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aotidoctor.model.inputs import LeafValue
+from aotidoctor.model.record import record
 from aotidoctor.model.tree import Tree
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Content:
     """The saved object as it is in the file, before it is read as a call.
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+from aotidoctor.model.record import record
 from aotidoctor.readers.inputs.machine import MAX_BYTES, MAX_DIGITS, MAX_STEPS, BadPickleError, Machine
 from aotidoctor.readers.inputs.nodes import Call, Entries, Items, Persistent, Value
 
 STOP = 0x2E
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Loaded:
     """One pickle: its value, the position after it, what it names, and why reading stopped (None at its end)."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from aotidoctor.model.dtypes import ITEMSIZE
+from aotidoctor.model.record import record
 from aotidoctor.model.safe_globals import STORAGE_DTYPES
 from aotidoctor.readers.inputs.nodes import Call, Global, Persistent, Value
 
@@ -25,7 +25,7 @@ class TooManyPartsError(MalformedError):
     """Sound, but of more parts than inputs have: numbers in lists where tensors belong."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Storage:
     """One storage. ``dtype`` is None for untyped bytes, ``data`` None where the file holds none (meta)."""
 
@@ -37,7 +37,7 @@ class Storage:
     big_endian: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class StorageId:
     """What a persistent id says. ``dtype`` as in ``Storage``."""
 

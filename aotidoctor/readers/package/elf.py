@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from aotidoctor.model.record import record
 from aotidoctor.readers.package.blob import Blob
 
 Row = Mapping[str, int | str]
@@ -37,7 +37,7 @@ class ElfError(ValueError):
     """The bytes are not the ELF file they begin as; the text says where."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Segment:
     """One program header; ``type`` like ``PT_LOAD``."""
 
@@ -49,7 +49,7 @@ class Segment:
     flags: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Section:
     """One section header; ``type`` like ``SHT_SYMTAB``, ``name`` empty when the name table cannot be read."""
 
@@ -60,7 +60,7 @@ class Section:
     link: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Elf:
     """Headers of an ELF file. ``sections_problem`` is set when the section headers lie outside the file."""
 

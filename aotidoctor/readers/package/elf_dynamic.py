@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from aotidoctor.model.record import record
 from aotidoctor.readers.package.elf import Elf, ElfError
 
 _NEEDED, _HASH, _STRTAB, _SYMTAB, _STRSZ = 1, 4, 5, 6, 10
@@ -18,7 +18,7 @@ _MAX_BUCKETS = 1 << 20
 MAX_SYMBOLS = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Dynamic:
     """The dynamic section of one object.
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from aotidoctor.model.artifact import SymbolRef
+from aotidoctor.model.record import record
 from aotidoctor.readers.package.elf import Elf
 from aotidoctor.readers.package.elf_dynamic import MAX_SYMBOLS, Dynamic, string_at
 
@@ -23,7 +23,7 @@ _KERNEL = re.compile(rb"\0((?:cpp|triton)_\w+)(?=\0)")
 _MANGLED_CALL = re.compile(rb"\0_Z(\d+)call_(triton_\w+)(?=\0)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class DynamicSymbols:
     """``constants_at`` is the address range of the embedded constants."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 import struct
-from dataclasses import dataclass
 
 from aotidoctor.model.artifact import SharedObject
+from aotidoctor.model.record import record
 from aotidoctor.readers.package.blob import Blob, file_blob
 from aotidoctor.readers.package.elf import ElfError, read_elf
 from aotidoctor.readers.package.elf_dynamic import read_dynamic
@@ -17,7 +17,7 @@ from aotidoctor.readers.package.shared_object import read_shared_object
 _LARGEST_STRINGS = 64 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class NamedSymbols:
     """``exported`` are names that the dynamic loader finds; ``hidden`` are names of the object that it does not."""
 

@@ -11,9 +11,9 @@ import shutil
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.model.record import record
 from aotidoctor.readers.package.blob import CHUNK, Blob, file_blob
 from aotidoctor.readers.package.zip_directory import STORED, Entry, read_directory
 
@@ -24,7 +24,7 @@ _DESCRIPTOR = b"PK\7\x08"
 _MAX_HEADERS = 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Patch:
     """``data`` belongs at byte ``offset`` of the file; ``what`` says what it changes."""
 

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from aotidoctor.model.record import record
 from aotidoctor.readers.package.blob import Blob
 
 STORED = 0
@@ -30,7 +31,7 @@ _FULL32 = 0xFFFFFFFF
 _HAS_DESCRIPTOR = 0x08
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Entry:
     """One line of the central directory. Sizes and offsets in bytes; ``mode`` is the Unix mode (0 when not given).
 
@@ -61,7 +62,7 @@ class Entry:
         return bool(self.flags & 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ZipDirectory:
     """The entries in directory order. ``problem`` says why reading stopped; ``trailing`` counts bytes after the zip."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from aotidoctor.model.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Difference:
     """``aspect`` is ``call``, ``inputs``, ``outputs``, ``constants`` or ``operators``; ``kind`` its variant.
 
@@ -22,7 +23,7 @@ class Difference:
     decisive: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Compared:
     """``aspects`` were compared; ``left_out`` tells what could not be, and why."""
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from aotidoctor.model.artifact import ModelEntry, SharedObject
+from aotidoctor.model.record import record
 from aotidoctor.readers.releases.shims import Release, newest, release_of, release_text
 
 _CONTAINER = "AOTInductorModelContainer"
@@ -30,7 +30,7 @@ _PLATFORM_KEY = "AOTI_PLATFORM"
 PREFIX: Release = (2, 8)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Witness:
     """What tells of a release: ``least`` is the first one that does so, ``before`` one that does it no longer."""
 
@@ -39,7 +39,7 @@ class Witness:
     before: Release | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class BuiltBy:
     """The package was built by ``least`` or later, and earlier than ``before``; None where nothing tells.
 

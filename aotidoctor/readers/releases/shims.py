@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+
+from aotidoctor.model.record import record
 
 Release = tuple[int, int]
 _TABLE = "shims.txt"
 _PREFIXES = ("aoti_torch_", "torch_")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ShimTable:
     """``first`` maps a shim to the release that brought it, ``gone`` to the one that dropped it."""
 

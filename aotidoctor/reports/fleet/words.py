@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aotidoctor.model.clusters import CHANGED, HERE, NEW, Acceptance, Cluster, Example, Gone, Overview, Trait
+from aotidoctor.model.record import record
 from aotidoctor.reports.text import one_line, plural
 
 CORRELATION = (
@@ -16,7 +15,7 @@ GONE = ("Cause", "What", "Items before", "Healthy now")
 SLOWEST = ("Item", "Host", "Seconds", "State")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Verdict:
     """``tone`` is ``good``, ``bad`` or ``unsure``."""
 

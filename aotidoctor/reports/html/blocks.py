@@ -6,18 +6,18 @@ Bodies are ``Markup``: text of others has been cleaned and escaped by ``html_tex
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from markupsafe import Markup
 
+from aotidoctor.model.record import record
 from aotidoctor.reports.html import text as html_text
 
 # Rows.
 LONG = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Cell:
     """One cell. ``tone`` colours it (``bad``, ``unsure``, ``good``, ``dim``); ``look`` is a class of its style."""
 
@@ -28,7 +28,7 @@ class Cell:
     heads: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Line:
     """One row. ``id`` is its anchor, where it is evidence."""
 
@@ -37,7 +37,7 @@ class Line:
     id: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Table:
     """A table. ``groups`` are headings over several columns. ``stacks``: rows become cards where it is narrow.
 
@@ -59,7 +59,7 @@ class Table:
         return len(self.rows) > LONG
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Pairs:
     """Labels with what they stand for."""
 
@@ -67,7 +67,7 @@ class Pairs:
     rows: tuple[tuple[str, Markup], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Printed:
     """Text as it was printed; ``before`` counts the characters that were cut off at its beginning."""
 
@@ -77,7 +77,7 @@ class Printed:
     before: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Command:
     """Text to copy: a click selects all of it."""
 
@@ -85,7 +85,7 @@ class Command:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Figure:
     """A drawing with its caption; ``text`` says the same without one."""
 
@@ -95,7 +95,7 @@ class Figure:
     caption: Markup
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Note:
     """A paragraph."""
 
@@ -104,7 +104,7 @@ class Note:
     tone: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Steps:
     """A list in an order."""
 
@@ -112,7 +112,7 @@ class Steps:
     items: tuple[Markup, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Folded:
     """Blocks that are opened when somebody wants them, and on paper."""
 
@@ -126,7 +126,7 @@ class Folded:
 Block = Table | Pairs | Printed | Command | Figure | Note | Steps | Folded
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Section:
     """A part of the page with a heading that the navigation lists; shown only if it has blocks."""
 

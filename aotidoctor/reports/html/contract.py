@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from aotidoctor.model.contract import LeafSpec
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.inputs import LeafValue, TensorDesc, ValueStats
+from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.reports import contract_view
 from aotidoctor.reports.html import text
@@ -44,7 +44,7 @@ _ROOM = 1000
 _Leaf = tuple[str, LeafSpec | None, LeafValue | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class _Marks:
     """What is wrong with a leaf: its properties, the dims of its shape, and the findings that say so.
 

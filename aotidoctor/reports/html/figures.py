@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from aotidoctor.model.record import record
 from aotidoctor.reports.html import text
 from aotidoctor.reports.html.blocks import Block, Figure, Note
 from aotidoctor.reports.text import one_line, plural, short_name
@@ -23,7 +23,7 @@ _ROWS = 40
 _MISSING = "No drawing: {}. The numbers are in the table. Drawings need matplotlib: pip install matplotlib"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ValueRow:
     """A tensor that a call wrote: range of its finite values, what is not finite, and how far it is off.
 
@@ -43,7 +43,7 @@ class ValueRow:
     bad: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ErrorRow:
     """An output: errors in eps of its dtype, of package and reference, and what rounding explains."""
 

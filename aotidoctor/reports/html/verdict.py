@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from aotidoctor.model.diagnosis import Diagnosis, Status
+from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.reports import view
 from aotidoctor.reports.headline import headline
@@ -22,7 +22,7 @@ _PLACED = frozenset(("Subject", "Looked like", "Is", "How sure", "What to do", "
 _RUN = re.compile(r"\bR[0-9]+\b")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Verdict:
     """``tone`` is ``good``, ``bad``, ``unsure`` or ``partial``; what is not known is empty.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from aotidoctor.model.record import record
 from aotidoctor.reports.markdown.text import details, table
 from aotidoctor.reports.text import plural
 
@@ -12,7 +12,7 @@ from aotidoctor.reports.text import plural
 LIMIT = 65_535
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Budget:
     """How much of each long part is shown: characters of printed text, rows of tables, characters of a cell."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from aotidoctor.model import playbook_files
+from aotidoctor.model.record import record
 
 SHORTEST = 4
 """A name shorter than this is hidden only where a path or an address shows that a person or a machine is meant."""
@@ -34,7 +34,7 @@ ORDINARY = frozenset({
 })  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Identity:
     """Whose report it is. ``secrets`` are values of variables; ``words`` are private words that the user named."""
 

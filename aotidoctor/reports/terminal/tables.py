@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TextIO
 
 from rich.text import Text
 
+from aotidoctor.model.record import record
 from aotidoctor.reports.terminal.captured import for_stream
 from aotidoctor.reports.terminal.layout import Layout
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Part:
     """A title with labelled lines and a table under it; both may be empty."""
 

@@ -8,7 +8,7 @@ call of what it gave, compared with the reference. What is asked when, and what 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,6 +23,7 @@ from aotidoctor.model.evidence import FactValue, NotChecked
 from aotidoctor.model.fault import failure
 from aotidoctor.model.jobs import changed
 from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.record import record
 from aotidoctor.model.run import Exited, Outcome, Request
 from aotidoctor.probes import Plan, recompiled
 from aotidoctor.probes.payload import device_of
@@ -42,7 +43,7 @@ NO_COMPILER = "there is no C++ compiler here: apt-get install g++ (or conda inst
 PATIENCE = "compiling; the first time takes half a minute longer"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Recompiled:
     """A package that the compiler of this host made of the reference.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from aotidoctor.model.record import record
 from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, ServedModel, ServedVersion
 from aotidoctor.model.serving_config import InstanceGroup, Position
 
@@ -18,7 +18,7 @@ _CPU_INPUTS = "the inputs stay in the memory of the CPU, and the kernels read th
 _NO_GPU = "the model is not loaded: there is no GPU for it."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Clash:
     """What goes wrong, in words."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
+from aotidoctor.model.record import record
 from aotidoctor.worker.emulation.addresses.nodes import Unsliceable
 from aotidoctor.worker.emulation.addresses.quick import MOST_GUILTY, Quick, Seen
 from aotidoctor.worker.emulation.found import Found
@@ -25,7 +26,7 @@ def _guilty(seen: Seen, grid: tuple[int, int, int]) -> list[int]:
     return sorted({at for one in chosen for at in range(one - _AROUND, one + _AROUND + 1) if 0 <= at < total})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Looked:
     """How a launch went: its accesses times its lanes, and why it was carried out in full (None: it was not)."""
 

@@ -12,6 +12,7 @@ from typing import Any
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.contract import ConstantSpec, Contract
 from aotidoctor.model.jobs import Run
+from aotidoctor.model.record import record
 from aotidoctor.readers.contract.statements import statements
 from aotidoctor.readers.contract.text import find_sections
 from aotidoctor.worker.call import Call
@@ -55,7 +56,7 @@ class Pass:
         return {**self.found.result(), "launched": self.engine.number, "in_full": self.engine.in_full}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Job:
     """What is to be emulated. ``limit`` is in seconds, for all passes together."""
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from aotidoctor.model.record import record
 from aotidoctor.worker.emulation.storage import Storage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Step:
     """A launch or an operator that was left out: ``carry_out`` does it; what it reads and writes."""
 

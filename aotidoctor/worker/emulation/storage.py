@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from aotidoctor.model.record import record
 
 
 class Storage:
@@ -47,7 +48,7 @@ class Storage:
             self.written[(at + step) // self.unit] = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Tensor:
     """A tensor of the wrapper: ``name`` is the wrapper's; sizes, strides and ``offset`` count elements."""
 

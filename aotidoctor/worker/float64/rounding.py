@@ -24,11 +24,11 @@ it are off than hang, and more than 4 times as many as of the other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from aotidoctor.model.record import record
 from aotidoctor.worker.describe import dense
 
 FACTOR = 4.0
@@ -43,7 +43,7 @@ PACKAGE_WRONG, REFERENCE_IMPRECISE, BOTH_WITHIN, UNKNOWN = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Error:
     """Errors of one tensor in units: the largest, and the median."""
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from dataclasses import dataclass
 from pathlib import Path
+
+from aotidoctor.model.record import record
 
 _PT_LOAD, _PT_DYNAMIC = 1, 2
 _STRTAB, _SYMTAB, _RELA, _RELASZ, _PLTRELSZ, _JMPREL = 5, 6, 7, 8, 2, 23
 _RELA_SIZE, _SYM_SIZE = 24, 24
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Relocation:
     """One slot that the dynamic linker filled in: its address, the symbol, and the type of the relocation."""
 

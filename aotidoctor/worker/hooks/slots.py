@@ -9,9 +9,9 @@ import platform
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
+from aotidoctor.model.record import record
 from aotidoctor.worker.hooks.image import Relocation, loaded_libraries, relocations
 from aotidoctor.worker.hooks.stubs import MACHINES, Machine
 
@@ -24,7 +24,7 @@ class HooksUnavailableError(Exception):
     """Calls of this package cannot be hooked on this machine; the text says why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Slot:
     """One slot: where it is, what it is for, and the function that the linker found for it."""
 

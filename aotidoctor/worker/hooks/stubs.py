@@ -10,7 +10,8 @@ sixteen bytes: number of the stub (u32), second integer argument (u32), clock ti
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+
+from aotidoctor.model.record import record
 
 RECORDS = 1 << 16
 HEADER_BYTES = 64
@@ -20,7 +21,7 @@ RING_BYTES = HEADER_BYTES + 16 * RECORDS
 STACK_AT = 192
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Machine:
     """The stubs of one machine, and its relocation types for function slots (``JUMP_SLOT``, ``GLOB_DAT``).
 

@@ -12,9 +12,9 @@ exported one, a decomposition is wrong: its nodes are left out, and ``decomposit
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import Any
 
+from aotidoctor.model.record import record
 from aotidoctor.worker.call import Call
 from aotidoctor.worker.describe import dense, dtype_name, nbytes
 
@@ -26,7 +26,7 @@ _PLACES = 2000
 _TOLERANCE = {"float64": 1e-9, "float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Node:
     """A value of the program: node name, operator, where in the user's source, and the tensor."""
 

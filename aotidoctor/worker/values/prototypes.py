@@ -6,8 +6,9 @@ Only what matters for reading a call: which arguments are tensors, pointers, or 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
+
+from aotidoctor.model.record import record
 
 _KERNEL = re.compile(r'extern "C"\s+(?:[A-Z_]+\s+)?void\s+(\w+)\s*\(([^)]*)\)\s*\{')
 _SHIM = re.compile(r"AOTITorchError\s+(aoti_torch_\w+)\(([^;]*?)\);", re.DOTALL)
@@ -15,7 +16,7 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _HEADERS = ("aoti_torch/c", "aoti_torch/generated")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Parameter:
     """Parameter number ``position`` from 0.
 

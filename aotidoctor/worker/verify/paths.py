@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from aotidoctor.model.record import record
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@record
 class UserInput:
     """One leaf of the call. ``keys`` are the steps after ``args`` or ``kwargs``; ``node`` None: no placeholder."""
 

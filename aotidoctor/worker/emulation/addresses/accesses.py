@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from aotidoctor.model.record import record
 from aotidoctor.worker.emulation.addresses.nodes import Grid, Node, Unsliceable
 from aotidoctor.worker.emulation.addresses.operations import aligned
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Ptr:
     """A pointer: the kernel's argument, and how many elements behind its beginning; ``rank`` of its block."""
 
@@ -17,7 +17,7 @@ class Ptr:
     offset: Node
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Access:
     """``what`` is ``load``, ``store``, ``atomic`` or ``assert``; of the last only ``mask`` is used: what must hold.
 

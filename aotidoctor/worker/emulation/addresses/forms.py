@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from aotidoctor.model.record import record
 from aotidoctor.worker.emulation.addresses.nodes import Node
 from aotidoctor.worker.emulation.dtypes import Interval
 
@@ -16,7 +16,7 @@ _LESS = {"<": 1, "<=": 0}
 _MORE = {">": 1, ">=": 0}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Form:
     """Elements ``start`` to ``last``, each at most once, all where ``whole``. Equal forms have equal ``key``s."""
 

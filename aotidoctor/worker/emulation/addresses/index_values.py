@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from aotidoctor.model.record import record
 from aotidoctor.worker.emulation.addresses.accesses import Access
 from aotidoctor.worker.emulation.addresses.forms import bounds_of
 from aotidoctor.worker.emulation.addresses.nodes import Grid, Node, Unsliceable
@@ -15,7 +15,7 @@ from aotidoctor.worker.emulation.lanes.pointers import Pointer
 from aotidoctor.worker.emulation.storage import Storage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class IndexValues:
     """``fill`` makes the values of a storage real, ``writes`` are the arguments that the kernel writes to."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from aotidoctor.model.record import record
 from aotidoctor.worker.emulation.lanes.blocks import Tiling
 from aotidoctor.worker.emulation.lanes.kernel_text import KernelText
 
@@ -16,7 +16,7 @@ LONGEST_LOOP = 4096
 _PLAIN = ("Grid1D", "Grid2D", "Grid3D", "Grid2DWithYZOverflow")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class BlockSizes:
     """Of one launch with these ``arguments``; ``launched`` are the wrapper's (``{"x": 256}``)."""
 

@@ -7,14 +7,15 @@ exactly the lanes that were launched, neither fewer nor more, each with the prog
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from aotidoctor.model.record import record
 
 LETTERS = ("z", "y", "x")
 MOST_LANES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Block:
     """A run of programs carried out as one: the first on each tiled axis, and how many."""
 
@@ -22,7 +23,7 @@ class Block:
     count: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Tiling:
     """The tile of a kernel: ``sizes`` of the axes that are tiled over programs (z, y, x), ``reduced`` of the others.
 

@@ -13,9 +13,9 @@ import re
 import textwrap
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
+from aotidoctor.model.record import record
 from aotidoctor.worker.emulation.dtypes import BY_TEXT, DtypeName
 
 _OPENING = re.compile(r"async_compile\.triton\('(\w+)', '''")
@@ -41,7 +41,7 @@ class Refused(Exception):  # noqa: N818 - a verdict about a text, not an error o
     """The text is not one of a kernel that can be emulated; the words say why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class KernelText:
     """One kernel, parsed.
 

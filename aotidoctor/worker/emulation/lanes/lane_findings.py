@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from aotidoctor.model.record import record
 from aotidoctor.worker.emulation.found import Found
 from aotidoctor.worker.emulation.lanes.pointers import Pointer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class LaneFindings:
     """Adds findings to ``found``; ``place`` tells line, program and lane of the lane at an index of a block.
 

@@ -5,15 +5,14 @@ An address tells its argument and, however far it strays, is never followed into
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from aotidoctor.model.record import record
 from aotidoctor.worker.emulation.storage import Tensor
 
 _SPAN = 52
 _MIDDLE = 1 << (_SPAN - 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Pointer:
     """An argument that is a pointer: ``name`` is the kernel's, ``tensor`` the wrapper's, ``itemsize`` of its type.
 

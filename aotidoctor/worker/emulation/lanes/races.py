@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from aotidoctor.model.record import record
 from aotidoctor.worker.emulation.lanes.lane_findings import LaneFindings
 from aotidoctor.worker.emulation.lanes.pointers import Pointer
 from aotidoctor.worker.emulation.storage import Storage
@@ -19,7 +20,7 @@ _MANY = -2
 _THROUGH_DATA = re.compile(r"tl\.store\(\w+ \+ \([^)]*\btmp\d")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Run:
     """Elements one after the other, read or written by one lane each: ``programs()`` are the lanes' programs."""
 

@@ -1,0 +1,126 @@
+"""Records are what frozen dataclasses with slots and keywords are."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, is_dataclass, replace
+
+import pytest
+
+from aotidoctor.model.record import record
+
+
+@record
+class Point:
+    """A point."""
+
+    x: float
+    y: float = 2.0
+    tags: list[str] = field(default_factory=list)
+    note: str = field(default="", repr=False, compare=False)
+
+    @property
+    def size(self) -> float:
+        """The longer side."""
+        return max(self.x, self.y)
+
+
+@record
+class Named(Point):
+    """A point with a name."""
+
+    name: str
+
+
+@record
+class Nothing:
+    """No fields."""
+
+
+@record
+class Checked:
+    """One that looks at what it is given."""
+
+    at: int
+
+    def __post_init__(self) -> None:
+        if self.at < 0:
+            raise ValueError("below 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plain:
+    """The same fields as ``Point``."""
+
+    x: float
+    y: float = 2.0
+    tags: list[str] = field(default_factory=list)
+    note: str = field(default="", repr=False, compare=False)
+
+
+@pytest.mark.parametrize("given", [{"x": 1.0}, {"x": 1.0, "y": float("nan")}, {"x": 0.0, "tags": ["a"], "note": "n"}])
+def test_it_holds_and_shows_what_a_dataclass_does(given):
+    mine, plain = Point(**given), Plain(**given)
+    assert repr(mine) == repr(plain).replace("Plain", "Point")
+    assert asdict(mine) == asdict(plain)
+    assert [one.name for one in fields(mine)] == [one.name for one in fields(plain)]
+    assert is_dataclass(Point)
+
+
+@pytest.mark.parametrize("given", [{}, {"x": 1.0, "z": 2.0}, {"y": 1.0}])
+def test_what_a_dataclass_refuses_is_refused_each_time(given):
+    for cls in (Plain, Point, Point):
+        with pytest.raises(TypeError):
+            cls(**given)
+    with pytest.raises(TypeError):
+        Point(1.0)
+
+
+def test_it_cannot_be_changed_and_has_no_room_for_more():
+    point = Point(x=1.0)
+    for name in ("x", "other"):
+        with pytest.raises(FrozenInstanceError):
+            setattr(point, name, 3.0)
+        with pytest.raises(FrozenInstanceError):
+            delattr(point, name)
+    assert not hasattr(point, "__dict__")
+
+
+def test_equal_ones_are_equal_and_hash_alike_whatever_does_not_count():
+    nan = float("nan")
+    assert Point(x=nan, note="a") == Point(x=nan, note="b")
+    assert Point(x=1.0) != Point(x=1.5)
+    assert Point(x=1.0) != Plain(x=1.0)
+    assert Named(x=1.0, name="a") != Point(x=1.0)
+    assert len({Checked(at=1), Checked(at=1), Checked(at=2)}) == 2
+    assert Nothing() == Nothing()
+    assert hash(Nothing()) == hash(Nothing())
+    with pytest.raises(TypeError):
+        hash(Point(x=1.0))
+
+
+def test_each_object_gets_a_default_of_its_own():
+    first, second = Point(x=1.0), Point(x=1.0)
+    first.tags.append("a")
+    assert second.tags == []
+
+
+def test_one_that_inherits_has_the_fields_of_both():
+    named = Named(x=1.0, name="a", tags=["b"])
+    assert (named.x, named.y, named.tags, named.name, named.size) == (1.0, 2.0, ["b"], "a", 2.0)
+    assert replace(named, name="c", x=5.0) == Named(x=5.0, name="c", tags=["b"])
+
+
+def test_what_it_looks_at_is_looked_at_in_copies_too():
+    with pytest.raises(ValueError, match="below 0"):
+        Checked(at=-1)
+    with pytest.raises(ValueError, match="below 0"):
+        replace(Checked(at=1), at=-1)
+
+
+@pytest.mark.parametrize("one", [Point(x=1.0, tags=["a"], note="n"), Named(x=1.0, name="a"), Nothing()])
+def test_copies_and_pickles_are_equal(one):
+    for other in (copy.copy(one), copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
+        assert other == one
+        assert asdict(other) == asdict(one)
