@@ -60,7 +60,8 @@ _WARNS = re.compile(
     r"|deprecat|info\b|debug\b|skipp|optional|fallback|(?<!\.)default)|\b[VIW]\d{4}\b"
 )
 _SUCCEEDS = re.compile(
-    r"(?i:(?<!un)success|(?<!not )(?<!never )\b(?:passed|done|completed?|finished(?! at\b)|ok|saved|ready)\b"
+    r"(?i:(?<!un)(?<!\b0 )success"
+    r"|(?<!not )(?<!never )(?<!to be )\b(?:passed|done|completed?|finished(?! at\b)|ok|saved|ready)\b"
     r"|up[ -]to[ -]date|recovered|100 ?%)"
 )
 _WARNING = re.compile(r"(?i:\bwarn(?:ing)?\b)")

@@ -7,7 +7,7 @@ who writes the time of the compiled program beside that of eager, or a differenc
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 _MEASURE = re.compile(
@@ -26,6 +26,7 @@ _FREE = re.compile(
 )
 # So many values of what is free that never rise, and by how much they fall.
 _MANY, _FALLS = 4, 0.95
+_WAITS, _WAIT, _DIGITS = 5, re.compile(r"\bwait(?:ing)? for\b", re.IGNORECASE), re.compile(r"\d+")
 _NUMBER = r"(?P<{}>\d{{1,9}}(?:\.\d{{1,12}})?(?:e[-+]?\d{{1,3}})?)"
 # Whose time it is, behind it the time; a rate is the better the larger it is.
 _TIME = re.compile(
@@ -69,6 +70,12 @@ def shrinking(texts: Iterable[str]) -> bool:
     values = [float(hit["value"]) for text in texts if (hit := _FREE.search(text)) is not None]
     falls = all(before >= after for before, after in pairwise(values))
     return len(values) >= _MANY and falls and values[-1] <= _FALLS * values[0]
+
+
+def waiting(texts: Sequence[str]) -> bool:
+    """Whether the last lines say again and again that something is waited for, and nothing comes."""
+    last = {_DIGITS.sub("", text) for text in texts[-_WAITS:]}
+    return len(texts) >= _WAITS and len(last) == 1 and _WAIT.search(last.pop()) is not None
 
 
 def growing(texts: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from aotidoctor.logs.complaints import succeeds
 from aotidoctor.logs.found import Found, line_found, numbered
-from aotidoctor.logs.growth import beyond, growing, shrinking, slower
+from aotidoctor.logs.growth import beyond, growing, shrinking, slower, waiting
 from aotidoctor.logs.line import Line
 from aotidoctor.logs.marks import has_mark
 from aotidoctor.logs.origins import arisen
@@ -70,7 +70,8 @@ def _numbers(lines: Sequence[Line], said: Sequence[Line]) -> Found | None:
     texts = [line.text for line in said]
     grows = (has_mark("\n".join(texts)) and growing(texts)) or shrinking(texts)
     told = ((line, "slower" if slower(line.text) else "beyond" if beyond(line.text) else "") for line in said)
-    one, kind = next((pair for pair in told if pair[1]), (said[-1], "growing") if grows else (None, ""))
+    whole = "growing" if grows else "waiting" if waiting(texts) else ""
+    one, kind = next((pair for pair in told if pair[1]), (said[-1], whole) if whole else (None, ""))
     if one is None:
         return None
     return replace(line_found(lines, max(at for at, line in enumerate(lines) if line is one)), kind=kind)

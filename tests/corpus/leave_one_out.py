@@ -44,6 +44,7 @@ FILES = tuple(
         "recent",
         "held",
         "latest",
+        "blind",
     )
 )
 

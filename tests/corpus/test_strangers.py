@@ -26,8 +26,8 @@ FRESH = texts("fresh.jsonl")
 TOLD = texts("told.jsonl")
 # A set of PyTorch, Triton, ExecuTorch and servers, tried once at first sight; then worked on, the held third at the end.
 RECENT = (*texts("recent.jsonl"), *texts("held.jsonl"))
-# A later set of the same kind, tried once at first sight; then worked on, two thirds of it.
-LATEST = texts("latest.jsonl")
+# A later set of the same kind, tried once at first sight; then worked on, the held third at the end.
+LATEST = (*texts("latest.jsonl"), *texts("blind.jsonl"))
 # Of the fresh ones, what is not right yet; some labels could as well be others. None of them is called healthy, nor sick.
 OPEN = (
     "metaflow-tmp", "sgpt-cache", "gg-hip-gmake", "gg-metal-registers", "vc4c-killed", "cutorch-lua-35",
@@ -41,11 +41,13 @@ RECENT_OPEN = (
 )  # fmt: skip
 NUMBERS = ("abort-backward-leak", "randn-differs-after-compile", "dynamo-batch-growth")
 # Healthy, and called unknown for the heading of an empty list.
-EMPTY = ("trt-fx-subgraphs",)
-# Of the latest ones what is not right yet, and three of numbers only, in which no failure is seen.
-LATEST_OPEN = ("hawp-view762", "xpu-test-tril-lost")
+EMPTY = ("trt-fx-subgraphs", "h-sdwebui-comfy-ipc")
+# Of the latest ones what is not right yet, and those in which no failure is seen: numbers only, a server that leaves, a
+# notice.
+LATEST_OPEN = ("hawp-view762", "xpu-test-tril-lost", "trtis-perf-shape1", "ax-map-segment", "trtis-unexpected-size-map")
 LATEST_NUMBERS = (
     "v100-compiled-74x", "torchtune-recompiles-slow", "torchchat-compile-in-loop",
+    "tis-ensemble-silent-unload", "flux-skip-cudagraph",
 )  # fmt: skip
 NOT_RIGHT = (*RECENT_OPEN, *LATEST_OPEN)
 UNSEEN_FAILURES = (*NUMBERS, *LATEST_NUMBERS)

@@ -15,7 +15,7 @@ START = re.compile(
 )
 _FRAME = re.compile(
     r"^(?:#\d+ +(?:0x[0-9a-fA-F]+ in )?|\s*(?:\* )?frame #\d+: 0x[0-9a-f]+ |"
-    r"\[\s*\d+\] +|\s*@ +0x[0-9a-f]+ +|\s*\d+ +0x[0-9a-f]+ )"
+    r"\[\s*\d+\] +|\s*@ +(?:0x)?[0-9a-f]{6,16} +|\s*\d+ +0x[0-9a-f]+ )"
     r"(?P<symbol>\S.*)$"
 )
 _BELOW = re.compile(r"^\s|^->|^\(gdb\)|^\[|^Thread |^libc|^\S+`\S+")

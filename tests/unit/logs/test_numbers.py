@@ -15,6 +15,10 @@ def told(text):
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
+        ("\n".join(f"12:0{at}:01 INFO waiting for shard {at % 2} to be ready..." for at in range(6)), "unknown"),
+        ("import torch\n" + "\n".join(f"INFO torch: waiting for rank {at} of 4" for at in range(6)), "unknown"),
+        ("\n".join(f"12:0{at}:01 INFO waiting for shard {at % 2} to be ready..." for at in range(3)), None),
+        ("\n".join(f"INFO waiting for shard {at}" for at in range(6)) + "\nINFO all shards are up", None),
         ("compiled 812 ms, eager 211 ms", "performance"),
         ("eager: 9.2 it/s, torch.compile: 3.1 it/s", "performance"),
         ("torch.compile speedup: 0.31x", "performance"),
