@@ -9,9 +9,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+with suppress(ImportError):
+    # torch imports it when it loads a package, and it refuses to be imported after the distutils of Python itself.
+    import setuptools  # noqa: F401
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -111,7 +111,9 @@ def test_verify_by_the_archive_alone(ask, package, tmp_path):
 
     status, report = ask("verify", write_program(tmp_path / "good.pt2", "mlp"), "--against", package)
     jsonschema.Draft202012Validator(schema()).validate(report)
-    assert (status, [item["code"] for item in report["findings"]]) == (0, ["VERIFY-A06"])
+    # The package has no source to be compared by, and that was asked for.
+    assert (status, [item["code"] for item in report["findings"]]) == (4, ["VERIFY-A06"])
+    assert report["cannot_examine"].startswith("not compared with the package: ")
     said = {item["code"]: item["reason"] for item in report["not_checked"]}
     assert "pip install 'aotidoctor[torch]'" in said["VERIFY"]
     assert "C shims" in said["VERIFY-A02"]

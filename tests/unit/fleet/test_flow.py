@@ -19,7 +19,6 @@ from aotidoctor.fleet.tally import Tally
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.fleet import FleetResult, FleetRun
 from aotidoctor.model.fleet_lines import result_line
-from aotidoctor.model.json_types import items
 
 
 class Engine:
@@ -44,7 +43,7 @@ class Engine:
         job = self.jobs.pop(0)
         if job.message.get("op") == "digest":
             lost = self.how.get("digest")
-            digests = [list(content_digest(path)) for path in items(job.message["paths"])]
+            digests = [list(content_digest(path)) for path in job.message["paths"]]
             yield Answer(job=job, lost=lost) if lost else Answer(job=job, message={"digests": digests})
             return
         item = read_item(job.message)
