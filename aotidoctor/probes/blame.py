@@ -61,7 +61,16 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         told = operator_chain(program, failure) if program is not None else None
         return [] if told is None else [finding(replace(failure, kind=told[0]), told[1], outcome)]
     chain = chain_of(case, failure)
-    return [] if chain is None else [finding(failure, chain, outcome)]
+    if chain is None:
+        return []
+    found = finding(failure, chain, outcome)
+    return [replace(found, facts={**found.facts, "nan": _is_nan(chain, history)})]
+
+
+def _is_nan(chain: Chain, history: History) -> bool:
+    """Whether the index was computed from inputs that hold NaN, which is no index when it is made a number."""
+    holding = {item.subject for item in history.findings if (item.code, item.kind) == ("AD-IN-019", "nan")}
+    return bool(chain.sources) and not chain.elements and holding.issuperset(chain.sources)
 
 
 def _may_read_astray(case: Case, history: History) -> bool:

@@ -8,12 +8,13 @@ import pytest
 
 from aotidoctor.diagnosis import diagnose, load_playbooks
 from aotidoctor.diagnosis.treatments import plan_treatment
-from aotidoctor.model.evidence import NotChecked, Severity
+from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.inputs import ValueStats
+from aotidoctor.model.localization import Chain
 from aotidoctor.model.run import Signalled
 from aotidoctor.probes import History, Reuse, blame, plain_run
 from tests.unit.localize.kernels import case_of, floats, integers
-from tests.unit.probes.outcomes import outcome, raised
+from tests.unit.probes.outcomes import case, history, outcome, raised
 
 EMBEDDING = "cpp_fused__softmax_embedding_mul_0"
 BUFFERED = "cpp_fused_embedding_1"
@@ -185,3 +186,23 @@ def test_a_healthy_run_of_a_package_without_sources_has_nothing_to_be_asked():
     answer = blame.plan(bare, History(outcomes={"plain_run": outcome()}, findings=findings))
     assert isinstance(answer, NotChecked)
     assert answer.moot
+
+
+@pytest.mark.parametrize(("nan", "cause"), [(True, "input-nan"), (False, "index-out-of-range")])
+def test_nan_that_was_made_an_index_is_what_is_wrong(nan, cause):
+    def error(code, kind, severity=Severity.ERROR, **facts):
+        return Evidence(
+            code=code, kind=kind, severity=severity, subject="args[0]", observed="", expected="", facts=facts, id=code
+        )
+
+    checked = error("AD-IN-019", "nan", Severity.WARN)
+    chain = Chain(kernel="cpp_fused_embedding_0", what="index out of 0..19", sources=("args[0]",))
+    asked = history(checked) if nan else history()
+    assert blame._is_nan(chain, asked) is nan
+    assert blame._is_nan(replace(chain, sources=("args[0]", "args[1]")), asked) is False
+    findings = [
+        checked,
+        error("AD-RUN-001", "raised", symptom="index-out-of-bounds", stage="run1"),
+        error("AD-RUN-022", "index", Severity.INFO, kernel="cpp_fused_embedding_0", nan=blame._is_nan(chain, asked)),
+    ]
+    assert [item.cause for item in diagnose(findings, load_playbooks(), case=case())][:1] == [cause]
