@@ -54,16 +54,9 @@ SEEN = "the file itself shows it"
 REFUTED = 0.3
 # What inputs of another dtype or shape lead to, and how sure it is while nothing tells which are right.
 BY_INPUTS = (
-    *(
-        "index-out-of-range",
-        "nondeterministic",
-        "custom-op-exception",
-        "operator-refused",
-        "kernel-crash",
-        "nan-produced",
-    ),
-    *("uninitialized-read", "overflow", "threading", "integer-division", "custom-op-crash"),
-)
+    "index-out-of-range", "nondeterministic", "custom-op-exception", "operator-refused", "kernel-crash", "nan-produced",
+    "uninitialized-read", "overflow", "threading", "integer-division", "custom-op-crash",
+)  # fmt: skip
 UNREAD = 0.35
 # What shows in the outputs alone, or comes and goes with the layout of memory, and what in the code would be a reason.
 _SHOWN_BY = (

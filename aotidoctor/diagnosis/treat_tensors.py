@@ -151,8 +151,12 @@ def _led(case: Case, item: Evidence) -> Plan | None:
     if path is None or tensor is None or not isinstance(wanted, int) or wanted <= len(tensor.shape):
         return None
     shape = (1,) * (wanted - len(tensor.shape)) + tensor.shape
+    return _reshaped(path, shape)
+
+
+def _reshaped(path: str, shape: tuple[int, ...], *after: dict[str, JsonValue]) -> Plan:
     step: dict[str, JsonValue] = {"op": "reshape", "path": path, "shape": [*shape]}
-    return Plan(text=f"reshape {path} to {shape}", steps=(step,), command=f"{path} = {path}.reshape({shape})")
+    return Plan(text=f"reshape {path} to {shape}", steps=(step, *after), command=f"{path} = {path}.reshape({shape})")
 
 
 def _reshape_one(case: Case, item: Evidence) -> Plan | None:
@@ -167,9 +171,7 @@ def _reshape_one(case: Case, item: Evidence) -> Plan | None:
         or _told(spec.dims, tensor.numel, known)
     )
     if shape is not None:
-        step: dict[str, JsonValue] = {"op": "reshape", "path": path, "shape": [*shape]}
-        text, command = f"reshape {path} to {shape}", f"{path} = {path}.reshape({shape})"
-        return Plan(text=text, steps=(step, *_grown(path, spec.dims, shape, known)), command=command)
+        return _reshaped(path, shape, *_grown(path, spec.dims, shape, known))
     return _unsqueezed(path, spec.dims, tensor.shape, known)
 
 

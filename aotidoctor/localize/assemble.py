@@ -78,11 +78,11 @@ def _named_by(findings: Sequence[Evidence]) -> str:
 def _culprit(findings: Sequence[Evidence]) -> tuple[str | None, str]:
     heap = next((item for item in findings if _stopped_by_heap(item)), None)
     for code, kinds, how in _TRAILS:
+        if heap is not None and code == "AD-RUN-023":
+            return heap.subject, _CHECKED_HEAP
         for item in findings:
             if item.code == code and item.severity is not Severity.INFO and (not kinds or item.kind in kinds):
-                return (
-                    (heap.subject, _CHECKED_HEAP) if heap is not None and code == "AD-RUN-023" else (item.subject, how)
-                )
+                return item.subject, how
     return None, ""
 
 

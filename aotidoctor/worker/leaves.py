@@ -85,6 +85,13 @@ def _rebuilt_registered(value: Any, new: list[Any]) -> Any:
     return node.unflatten_fn(new, node.flatten_fn(value)[1])
 
 
+def copied(_: str, leaf: Any) -> Any:
+    """A copy of a tensor, anything else as it is; for ``rebuild``."""
+    import torch
+
+    return leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf
+
+
 def rebuild_result(result: Any, visit: Visit) -> Any:
     """``rebuild`` of what a call returned; where a library's class refuses it, the leaves in a list.
 

@@ -21,7 +21,7 @@ from aotidoctor.worker.against import compare_outputs, settle
 from aotidoctor.worker.call import Call, read_call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.describe import describe
-from aotidoctor.worker.leaves import rebuild_result, tensors, walk
+from aotidoctor.worker.leaves import copied, rebuild_result, tensors, walk
 from aotidoctor.worker.load import LoadedModel
 from aotidoctor.worker.setup_module import load_setup
 from aotidoctor.worker.side_effects import compare_aliases, compare_mutation
@@ -214,13 +214,6 @@ def attempt(reference: Reference, call: Call) -> tuple[dict[str, Any], Any]:
         return {"error": _error(error)}, None
     leaves = tensors(list(walk(theirs, "result")))
     return {"outputs": [describe(path, leaf, values=True) for path, leaf in leaves]}, theirs
-
-
-def copied(_: str, leaf: Any) -> Any:
-    """A copy of a tensor, anything else as it is; for ``replace``."""
-    import torch
-
-    return leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf
 
 
 def _buffers(reference: Reference) -> list[tuple[Any, Any]]:

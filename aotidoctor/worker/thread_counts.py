@@ -13,9 +13,8 @@ from aotidoctor.worker.call import Call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.compare import compare, compared_leaf
 from aotidoctor.worker.describe import digest
-from aotidoctor.worker.leaves import rebuild_result, tensors, walk
+from aotidoctor.worker.leaves import copied, rebuild_result, tensors, walk
 from aotidoctor.worker.load import LoadedModel
-from aotidoctor.worker.reference import copied
 
 CALLS = 3
 

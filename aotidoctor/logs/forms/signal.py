@@ -14,45 +14,17 @@ START = re.compile(
     r"OOMKilled|died with <Signals|SIG(?:SEGV|ABRT|KILL|BUS|ILL|"
     r"FPE|TERM)\b|signal: |[Tt]erminated by signal|\b[Ss]ignal:? (?:Some\()?\d+"
 )
+# Words of a signal; its number, as programs name it that know no more; its name.
+_SIGNALS = (
+    (r"Segmentation fault|SIGSEGV|\b(?:code|status):? ?(?:139|-11)\b|exitcode: ?-11|Signals\.SIGSEGV", 11, "SIGSEGV"),
+    (r"\bAborted\b|Abort trap|SIGABRT|\b(?:code|status):? ?(?:134|-6)\b|exitcode: ?-6\b", 6, "SIGABRT"),
+    (r"Illegal instruction|SIGILL|\b(?:code|status):? ?(?:132|-4)\b|exitcode: ?-4\b", 4, "SIGILL"),
+    (r"Bus error|SIGBUS|\b(?:code|status):? ?(?:135|-7)\b", 7, "SIGBUS"),
+    (r"Floating point exception|SIGFPE|\b(?:code|status):? ?(?:136|-8)\b", 8, "SIGFPE"),
+    (r"\bKilled\b|SIGKILL|OOMKilled|\b(?:code|status):? ?(?:137|-9)\b|exitcode: ?-9\b|signal: killed", 9, "SIGKILL"),
+)
 _NAMES = (
-    (
-        re.compile(
-            r"Segmentation fault|SIGSEGV|\b(?:code|status):? ?(?:139|"
-            r"-11)\b|exitcode: ?-11|[Ss]ignal:? (?:Some\()?11\b(?! ?dB)|Signals\.SIGSEGV"
-        ),
-        "SIGSEGV",
-    ),
-    (
-        re.compile(
-            r"\bAborted\b|Abort trap|SIGABRT|\b(?:code|status):? ?(?:134|-6)\b|exitcode: ?-6\b"
-            r"|[Ss]ignal:? (?:Some\()?6\b(?! ?dB)"
-        ),
-        "SIGABRT",
-    ),
-    (
-        re.compile(
-            r"Illegal instruction|SIGILL|\b(?:code|status):? ?(?:132|-4)\b|exitcode: ?-4\b"
-            r"|[Ss]ignal:? (?:Some\()?4\b(?! ?dB)"
-        ),
-        "SIGILL",
-    ),
-    (
-        re.compile(r"Bus error|SIGBUS|\b(?:code|status):? ?(?:135|-7)\b|[Ss]ignal:? (?:Some\()?7\b(?! ?dB)"),
-        "SIGBUS",
-    ),
-    (
-        re.compile(
-            r"Floating point exception|SIGFPE|\b(?:code|status):? ?(?:136|-8)\b|[Ss]ignal:? (?:Some\()?8\b(?! ?dB)"
-        ),
-        "SIGFPE",
-    ),
-    (
-        re.compile(
-            r"\bKilled\b|SIGKILL|OOMKilled|\b(?:code|status):? ?(?:137|-9)\b|exitcode: ?-9\b|signal: killed"
-            r"|[Ss]ignal:? (?:Some\()?9\b(?! ?dB)"
-        ),
-        "SIGKILL",
-    ),
+    *((re.compile(rf"{words}|[Ss]ignal:? (?:Some\()?{number}\b(?! ?dB)"), name) for words, number, name in _SIGNALS),
     (re.compile(r"SIGTERM|\b(?:code|status):? ?143\b"), "SIGTERM"),
     (re.compile(r"exit(?:ed)? (?:with )?(?:exit )?(?:code|status)?:? ?[1-9]\d*|exit ?code:? ?[1-9]"), "exit"),
 )
