@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from aotidoctor.model.contract import Contract
+from aotidoctor.model.contract import Contract, LeafSpec
 
 # Element types as C++ kernels and as Triton's signatures name them.
 _TYPES = {
@@ -38,6 +38,23 @@ _TYPES = {
     "i32": "int32",
     "i64": "int64",
 }
+
+
+def is_described(leaf: LeafSpec) -> bool:
+    """Whether the dtype and the number of dims are known."""
+    return leaf.dtype is not None and leaf.rank is not None
+
+
+def has_open_sizes(leaf: LeafSpec) -> bool:
+    """Whether a size may be anything, as far as is known."""
+    return leaf.rank is None or any(dim.static is None and dim.expr is None for dim in leaf.dims or ())
+
+
+def has_open_strides(leaf: LeafSpec) -> bool:
+    """Whether no check says anything of the strides, and there are some."""
+    return leaf.rank is None or (
+        leaf.rank > 0 and not any(step is not None for step in (*(leaf.strides or ()), *(leaf.stride_exprs or ())))
+    )
 
 
 def with_implied_dtypes(contract: Contract) -> Contract:

@@ -15,6 +15,7 @@ from aotidoctor.model.contract import ConstantSpec, Contract, Dim, LeafSpec
 from aotidoctor.model.expr import Expr, Num
 from aotidoctor.model.record import record
 from aotidoctor.readers.contract.body_records import Body
+from aotidoctor.readers.contract.implied import is_described
 from aotidoctor.readers.contract.kernels import arguments_of
 from aotidoctor.readers.contract.symbols import SymbolTable, known
 
@@ -35,7 +36,7 @@ class _Told:
 
 def with_implied_products(contract: Contract, body: Body, symbols: SymbolTable) -> Contract:
     """``contract`` with what products tell of tensors that are not described."""
-    if all(leaf.dtype is not None and leaf.rank is not None for leaf in contract.tensor_leaves()):
+    if all(map(is_described, contract.tensor_leaves())):
         return contract
     told: dict[str, list[_Told]] = {}
     for one in _products(body, {constant.name: constant for constant in contract.constants}):

@@ -12,9 +12,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from aotidoctor.model.contract import Contract, KernelBody, LeafSpec, Reads
+from aotidoctor.model.contract import Contract, KernelBody, Reads
 from aotidoctor.model.expr import Expr, Num, Product, Sum, Sym, evaluate, parse_expr, product_of, substitute, sum_of
 from aotidoctor.model.record import record
+from aotidoctor.readers.contract.implied import has_open_sizes
 
 _ACCESS = re.compile(r"(?P<vector>\b(?:loadu|store)\()?\b(?P<name>\w{1,60})(?:\[| \+ )static_cast<int64_t>\(")
 _HEADER = re.compile(r"(?:int64_t|long) (\w{1,60})\s?=")
@@ -60,7 +61,7 @@ class Access:
 
 def with_implied_reads(contract: Contract, texts: Mapping[str, str]) -> Contract:
     """``contract`` with ``reads`` for each tensor of which a size is not known. ``texts`` maps members to sources."""
-    wanted = {leaf.generated_name or "" for leaf in contract.tensor_leaves() if _is_open(leaf)}
+    wanted = {leaf.generated_name or "" for leaf in contract.tensor_leaves() if has_open_sizes(leaf)}
     if not wanted:
         return contract
     found: dict[str, list[Reads]] = {}
@@ -80,10 +81,6 @@ def with_implied_reads(contract: Contract, texts: Mapping[str, str]) -> Contract
         for leaf in contract.leaves
     )
     return replace(contract, leaves=tuple(leaves))
-
-
-def _is_open(leaf: LeafSpec) -> bool:
-    return leaf.rank is None or any(dim.static is None and dim.expr is None for dim in leaf.dims or ())
 
 
 def lines_of(body: KernelBody, texts: Mapping[str, str]) -> Sequence[str]:

@@ -14,10 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
-from aotidoctor.model.contract import Contract, KernelBody, KernelCall, LeafSpec, Turn, Walk
+from aotidoctor.model.contract import Contract, KernelBody, KernelCall, Turn, Walk
 from aotidoctor.model.expr import Expr, Num, Product, Sum, Sym, parse_expr, product_of
 from aotidoctor.model.record import record
 from aotidoctor.readers.contract.body_records import Body, Buffer
+from aotidoctor.readers.contract.implied import has_open_strides
 from aotidoctor.readers.contract.implied_reads import Access, accesses, is_positive, lines_of
 from aotidoctor.readers.contract.symbols import SymbolTable
 
@@ -39,7 +40,7 @@ class _Found:
 
 def with_implied_walks(contract: Contract, body: Body, symbols: SymbolTable, texts: Mapping[str, str]) -> Contract:
     """``contract`` with ``walks`` for each tensor of which no stride is known. ``texts`` maps members to sources."""
-    wanted = {leaf.generated_name or "" for leaf in contract.tensor_leaves() if _is_open(leaf)}
+    wanted = {leaf.generated_name or "" for leaf in contract.tensor_leaves() if has_open_strides(leaf)}
     if not wanted:
         return contract
     found = {name: _Found() for name in wanted}
@@ -60,13 +61,6 @@ def with_implied_walks(contract: Contract, body: Body, symbols: SymbolTable, tex
         for leaf in contract.leaves
     )
     return replace(contract, leaves=tuple(leaves))
-
-
-def _is_open(leaf: LeafSpec) -> bool:
-    """No check says anything of its strides, and it has some."""
-    return leaf.rank is None or (
-        leaf.rank > 0 and not any(step is not None for step in (*(leaf.strides or ()), *(leaf.stride_exprs or ())))
-    )
 
 
 @record

@@ -21,21 +21,17 @@ from aotidoctor.readers.contract.checks_section import parse_checks
 from aotidoctor.readers.contract.constructor import Constructor, parse_constructor
 from aotidoctor.readers.contract.custom_calls import read_custom_calls
 from aotidoctor.readers.contract.dataflow import unwritten_reads
-from aotidoctor.readers.contract.implied import with_implied_dtypes
-from aotidoctor.readers.contract.implied_products import with_implied_products
-from aotidoctor.readers.contract.implied_reads import with_implied_reads
-from aotidoctor.readers.contract.implied_walks import with_implied_walks
+from aotidoctor.readers.contract.implied import has_open_sizes, has_open_strides, is_described, with_implied_dtypes
 from aotidoctor.readers.contract.incomplete import Declared, note_incomplete
 from aotidoctor.readers.contract.kernel_sources import read_kernel_sources
 from aotidoctor.readers.contract.kernels import arguments_of, kind_of, read_kernels, triton_name, written_and_read
 from aotidoctor.readers.contract.launch import Launch
-from aotidoctor.readers.contract.launches import read_launches
 from aotidoctor.readers.contract.leaf_order import order_leaves
 from aotidoctor.readers.contract.leaves import Sources, build_leaves, infer_shared, tensor_leaf
-from aotidoctor.readers.contract.losses import total
+from aotidoctor.readers.contract.losses import Losses, total
 from aotidoctor.readers.contract.needs import read_needs
 from aotidoctor.readers.contract.outputs import build_outputs, output_paths
-from aotidoctor.readers.contract.symbols import read_symbols
+from aotidoctor.readers.contract.symbols import SymbolTable, read_symbols
 from aotidoctor.readers.contract.text import Wrapper, compile_command, find_sections
 from aotidoctor.readers.contract.treespec import SpecError, count_leaves, parse_call
 from aotidoctor.readers.contract.weight_mapping import weights_location
@@ -63,13 +59,13 @@ def read_contract(artifact: Artifact, model: ModelEntry) -> Contract | None:
 
 def _contract(artifact: Artifact, model: ModelEntry, wrapper: Wrapper, constructor: Constructor) -> Contract:
     body = parse_body(wrapper.body, Declared(model))
-    triton = read_launches(wrapper.launches, wrapper.head)
-    launches = {**triton.kernels, **body.launches}
+    triton, triton_losses = _launches(wrapper)
+    launches = {**triton, **body.launches}
     checks = parse_checks(wrapper.checks)
     symbols = read_symbols(body)
     note_incomplete(wrapper, constructor, checks, body, symbols=symbols, launches=launches)
     unread = tuple(
-        item for part in (constructor.losses, checks.losses, triton.losses, body.losses) for item in part.items()
+        item for part in (constructor.losses, checks.losses, triton_losses, body.losses) for item in part.items()
     )
     sources = Sources(
         names=constructor.input_names,
@@ -123,8 +119,35 @@ def _contract(artifact: Artifact, model: ModelEntry, wrapper: Wrapper, construct
         buffer_devices={name: buffer.device_type for name, buffer in body.buffers.items()},
         unread=unread,
     )
-    told = with_implied_dtypes(with_implied_products(contract, body, symbols))
-    return with_implied_walks(with_implied_reads(told, texts), body, symbols, texts)
+    return _implied(contract, body, symbols, texts)
+
+
+def _launches(wrapper: Wrapper) -> tuple[Mapping[str, Launch], Losses]:
+    """The functions that launch Triton kernels; a model without any does not pay for their reader."""
+    if "void call_" not in wrapper.launches.text:
+        return {}, Losses("launches")
+    from aotidoctor.readers.contract.launches import read_launches  # noqa: PLC0415
+
+    found = read_launches(wrapper.launches, wrapper.head)
+    return found.kernels, found.losses
+
+
+def _implied(contract: Contract, body: Body, symbols: SymbolTable, texts: Mapping[str, str]) -> Contract:
+    """What only the use of an input tells of it, where no check does: the readers of that are imported when needed."""
+    leaves = contract.tensor_leaves()
+    if not all(map(is_described, leaves)):
+        from aotidoctor.readers.contract.implied_products import with_implied_products  # noqa: PLC0415
+
+        contract = with_implied_dtypes(with_implied_products(contract, body, symbols))
+    if any(map(has_open_sizes, leaves)):
+        from aotidoctor.readers.contract.implied_reads import with_implied_reads  # noqa: PLC0415
+
+        contract = with_implied_reads(contract, texts)
+    if any(map(has_open_strides, leaves)):
+        from aotidoctor.readers.contract.implied_walks import with_implied_walks  # noqa: PLC0415
+
+        contract = with_implied_walks(contract, body, symbols, texts)
+    return contract
 
 
 def _kernel_texts(model: ModelEntry) -> Mapping[str, str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aotidoctor.readers.host.elf import ElfError
 from aotidoctor.readers.host.linkmap import LinkMap
+from aotidoctor.readers.package.elf import ElfError
 
 
 def dependencies(path: str, environ: Mapping[str, str]) -> dict[str, str | None]:

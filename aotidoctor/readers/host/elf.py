@@ -1,7 +1,7 @@
 """ELF libraries of this host, read by mmap: names, search paths, and symbol lookup through their hash tables.
 
-A lookup touches a few pages of the file, so asking libtorch_cpu.so (hundreds of MB) costs microseconds. A general ELF
-library would build its symbol table first, which takes seconds for that file.
+A lookup touches a few pages of the file, so asking libtorch_cpu.so (hundreds of MB) costs microseconds; to build its
+symbol table first would take seconds.
 """
 
 from __future__ import annotations
@@ -12,15 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_PT_LOAD, _PT_DYNAMIC = 1, 2
+from aotidoctor.readers.package.blob import Blob
+from aotidoctor.readers.package.elf import PT_DYNAMIC, PT_LOAD, ElfError, Header, read_header, read_segments
+
 _DT_NEEDED, _DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_SONAME, _DT_RPATH, _DT_RUNPATH = 1, 4, 5, 6, 14, 15, 29
 _DT_GNU_HASH, _DT_VERSYM, _DT_VERDEF, _DT_VERDEFNUM = 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFFC, 0x6FFFFFFD
 _SYMBOL_SIZE = 24
 _NAME_LIMIT = 65536
-
-
-class ElfError(Exception):
-    """The file is not an ELF object that the dynamic loader of a 64-bit host could use."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,30 +76,26 @@ def open_image(path: str) -> Image:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except ValueError as error:
             raise ElfError(f"{path}: empty file") from error
-    if data[:4] != b"\x7fELF" or len(data) < 64 or data[4] != 2:
-        raise ElfError(f"{path}: not a 64-bit ELF file")
-    order = "<" if data[5] == 1 else ">"
     try:
-        return _read(path, data, order)
-    except (struct.error, IndexError, OverflowError) as error:
+        return _read(path, data, read_header(data[:64]))
+    except (ElfError, struct.error, IndexError, OverflowError) as error:
         raise ElfError(f"{path}: {error}") from error
 
 
-def _read(path: str, data: mmap.mmap, order: str) -> Image:
-    machine = struct.unpack_from(order + "H", data, 18)[0]
-    at: int = struct.unpack_from(order + "Q", data, 32)[0]
-    size, count = struct.unpack_from(order + "HH", data, 54)
-    segments: list[tuple[int, int, int]] = []
-    dynamic = None
-    for index in range(count):
-        kind, _, where, address, _, in_file = struct.unpack_from(order + "IIQQQQ", data, at + index * size)
-        if kind == _PT_LOAD:
-            segments.append((address, in_file, where))
-        elif kind == _PT_DYNAMIC:
-            dynamic = (where, in_file)
-    image = Image(path=path, data=data, order=order, machine=machine, segments=tuple(segments))
-    if dynamic is not None:
-        _read_dynamic(image, *dynamic)
+def _read(path: str, data: mmap.mmap, header: Header) -> Image:
+    if header.bits != 64:
+        raise ElfError("not a 64-bit ELF file")
+    segments = read_segments(header, Blob(len(data), lambda start, length: data[start : start + length]))
+    image = Image(
+        path=path,
+        data=data,
+        order=header.order,
+        machine=header.machine,
+        segments=tuple((one.vaddr, one.filesz, one.offset) for one in segments if one.type == PT_LOAD),
+    )
+    for one in segments:
+        if one.type == PT_DYNAMIC:
+            _read_dynamic(image, one.offset, one.filesz)
     return image
 
 

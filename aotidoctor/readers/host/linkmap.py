@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aotidoctor.readers.host.elf import ElfError, Image, open_image
+from aotidoctor.readers.host.elf import Image, open_image
 from aotidoctor.readers.host.ldcache import read_cache
+from aotidoctor.readers.package.elf import ElfError
 
 _DEFAULT_DIRS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib")
 _MULTIARCH = {62: "x86_64-linux-gnu", 183: "aarch64-linux-gnu", 22: "s390x-linux-gnu", 21: "powerpc64le-linux-gnu"}

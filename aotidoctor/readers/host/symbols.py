@@ -12,8 +12,9 @@ from pathlib import Path
 from aotidoctor.model.artifact import Artifact, SharedObject, SymbolRef
 from aotidoctor.model.host import MissingSymbol
 from aotidoctor.model.record import record
-from aotidoctor.readers.host.elf import ElfError, Image, defines, gnu_hash
+from aotidoctor.readers.host.elf import Image, defines, gnu_hash
 from aotidoctor.readers.host.linkmap import LinkMap
+from aotidoctor.readers.package.elf import ElfError
 
 _OPENMP = re.compile(r"^lib(gomp|iomp5|omp)[-.]")
 # A package with many models repeats itself; this many objects show every library it could need.
@@ -176,16 +177,23 @@ def _own_paths(item: SharedObject) -> tuple[str, ...]:
 
 
 def _absent(wanted: Iterable[SymbolRef], scope: list[Image], links: LinkMap) -> list[SymbolRef]:
-    return [ref for ref in wanted if not _provided(ref, scope, links)]
+    absent, order = [], list(scope)
+    for ref in wanted:
+        at = _provider(ref, order)
+        if at is not None:
+            # The next symbol is likely to come from the same library.
+            order.insert(0, order.pop(at))
+        elif ref.version is None or ref.library is None or links.found.get(ref.library, ...) is not None:
+            # When the library itself is missing, that is the finding, not each of its symbols.
+            absent.append(ref)
+    return absent
 
 
-def _provided(ref: SymbolRef, scope: list[Image], links: LinkMap) -> bool:
+def _provider(ref: SymbolRef, scope: list[Image]) -> int | None:
+    """Where in ``scope`` the first library stands that has the symbol."""
     name = ref.name.encode()
     hashed = gnu_hash(name)
-    if any(defines(image, name, hashed, ref.version) for image in scope):
-        return True
-    # When the library itself is missing, that is the finding, not each of its symbols.
-    return ref.version is not None and ref.library is not None and links.found.get(ref.library, ...) is None
+    return next((at for at, image in enumerate(scope) if defines(image, name, hashed, ref.version)), None)
 
 
 def _openmp(images: Iterable[Image]) -> tuple[str, ...]:

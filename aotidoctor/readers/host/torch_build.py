@@ -8,7 +8,8 @@ from pathlib import Path
 
 from aotidoctor.model.host import TorchBuild
 from aotidoctor.model.record import record
-from aotidoctor.readers.host.elf import ElfError, defines, gnu_hash, open_image
+from aotidoctor.readers.host.elf import defines, gnu_hash, open_image
+from aotidoctor.readers.package.elf import ElfError
 
 _ASSIGNMENT = re.compile(r"^(\w+)[ \t]*(?::[^=\n]{0,200})?=[ \t]*(?:'([^']*)'|\"([^\"]*)\")", re.MULTILINE)
 _DEBUG = re.compile(r"^debug\b[^=\n]*=\s*(True|False)", re.MULTILINE)

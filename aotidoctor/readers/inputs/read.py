@@ -11,15 +11,10 @@ from aotidoctor.model.errors import InputsError
 from aotidoctor.model.forms import Expected, arrange, graft, plan_to_json
 from aotidoctor.model.inputs import InputSet, PlainValue
 from aotidoctor.model.tree import Leaf
-from aotidoctor.readers.inputs.arrays import NPY_MAGIC, read_npy, read_npz
 from aotidoctor.readers.inputs.content import Content
-from aotidoctor.readers.inputs.json_values import read_json
-from aotidoctor.readers.inputs.legacy import read_legacy
 from aotidoctor.readers.inputs.members import Members, open_members
-from aotidoctor.readers.inputs.not_inputs import other_file, other_zip
-from aotidoctor.readers.inputs.opcodes import load
+from aotidoctor.readers.inputs.not_inputs import other_zip
 from aotidoctor.readers.inputs.problems import corrupt, missing, wrong_format
-from aotidoctor.readers.inputs.safetensors import is_safetensors, read_safetensors
 from aotidoctor.readers.inputs.torch_zip import find_pickle, read_torch_zip
 
 SHA_LIMIT = 64 << 20
@@ -70,19 +65,10 @@ def _content(path: str, data: memoryview, *, trusted: bool) -> Content:
     head = bytes(data[:512])
     if head[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
         return _zip_content(path, open_members(path, data), trusted=trusted)
-    if head[:6] == NPY_MAGIC:
-        return read_npy(path, data, trusted=trusted)
-    if is_safetensors(data):
-        return read_safetensors(path, data)
-    if head[0] == 0x80 and len(head) > 1 and head[1] <= 5:
-        return read_legacy(path, data, trusted=trusted)
-    if head.lstrip(b" \t\r\n\xef\xbb\xbf")[:1] in (b"{", b"["):
-        return read_json(path, data)
-    if data[-1] == ord(".") and load(data).problem is None:
-        return read_legacy(path, data, trusted=trusted)
-    if not any(head):
-        raise corrupt(path, path, "a file that begins with zeros", "an inputs file")
-    raise wrong_format(path, other_file(head))
+    # Imported here: torch.save writes zip files, and those are what most people have.
+    from aotidoctor.readers.inputs.other_formats import read_other  # noqa: PLC0415
+
+    return read_other(path, data, head, trusted=trusted)
 
 
 def _zip_content(path: str, members: Members, *, trusted: bool) -> Content:
@@ -94,6 +80,8 @@ def _zip_content(path: str, members: Members, *, trusted: bool) -> Content:
     if pickle_name is not None:
         return read_torch_zip(members, pickle_name, trusted=trusted)
     if names and all(name.endswith(".npy") for name in names):
+        from aotidoctor.readers.inputs.arrays import read_npz  # noqa: PLC0415
+
         return read_npz(members, trusted=trusted)
     shown = ", ".join(names[:3])[:100]
     raise wrong_format(path, f"a zip file of {len(names)} other members ({shown})" if names else "an empty zip file")

@@ -1,36 +1,46 @@
-"""ELF headers through pyelftools, read in place.
+"""ELF headers: of an object in a package, at any place of any file, and of the libraries of this host.
 
-Only pyelftools' structure definitions are used (``ELFStructs``): its ``ELFFile`` pulls in the DWARF reader, which
-takes longer to import than everything done here. What the dynamic loader needs is found as the loader finds it,
-through program headers: a ``.so`` that lost its section headers (cut short) still loads and must still be read.
+Only headers are read here. What the dynamic loader needs is found as the loader finds it, through program headers: a
+``.so`` that lost its section headers (cut short) still loads and must still be read.
 """
 
 from __future__ import annotations
 
-import io
-from collections.abc import Mapping
+import struct
 
 from aotidoctor.model.record import record
 from aotidoctor.readers.package.blob import Blob
 
-Row = Mapping[str, int | str]
-
+PT_LOAD, PT_DYNAMIC, PT_GNU_STACK = 1, 2, 0x6474E551
+SHT_NULL, SHT_NOBITS, SHT_DYNSYM = 0, 8, 11
 PF_X = 1
 MAX_SEGMENTS = 1024
 MAX_SECTIONS = 65536
 
 # e_machine as platform.machine() prints it.
+_PPC64, _RISCV = 21, 243
 _MACHINES = {
-    "EM_X86_64": "x86_64",
-    "EM_AARCH64": "aarch64",
-    "EM_386": "i686",
-    "EM_ARM": "armv7l",
-    "EM_S390": "s390x",
-    "EM_LOONGARCH": "loongarch64",
-    "EM_CUDA": "cuda",
-    "EM_AMDGPU": "amdgpu",
+    2: "sparc",
+    3: "i686",
+    8: "mips",
+    20: "ppc",
+    22: "s390x",
+    40: "armv7l",
+    43: "sparc64",
+    50: "ia64",
+    62: "x86_64",
+    183: "aarch64",
+    190: "cuda",
+    224: "amdgpu",
+    247: "bpf",
+    258: "loongarch64",
 }
-_TYPES = {"ET_REL": "rel", "ET_EXEC": "exec", "ET_DYN": "dyn", "ET_CORE": "core"}
+_TYPES = {0: "none", 1: "rel", 2: "exec", 3: "dyn", 4: "core"}
+_IDENT = 16
+# By class: the file header after its identification, a program header, a section header.
+_HEADER = {32: "HHIIIIIHHHHHH", 64: "HHIQQQIHHHHHH"}
+_PROGRAM = {32: "8I", 64: "IIQQQQQQ"}
+_SECTION = {32: "10I", 64: "IIQQQQIIQQ"}
 
 
 class ElfError(ValueError):
@@ -39,9 +49,9 @@ class ElfError(ValueError):
 
 @record
 class Segment:
-    """One program header; ``type`` like ``PT_LOAD``."""
+    """One program header; ``type`` is ``PT_LOAD``, ``PT_DYNAMIC`` … or the number of another one."""
 
-    type: str
+    type: int
     offset: int
     vaddr: int
     filesz: int
@@ -51,13 +61,35 @@ class Segment:
 
 @record
 class Section:
-    """One section header; ``type`` like ``SHT_SYMTAB``, ``name`` empty when the name table cannot be read."""
+    """One section header; ``type`` is a number, ``name`` is empty when the name table cannot be read."""
 
     name: str
-    type: str
+    type: int
     offset: int
     size: int
     link: int
+
+
+@record
+class Header:
+    """The file header. ``order`` is the byte order character of ``struct``; ``machine`` and ``type`` are numbers."""
+
+    bits: int
+    order: str
+    type: int
+    machine: int
+    flags: int
+    phoff: int
+    phentsize: int
+    phnum: int
+    shoff: int
+    shentsize: int
+    shnum: int
+    shstrndx: int
+
+    def form(self, by_class: dict[int, str]) -> struct.Struct:
+        """The form of a structure that depends on the class."""
+        return struct.Struct(self.order + by_class[self.bits])
 
 
 @record
@@ -87,7 +119,7 @@ class Elf:
     def file_offset(self, vaddr: int) -> int | None:
         """Where the byte at a virtual address stands in the file, None when no segment holds it."""
         for segment in self.segments:
-            if segment.type == "PT_LOAD" and segment.vaddr <= vaddr < segment.vaddr + segment.filesz:
+            if segment.type == PT_LOAD and segment.vaddr <= vaddr < segment.vaddr + segment.filesz:
                 return segment.offset + vaddr - segment.vaddr
         return None
 
@@ -97,7 +129,7 @@ class Elf:
 
         On x86-64 an object that does not say so asks for it.
         """
-        segment = next((segment for segment in self.segments if segment.type == "PT_GNU_STACK"), None)
+        segment = next((segment for segment in self.segments if segment.type == PT_GNU_STACK), None)
         if segment is None:
             return True if self.machine == "x86_64" else None
         return bool(segment.flags & PF_X)
@@ -108,126 +140,103 @@ class Elf:
         return b"" if offset is None else self.blob.read_at(offset, size)
 
 
+def read_header(data: bytes) -> Header:
+    """The header at the start of ``data``, of which 64 bytes are enough. Raises ``ElfError`` when it is unusable."""
+    if not data.startswith(b"\x7fELF"):
+        raise ElfError("no ELF identification")
+    if len(data) < 52:
+        raise ElfError(f"cut at {len(data)} bytes")
+    if data[4] not in (1, 2) or data[5] not in (1, 2) or data[6] != 1:
+        raise ElfError(f"damaged ELF identification {data[4:7].hex(' ')}")
+    bits, order = 32 * data[4], "<" if data[5] == 1 else ">"
+    form = struct.Struct(order + _HEADER[bits])
+    if len(data) < _IDENT + form.size:
+        raise ElfError(f"cut at {len(data)} bytes")
+    row = form.unpack_from(data, _IDENT)
+    return Header(
+        bits=bits,
+        order=order,
+        type=row[0],
+        machine=row[1],
+        phoff=row[4],
+        shoff=row[5],
+        flags=row[6],
+        phentsize=row[8],
+        phnum=row[9],
+        shentsize=row[10],
+        shnum=row[11],
+        shstrndx=row[12],
+    )
+
+
+def read_segments(header: Header, blob: Blob) -> tuple[Segment, ...]:
+    """The program headers; raises ``ElfError`` when they are not in the file."""
+    form, count = header.form(_PROGRAM), header.phnum
+    if count == 0:
+        return ()
+    if header.phentsize != form.size or count > MAX_SEGMENTS:
+        raise ElfError(f"{count} program headers of {header.phentsize} bytes")
+    data = blob.read_at(header.phoff, form.size * count)
+    if len(data) < form.size * count:
+        raise ElfError(f"program headers end at {header.phoff + form.size * count}, the file at {blob.size}")
+    return tuple(_segment(row, header.bits) for row in form.iter_unpack(data))
+
+
 def read_elf(blob: Blob) -> Elf:
     """Read the headers. Raises ``ElfError`` when the identification or the program headers are unusable."""
-    ident = blob.read_at(0, 64)
-    if not ident.startswith(b"\x7fELF"):
-        raise ElfError("no ELF identification")
-    if len(ident) < 52:
-        raise ElfError(f"cut at {len(ident)} bytes")
-    if ident[4] not in (1, 2) or ident[5] not in (1, 2) or ident[6] != 1:
-        raise ElfError(f"damaged ELF identification {ident[4:7].hex(' ')}")
-    bits, little = 32 * ident[4], ident[5] == 1
-    reader = _StructReader(blob, bits=bits, little=little)
-    header = reader.header()
-    segments = reader.segments(header)
-    sections, problem = reader.sections(header)
+    header = read_header(blob.read_at(0, 64))
+    segments = read_segments(header, blob)
+    sections, problem = _sections(header, blob)
     return Elf(
         blob=blob,
-        bits=bits,
-        little_endian=little,
-        machine=_machine_name(str(header["e_machine"]), bits=bits, little=little),
-        type=_TYPES.get(str(header["e_type"]), str(header["e_type"])),
-        flags=int(header["e_flags"]),
+        bits=header.bits,
+        little_endian=header.order == "<",
+        machine=_machine_name(header),
+        type=_TYPES.get(header.type, str(header.type)),
+        flags=header.flags,
         segments=segments,
         sections=sections,
         sections_problem=problem,
-        sections_end=int(header["e_shoff"]) + int(header["e_shnum"]) * int(header["e_shentsize"]),
+        sections_end=header.shoff + header.shnum * header.shentsize,
     )
 
 
-def _machine_name(machine: str, *, bits: int, little: bool) -> str:
-    match machine:
-        case "EM_PPC64":
-            return "ppc64le" if little else "ppc64"
-        case "EM_RISCV":
-            return f"riscv{bits}"
-    return _MACHINES.get(machine, machine.removeprefix("EM_").lower())
+def _machine_name(header: Header) -> str:
+    if header.machine == _PPC64:
+        return "ppc64le" if header.order == "<" else "ppc64"
+    if header.machine == _RISCV:
+        return f"riscv{header.bits}"
+    return _MACHINES.get(header.machine, str(header.machine))
 
 
-class _StructReader:
-    """pyelftools' structures for one class and byte order, applied to one blob."""
-
-    def __init__(self, blob: Blob, *, bits: int, little: bool) -> None:
-        # Imported here: a file that is no ELF should not pay for it.
-        from elftools.elf.structs import ELFStructs  # noqa: PLC0415
-
-        self.blob = blob
-        self.structs = ELFStructs(little_endian=little, elfclass=bits)
-        self.structs.create_basic_structs()
-
-    def header(self) -> Row:
-        """The file header; after it the structures that depend on the machine exist."""
-        stream = io.BytesIO(self.blob.read_at(0, self.structs.Elf_Ehdr.sizeof()))
-        row = _parse(self.structs.Elf_Ehdr, stream)
-        self.structs.create_advanced_structs(row["e_type"], row["e_machine"])
-        return row
-
-    def segments(self, header: Row) -> tuple[Segment, ...]:
-        """The program headers; raises ``ElfError`` when they are not in the file."""
-        size, count, start = self.structs.Elf_Phdr.sizeof(), int(header["e_phnum"]), int(header["e_phoff"])
-        if count == 0:
-            return ()
-        if int(header["e_phentsize"]) != size or count > MAX_SEGMENTS:
-            raise ElfError(f"{count} program headers of {header['e_phentsize']} bytes")
-        data = self.blob.read_at(start, size * count)
-        if len(data) < size * count:
-            raise ElfError(f"program headers end at {start + size * count}, the file at {self.blob.size}")
-        stream = io.BytesIO(data)
-        return tuple(_segment(_parse(self.structs.Elf_Phdr, stream)) for _ in range(count))
-
-    def sections(self, header: Row) -> tuple[tuple[Section, ...], str | None]:
-        """The section headers, or none and the reason. Loading does not need them."""
-        size, count, start = self.structs.Elf_Shdr.sizeof(), int(header["e_shnum"]), int(header["e_shoff"])
-        if count == 0 or start == 0:
-            return (), None
-        if int(header["e_shentsize"]) != size or count > MAX_SECTIONS:
-            return (), f"{count} section headers of {header['e_shentsize']} bytes"
-        data = self.blob.read_at(start, size * count)
-        if len(data) < size * count:
-            return (), f"section headers end at {start + size * count}, the file at {self.blob.size}"
-        stream = io.BytesIO(data)
-        rows = [_parse(self.structs.Elf_Shdr, stream) for _ in range(count)]
-        return self._named(rows, int(header["e_shstrndx"])), None
-
-    def _named(self, rows: list[Row], index: int) -> tuple[Section, ...]:
-        names = b""
-        if index < len(rows):
-            table = rows[index]
-            names = self.blob.read_at(int(table["sh_offset"]), min(int(table["sh_size"]), 1 << 20))
-        return tuple(_section(row, names) for row in rows)
+def _sections(header: Header, blob: Blob) -> tuple[tuple[Section, ...], str | None]:
+    """The section headers, or none and the reason. Loading does not need them."""
+    form, count, start = header.form(_SECTION), header.shnum, header.shoff
+    if count == 0 or start == 0:
+        return (), None
+    if header.shentsize != form.size or count > MAX_SECTIONS:
+        return (), f"{count} section headers of {header.shentsize} bytes"
+    data = blob.read_at(start, form.size * count)
+    if len(data) < form.size * count:
+        return (), f"section headers end at {start + form.size * count}, the file at {blob.size}"
+    rows = list(form.iter_unpack(data))
+    names = b""
+    if header.shstrndx < count:
+        _, _, _, _, offset, size, *_ = rows[header.shstrndx]
+        names = blob.read_at(offset, min(size, 1 << 20))
+    return tuple(_section(row, names) for row in rows), None
 
 
-def _parse(struct: object, stream: io.BytesIO) -> Row:
-    from elftools.common.exceptions import ELFParseError  # noqa: PLC0415
-    from elftools.common.utils import struct_parse  # noqa: PLC0415
-
-    try:
-        row: Row = struct_parse(struct, stream)
-    except ELFParseError as error:
-        raise ElfError(str(error)) from error
-    return row
+def _segment(row: tuple[int, ...], bits: int) -> Segment:
+    if bits == 64:
+        kind, flags, offset, vaddr, _, filesz, memsz, _ = row
+    else:
+        kind, offset, vaddr, _, filesz, memsz, flags, _ = row
+    return Segment(type=kind, offset=offset, vaddr=vaddr, filesz=filesz, memsz=memsz, flags=flags)
 
 
-def _segment(row: Row) -> Segment:
-    return Segment(
-        type=str(row["p_type"]),
-        offset=int(row["p_offset"]),
-        vaddr=int(row["p_vaddr"]),
-        filesz=int(row["p_filesz"]),
-        memsz=int(row["p_memsz"]),
-        flags=int(row["p_flags"]),
-    )
-
-
-def _section(row: Row, names: bytes) -> Section:
-    start = int(row["sh_name"])
+def _section(row: tuple[int, ...], names: bytes) -> Section:
+    start, kind, _, _, offset, size, link, *_ = row
     end = names.find(b"\0", start)
     name = names[start:end] if 0 <= start <= end else b""
-    return Section(
-        name=name.decode("ascii", "backslashreplace"),
-        type=str(row["sh_type"]),
-        offset=int(row["sh_offset"]),
-        size=int(row["sh_size"]),
-        link=int(row["sh_link"]),
-    )
+    return Section(name=name.decode("ascii", "backslashreplace"), type=kind, offset=offset, size=size, link=link)

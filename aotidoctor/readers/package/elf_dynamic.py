@@ -6,7 +6,7 @@ import struct
 from collections.abc import Mapping
 
 from aotidoctor.model.record import record
-from aotidoctor.readers.package.elf import Elf, ElfError
+from aotidoctor.readers.package.elf import PT_DYNAMIC, SHT_DYNSYM, Elf, ElfError
 
 _NEEDED, _HASH, _STRTAB, _SYMTAB, _STRSZ = 1, 4, 5, 6, 10
 _RPATH, _RUNPATH, _GNU_HASH = 15, 29, 0x6FFFFEF5
@@ -65,7 +65,7 @@ def string_at(strings: bytes, offset: int) -> str:
 
 
 def _read_tags(elf: Elf) -> dict[int, list[int]]:
-    segment = next((segment for segment in elf.segments if segment.type == "PT_DYNAMIC"), None)
+    segment = next((segment for segment in elf.segments if segment.type == PT_DYNAMIC), None)
     if segment is None:
         raise ElfError("no dynamic section")
     data = elf.blob.read_at(segment.offset, min(segment.filesz, _MAX_DYNAMIC))
@@ -97,7 +97,7 @@ def _symbol_count(elf: Elf, tags: Mapping[int, list[int]]) -> int:
             return min(int(struct.unpack(f"{elf.order}2I", data)[1]), MAX_SYMBOLS)
     if _GNU_HASH in tags:
         return _count_by_gnu_hash(elf, tags[_GNU_HASH][0])
-    section = next((section for section in elf.sections if section.type == "SHT_DYNSYM"), None)
+    section = next((section for section in elf.sections if section.type == SHT_DYNSYM), None)
     size = 24 if elf.bits == 64 else 16
     return min(section.size // size, MAX_SYMBOLS) if section is not None else 0
 

@@ -1,7 +1,7 @@
 """Symbols of a shared object: what it wants, which AOTI entry points and kernels it has, where its constants are.
 
-Tables are read in one piece and unpacked by ``struct``: pyelftools makes an object of every symbol, which takes ten
-times as long, and only a few names matter.
+Tables are read in one piece and unpacked by ``struct``: an object for every symbol would take ten times as long, and
+only a few names matter.
 """
 
 from __future__ import annotations

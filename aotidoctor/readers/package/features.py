@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.model.artifact import DebugFeatures, SymbolRef
-from aotidoctor.readers.package.elf import Elf
+from aotidoctor.readers.package.elf import PT_LOAD, Elf
 
 _SCAN_LIMIT = 16 << 20
 _CHECKS = b"AOTI_RUNTIME_CHECK_INPUTS\0"
@@ -50,6 +50,6 @@ def _read_only_data(elf: Elf) -> bytes | None:
     parts = [
         elf.blob.read_at(segment.offset, segment.filesz)
         for segment in elf.segments
-        if segment.type == "PT_LOAD" and segment.filesz <= _SCAN_LIMIT
+        if segment.type == PT_LOAD and segment.filesz <= _SCAN_LIMIT
     ]
     return b"".join(parts) if parts else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from aotidoctor.model.artifact import SharedObject
 from aotidoctor.readers.package.blob import Blob
-from aotidoctor.readers.package.elf import Elf, ElfError, read_elf
+from aotidoctor.readers.package.elf import PT_LOAD, SHT_NOBITS, SHT_NULL, Elf, ElfError, read_elf
 from aotidoctor.readers.package.elf_dynamic import read_dynamic
 from aotidoctor.readers.package.elf_symbols import read_dynamic_symbols, read_kernel_symbols
 from aotidoctor.readers.package.features import has_debug_lines, read_features
@@ -114,7 +114,7 @@ def _with_appended_weights(elf: Elf, constants_at: int, found: SharedObject) -> 
 def _find_cut(elf: Elf) -> _Cut:
     """Segments beyond the end: it cannot load. Only sections beyond the end: it loads, debug information is lost."""
     size = elf.blob.size
-    loads = [segment for segment in elf.segments if segment.type == "PT_LOAD"]
+    loads = [segment for segment in elf.segments if segment.type == PT_LOAD]
     end = max((segment.offset + segment.filesz for segment in loads), default=0)
     if end > size:
         return _Cut(size, f"cut at {size} bytes: a segment that must be loaded ends at {end}")
@@ -122,7 +122,7 @@ def _find_cut(elf: Elf) -> _Cut:
         return _Cut(None, "nothing to load: no PT_LOAD segment")
     if any(segment.filesz > segment.memsz for segment in loads):
         return _Cut(None, "a segment is larger in the file than in memory")
-    sections = (s.offset + s.size for s in elf.sections if s.type not in {"SHT_NOBITS", "SHT_NULL"})
+    sections = (s.offset + s.size for s in elf.sections if s.type not in {SHT_NOBITS, SHT_NULL})
     if elf.sections_problem is not None or max(sections, default=0) > size:
         return _Cut(size, None)
     return _Cut(None, None)

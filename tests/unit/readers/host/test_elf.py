@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from aotidoctor.readers.host.elf import ElfError, defines, gnu_hash, open_image
+from aotidoctor.readers.host.elf import defines, gnu_hash, open_image
+from aotidoctor.readers.package.elf import ElfError
 from tests.unit.readers.host.elf_builder import shared_object
 
 NAMES = [f"symbol_{number}" for number in range(40)] + ["_ZN3c105ErrorC1Ev"]
