@@ -129,13 +129,17 @@ def arisen(found: Found, number: int, around: str, *, is_told: bool = True) -> L
         # Where somebody stopped it says nothing.
         return None
     told = found.frames or _logged(found.text, around)
-    printed = "" if told else printed_by(found.text)
-    # Its own words are a sign of torch; and a place, if nothing else tells one.
-    around = f"{around}\n{printed}" if printed else around
     asked = _asked(is_told=is_told, prose=prose)
-    match = _placed(found, number, around, told, asked)
+    match = _placed(found, number, around, told, asked) if told else None
+    if match is not None:
+        return match
+    # Its own words are a sign of torch; and a place, if nothing else tells one.
+    printed = printed_by(found.text)
+    around = f"{around}\n{printed}" if printed else around
+    if not told:
+        match = _placed(found, number, around, told, asked)
     if match is None and printed:
-        match = _placed(found, number, around, [f"? (/{printed}:0)"], asked)
+        match = _placed(found, number, around, told or [f"? (/{printed}:0)"], asked)
         match = replace(match, confidence=min(match.confidence, _BY_WORDS)) if match is not None else None
     if match is None or not printed:
         return match
