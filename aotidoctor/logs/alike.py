@@ -46,6 +46,40 @@ _COMPLAINS = re.compile(
     r"|crash|fault|mismatch)"
 )
 _MORE, _TOLD = 2.0, 5
+# Without a word of its own a cause is not told by words that are merely near it.
+_OPERATORS = r"\bops?\b|operator|kernel|schema|::|regist|librar|attention|custom"
+_NUMBERS = r"type|float|int|half|double|long|bool|complex|fp\d|bf\d|precision|overflow|cast|quant"
+_NOT_FINITE = r"\bnans?\b|\binf|finite|probab|loss"
+_WEIGHTS = r"weight|state|param|const|checkpoint|buffer|\bkeys?\b|fqn|lora|fold"
+_OWN_WORDS = {
+    "integer-division": r"zero|divi[ds]|modulo|modulus|remainder|\bmod\b",
+    "out-of-memory": r"memor|alloc|\boom\b|cublas|\b[gm]i?b\b|vram",
+    "memory-leak": r"memor|leak|grow|\brss\b|vram|\b[gm]i?b\b",
+    "toolchain-missing": (
+        r"compil|gcc|g\+\+|clang|nvcc|\bcl\b|ninja|cmake|link|tool|header|include|_home|msvc|hipcc|ptxas|metal|llvm|lld|\.h\b"
+    ),
+    "cuda-graph-capture": r"captur|graph|stream",
+    "nan-produced": _NOT_FINITE,
+    "input-nan": _NOT_FINITE,
+    "killed": r"kill|signal|\boom|-9\b|137|exit|died|terminat",
+    "weights-mismatch": _WEIGHTS,
+    "weights-not-loaded": _WEIGHTS,
+    "weights-differ": _WEIGHTS,
+    "custom-op-missing": _OPERATORS,
+    "custom-op-schema": _OPERATORS,
+    "custom-op-no-kernel": _OPERATORS,
+    "custom-op-exception": _OPERATORS,
+    "input-rank": r"dim|rank|\dd?\b|vector|matri|scalar|indic|unpack",
+    "input-stride": r"strid|contig|align|layout|format|channels_last|view|order",
+    "input-dtype": _NUMBERS,
+    "dtype-unsupported": _NUMBERS,
+    "overflow": _NUMBERS + "|" + _NOT_FINITE,
+    "threading": r"thread|lock|concurren|parallel|fork|race|worker",
+    "model-hang": r"hang|hung|stuck|time|wait|lock|freez|frozen|never|idle|forever|respon|progress|finish|complet",
+    "numeric-difference": (
+        r"differ|mismatch|clos|equal|accura|wrong|incorrect|diverg|toler|rmse|abs|eager|expect|result|output|garbage"
+    ),
+}
 # Steps of what a byte holds.
 _STEPS_OF_RARITY = 16
 
@@ -122,7 +156,7 @@ def reconsidered(matches: Sequence[LogMatch], event: LogEvent, lines: Sequence[s
         return tuple(matches)
     if best == "other" and first.facts.get("unmarked") and not names_linked(first.text):
         return tuple(replace(match, confidence=min(match.confidence, _LEAD)) for match in matches)
-    if best in NO_CAUSE or not is_loose(first):
+    if best in NO_CAUSE or not is_loose(first) or not _has_own_word(best, "\n".join(lines)):
         return tuple(matches)
     return (_match(best, every[best], said[best], first.event), *matches)
 
@@ -135,9 +169,15 @@ def _suspected(
     if first in NO_CAUSE or every[first] < LEAST or every[first] - every[second] < _AHEAD:
         return ()
     # What nobody marked as torch's may be another program's.
-    if not has_mark("\n".join(lines)):
+    text = "\n".join(lines)
+    if not (has_mark(text) and _has_own_word(first, text)):
         return ()
     return (_match(first, every[first], said[first], event),)
+
+
+def _has_own_word(cause: str, text: str) -> bool:
+    own = _OWN_WORDS.get(cause)
+    return own is None or re.search(own, text, re.IGNORECASE) is not None
 
 
 def _match(cause: str, score: float, said: Mapping[str, float], event: LogEvent) -> LogMatch:

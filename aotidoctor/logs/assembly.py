@@ -29,7 +29,7 @@ _AROUND = 40
 _PASTE = 400
 # So far behind it is what somebody says of it.
 _NEXT = 3
-_RECOVERED = re.compile(r"(?i:(?:failure|error) (?:was )?recovered|recovered (?:by|after|from) )")
+_RECOVERED = re.compile(r"(?i:(?:failure|error) (?:was )?recovered|(?<!not be )(?<!not )recovered (?:by|after|from) )")
 _KEY, _TELLING = 400, 40
 # A warning that is known so well is what a short log is about.
 _CERTAIN, _CHOSEN = 0.85, 10

@@ -42,7 +42,11 @@ _PASSED = re.compile(
     r"^(?:_fn|_call|__call__|compile_wrapper|wrapper|inner) \([^\n]{0,300}_dynamo/(?:eval_frame|external_utils|decor)"
     r"|_aot_autograd/(?:runtime_wrappers|utils)\.py|_dynamo/backends/"
     r"|^forward \([^\n]{0,300}_functorch/aot_autograd\.py"
+    # Where a compiled model is called, and where what was compiled by torch.compile is.
+    r"|^(?:__call__|optimized) \([^\n]{0,300}(?:export/pt2_archive/_package|_inductor/package/package|_export/)"
+    r"|^(?:__call__|run|_run_from_cache) \([^\n]{0,300}_inductor/(?:output_code|utils|codecache|compile_fx)\.py"
 )
+_ASSERTS = re.compile(r"(?:[\w.]{1,80}: ?)?AssertionError: \S")
 # Of a module of another program that is missing, the importer's place says nothing; nor of what somebody stopped.
 _ABSENT = re.compile(r"No module named ['\"](?!torch|triton)")
 _STOPPED = re.compile(r"^[ \t]{0,40}(?:raise )?KeyboardInterrupt\b", re.MULTILINE)
@@ -62,6 +66,8 @@ _RAISED = re.compile(
 _FRAME = re.compile(
     r'^ {0,20}File "(?P<file>[^"\n]{1,400})", line (?P<line>\d{1,9}), in (?P<name>\S{1,200})', re.MULTILINE
 )
+# Where a line of a traceback was joined with the line of the source below it.
+_JOINED = re.compile(r"^([\w.<>]{1,200}) {2,40}\S[^\n]{0,400} (?=\([^()\n]{1,400}:\d{1,9}\)$)")
 # Where torch had its compiler before it was its own.
 _OLD = re.compile(r"\btorch(inductor|dynamo)/(?!torch)")
 # Python's own library raises what its callers made it raise.
@@ -160,8 +166,10 @@ def _placed(found: Found, number: int, around: str, told: Sequence[str], asked: 
     told = told if _ABSENT.search(found.text) is None else ()
     if _REPORTED.match(found.text) is not None:
         told = [one for one in told[:2] if _OPENS.match(one)]
-    frames = [_OLD.sub(r"torch/_\1/", one.replace("\\", "/")) for one in told[:_DEEPEST]]
-    frame = next((one for one in frames if _OWN.search(one) and not _PASSED.search(one)), "")
+    frames = [_OLD.sub(r"torch/_\1/", _JOINED.sub(r"\1 ", one).replace("\\", "/")) for one in told[:_DEEPEST]]
+    # What asserts there broke there, and nothing that was called.
+    raised = frames[0] if frames and _ASSERTS.match(found.text) is not None else ""
+    frame = next((one for one in frames if _OWN.search(one) and (one == raised or not _PASSED.search(one))), "")
     innermost = next((one for one in frames if not _STANDARD.search(one)), "")
     # What the reader of a form calls half a traceback is no word of the log's.
     text = f"{found.kind}: {found.text}" if found.kind != "truncated" else found.text

@@ -114,7 +114,7 @@ def _cut_at_the_edge(texts: Sequence[tuple[int, str]]) -> Reading | None:
     joined: list[tuple[int, str]] = []
     goes_on, cuts = False, 0
     for number, text in texts:
-        if goes_on and joined and text and not _is_new(text):
+        if goes_on and joined and text and not _is_new(text) and not _is_source(joined[-1][1], text):
             joined[-1] = (joined[-1][0], joined[-1][1] + text)
             cuts += 1
         else:
@@ -132,7 +132,7 @@ def _cut_between_words(texts: Sequence[tuple[int, str]]) -> Reading | None:
     last, cuts = "", 0
     for number, text in texts:
         word = text.lstrip().partition(" ")[0]
-        is_own = not last or not word or len(last) + 1 + len(word) <= width or _is_new(text)
+        is_own = not last or not word or len(last) + 1 + len(word) <= width or _is_new(text) or _is_source(last, text)
         if is_own:
             joined.append((number, text))
         else:
@@ -141,6 +141,14 @@ def _cut_between_words(texts: Sequence[tuple[int, str]]) -> Reading | None:
             cuts += 1
         last = text
     return _encoded(joined, is_sure=False) if cuts else None
+
+
+_FRAME = re.compile(r'\s{0,20}File "[^"\n]{1,400}", line \d{1,9}, in [\w.<>]{1,200}$')
+
+
+def _is_source(before: str, text: str) -> bool:
+    """Whether it is the line of source below a line of a traceback."""
+    return text.startswith("    ") and _FRAME.match(before) is not None
 
 
 _NEW = re.compile(r"\s*(?:File \"|Traceback \(|(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): )|\S+:\d+:\d+: ")
