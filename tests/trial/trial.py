@@ -267,8 +267,9 @@ def refused_too(cases: list[dict]) -> list[dict]:
 
 # Cases whose inputs are good: the other file is not what the package was made from.
 CHANGED = ("other-weights", "changed-operator", "wrong-kind")
-# What only values tell is no question for a command that looks at the outside of tensors.
-BY_VALUE = {"index-out-of-range", "input-nan", "weights-differ", "pytree-class-missing"}
+# What only values or the process that loads tell is no question for a command that looks at the outside of files: of
+# classes and operators that a program has to register it says what is needed.
+BY_VALUE = {"index-out-of-range", "input-nan", "weights-differ", "pytree-class-missing", "custom-op-missing"}
 
 
 def judge(line: dict, case: dict, report: dict, facts: dict) -> str:
