@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from aotidoctor.readers.provenance.difference import Difference
 
 FIND = Finder("AD-REF-001", "reference_mismatch")
+COMMAND = "torch._inductor.aoti_compile_and_package(torch.export.load({!r}), package_path='recompiled.pt2')"
 
 
 def run(case: Case) -> Findings:
@@ -57,7 +58,14 @@ def _finding(path: str, found: Sequence[Difference]) -> Evidence:
         f"{first.program} "
         f"in {path}{more}",
         source=FileSource(file=path),
-        facts={"aspect": first.aspect, "difference": first.kind, "differences": len(found)},
+        facts={
+            "aspect": first.aspect,
+            "difference": first.kind,
+            "differences": len(found),
+            "remedy": f"The package was compiled from another program ({first.subject}: {first.package}, "
+            f"the reference: {first.program}). Compile the reference again, or compare with the one that was compiled.",
+            "command": COMMAND.format(path),
+        },
     )
 
 

@@ -47,8 +47,9 @@ def _findings(document: JsonObject, outputs: Sequence[OutputComparison], source:
     wrong = any(item.verdict not in FINE for item in outputs)
     others = [item for item in saved if item.code != CODE or item.kind not in OUTPUT_KINDS]
     weights = any(item.code == CODE and item.kind == "weights" for item in others)
+    another = any(item.code == "AD-REF-001" and item.kind == "another-program" for item in saved)
     severity = Severity.ERROR if wrong else Severity.WARN
     others = [
         replace(item, severity=severity) if item.code == CODE and item.kind == "weights" else item for item in others
     ]
-    return others if weights and wrong else [*others, output_finding(outputs, source)]
+    return others if weights and wrong else [*others, output_finding(outputs, source, another=another)]

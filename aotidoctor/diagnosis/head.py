@@ -21,7 +21,7 @@ else:  # pragma: no cover
 FENCE = "+++"
 # Of ours, and of plugins.
 CODE = re.compile(
-    r"AD-(ART|HOST|LOAD|IN|RUN|OUT|LOG)-\d{3}$|(TRITON|VERIFY)-([A-Z]\d+|\*)$"
+    r"AD-(ART|HOST|LOAD|IN|REF|RUN|OUT|LOG)-\d{3}$|(TRITON|VERIFY)-([A-Z]\d+|\*)$"
     r"|(?!AD-|TRITON-|VERIFY-|LOG-)[A-Z][A-Z0-9]{1,19}(-[A-Z0-9]{1,20}){1,4}$"
 )
 STAGES: Mapping[str, range] = {
@@ -153,7 +153,7 @@ def condition(head: Head) -> Condition:
         raise head.wrong(
             "code",
             code,
-            "AD- and ART, HOST, LOAD, IN, RUN, OUT or LOG, and three digits; or TRITON- or VERIFY- and a rule; "
+            "AD- and ART, HOST, LOAD, IN, REF, RUN, OUT or LOG, and three digits; or TRITON- or VERIFY- and a rule; "
             "or that of a plugin",
         )
     kind = head.text("kind", "")

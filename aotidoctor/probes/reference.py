@@ -42,7 +42,7 @@ from aotidoctor.probes.symptoms import recognise
 NAME, EMULATION = "reference", "emulation"
 # The worker is there once the outputs were compared and only the float64 run is missing.
 FLOAT64 = "float64"
-RANGE = "AD-IN-017"
+RANGE, ANOTHER = "AD-IN-017", "AD-REF-001"
 
 
 def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
@@ -93,7 +93,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     if result.get("error"):
         return [_raises(str(result["error"])[:300], history, outcome)]
     return [
-        *_numbers(case, outcome),
+        *_numbers(case, history, outcome),
         *_mutations(result, outcome),
         *_aliases(result, outcome),
         *_unused(result, outcome),
@@ -125,11 +125,12 @@ def _raises(error: str, history: History, outcome: Outcome) -> Evidence:
     )
 
 
-def _numbers(case: Case, outcome: Outcome) -> list[Evidence]:
+def _numbers(case: Case, history: History, outcome: Outcome) -> list[Evidence]:
     """Weights and outputs; wrong outputs need no finding of their own where other weights explain them."""
     source = RunSource(run=outcome.id, stream="result")
     weights, outputs = read_weights(outcome), read_comparison(outcome)
-    found = output_finding(outputs, source, note=_note(weights, outcome))
+    another = history.has(ANOTHER, "another-program")
+    found = output_finding(outputs, source, note=_note(weights, outcome), another=another)
     if not weights.names:
         return [found]
     named = weights_finding(weights, outputs, source)

@@ -12,6 +12,7 @@ from aotidoctor.model.localization import OutputComparison
 
 CODE = "AD-RUN-011"
 EXPECTED = "the reference's outputs"
+FURTHER = 64
 _REMEDIES = {
     "flipped-bit": "The file is damaged: get the package again, and compare checksums after the copy.",
     "cast": "Cast the model before the export, and compile from that export.",
@@ -21,13 +22,16 @@ _REMEDIES = {
 OUTPUT_KINDS = ("agrees", "precision", "differs", "nan", "dtype", "structure")
 
 
-def output_finding(found: Sequence[OutputComparison], source: Source | None, *, note: str = "") -> Evidence:
+def output_finding(
+    found: Sequence[OutputComparison], source: Source | None, *, note: str = "", another: bool = False
+) -> Evidence:
     """One finding for all outputs: agrees, precision, structure, dtype, nan or differs, the worst there is.
 
-    ``note`` is added to what was observed.
+    ``note`` is added to what was observed. ``another``: the package is known to come from another program, so that
+    rounding is no excuse for outputs which are further from float64 than the reference's.
     """
-    wrong = [item for item in found if item.verdict not in FINE]
-    imprecise = [item for item in found if item.verdict in FINE[1:]]
+    wrong = [item for item in found if item.verdict not in FINE or (another and _is_further(item))]
+    imprecise = [item for item in found if item.verdict in FINE[1:] and item not in wrong]
     if not wrong and not imprecise:
         facts: dict[str, FactValue] = {"outputs": len(found), "max_abs_diff": max(map(_size, found), default=0.0)}
         return _finding(
@@ -43,6 +47,13 @@ def output_finding(found: Sequence[OutputComparison], source: Source | None, *, 
     kind, severity = (_kind(worst), Severity.ERROR) if wrong else ("precision", _loudness(imprecise))
     observed = _measured(worst) + note
     return _finding(kind, severity, worst.path, observed=observed, source=source, facts=facts_of(worst))
+
+
+def _is_further(item: OutputComparison) -> bool:
+    """Far enough for the other operator to be the reason: what compiling does to rounding is less."""
+    if item.verdict != "both-within" or item.error is None or item.reference_error is None:
+        return False
+    return item.error > FURTHER * max(item.reference_error, 1.0)
 
 
 def _loudness(imprecise: Sequence[OutputComparison]) -> Severity:

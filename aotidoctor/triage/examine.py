@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from aotidoctor.model.diagnosis import Diagnosis
-from aotidoctor.probes import blame, mutation
+from aotidoctor.probes import blame, mutation, recompiled, reference
 from aotidoctor.probes.effects import with_effect
+from aotidoctor.probes.probe import unasked
 from aotidoctor.triage import emulated, treat
 from aotidoctor.triage.chains import bisect_compiler, print_launches, print_values, recompile, shrink_inputs
 from aotidoctor.triage.recover_contract import recover_contract
@@ -19,6 +21,10 @@ FIRST = ("plain_run", "blame", "loaded_weights", "mutation", "values")
 
 CONFIRMED = (
     "the cause is named and its treatment confirmed it; run it by name with --probes, or with aotidoctor localize"
+)
+
+ANOTHER = (
+    "the package comes from another program, and the place where it differs is confirmed: compiling would add nothing"
 )
 
 COMPARING = ("plain_run", "loaded_weights", "mutation", "values", "again", "memory_fill", "emulation", "reference")
@@ -82,7 +88,7 @@ def _treated(session: Session) -> tuple[Diagnosis, ...]:
         session.findings = treat.demote(session.findings, verdicts.harmless)
     if verdicts.harmless or verdicts.refuted:
         diagnoses = name_causes(session, refuted=verdicts.refuted)
-    if _compile_again(session):
+    if _compile_again(session, verdicts.confirmed):
         diagnoses = name_causes(session, refuted=verdicts.refuted)
         proven = {**recompile.proof(session), **bisect_compiler.proof(session)}
         shown = tuple(cause for cause in verdicts.shown if cause not in proven)
@@ -98,12 +104,13 @@ def _leave_what_is_meant(session: Session) -> None:
     session.findings[:] = mutation.as_the_program(session.findings, session.outcomes.get("reference"))
 
 
-def _compile_again(session: Session) -> bool:
+def _compile_again(session: Session, confirmed: Collection[str]) -> bool:
     """What packages tell that are made of the exported program here; whether that found anything."""
     known = len(session.findings)
     print_values.print_values(session)
-    made = recompile.recompile(session)
-    if made is not None:
+    if recompile.CAUSE in confirmed and history_of(session).has(reference.ANOTHER, "another-program"):
+        session.not_checked.append(unasked(recompiled.CODE, recompiled.NAME, ANOTHER))
+    elif (made := recompile.recompile(session)) is not None:
         bisect_compiler.bisect(session, made)
     print_launches.print_launches(session)
     return len(session.findings) > known

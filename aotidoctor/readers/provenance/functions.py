@@ -78,6 +78,7 @@ def _exchanged(contract: Contract, facts: ExportedFacts) -> Difference | None:
 def _new(contract: Contract, facts: ExportedFacts, named: set[str]) -> list[str]:
     """Functions of the package that the program lacks; and nodes of it, where the others have the program's names."""
     listed = {bare for kernel in contract.kernels for origin in kernel.origins if (bare := _bare(origin)) in FUNCTIONS}
+    listed |= {name for kernel in contract.kernels if not kernel.origins for name in _in_name(kernel.name, named)}
     absent = sorted(listed - named)
     nodes = {node for kernel in contract.kernels for node in kernel.source_nodes}
     theirs = facts.nodes
@@ -85,6 +86,16 @@ def _new(contract: Contract, facts: ExportedFacts, named: set[str]) -> list[str]
     if absent or not theirs or len(shared) < max(3, _LEAST_SHARED * len(nodes)):
         return absent
     return sorted(node for node in nodes - theirs if _NUMBER.sub("", node) in FUNCTIONS)
+
+
+def _in_name(kernel: str, named: set[str]) -> Iterator[str]:
+    """Functions that the name of a kernel lists, where nothing of the program is called like it or becomes it."""
+    if len(kernel) > _LONGEST_NAME:
+        return
+    words = {f"_{name}_" for name in named | {other for name in named for other in _EQUALS.get(name, ())}}
+    for name in FUNCTIONS:
+        if f"_{name}_" in kernel and not any(f"_{name}_" in word for word in words):
+            yield name
 
 
 def _lost(contract: Contract, facts: ExportedFacts, model: ModelEntry | None) -> list[str]:

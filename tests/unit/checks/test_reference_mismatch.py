@@ -34,7 +34,10 @@ def test_another_program():
     assert (found.code, found.kind, found.severity) == ("AD-REF-001", "another-program", Severity.WARN)
     assert (found.subject, found.observed) == ("args[0]", "float64 (1 more difference)")
     assert found.source.file == "exported.pt2"
-    assert dict(found.facts) == {"aspect": "inputs", "difference": "dtype", "differences": 2}
+    facts = {key: found.facts[key] for key in ("aspect", "difference", "differences")}
+    assert facts == {"aspect": "inputs", "difference": "dtype", "differences": 2}
+    assert "args[0]: float64" in found.facts["remedy"]
+    assert "'exported.pt2'" in found.facts["command"]
 
 
 @pytest.mark.parametrize("device", ["cuda", None])

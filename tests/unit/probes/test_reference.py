@@ -6,7 +6,7 @@ import pytest
 
 from aotidoctor.diagnosis import diagnose, load_playbooks
 from aotidoctor.model.case import Options
-from aotidoctor.model.evidence import Severity
+from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.run import Request, Signalled, TimedOut
 from aotidoctor.model.tolerance import Tolerance, Tolerances
 from aotidoctor.probes import reference
@@ -35,6 +35,26 @@ def read(*leaves, weights=(), **more):
 def causes(findings):
     found = [item for item in findings if item.severity is not Severity.INFO]
     return [item.cause for item in diagnose(found, load_playbooks({item.code for item in found}))] if found else []
+
+
+ANOTHER = Evidence(code="AD-REF-001", kind="another-program", severity=Severity.WARN, subject="mm", observed="", expected="", id="E1")  # fmt: skip
+FURTHER = {**ROUNDING, "error": 3e5, "reference_error": 12.0, "allowed": 2.5e6}
+
+
+@pytest.mark.parametrize(
+    ("known", "changes", "kind"),
+    [
+        ((), FURTHER, "precision"),
+        ((ANOTHER,), FURTHER, "differs"),
+        ((ANOTHER,), ROUNDING, "precision"),
+        ((ANOTHER,), AGREES, "agrees"),
+    ],
+)
+def test_rounding_is_no_excuse_for_another_program(known, changes, kind):
+    ran = compared(leaf(**{"nan": [0, 0], **changes}))
+    (item,) = reference.read(case(), history(*known), outcome("reference", result=ran.result))
+    assert item.kind == kind
+    assert causes([item, *known]) == (["numeric-difference"] if kind == "differs" else [])
 
 
 @pytest.mark.parametrize(

@@ -201,6 +201,10 @@ RELU = {"relu": "aten.relu", "add": "aten.add"}
         # Equal code has the name of the first: clamp_min(0) and relu.
         ([call("cpp_fused_clamp_min_0")], {**RELU, "clamp_min": "aten.clamp_min"}, "", []),
         ([call("cpp_fused_relu_0", "aten.relu", "aten.tanh")], RELU, "", [("computes tanh", "no tanh", True)]),
+        # Without a list of operators the name of the kernel tells them, if it cannot be a part of another's name.
+        ([call("cpp_fused_add_relu_tanh_0")], RELU, "", [("computes tanh", "no tanh", True)]),
+        ([call("cpp_fused_add_leaky_relu_0")], {"add": "aten.add", "leaky_relu": "aten.leaky_relu"}, "", []),
+        ([call("cpp_fused_gelu_tanh_0")], {"gelu": "aten.gelu"}, "", []),
         ([call("cpp_fused_relu_0", nodes=("add", "relu", "mul", "relu_1"))], {**RELU, "mul": "aten.mul"}, "",
          []),
     ],
