@@ -28,6 +28,7 @@ from aotidoctor.model.contract import KernelCall
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.jobs import Watch
 from aotidoctor.model.json_types import objects
+from aotidoctor.model.operators import foreign
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending
@@ -169,7 +170,7 @@ def _divergence(case: Case, history: History, watched: Watched, outcome: Outcome
             facts={
                 **_place(bad, outcome),
                 # PyTorch's own operators may be called as custom ones are; the contract is then no stranger's.
-                "custom": bad.call.kind == "custom" and not bad.call.name.startswith("aten::"),
+                "custom": bad.call.kind == "custom" and bool(foreign([bad.call.name])),
                 "closest": bad.buffer.matches,
                 "error": bad.buffer.error,
                 "behind": bad.behind,
