@@ -70,10 +70,12 @@ _FRAME = re.compile(
 _JOINED = re.compile(r"^([\w.<>]{1,200}) {2,40}\S[^\n]{0,400} (?=\([^()\n]{1,400}:\d{1,9}\)$)")
 # Where torch had its compiler before it was its own.
 _OLD = re.compile(r"\btorch(inductor|dynamo)/(?!torch)")
-# Python's own library raises what its callers made it raise.
+# Python's own library, and a check, raise what their callers made them raise.
 _STANDARD = re.compile(
     r"/lib(?:64)?/(?:python3[\w.]*/)?(?:ctypes|importlib|multiprocessing|concurrent|asyncio|json)?/?\w+\.py:"
     r"|^\S* ?\(<frozen"
+    # What torch checks with: who asked is the place.
+    r"|^_check(?:_\w{1,40})? \([^\n]{0,300}torch/__init__\.py:"
 )
 _DEEPEST, _TOLD = 60, 6
 # A place that only the words of a message tell.
@@ -135,19 +137,15 @@ def arisen(found: Found, number: int, around: str, *, is_told: bool = True) -> L
         # Where somebody stopped it says nothing.
         return None
     told = found.frames or _logged(found.text, around)
-    asked = _asked(is_told=is_told, prose=prose)
-    match = _placed(found, number, around, told, asked) if told else None
-    if match is not None:
-        return match
     # Its own words are a sign of torch; and a place, if nothing else tells one.
     printed = printed_by(found.text)
     around = f"{around}\n{printed}" if printed else around
-    if not told:
-        match = _placed(found, number, around, told, asked)
-    if match is None and printed:
-        match = _placed(found, number, around, told or [f"? (/{printed}:0)"], asked)
+    asked = _asked(is_told=is_told, prose=prose)
+    match = _placed(found, number, around, told, asked)
+    if match is None and printed and not told:
+        match = _placed(found, number, around, [f"? (/{printed}:0)"], asked)
         match = replace(match, confidence=min(match.confidence, _BY_WORDS)) if match is not None else None
-    if match is None or not printed:
+    if match is None or not printed or ("frame" in match.facts and told):
         return match
     facts = {name: value for name, value in match.facts.items() if name != "frame"}
     return replace(match, facts={**facts, "printed_by": printed})
