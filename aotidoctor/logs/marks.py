@@ -51,6 +51,8 @@ _FORMS, _CAUSES = ("linker", "loader", "compiler"), (
     "out-of-memory", "missing-library", "toolchain-missing", "abi-mismatch", "platform-mismatch",
     "tmpdir", "killed", "isa-mismatch",
 )  # fmt: skip
+# The programs on ggml run models too: what only they print is told; the words of CUDA beside theirs are a lead.
+_OF_MODELS = ("ggml",)
 # It is the same whoever loads the libraries.
 _EVERYWHERE = ("openmp-conflict",)
 # Without a sign of torch it is a suspicion; of another program not even that.
@@ -86,6 +88,8 @@ def _is_of_others(text: str) -> bool:
 
 def of_torch(match: LogMatch, around: str) -> LogMatch:
     """The match with the confidence that it deserves where the lines around it show no sign of torch."""
+    if match.pattern.component in _OF_MODELS:
+        return match
     is_anybodys = match.event.form in _FORMS or match.pattern.cause in _CAUSES
     if has_mark(around) or _MARK.search(_PATH.sub(_without_folders, match.event.text)) is not None:
         return match
