@@ -71,8 +71,16 @@ def _exchanged(contract: Contract, facts: ExportedFacts) -> Difference | None:
         for node in kernel.source_nodes:
             named, computed = _NUMBER.sub("", node), _bare(facts.functions.get(node, ""))
             if named in FUNCTIONS & listed and computed and computed != named and computed not in listed:
-                return _told(kernel.name, f"computes {named} in the node {node}", computed, sure=True)
+                return _told(
+                    _place(contract, kernel, named), f"computes {named} in the node {node}", computed, sure=True
+                )
     return None
+
+
+def _place(contract: Contract, kernel: KernelCall, function: str) -> str:
+    """The generated kernel that is named after the function, where a call of a library lists it for its arguments."""
+    names = {one.name for one in contract.kernels if one.kind in ("cpp", "triton") and f"_{function}_" in one.name}
+    return kernel.name if kernel.kind in ("cpp", "triton") or len(names) != 1 else names.pop()
 
 
 def _new(contract: Contract, facts: ExportedFacts, named: set[str]) -> list[str]:

@@ -242,6 +242,20 @@ def test_a_function_where_the_program_has_another_in_that_node(origins, target, 
     assert functions(kernels, nodes, ops=ops) == expected
 
 
+def test_the_generated_kernel_is_named_not_the_call_that_lists_it():
+    nodes = {"relu": "aten.tanh", "addmm": "aten.addmm"}
+    library = KernelCall(
+        name="aoti_torch_cpu_addmm_out",
+        kind="extern",
+        origins=("aten.relu", "aten.addmm"),
+        source_nodes=("relu", "addmm"),
+    )
+    package = contract(kernels=(call("cpp_fused_relu_1"), library))
+    exported = program(ops={"aten.tanh.default": 1, "aten.addmm.default": 1}, functions=nodes, nodes=frozenset(nodes))
+    found = [item for item in compare(package, exported, None).differences if item.kind == "functions"]
+    assert [item.subject for item in found] == ["cpp_fused_relu_1"]
+
+
 @pytest.mark.parametrize(
     ("target", "code", "said"),
     [
