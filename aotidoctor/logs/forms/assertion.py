@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from aotidoctor.logs.found import Found, numbered
 from aotidoctor.logs.line import Line
 
-START = re.compile(r"[Aa]ssertion `|: Assertion |device-side assert")
+START = re.compile(r"[Aa]ssertion `|: Assertion |device-side assert|\bDebug Assertion Failed\b")
 _DEVICE = re.compile(r"block: \[\d+,\s*\d+,\s*\d+\], thread: \[\d+,\s*\d+,\s*\d+\],? Assertion")
-_HOST = re.compile(r"Assertion [`'].{1,800}?' failed")
+# The second is Microsoft's C library.
+_HOST = re.compile(r"Assertion [`'].{1,800}?' failed|\bDebug Assertion Failed\b")
 _MOST = 100_000
 
 
