@@ -53,7 +53,7 @@ _NOT_FINITE = r"\bnans?\b|\binf|finite|probab|loss"
 _WEIGHTS = r"weight|state|param|const|checkpoint|buffer|\bkeys?\b|fqn|lora|fold"
 _OWN_WORDS = {
     "integer-division": r"zero|divi[ds]|modulo|modulus|remainder|\bmod\b",
-    "out-of-memory": r"memor|alloc|\boom\b|cublas|\b[gm]i?b\b|vram",
+    "out-of-memory": r"memor|alloc|\boom\b|\b[gm]i?b\b|vram",
     "memory-leak": r"memor|leak|grow|\brss\b|vram|\b[gm]i?b\b",
     "toolchain-missing": (
         r"compil|gcc|g\+\+|clang|nvcc|\bcl\b|ninja|cmake|link|tool|header|include|_home|msvc|hipcc|ptxas|metal|llvm|lld|\.h\b"
