@@ -7,7 +7,6 @@ A check is a value, not a class to subclass: a code, a name, the cause it can es
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, Maker, NotChecked, Severity
@@ -59,7 +58,7 @@ class Check:
         return NotChecked(code=self.code, name=self.name, reason=reason)
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Finder:
     """Makes evidence for one check code: ``FIND = Finder("AD-IN-014", "input_stride")``, then ``FIND.error(...)``."""
 

@@ -16,10 +16,10 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from types import FrameType
 
 from aotidoctor.model.errors import LimitReachedError
+from aotidoctor.model.record import record
 
 CPU_S, MEMORY = 3.0, 300 << 20
 ORDINARY = 10 << 20
@@ -35,7 +35,7 @@ _MOST_FILES = 2000
 _START = 64 << 20
 
 
-@dataclass(slots=True)
+@record(kw_only=False, frozen=False)
 class _Watchdog:
     """What may be taken from now on, in seconds of CPU time and bytes; ``scale`` 1 stands for ordinary files."""
 

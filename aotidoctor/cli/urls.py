@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import wraps
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ import typer
 from aotidoctor.cli.show import warn
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.evidence import NotChecked
+from aotidoctor.model.record import record
 
 if TYPE_CHECKING:
     from aotidoctor.model.report import Report
@@ -38,7 +39,7 @@ def may_be(value: object) -> bool:
     return isinstance(value, (list, tuple)) and any(may_be(each) for each in value)
 
 
-@dataclass(slots=True)
+@record(kw_only=False, frozen=False)
 class Localized:
     """What was fetched for a command: local paths by the URL that shows them, and what was read by ranges."""
 

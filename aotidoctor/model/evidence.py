@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from aotidoctor.model.fault import FAILED_HERE
 from aotidoctor.model.json_types import JsonValue
@@ -96,7 +96,7 @@ class NotChecked:
         return self.reason.startswith(FAILED_HERE)
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Maker:
     """Makes evidence of one code and severity, as ``FIND.error`` of a check does."""
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aotidoctor.model.rational import Rational
+from aotidoctor.model.record import record
 
 
 class _Node:
@@ -22,7 +21,7 @@ class _Node:
         return ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Num(_Node):
     """A number ``over``/``under`` in lowest terms; ``under`` is 1 for integers."""
 
@@ -34,7 +33,7 @@ class Num(_Node):
         return str(self.over) if self.under == 1 else f"{self.over}/{self.under}"
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Sym(_Node):
     """A symbol: ``s77``, ``u0`` or a local of the wrapper such as ``arg3_1_size_0``."""
 
@@ -50,7 +49,7 @@ class Sym(_Node):
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Sum(_Node):
     """At least two terms; a number comes last."""
 
@@ -69,7 +68,7 @@ class Sum(_Node):
         return text
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Product(_Node):
     """At least two factors; a number comes first."""
 
@@ -89,7 +88,7 @@ class Product(_Node):
         return "*".join(_tight(part) for part in self.factors)
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Function(_Node):
     """``floordiv``, ``mod``, ``div`` (real division), ``floor``, ``ceil``, ``trunc``, ``max`` or ``min``."""
 
@@ -108,7 +107,7 @@ class Function(_Node):
         return f"{self.name}({', '.join(map(str, self.args))})"
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Opaque(_Node):
     """Text that was not understood."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from aotidoctor.model.dtypes import ITEMSIZE
@@ -46,7 +45,7 @@ class TensorSpec:
     seed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class _Makers(Generic[T]):
     tensor: Callable[[TensorSpec], T]
     plain: Callable[[str | int | float | bool | None], T]

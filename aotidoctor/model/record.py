@@ -1,4 +1,4 @@
-"""``@record``: a frozen dataclass with slots and keywords, at a tenth of what it costs to define one.
+"""``@record``: a dataclass with slots, frozen and by keywords by default, at a tenth of what one costs to define.
 
 A command imports some two hundred records and makes objects of a few dozen. ``dataclass`` compiles six methods for each
 of them at once, which is a quarter of the time of `check`. Here those that depend on the fields are compiled when they
@@ -8,10 +8,11 @@ are called first, and the others are the same functions for all. ``fields``, ``r
 
 from __future__ import annotations
 
-from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
+from collections.abc import Callable
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from reprlib import recursive_repr
 from types import FunctionType
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar, overload
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -26,15 +27,40 @@ else:
 T = TypeVar("T")
 
 
+@overload
+def record(cls: type[T]) -> type[T]: ...
+
+
+@overload
+def record(
+    cls: None = None, *, kw_only: bool = True, frozen: bool = True, eq: bool = True
+) -> Callable[[type[T]], type[T]]: ...
+
+
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
-def record(cls: type[T]) -> type[T]:
-    """``cls`` as a record; one that inherits from a record has the fields of both."""
-    made = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=True, match_args=False)(cls)
+def record(
+    cls: type[T] | None = None, *, kw_only: bool = True, frozen: bool = True, eq: bool = True
+) -> type[T] | Callable[[type[T]], type[T]]:
+    """``cls`` as a record; one that inherits from a record has the fields of both.
+
+    What is not ``frozen`` has no hash; without ``eq`` two are equal if they are the same.
+    """
+
+    def made(cls: type[T]) -> type[T]:
+        return _made(cls, kw_only=kw_only, frozen=frozen, eq=eq)
+
+    return made if cls is None else made(cls)
+
+
+def _made(cls: type[T], *, kw_only: bool, frozen: bool, eq: bool) -> type[T]:
+    made = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=kw_only, match_args=False)(cls)
     own = vars(cls)
-    for name in ("__init__", "__eq__", "__hash__"):
+    for name in ("__init__", *(("__eq__",) if eq else ()), *(("__hash__",) if eq and frozen else ())):
         if name not in own:
             setattr(made, name, _compiled_later(made, name))
-    for name, method in _METHODS.items():
+    if eq and not frozen:
+        setattr(made, "__hash__", None)  # noqa: B010 - what a class without a hash has
+    for name, method in (_FROZEN if frozen else _MUTABLE).items():
         if name not in own:
             setattr(made, name, method)
     return made
@@ -67,20 +93,32 @@ def _compiled(cls: type, name: str) -> FunctionType:
 
 
 def _init(cls: type, known: dict[str, object]) -> str:
-    asked, lines = ["self"], ["pass"]
+    by_place: list[str] = []
+    by_name: list[str] = []
+    lines = ["pass"]
     for at, one in enumerate(fields(cls)):
         known[f"set{at}"], known[f"default{at}"] = getattr(cls, one.name).__set__, one.default
-        value = one.name
-        if one.default_factory is not MISSING:
-            known[f"make{at}"] = one.default_factory
-            value = f"make{at}() if {one.name} is MISSING else {one.name}"
-        needed = one.default is MISSING and one.default_factory is MISSING
-        asked.append(one.name if needed else f"{one.name}=default{at}")
+        value = _value(one, at, known)
+        if value is None:
+            continue
         lines.append(f"set{at}(self, {value})")
+        needed = one.default is MISSING and one.default_factory is MISSING
+        if one.init:
+            (by_name if one.kw_only else by_place).append(one.name if needed else f"{one.name}=default{at}")
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")
-    asked[1:1] = ["*"] if len(asked) > 1 else []
+    asked = ["self", *by_place, *(["*", *by_name] if by_name else [])]
     return f"({', '.join(asked)}): {'; '.join(lines)}"
+
+
+def _value(one: Field[object], at: int, known: dict[str, object]) -> str | None:
+    """What the field is set to; None for one that is left to somebody else."""
+    if one.default_factory is not MISSING:
+        known[f"make{at}"] = one.default_factory
+        return f"make{at}() if {one.name} is MISSING else {one.name}" if one.init else f"make{at}()"
+    if one.init:
+        return one.name
+    return None if one.default is MISSING else f"default{at}"
 
 
 def _values(cls: type, name: str) -> str:
@@ -106,8 +144,9 @@ def _restore(self: DataclassInstance, state: list[object]) -> None:
         object.__setattr__(self, one.name, value)
 
 
-_METHODS: dict[str, object] = {
-    "__repr__": _repr,
+_MUTABLE: dict[str, object] = {"__repr__": _repr}
+_FROZEN: dict[str, object] = {
+    **_MUTABLE,
     "__setattr__": _refuse,
     "__delattr__": _refuse,
     "__getstate__": _state,

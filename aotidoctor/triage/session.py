@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from aotidoctor import checks, diagnosis
@@ -16,6 +16,7 @@ from aotidoctor.model import extensions
 from aotidoctor.model.errors import LimitReachedError
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.fault import FAILED_HERE, failure
+from aotidoctor.model.record import record
 from aotidoctor.triage.limit import left_out
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Runs(Protocol):
         """Run one request to its end."""
 
 
-@dataclass(slots=True)
+@record(kw_only=False, frozen=False)
 class Session:
     """What is known so far.
 

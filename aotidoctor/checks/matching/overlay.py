@@ -8,7 +8,7 @@ other slots (dict keys in another order, a missing element).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from aotidoctor.model.contract import Contract, LeafSpec
 from aotidoctor.model.inputs import InputSet, LeafValue, PlainValue, TensorDesc
@@ -48,7 +48,7 @@ class Difference:
     keys_expected: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
+@record(kw_only=False, frozen=False)
 class Overlay:
     """Pairs in call-spec order and differences in reading order."""
 

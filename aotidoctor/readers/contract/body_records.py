@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from aotidoctor.model.record import record
 from aotidoctor.readers.contract.launch import Launch
@@ -53,7 +53,7 @@ class Event:
     call: RawCall | None = None
 
 
-@dataclass(slots=True)
+@record(kw_only=False, frozen=False)
 class Body:
     """What ``run_impl`` says.
 

@@ -7,7 +7,7 @@ input by a local variable, so the lines are read without regard to the function 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from aotidoctor.model.record import record
 from aotidoctor.readers.contract.constructor import dtype_name
@@ -28,7 +28,7 @@ _PLAIN = re.compile(
 _DEVICES = {0: "cpu", 1: "cuda", 12: "xpu", 13: "mps", 14: "meta"}
 
 
-@dataclass(slots=True)
+@record(kw_only=False, frozen=False)
 class InputCheck:
     """What is compared of one input. Keys of ``static``, ``low``, ``high`` and ``strides`` are dim numbers."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import takewhile
 
 from aotidoctor.model.contract import Contract, KernelBody, KernelCall, Turn, Walk
@@ -30,7 +30,7 @@ _KERNEL = ('extern "C"', "template <")
 _PARTS = ("_inner", "_tail")
 
 
-@dataclass(slots=True)
+@record(kw_only=False, frozen=False)
 class _Found:
     """The walks through one input, and whether there are other reads of it."""
 

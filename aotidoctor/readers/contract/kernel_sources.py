@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from aotidoctor.model.contract import BoundCheck, KernelBody
 from aotidoctor.model.record import record
@@ -44,7 +43,7 @@ class KernelFacts:
     nan: tuple[str, ...]
 
 
-@dataclass(slots=True)
+@record(kw_only=False, frozen=False)
 class _Gathered:
     bounds: list[BoundCheck]
     bodies: list[KernelBody]

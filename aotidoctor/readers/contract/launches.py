@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from aotidoctor.model.expr import Opaque, parse_expr
 from aotidoctor.model.record import record
@@ -121,7 +121,7 @@ def _setting(found: re.Match[str], macros: Mapping[tuple[str, str], str]) -> str
     return value if value is not None else found[0]
 
 
-@dataclass(slots=True)
+@record(kw_only=False, frozen=False)
 class _FunctionReader:
     """Follows the statements of one ``call_<kernel>`` function."""
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from aotidoctor.model.contract import Unread
+from aotidoctor.model.record import record
 
 LONGEST_EXAMPLE = 160
 # The first word that occurs tells the kind; a statement that none of them fits may hold anything.
@@ -37,7 +38,7 @@ _SYMBOL = re.compile(r"(?:auto|int64_t|double) [a-z]+\d+\b")
 _CALL = re.compile(r"[\w:.>-]+\(")
 
 
-@dataclass(slots=True)
+@record(kw_only=False, frozen=False)
 class Losses:
     """Collects statements of one part (``constructor``, ``checks``, ``launches``, ``body``)."""
 

@@ -12,9 +12,10 @@ if (K_grid_0.is_non_zero()) {
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from aotidoctor.model.expr import Opaque, parse_expr
+from aotidoctor.model.record import record
 from aotidoctor.readers.contract.launch import Launch
 from aotidoctor.readers.contract.text import split_list
 
@@ -38,7 +39,7 @@ def _is_number(text: str) -> bool:
     return _SIZE.fullmatch(text) is not None or not isinstance(parse_expr(text), Opaque)
 
 
-@dataclass(slots=True)
+@record(kw_only=False, frozen=False)
 class OldLaunches:
     """Follows the statements in order; ``launches`` has an entry per launch, as each has its own grid."""
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import mmap
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from aotidoctor.model.record import record
 from aotidoctor.readers.package.blob import Blob
 from aotidoctor.readers.package.elf import PT_DYNAMIC, PT_LOAD, ElfError, Header, read_header, read_segments
 
@@ -21,7 +22,7 @@ _SYMBOL_SIZE = 24
 _NAME_LIMIT = 65536
 
 
-@dataclass(slots=True, kw_only=True)
+@record(frozen=False)
 class Image:
     """One shared library or executable. ``machine`` is ``e_machine``; paths are as written, ``$ORIGIN`` unexpanded.
 

@@ -8,9 +8,10 @@ finds libtorch, whose folder is on no search path.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from aotidoctor.model.record import record
 from aotidoctor.readers.host.elf import Image, open_image
 from aotidoctor.readers.host.ldcache import read_cache
 from aotidoctor.readers.package.elf import ElfError
@@ -19,7 +20,7 @@ _DEFAULT_DIRS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib")
 _MULTIARCH = {62: "x86_64-linux-gnu", 183: "aarch64-linux-gnu", 22: "s390x-linux-gnu", 21: "powerpc64le-linux-gnu"}
 
 
-@dataclass(slots=True, kw_only=True)
+@record(frozen=False)
 class LinkMap:
     """The libraries of one process, growing as roots are added.
 

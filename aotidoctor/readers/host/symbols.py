@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from aotidoctor.model.artifact import Artifact, SharedObject, SymbolRef
@@ -48,7 +48,7 @@ class Linkage:
     abi_versions: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(slots=True, kw_only=True)
+@record(frozen=False)
 class _Process:
     links: LinkMap
     scope: list[Image]

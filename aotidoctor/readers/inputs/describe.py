@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
 from aotidoctor.model.inputs import LeafValue, PlainValue
+from aotidoctor.model.record import record
 from aotidoctor.model.tree import Container, Leaf, Tree
 from aotidoctor.readers.inputs.arguments import class_name, device_name, sizes
 from aotidoctor.readers.inputs.ndarrays import describe_array
@@ -21,7 +22,7 @@ MANY_NUMBERS = 10_000
 TEXT = 80
 
 
-@dataclass(slots=True)
+@record(kw_only=False, frozen=False)
 class Describer:
     """One walk over a value. Shared parts count each time they are met: a file cannot unfold without end.
 

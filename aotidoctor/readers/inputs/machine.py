@@ -7,8 +7,9 @@ these. This one has a bounded number of steps, and memory in proportion to the b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from aotidoctor.model.record import record
 from aotidoctor.model.safe_globals import SAFE_GLOBALS, global_name
 from aotidoctor.readers.inputs.nodes import Call, Entries, Global, Items, Persistent, Value
 
@@ -22,7 +23,7 @@ class BadPickleError(Exception):
     """The bytes are no pickle, or one that is too large to be worth reading."""
 
 
-@dataclass(slots=True, eq=False)
+@record(kw_only=False, frozen=False, eq=False)
 class Machine:
     """The state between two steps. ``foreign`` lists the globals outside ``SAFE_GLOBALS`` that were met, in order."""
 

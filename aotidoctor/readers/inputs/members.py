@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 import zipfile
 import zlib
-from dataclasses import dataclass
 
+from aotidoctor.model.record import record
 from aotidoctor.readers.inputs.problems import corrupt
 
 CRC_TOTAL = 64 << 20
@@ -15,7 +15,7 @@ MAX_MEMBERS = 20_000
 _LOCAL_HEADER = 30
 
 
-@dataclass(slots=True)
+@record(kw_only=False, frozen=False)
 class Members:
     """The members of the zip file at ``path``, whose bytes are ``data``. ``crc_left`` bytes may still be checked.
 

@@ -5,22 +5,24 @@ Dicts and sets keep their entries in a list: nothing is hashed, so crafted colli
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
+
+from aotidoctor.model.record import record
 
 Value: TypeAlias = (
     "bool | int | float | str | bytes | tuple[Value, ...] | Items | Entries | Global | Call | Persistent | None"
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Global:
     """A global by name, as Python 3 spells it (``torch.FloatStorage``)."""
 
     name: str
 
 
-@dataclass(slots=True, eq=False)
+@record(kw_only=False, frozen=False, eq=False)
 class Items:
     """A list, set or frozenset (``type``)."""
 
@@ -28,14 +30,14 @@ class Items:
     items: list[Value] = field(default_factory=list)
 
 
-@dataclass(slots=True, eq=False)
+@record(kw_only=False, frozen=False, eq=False)
 class Entries:
     """A dict: entries in the order of the pickle, repeated keys included."""
 
     entries: list[tuple[Value, Value]] = field(default_factory=list)
 
 
-@dataclass(slots=True, eq=False)
+@record(kw_only=False, frozen=False, eq=False)
 class Call:
     """``function(*args)``, then what was done to the result: items and entries added, state set (the last one).
 
@@ -55,7 +57,7 @@ class Call:
         return self.function.name if isinstance(self.function, Global) else ""
 
 
-@dataclass(slots=True, eq=False)
+@record(kw_only=False, frozen=False, eq=False)
 class Persistent:
     """A persistent id: in torch files, a storage."""
 

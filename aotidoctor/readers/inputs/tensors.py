@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from aotidoctor.model.dtypes import ITEMSIZE, QUANTIZED
 from aotidoctor.model.inputs import Elements, TensorDesc, ValueStats
+from aotidoctor.model.record import record
 from aotidoctor.readers.inputs.arguments import class_name, device_name, dtype_name, layout_name, size, sizes
 from aotidoctor.readers.inputs.nodes import Call, Entries, Global, Value
 from aotidoctor.readers.inputs.storage import MalformedError, Resolve, Storage, nested_file, storage_id
@@ -16,7 +16,7 @@ from aotidoctor.readers.inputs.values import MAX_BYTES, read_later, read_stats
 STATS_TOTAL = 8 << 20
 
 
-@dataclass(slots=True)
+@record(kw_only=False, frozen=False)
 class Reader:
     """Where storages come from. ``stats_left`` is how many bytes of values may still be looked at."""
 

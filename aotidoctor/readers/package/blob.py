@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+
+from aotidoctor.model.record import record
 
 CHUNK = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Blob:
     """A run of ``size`` bytes. ``read_at(offset, length)`` gives at most ``length`` bytes, fewer past the end.
 

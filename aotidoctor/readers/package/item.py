@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from aotidoctor.model.artifact import Member
+from aotidoctor.model.record import record
 from aotidoctor.readers.package.blob import Blob, bytes_blob, path_blob
 from aotidoctor.readers.package.integrity import read_entry
 from aotidoctor.readers.package.zip_directory import STORED, Entry
@@ -15,7 +15,7 @@ from aotidoctor.readers.package.zip_directory import STORED, Entry
 INFLATE_LIMIT = 256 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Item:
     """``open`` gives the payload: in place when stored, unpacked when deflated, None when neither is possible."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aotidoctor.model.artifact import SharedObject
+from aotidoctor.model.record import record
 from aotidoctor.readers.package.blob import Blob
 from aotidoctor.readers.package.elf import PT_LOAD, SHT_NOBITS, SHT_NULL, Elf, ElfError, read_elf
 from aotidoctor.readers.package.elf_dynamic import read_dynamic
@@ -24,7 +25,7 @@ _PE_MACHINES = {0x8664: "AMD64", 0xAA64: "ARM64", 0x014C: "x86"}
 _MACHO_CPUS = {0x01000007: "x86_64", 0x0100000C: "arm64"}
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class _Cut:
     """How a file that is too short was cut: ``at`` is its size, ``problem`` None when it still loads."""
 

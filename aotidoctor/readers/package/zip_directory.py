@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aotidoctor.model.record import record
 from aotidoctor.readers.package.blob import Blob
@@ -71,7 +71,7 @@ class ZipDirectory:
     trailing: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class _End:
     position: int
     entries: int

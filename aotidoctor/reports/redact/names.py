@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from aotidoctor.model.record import record
 from aotidoctor.reports.redact.encodings import base64_cores, escaped, interleaved, obscured
 from aotidoctor.reports.redact.identity import SUBSTRING, is_ordinary, is_structural
 from aotidoctor.reports.redact.patterns import AFTER_ESCAPE, Kind
@@ -19,7 +20,7 @@ _JOINT = re.compile(r"[-._ ]")
 _SEPARATOR = r"(?:/|\\+/|%2[Ff]|%252[Ff]|\\+u002[Ff])"
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Name:
     """``kind`` is ``home``, ``user``, ``host``, ``secret`` or ``word``."""
 

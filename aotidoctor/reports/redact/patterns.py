@@ -7,14 +7,15 @@ after a few substring searches. The first kind that matches at a place wins; sec
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from aotidoctor.model.record import record
 
 PLACEHOLDER = (
     r"(?P<placeholder><(?:home|host|user|values)>|<(?:home|host|user|secret|email|ip|mac|account|word|values)-\d+>)"
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Kind:
     """``needles`` are casefolded. ``escaped``: it needs a text with an escape or a letter beyond ASCII."""
 

@@ -49,6 +49,31 @@ class Checked:
             raise ValueError("below 0")
 
 
+@record(kw_only=False)
+class Pair:
+    """By place."""
+
+    one: int
+    two: int = 2
+
+
+@record(kw_only=False, frozen=False)
+class Tally:
+    """One that changes, with what it counts for itself."""
+
+    start: int
+    counts: dict[str, int] = field(default_factory=dict)
+    last: str = field(init=False, default="")
+    seen: list[str] = field(init=False, default_factory=list)
+
+
+@record(frozen=False, eq=False)
+class Same:
+    """Equal to itself only."""
+
+    at: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plain:
     """The same fields as ``Point``."""
@@ -124,3 +149,35 @@ def test_copies_and_pickles_are_equal(one):
     for other in (copy.copy(one), copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
         assert other == one
         assert asdict(other) == asdict(one)
+
+
+def test_by_place_and_by_name():
+    assert Pair(1) == Pair(one=1, two=2) != Pair(1, 3)
+    assert {Pair(1): "x"}[Pair(1, 2)] == "x"
+    assert replace(Pair(1), two=5) == Pair(1, 5)
+    assert repr(Pair(1)) == "Pair(one=1, two=2)"
+    with pytest.raises(TypeError):
+        Pair()
+
+
+def test_what_is_not_frozen_changes_and_has_no_hash():
+    tally = Tally(1)
+    tally.last, tally.counts["a"] = "a", 1
+    tally.seen.append("a")
+    assert (tally.start, tally.last, tally.seen, Tally(1).seen, Tally(1).counts) == (1, "a", ["a"], [], {})
+    assert tally != Tally(1) == Tally(1, {})
+    assert copy.deepcopy(tally) == tally == pickle.loads(pickle.dumps(tally))
+    with pytest.raises(TypeError):
+        hash(tally)
+    with pytest.raises(TypeError):
+        Tally(1, {}, "a")
+    with pytest.raises(AttributeError):
+        tally.other = 1
+
+
+def test_what_has_no_equality_is_equal_to_itself():
+    one = Same(at=1)
+    assert one == one != Same(at=1)
+    assert {one: 1}[one] == 1
+    one.at = 2
+    assert one.at == 2
