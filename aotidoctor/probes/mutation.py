@@ -71,14 +71,17 @@ def _changed(value: Tensor, history: History, outcome: Outcome) -> Evidence:
 
 
 def _alias(group: list[Tensor], given: Sequence[Tensor], outcome: Outcome) -> Evidence:
-    """Outputs that have one piece of memory, and the inputs whose it is."""
+    """Outputs that have one piece of memory, and the inputs whose it is.
+
+    Views of one result are what the model returns: a note. A view of an input changes when a server fills that again.
+    """
     paths = [value.path for value in group]
     partners = [given[index].path for index in group[0].aliases_inputs if index < len(given)]
     among = ["one another"] if len(group) > 1 else []
     return evidence(
         CODE,
         "output-alias",
-        Severity.WARN,
+        Severity.WARN if partners else Severity.INFO,
         outcome,
         subject=", ".join(paths),
         observed=f"share{'' if among else 's'} memory with {' and '.join([*partners, *among])}",
