@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING
 
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.model.case import Case
+from aotidoctor.model.diagnosis import compile_again
 from aotidoctor.model.evidence import Evidence, FileSource
 
 if TYPE_CHECKING:
     from aotidoctor.readers.provenance.difference import Difference
 
 FIND = Finder("AD-REF-001", "reference_mismatch")
-COMMAND = "torch._inductor.aoti_compile_and_package(torch.export.load({!r}), package_path='recompiled.pt2')"
 
 
 def run(case: Case) -> Findings:
@@ -64,7 +64,7 @@ def _finding(path: str, found: Sequence[Difference]) -> Evidence:
             "differences": len(found),
             "remedy": f"The package was compiled from another program ({first.subject}: {first.package}, "
             f"the reference: {first.program}). Compile the reference again, or compare with the one that was compiled.",
-            "command": COMMAND.format(path),
+            "command": compile_again(path),
         },
     )
 

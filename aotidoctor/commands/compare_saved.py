@@ -13,7 +13,7 @@ from aotidoctor.model.evidence import Evidence, FileSource, Severity
 from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.localization import Localization, OutputComparison
 from aotidoctor.model.report import Report
-from aotidoctor.probes.reference_findings import CODE, OUTPUT_KINDS, output_finding
+from aotidoctor.probes.reference_findings import CODE, OUTPUT_KINDS, of_another_program, output_finding
 from aotidoctor.reports.saved import read_saved, saved_case
 from aotidoctor.triage.finish import Stopwatch, finish
 from aotidoctor.triage.session import Session, name_causes
@@ -47,7 +47,7 @@ def _findings(document: JsonObject, outputs: Sequence[OutputComparison], source:
     wrong = any(item.verdict not in FINE for item in outputs)
     others = [item for item in saved if item.code != CODE or item.kind not in OUTPUT_KINDS]
     weights = any(item.code == CODE and item.kind == "weights" for item in others)
-    another = any(item.code == "AD-REF-001" and item.kind == "another-program" for item in saved)
+    another = of_another_program(saved)
     severity = Severity.ERROR if wrong else Severity.WARN
     others = [
         replace(item, severity=severity) if item.code == CODE and item.kind == "weights" else item for item in others

@@ -14,7 +14,7 @@ from aotidoctor.diagnosis.treat_plan import path_of, spec_at, tensor_at
 from aotidoctor.diagnosis.treat_values import suspects
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import LeafSpec
-from aotidoctor.model.diagnosis import Remedy
+from aotidoctor.model.diagnosis import Remedy, compile_again
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.record import record
@@ -194,8 +194,7 @@ def _weights(_path: str, lead: Evidence, case: Case, _findings: Sequence[Evidenc
     reference = case.options.reference if case.reference is not None else None
     if reference is None or lead.facts.get("remedy") is not None:
         return Told()
-    made = "torch._inductor.aoti_compile_and_package(torch.export.load({!r}), package_path='recompiled.pt2')"
-    return Told(command=made.format(reference))
+    return Told(command=compile_again(reference))
 
 
 def _disagree(path: str, _lead: Evidence, case: Case, findings: Sequence[Evidence]) -> Told:

@@ -114,3 +114,8 @@ class Diagnosis:
     confirmation: str = ""
     would_confirm: str = ""
     stage: str = ""
+
+
+def compile_again(program: str) -> str:
+    """The command that compiles the exported program in the file ``program`` into another package."""
+    return f"torch._inductor.aoti_compile_and_package(torch.export.load({program!r}), package_path='recompiled.pt2')"

@@ -25,6 +25,7 @@ from dataclasses import replace
 
 from aotidoctor.localize.comparison import FINE, read_comparison
 from aotidoctor.model.case import Case
+from aotidoctor.model.diagnosis import compile_again
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.jobs import Recompile, changed
 from aotidoctor.model.json_types import JsonObject
@@ -38,7 +39,7 @@ CODE, NAME = "AD-RUN-017", "recompiled"
 COMPARISON = "AD-RUN-011"
 WRONG = ("differs", "nan", "structure", "dtype")
 REMEDY = "Compile the exported program again on this host: that package is right. Then find out how this one was built."
-COMMAND = "torch._inductor.aoti_compile_and_package(torch.export.load('exported.pt2'), package_path='recompiled.pt2')"
+COMMAND = compile_again("exported.pt2")
 # Each of these accounts for other numbers than the reference's.
 EXPLAINED = (
     ("AD-RUN-002", "differs"),

@@ -35,14 +35,14 @@ from aotidoctor.model.tolerance import Tolerance
 from aotidoctor.probes.payload import run_request, stored_rows
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
-from aotidoctor.probes.reference_findings import CODE, output_finding, weights_finding
+from aotidoctor.probes.reference_findings import CODE, of_another_program, output_finding, weights_finding
 from aotidoctor.probes.results import reference
 from aotidoctor.probes.symptoms import recognise
 
 NAME, EMULATION = "reference", "emulation"
 # The worker is there once the outputs were compared and only the float64 run is missing.
 FLOAT64 = "float64"
-RANGE, ANOTHER = "AD-IN-017", "AD-REF-001"
+RANGE = "AD-IN-017"
 
 
 def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
@@ -129,7 +129,7 @@ def _numbers(case: Case, history: History, outcome: Outcome) -> list[Evidence]:
     """Weights and outputs; wrong outputs need no finding of their own where other weights explain them."""
     source = RunSource(run=outcome.id, stream="result")
     weights, outputs = read_weights(outcome), read_comparison(outcome)
-    another = history.has(ANOTHER, "another-program")
+    another = of_another_program(history.findings)
     found = output_finding(outputs, source, note=_note(weights, outcome), another=another)
     if not weights.names:
         return [found]

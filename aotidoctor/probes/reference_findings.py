@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from aotidoctor.localize.comparison import FINE, STRUCTURAL
 from aotidoctor.localize.weight_differences import WeightsCompared
@@ -47,6 +47,11 @@ def output_finding(
     kind, severity = (_kind(worst), Severity.ERROR) if wrong else ("precision", _loudness(imprecise))
     observed = _measured(worst) + note
     return _finding(kind, severity, worst.path, observed=observed, source=source, facts=facts_of(worst))
+
+
+def of_another_program(findings: Iterable[Evidence]) -> bool:
+    """Whether the reference was read to be another program than the one that the package was compiled from."""
+    return any((item.code, item.kind) == ("AD-REF-001", "another-program") for item in findings)
 
 
 def _is_further(item: OutputComparison) -> bool:

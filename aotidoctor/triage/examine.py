@@ -6,9 +6,10 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from aotidoctor.model.diagnosis import Diagnosis
-from aotidoctor.probes import blame, mutation, recompiled, reference
+from aotidoctor.probes import blame, mutation, recompiled
 from aotidoctor.probes.effects import with_effect
 from aotidoctor.probes.probe import unasked
+from aotidoctor.probes.reference_findings import of_another_program
 from aotidoctor.triage import emulated, treat
 from aotidoctor.triage.chains import bisect_compiler, print_launches, print_values, recompile, shrink_inputs
 from aotidoctor.triage.recover_contract import recover_contract
@@ -108,7 +109,7 @@ def _compile_again(session: Session, confirmed: Collection[str]) -> bool:
     """What packages tell that are made of the exported program here; whether that found anything."""
     known = len(session.findings)
     print_values.print_values(session)
-    if recompile.CAUSE in confirmed and history_of(session).has(reference.ANOTHER, "another-program"):
+    if recompile.CAUSE in confirmed and of_another_program(session.findings):
         session.not_checked.append(unasked(recompiled.CODE, recompiled.NAME, ANOTHER))
     elif (made := recompile.recompile(session)) is not None:
         bisect_compiler.bisect(session, made)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from aotidoctor.commands.classify import classify_text
 from aotidoctor.logs import read_log
 from aotidoctor.logs.patterns import LEAST_CONFIDENCE, LEAST_SUSPICION
 from aotidoctor.model.log import LogMatch
@@ -49,3 +50,9 @@ def first_cause(text: str) -> str | None:
     # What any program may print, without a sign of torch around it: a suspicion.
     found = found or [one for one in every if one.facts.get("unmarked") and one.confidence >= LEAST_SUSPICION]
     return found[0].pattern.cause if found else None
+
+
+def told(text: str) -> str | None:
+    """What classify says of a text: its first cause, ``unknown`` for a failure without one, None for no failure."""
+    _, diagnoses, reading = classify_text(text.encode(), "log")
+    return diagnoses[0].cause if diagnoses else "unknown" if reading.unknown else None
