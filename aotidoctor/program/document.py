@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from aotidoctor.model.exported import Where
 from aotidoctor.model.json_types import JsonObject, JsonValue, as_list, as_object
 from aotidoctor.model.record import record
+from aotidoctor.program.found import Place
 
 MAX_DEPTH = 64
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d{1,9})(?:, in .*)?$')
@@ -36,14 +37,12 @@ def union(value: JsonValue) -> Union:
 
 
 @record
-class Node:
+class Node(Place):
     """A node of a serialised graph. ``target`` is as Python writes it: ``aten.add.Tensor``, ``operator.ge``."""
 
-    name: str
     target: str
     inputs: tuple[tuple[str, Union], ...]
     outputs: tuple[Union, ...]
-    where: Where | None
 
     @property
     def is_operator(self) -> bool:

@@ -13,7 +13,7 @@ from aotidoctor.model.exported import Violation
 from aotidoctor.model.program_archive import ProgramArchive
 from aotidoctor.model.record import record
 from aotidoctor.program.document import Graph, graphs
-from aotidoctor.program.static_found import Found
+from aotidoctor.program.found import Found
 from aotidoctor.program.static_graph import check_graph
 from aotidoctor.program.static_operators import check_operators
 from aotidoctor.program.static_signature import check_signature

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.program.document import Graph, Node
-from aotidoctor.program.static_found import Found
+from aotidoctor.program.found import Found
 
 _TRAINING = {
     **dict.fromkeys(

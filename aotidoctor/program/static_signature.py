@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from aotidoctor.model.json_types import JsonObject, JsonValue, as_list, as_object
 from aotidoctor.model.program_archive import Payloads, ProgramArchive
 from aotidoctor.program.document import Graph, Node, Union, argument_name, as_text, names_of, union
-from aotidoctor.program.static_found import Found
+from aotidoctor.program.found import Found
 
 _FIELDS = {
     "parameter": ("S03", "parameter", "parameter_name"),

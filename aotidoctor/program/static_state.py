@@ -10,7 +10,7 @@ from aotidoctor.model.exported import EXPECTED_STATE, LARGE
 from aotidoctor.model.program import ProgramLeaf
 from aotidoctor.model.program_archive import Payload, ProgramArchive
 from aotidoctor.program.document import Graph, Node, argument_name
-from aotidoctor.program.static_found import Found
+from aotidoctor.program.found import Found
 from aotidoctor.program.static_writes import shows, written
 
 _SYMBOL = re.compile(r"\b(?:zuf|zf|[suz])\d+\b")

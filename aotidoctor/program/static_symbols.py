@@ -9,7 +9,7 @@ from aotidoctor.model.json_types import JsonValue, as_integer, as_list, as_objec
 from aotidoctor.model.program import SizeRange
 from aotidoctor.model.program_archive import ProgramArchive
 from aotidoctor.program.document import Graph, Node, names_of
-from aotidoctor.program.static_found import Found
+from aotidoctor.program.found import Found
 
 _UNBACKED = re.compile(r"\b(?:zuf|u)\d+\b")
 _SYMBOL = re.compile(r"^[A-Za-z]+\d+$")

@@ -8,7 +8,7 @@ from aotidoctor.model.json_types import JsonObject, as_integer, as_list, as_obje
 from aotidoctor.model.program_archive import ProgramArchive
 from aotidoctor.model.record import record
 from aotidoctor.program.document import Graph, Node, argument_name, as_text, names_of
-from aotidoctor.program.static_found import Found
+from aotidoctor.program.found import Found
 
 # ScalarType -> dtypes that the generated C++ code has no name for.
 _NO_CODE = {33: "float8_e8m0fnu"}

@@ -91,7 +91,7 @@ def _check_shims(program: Any, records: Records, result: dict[str, Any]) -> None
 
 
 def _lacks(records: Records, kind: str) -> bool:
-    return any(item["kind"] == kind for item in records.items)
+    return any(item.kind == kind for item in records.items)
 
 
 def _look_ahead(program: Any, missing: list[str], declared: Any, records: Records, result: dict[str, Any]) -> None:

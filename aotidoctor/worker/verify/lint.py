@@ -9,7 +9,7 @@ from aotidoctor.worker.verify.records import Records, first_line
 
 def check_lint(path: str, module: Any, records: Records) -> None:
     """Order, ownership and names of the nodes of one graph, then whatever else ``lint`` itself says."""
-    before = sum(records.found.values())
+    before = records.counts.total()
     _check_arguments(path, module.graph, records)
     try:
         module.graph.lint()
@@ -18,7 +18,7 @@ def check_lint(path: str, module: Any, records: Records) -> None:
         # Rules of their own: attributes and submodules that are not there.
         others = "references nonexistent attribute" in said or "does not reference an nn.Module" in said
         typed = "a str is expected" in said
-        if sum(records.found.values()) == before and not others and not typed:
+        if records.counts.total() == before and not others and not typed:
             records.add("G09", "other", graph=path, observed=said, expected="a well-formed graph")
 
 

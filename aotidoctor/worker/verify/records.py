@@ -1,74 +1,28 @@
-"""Violations as they leave the child, each with the user's line that the node's stack trace names."""
+"""Violations by live nodes, each with the user's line that the node's stack trace names."""
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-_FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in .*)?$')
-# A program with ten thousand bad nodes has one fault; the count says the rest.
-MAX_EACH = 50
+from aotidoctor.program.document import where
+from aotidoctor.program.found import Found, Place
 
 
-class Records:
-    """What was found so far. ``found`` counts every record by code, also those beyond ``MAX_EACH``."""
+class Records(Found):
+    """What was found so far, told by nodes and targets of the graph itself."""
 
-    def __init__(self) -> None:
-        self.items: list[dict[str, Any]] = []
-        self.found: dict[str, int] = {}
-
-    def add(
-        self,
-        code: str,
-        kind: str,
-        *,
-        observed: str,
-        expected: str,
-        node: Any = None,
-        target: Any = None,
-        graph: str = "",
-        **facts: Any,
-    ) -> None:
-        """Keep one record. ``node`` is a node of the graph or a name, ``target`` what it calls or refers to."""
-        self.found[code] = self.found.get(code, 0) + 1
-        if self.found[code] > MAX_EACH:
-            return
-        self.items.append(
-            {
-                "code": f"VERIFY-{code}",
-                "kind": kind,
-                "node": None if node is None else getattr(node, "name", str(node)),
-                "target": None if target is None else name_of(target),
-                "graph": graph,
-                "where": where(node),
-                "observed": observed[:2000],
-                "expected": expected[:2000],
-                "facts": facts,
-            }
-        )
-
-    def cut(self) -> dict[str, int]:
-        """Code -> how many records of it were left out."""
-        return {code: count - MAX_EACH for code, count in self.found.items() if count > MAX_EACH}
-
-    def broken(self) -> bool:
-        """Whether a rule of PyTorch's verifier is broken."""
-        return any(code.startswith(("G", "S")) for code in self.found)
+    def add(self, code: str, kind: str, *, node: Any = None, target: Any = None, **rest: Any) -> None:
+        """Keep one violation. ``node`` is a node of the graph or a name, ``target`` what it calls or refers to."""
+        super().add(code, kind, node=place(node), target=None if target is None else name_of(target), **rest)
 
 
-def where(node: Any) -> dict[str, Any] | None:
-    """The innermost line of the user's source in the node's stack trace."""
+def place(node: Any) -> Place | str | None:
+    """The node, or its name, as the rules take it."""
+    if node is None or isinstance(node, Place | str):
+        return node
     trace = getattr(node, "meta", {}).get("stack_trace")
-    if not isinstance(trace, str):
-        return None
-    lines = trace.splitlines()
-    frames = [(at, found) for at, text in enumerate(lines) if (found := _FRAME.match(text)) is not None]
-    frames = [(at, found) for at, found in frames if "/site-packages/torch/" not in found["file"]]
-    if not frames:
-        return None
-    at, frame = frames[-1]
-    text = lines[at + 1].strip() if at + 1 < len(lines) else ""
-    return {"file": frame["file"], "line": int(frame["line"]), "text": text[:200]}
+    line = where(trace.splitlines()) if isinstance(trace, str) else None
+    return Place(name=getattr(node, "name", str(node)), where=line)
 
 
 def name_of(target: Any) -> str:
