@@ -14,9 +14,10 @@ from aotidoctor.model.program_archive import ProgramArchive
 from aotidoctor.model.record import record
 from aotidoctor.program.document import Graph, graphs
 from aotidoctor.program.found import Found
+from aotidoctor.program.signature import check_signature
 from aotidoctor.program.static_graph import check_graph
 from aotidoctor.program.static_operators import check_operators
-from aotidoctor.program.static_signature import check_signature
+from aotidoctor.program.static_signature import signature
 from aotidoctor.program.static_state import check_state
 from aotidoctor.program.static_symbols import check_symbols
 from aotidoctor.program.static_tensors import check_tensors
@@ -69,7 +70,7 @@ def judge_static(archive: ProgramArchive) -> StaticReading:
     top: Graph = everything[0]
     for graph in everything:
         check_graph(graph, archive.facts.dialects, found)
-    check_signature(archive, top, found)
+    check_signature(signature(archive, top), found)
     check_tensors(archive, everything, found)
     check_symbols(archive, everything, found)
     check_operators(everything, found)

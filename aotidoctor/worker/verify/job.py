@@ -12,6 +12,7 @@ from typing import Any
 
 from aotidoctor.model.fault import failure
 from aotidoctor.model.jobs import Job, UserCode, Verify
+from aotidoctor.program.signature import check_signature
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.setup_module import load_setup
 from aotidoctor.worker.verify.ahead_devices import check_devices
@@ -22,8 +23,7 @@ from aotidoctor.worker.verify.ahead_symbols import check_symbols
 from aotidoctor.worker.verify.graph import check_graph
 from aotidoctor.worker.verify.load import Loaded, load_programs
 from aotidoctor.worker.verify.records import Records, first_line
-from aotidoctor.worker.verify.signature_inputs import check_inputs
-from aotidoctor.worker.verify.signature_outputs import check_module_calls, check_outputs
+from aotidoctor.worker.verify.signature import signature
 
 
 def verify(payload: Verify, channel: Channel) -> dict[str, Any]:
@@ -66,9 +66,7 @@ def judge(
         result["dialects"] = [verifier.dialect for verifier in loaded.verifiers]
         result["nodes"] = len(program.graph.nodes)
         _guarded("G", lambda: check_graph(program, loaded.verifiers, records), result)
-        _guarded("S", lambda: check_inputs(program, records), result)
-        _guarded("S", lambda: check_outputs(program, records), result)
-        _guarded("S", lambda: check_module_calls(program, records), result)
+        _guarded("S", lambda: check_signature(signature(program, records), records), result)
         if loaded.dialect_known:
             _ask_verifier(program, loaded.verifiers, records, result)
         _look_ahead(program, loaded.missing, declared, records, result)

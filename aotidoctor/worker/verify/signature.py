@@ -1,0 +1,98 @@
+"""The signature of the rebuilt program for rules S01 to S12, and rule S13: the output node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotidoctor.program.found import Place
+from aotidoctor.program.signature import ModuleCall, Returned, Signature, Spec, State
+from aotidoctor.worker.verify.records import Records, place
+
+_SYMBOLS = ("SymIntArgument", "SymFloatArgument", "SymBoolArgument")
+
+
+def signature(program: Any, records: Records) -> Signature:
+    """What the program says of its inputs and outputs, beside its graph."""
+    from torch.export.graph_signature import InputKind
+
+    nodes = list(program.graph.nodes)
+    last = nodes[-1] if nodes else None
+    returned = _returned(last, records)
+    return Signature(
+        placeholders=[_place(node) for node in nodes if node.op == "placeholder"],
+        inputs=[input_spec(spec) for spec in program.graph_signature.input_specs],
+        outputs=[output_spec(spec) for spec in program.graph_signature.output_specs],
+        returned=returned,
+        calls=[_call(entry) for entry in program.module_call_graph if entry.signature is not None],
+        names={node.name for node in nodes},
+        state=_state(program),
+        kinds=[kind.name for kind in InputKind],
+        end="output" if last is None else _place(last),
+    )
+
+
+def input_spec(spec: Any) -> Spec:
+    """The kinds are the archive's: it has one of its own for constants, and another word for those of the program."""
+    from torch.export.graph_signature import InputKind
+
+    kind = spec.kind.name.lower() if isinstance(spec.kind, InputKind) else str(spec.kind)
+    argument = type(spec.arg).__name__
+    if (kind, argument) == ("user_input", "ConstantArgument"):
+        kind = "constant_input"
+    return Spec(
+        kind="tensor_constant" if kind == "constant_tensor" else kind,
+        name=getattr(spec.arg, "name", ""),
+        argument=argument,
+        target=spec.target,
+        persistent=spec.persistent,
+        named=argument in ("TensorArgument", *_SYMBOLS),
+    )
+
+
+def output_spec(spec: Any) -> Spec:
+    """A constant is compared by its value."""
+    name = getattr(spec.arg, "name", "")
+    value = spec.arg.value if type(spec.arg).__name__ == "ConstantArgument" else name
+    kind = str(getattr(spec.kind, "name", spec.kind)).lower()
+    return Spec(kind=kind, name=name, target=spec.target, text=str(name or value), value=value)
+
+
+def _place(node: Any) -> Place:
+    found = place(node)
+    return found if isinstance(found, Place) else Place(name=str(found))
+
+
+def _returned(last: Any, records: Records) -> list[Returned] | None:
+    if last is None or last.op != "output":
+        observed = f"the last node is {last.op} {last.name}" if last is not None else "a graph without nodes"
+        records.add("S13", "no-output-node", node=last, observed=observed, expected="an output node at the end")
+        return None
+    outputs = last.args[0] if last.args else ()
+    if isinstance(outputs, list | tuple):
+        return [_one(item, last) for item in outputs]
+    observed = f"the graph returns a bare {type(outputs).__name__}"
+    records.add("S13", "not-a-tuple", node=last, observed=observed, expected="a tuple of nodes and constants")
+    return None
+
+
+def _one(item: Any, last: Any) -> Returned:
+    value = getattr(item, "name", item)
+    name = value if hasattr(item, "op") else ""
+    return Returned(name=name, text=str(value), value=value, node=_place(item if name else last))
+
+
+def _call(entry: Any) -> ModuleCall:
+    inputs, outputs = ([item.name for item in items] for items in (entry.signature.inputs, entry.signature.outputs))
+    return ModuleCall(fqn=entry.fqn, inputs=inputs, outputs=outputs)
+
+
+def _state(program: Any) -> State:
+    """Persistent buffers may be among the constants or below a subgraph, where torch (2.11 and later) looks as well."""
+    import torch
+
+    classes = {
+        name: "Parameter" if isinstance(value, torch.nn.Parameter) else type(value).__name__
+        for name, value in program.state_dict.items()
+    }
+    kept = {*program.constants, *program.graph_module.state_dict()}
+    return State(weights=classes, constants=program.constants, kept=kept)
