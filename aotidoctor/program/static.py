@@ -19,8 +19,9 @@ from aotidoctor.program.static_graph import check_graph
 from aotidoctor.program.static_operators import check_operators
 from aotidoctor.program.static_signature import signature
 from aotidoctor.program.static_state import check_state
-from aotidoctor.program.static_symbols import check_symbols
-from aotidoctor.program.static_tensors import check_tensors
+from aotidoctor.program.static_values import NAMELESS, places, ranges, values
+from aotidoctor.program.symbols import check_symbols
+from aotidoctor.program.values import check_devices, check_dtypes
 
 NAME = "verify_static"
 NEWEST_SCHEMA = (8, 20)
@@ -71,8 +72,10 @@ def judge_static(archive: ProgramArchive) -> StaticReading:
     for graph in everything:
         check_graph(graph, archive.facts.dialects, found)
     check_signature(signature(archive, top), found)
-    check_tensors(archive, everything, found)
-    check_symbols(archive, everything, found)
+    given = [value for graph in everything for value in values(graph)]
+    check_devices(given, found)
+    check_dtypes(given, {leaf.name for leaf in archive.facts.leaves}, NAMELESS, found)
+    check_symbols(ranges(archive, given), places(archive, top), given, found)
     check_operators(everything, found)
     check_state(archive, top, found)
     open_codes = {**_PARTLY, **_unlisted(archive)}

@@ -13,17 +13,19 @@ from typing import Any
 from aotidoctor.model.fault import failure
 from aotidoctor.model.jobs import Job, UserCode, Verify
 from aotidoctor.program.signature import check_signature
+from aotidoctor.program.symbols import check_symbols
+from aotidoctor.program.values import check_devices, check_dtypes
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.setup_module import load_setup
-from aotidoctor.worker.verify.ahead_devices import check_devices
 from aotidoctor.worker.verify.ahead_operators import check_operators, check_shims
 from aotidoctor.worker.verify.ahead_specialized import check_specialized
 from aotidoctor.worker.verify.ahead_state import check_state
-from aotidoctor.worker.verify.ahead_symbols import check_symbols
 from aotidoctor.worker.verify.graph import check_graph
 from aotidoctor.worker.verify.load import Loaded, load_programs
+from aotidoctor.worker.verify.paths import user_inputs
 from aotidoctor.worker.verify.records import Records, first_line
-from aotidoctor.worker.verify.signature import signature
+from aotidoctor.worker.verify.signature import check_output_node, signature
+from aotidoctor.worker.verify.values import nameless, places, ranges, values
 
 
 def verify(payload: Verify, channel: Channel) -> dict[str, Any]:
@@ -66,7 +68,8 @@ def judge(
         result["dialects"] = [verifier.dialect for verifier in loaded.verifiers]
         result["nodes"] = len(program.graph.nodes)
         _guarded("G", lambda: check_graph(program, loaded.verifiers, records), result)
-        _guarded("S", lambda: check_signature(signature(program, records), records), result)
+        _guarded("S", lambda: check_signature(signature(program), records), result)
+        _guarded("S", lambda: check_output_node(program, records), result)
         if loaded.dialect_known:
             _ask_verifier(program, loaded.verifiers, records, result)
         _look_ahead(program, loaded.missing, declared, records, result)
@@ -93,15 +96,21 @@ def _lacks(records: Records, kind: str) -> bool:
 
 
 def _look_ahead(program: Any, missing: list[str], declared: Any, records: Records, result: dict[str, Any]) -> None:
-    _guarded("A01", lambda: check_devices(program, records), result)
+    _guarded("A01", lambda: _check_values(program, records), result)
     _guarded("A03", lambda: check_operators(program, missing, records), result)
-    _guarded("A04", lambda: check_symbols(program, records), result)
+    _guarded("A04", lambda: check_symbols(ranges(program), places(program), list(values(program)), records), result)
     _guarded("A08", lambda: check_state(program, records), result)
 
     def specialized() -> None:
         result["unknown_inputs"] = check_specialized(program, declared, records)
 
     _guarded("A05", specialized, result)
+
+
+def _check_values(program: Any, records: Records) -> None:
+    everything = list(values(program))
+    check_devices(everything, records)
+    check_dtypes(everything, {item.node.name for item in user_inputs(program) if item.node}, nameless(), records)
 
 
 def _guarded(what: str, check: Callable[[], object], result: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.program.symbols import add_empty, add_outside
 from aotidoctor.worker.verify.records import Records, first_line
 from aotidoctor.worker.verify.unregistered import declare_missing
 
@@ -186,13 +187,7 @@ def _settle_ranges(serialized: Any, records: Records) -> None:
     for symbol, found in serialized.range_constraints.items():
         low, high = found.min_val, found.max_val
         if low is not None and high is not None and low > high:
-            records.add(
-                "A06",
-                "empty",
-                target=symbol,
-                observed=f"{symbol} in {low}..{high}: no size lies there",
-                expected="a lower bound that is not above the upper",
-            )
+            add_empty(symbol, low, high, records)
             found.min_val, found.max_val = high, low
 
 
@@ -246,8 +241,7 @@ def _widen(serialized: Any, error: AssertionError, records: Records) -> bool:
         low, high = bounds.min_val, bounds.max_val
         if (low is None or low <= size) and (high is None or size <= high):
             continue
-        observed = f"the sample input has {symbol} = {size}, its range is {low}..{high}"
-        records.add("A06", "example-outside", target=symbol, observed=observed, expected="a sample inside of the range")
+        add_outside(symbol, size, low, high, records)
         bounds.min_val = None if low is None else min(low, size)
         bounds.max_val = None if high is None else max(high, size)
         widened = True

@@ -13,13 +13,15 @@ class Records(Found):
 
     def add(self, code: str, kind: str, *, node: Any = None, target: Any = None, **rest: Any) -> None:
         """Keep one violation. ``node`` is a node of the graph or a name, ``target`` what it calls or refers to."""
-        super().add(code, kind, node=place(node), target=None if target is None else name_of(target), **rest)
+        super().add(code, kind, node=_place(node), target=None if target is None else name_of(target), **rest)
 
 
-def place(node: Any) -> Place | str | None:
-    """The node, or its name, as the rules take it."""
-    if node is None or isinstance(node, Place | str):
-        return node
+def _place(node: Any) -> Place | str | None:
+    return node if node is None or isinstance(node, Place | str) else as_place(node)
+
+
+def as_place(node: Any) -> Place:
+    """A node as the rules take it."""
     trace = getattr(node, "meta", {}).get("stack_trace")
     line = where(trace.splitlines()) if isinstance(trace, str) else None
     return Place(name=getattr(node, "name", str(node)), where=line)

@@ -4,30 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from aotidoctor.program.found import Place
 from aotidoctor.program.signature import ModuleCall, Returned, Signature, Spec, State
-from aotidoctor.worker.verify.records import Records, place
+from aotidoctor.worker.verify.records import Records, as_place
 
 _SYMBOLS = ("SymIntArgument", "SymFloatArgument", "SymBoolArgument")
 
 
-def signature(program: Any, records: Records) -> Signature:
+def signature(program: Any) -> Signature:
     """What the program says of its inputs and outputs, beside its graph."""
     from torch.export.graph_signature import InputKind
 
-    nodes = list(program.graph.nodes)
-    last = nodes[-1] if nodes else None
-    returned = _returned(last, records)
+    nodes, last = list(program.graph.nodes), _last(program)
     return Signature(
-        placeholders=[_place(node) for node in nodes if node.op == "placeholder"],
+        placeholders=[as_place(node) for node in nodes if node.op == "placeholder"],
         inputs=[input_spec(spec) for spec in program.graph_signature.input_specs],
         outputs=[output_spec(spec) for spec in program.graph_signature.output_specs],
-        returned=returned,
+        returned=_returned(last),
         calls=[_call(entry) for entry in program.module_call_graph if entry.signature is not None],
         names={node.name for node in nodes},
         state=_state(program),
         kinds=[kind.name for kind in InputKind],
-        end="output" if last is None else _place(last),
+        end="output" if last is None else as_place(last),
     )
 
 
@@ -57,28 +54,30 @@ def output_spec(spec: Any) -> Spec:
     return Spec(kind=kind, name=name, target=spec.target, text=str(name or value), value=value)
 
 
-def _place(node: Any) -> Place:
-    found = place(node)
-    return found if isinstance(found, Place) else Place(name=str(found))
-
-
-def _returned(last: Any, records: Records) -> list[Returned] | None:
+def check_output_node(program: Any, records: Records) -> None:
+    """The graph ends in an output node, which returns a tuple."""
+    last = _last(program)
     if last is None or last.op != "output":
         observed = f"the last node is {last.op} {last.name}" if last is not None else "a graph without nodes"
         records.add("S13", "no-output-node", node=last, observed=observed, expected="an output node at the end")
-        return None
-    outputs = last.args[0] if last.args else ()
-    if isinstance(outputs, list | tuple):
-        return [_one(item, last) for item in outputs]
-    observed = f"the graph returns a bare {type(outputs).__name__}"
-    records.add("S13", "not-a-tuple", node=last, observed=observed, expected="a tuple of nodes and constants")
-    return None
+    elif _returned(last) is None:
+        observed = f"the graph returns a bare {type(last.args[0]).__name__}"
+        records.add("S13", "not-a-tuple", node=last, observed=observed, expected="a tuple of nodes and constants")
+
+
+def _last(program: Any) -> Any:
+    return next(reversed(program.graph.nodes), None)
+
+
+def _returned(last: Any) -> list[Returned] | None:
+    outputs = None if last is None or last.op != "output" else last.args[0] if last.args else ()
+    return [_one(item, last) for item in outputs] if isinstance(outputs, list | tuple) else None
 
 
 def _one(item: Any, last: Any) -> Returned:
     value = getattr(item, "name", item)
     name = value if hasattr(item, "op") else ""
-    return Returned(name=name, text=str(value), value=value, node=_place(item if name else last))
+    return Returned(name=name, text=str(value), value=value, node=as_place(item if name else last))
 
 
 def _call(entry: Any) -> ModuleCall:
