@@ -8,14 +8,6 @@ from dataclasses import field
 from aotidoctor.model.evidence import FactValue, Severity
 from aotidoctor.model.record import record
 
-# What both readers of a program, the static one and the one with torch, hold it to: bytes of weights, and what is
-# expected of a program that writes to its own state.
-LARGE = 2_000_000_000
-EXPECTED_STATE = {
-    "buffer": "a stateless model, if calls should be independent",
-    "parameter": "parameters that are only read: the package gives each one that changes as one more output",
-}
-
 
 @record
 class Where:

@@ -16,7 +16,7 @@ _FORMS = {
 }
 KINDS = ("user_input", *_FORMS, "token", "constant_input")
 # What an output may be the new value of.
-_MUTATIONS = {
+MUTATIONS = {
     "buffer_mutation": "buffer",
     "parameter_mutation": "parameter",
     "user_input_mutation": "user_input",
@@ -81,7 +81,7 @@ class Signature:
     outputs: Sequence[Spec]
     returned: Sequence[Returned] | None
     calls: Sequence[ModuleCall]
-    names: Iterable[str]
+    nodes: Mapping[str, Place]
     state: State
     kinds: Sequence[str] = KINDS
     end: Place | str = "output"
@@ -187,9 +187,9 @@ def _check_outputs(signature: Signature, returned: Sequence[Returned], found: Fo
             expected="an output of the signature for each that the graph returns, in order",
         )
         return
-    mutated = {spec.name: spec for kind in reversed(_MUTATIONS) for spec in specs if spec.kind == kind}
+    mutated = {spec.name: spec for kind in reversed(MUTATIONS) for spec in specs if spec.kind == kind}
     start = sum(spec.kind == "token" for spec in specs)
-    end = start + len({(spec.kind, spec.name) for spec in specs if spec.kind in _MUTATIONS})
+    end = start + len({(spec.kind, spec.name) for spec in specs if spec.kind in MUTATIONS})
     for item in returned[start:end]:
         _check_mutation(item, mutated.get(item.name), signature.inputs, found)
     users = [spec for spec in specs if spec.kind in ("user_output", "loss_output")]
@@ -205,7 +205,7 @@ def _check_mutation(item: Returned, spec: Spec | None, inputs: Sequence[Spec], f
         expected = "new values of buffers, parameters and inputs first, then the results"
         found.add("S10", "stray", node=item.node, observed=observed, expected=expected)
         return
-    kind = _MUTATIONS[spec.kind]
+    kind = MUTATIONS[spec.kind]
     known = [(one.name if kind == "user_input" else one.target) or "" for one in inputs if one.kind == kind]
     target, what = spec.target or "", kind.replace("_", " ")
     if target not in known:
@@ -218,7 +218,7 @@ def _check_module_calls(signature: Signature, found: Found) -> None:
     for call in signature.calls:
         for kind, names in (("input", call.inputs), ("output", call.outputs)):
             for name in names:
-                if name and name not in signature.names:
+                if name and name not in signature.nodes:
                     found.add(
                         "S12",
                         kind,

@@ -71,13 +71,14 @@ def judge_static(archive: ProgramArchive) -> StaticReading:
     top: Graph = everything[0]
     for graph in everything:
         check_graph(graph, archive.facts.dialects, found)
-    check_signature(signature(archive, top), found)
+    said = signature(archive, top)
+    check_signature(said, found)
     given = [value for graph in everything for value in values(graph)]
     check_devices(given, found)
     check_dtypes(given, {leaf.name for leaf in archive.facts.leaves}, NAMELESS, found)
     check_symbols(ranges(archive, given), places(archive, top), given, found)
     check_operators(everything, found)
-    check_state(archive, top, found)
+    check_state(archive, said, top, found)
     open_codes = {**_PARTLY, **_unlisted(archive)}
     notes = [*_NEVER.items(), *open_codes.items()]
     return StaticReading(

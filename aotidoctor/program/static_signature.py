@@ -17,15 +17,16 @@ def signature(archive: ProgramArchive, top: Graph) -> Signature:
     """Of an object's class the archive shows only what its kind says. Inputs have no line of the source."""
     module = as_object(archive.document.get("graph_module"))
     raw = as_object(module.get("signature"))
-    nodes = {name: node for node in top.nodes for item in node.outputs for name in names_of(item)}
     placeholders = [Place(name=argument_name(item)) for item in top.inputs]
+    nodes = {item.name: item for item in (*placeholders, *top.nodes)}
+    nodes.update({name: node for node in top.nodes for item in node.outputs for name in names_of(item)})
     return Signature(
         placeholders=placeholders,
         inputs=[_spec(item) for item in as_list(raw.get("input_specs"))],
         outputs=[_spec(item) for item in as_list(raw.get("output_specs"))],
         returned=[_returned(item, nodes) for item in top.outputs],
         calls=[_call(as_object(item)) for item in as_list(module.get("module_call_graph"))],
-        names={*nodes, *(item.name for item in (*top.nodes, *placeholders))},
+        nodes=nodes,
         state=_state(archive),
     )
 

@@ -1,4 +1,4 @@
-"""Rules A08, A09, A11 and L03: inputs that are written to, large weights, inputs that are no tensors, lost bytes."""
+"""What the package will change, carry and drop, as the archive has it; and what the archive itself has lost."""
 
 from __future__ import annotations
 
@@ -6,47 +6,33 @@ import re
 from collections.abc import Iterator
 
 from aotidoctor.model.dtypes import ITEMSIZE
-from aotidoctor.model.exported import EXPECTED_STATE, LARGE
 from aotidoctor.model.program import ProgramLeaf
 from aotidoctor.model.program_archive import Payload, ProgramArchive
-from aotidoctor.program.document import Graph, Node, argument_name
+from aotidoctor.program.document import Graph, argument_name
 from aotidoctor.program.found import Found
+from aotidoctor.program.signature import Signature
+from aotidoctor.program.state import Leaf, Write, add_lost, check_leaf, check_mutations, check_size
 from aotidoctor.program.static_writes import shows, written
 
 _SYMBOL = re.compile(r"\b(?:zuf|zf|[suz])\d+\b")
 
 
-def check_state(archive: ProgramArchive, top: Graph, found: Found) -> None:
-    """What the package will change, carry and drop."""
-    _check_mutations(archive, top, found)
-    _check_size(archive, found)
-    _check_lost(archive, found)
-    _check_samples(archive, found)
-    for leaf in archive.facts.leaves:
-        _check_kind(archive, leaf, top, found)
-
-
-def _check_mutations(archive: ProgramArchive, top: Graph, found: Found) -> None:
+def check_state(archive: ProgramArchive, signature: Signature, top: Graph, found: Found) -> None:
+    """All of it."""
     paths = {leaf.name: leaf.path for leaf in archive.facts.leaves if leaf.name}
-    nodes = {name: node for node in top.nodes for item in node.outputs if (name := argument_name(item))}
-    for output in archive.facts.outputs:
-        node = nodes.get(output.name or "")
-        target = output.target or ""
-        if output.kind == "user_input_mutation":
-            _add_input(found, node, paths.get(target, target), "the graph's signature")
-        elif output.kind in ("buffer_mutation", "parameter_mutation"):
-            _add_state(found, node, target, output.kind.removesuffix("_mutation"))
-    constants = {constant.name: constant for constant in archive.facts.constants}
-    for node, root in _writes(top):
-        constant = constants.get(root)
-        if root in paths:
-            _add_input(found, node, paths[root], node.target)
-        elif constant is not None and constant.kind in ("buffer", "parameter"):
-            _add_state(found, node, constant.fqn, constant.kind)
+    check_mutations(signature, paths, _writes(top), found)
+    lists = (archive.weights or {}, archive.constants or {})
+    check_size({name: _nbytes(payload) for listed in lists for name, payload in listed.items()}, found)
+    _check_lost(archive, found)
+    for leaf in archive.facts.leaves:
+        if leaf.kind == "constant" and leaf.value is not None:
+            check_leaf(Leaf(kind="constant", path=leaf.path, node=leaf.name, text=leaf.value), found)
+        elif leaf.kind == "symbol" and _is_lost(archive, leaf, top):
+            check_leaf(Leaf(kind="symbol", path=leaf.path, node=leaf.name), found)
 
 
-def _writes(top: Graph) -> Iterator[tuple[Node, str]]:
-    """``(node, input)`` for each of PyTorch's operators that writes to an input, also through views of it."""
+def _writes(top: Graph) -> Iterator[Write]:
+    """By each of PyTorch's operators that writes to an input, also through views of it."""
     roots = {name: name for item in top.inputs if (name := argument_name(item))}
     for node in top.nodes:
         places = written(node)
@@ -55,36 +41,9 @@ def _writes(top: Graph) -> Iterator[tuple[Node, str]]:
             if root is None:
                 continue
             if at in places:
-                yield node, root
+                yield Write(node=node, target=node.target, root=root)
             for item in node.outputs:
                 roots.setdefault(argument_name(item), root)
-
-
-def _add_input(found: Found, node: Node | None, path: str, by: str) -> None:
-    observed = f"{path} is written to ({by})"
-    expected = "inputs that are only read: the package writes into the caller's tensors"
-    found.add("A08", "input-mutation", node=node, target=path, observed=observed, expected=expected)
-
-
-def _add_state(found: Found, node: Node | None, name: str, kind: str) -> None:
-    expected = EXPECTED_STATE[kind]
-    observed = f"each call changes {name}"
-    found.add("A08", f"{kind}-mutation", node=node, target=name, observed=observed, expected=expected)
-
-
-def _check_size(archive: ProgramArchive, found: Found) -> None:
-    sizes = {name: _nbytes(payload) for name, payload in _payloads(archive)}
-    total = sum(sizes.values())
-    if total > LARGE:
-        largest = max(sizes, key=lambda name: sizes[name])
-        observed = f"{total:,} bytes of weights and constants, the largest {largest} with {sizes[largest]:,}"
-        expected = f"at most {LARGE:,} bytes, which go into the library itself"
-        found.add("A09", "large-constants", target=largest, observed=observed, expected=expected, bytes=total)
-
-
-def _payloads(archive: ProgramArchive) -> Iterator[tuple[str, Payload]]:
-    for listed in (archive.weights, archive.constants):
-        yield from (listed or {}).items()
 
 
 def _nbytes(payload: Payload) -> int:
@@ -99,32 +58,14 @@ def _check_lost(archive: ProgramArchive, found: Found) -> None:
         ("weights", archive.weights, archive.weights_pickle),
         ("constants", archive.constants, archive.constants_pickle),
     ):
-        expected = f"the {what} of the program"
         if listed is None and pickle is None:
-            observed = f"the archive has no list of its {what}, or an unreadable one"
-            found.add("L03", what, target=what, observed=observed, expected=expected)
+            add_lost(what, f"the archive has no list of its {what}, or an unreadable one", found)
         lost = [name for name, payload in (listed or {}).items() if payload.member is None]
         if lost:
             more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
-            observed = f"the archive has no member with the bytes of {', '.join(lost[:3])}{more}"
-            found.add("L03", what, target=what, observed=observed, expected=expected)
-
-
-def _check_samples(archive: ProgramArchive, found: Found) -> None:
+            add_lost(what, f"the archive has no member with the bytes of {', '.join(lost[:3])}{more}", found)
     if not archive.has_samples:
-        observed, expected = "the archive has no sample inputs", "the sample inputs of the program"
-        found.add("L03", "sample-inputs", target="sample-inputs", observed=observed, expected=expected)
-
-
-def _check_kind(archive: ProgramArchive, leaf: ProgramLeaf, top: Graph, found: Found) -> None:
-    if leaf.kind == "constant" and leaf.value is not None:
-        observed = f"{leaf.path} = {leaf.value} is part of the program"
-        expected = "the same value at each call: a different one is ignored"
-        found.add("A11", "constant-input", node=leaf.name, target=leaf.path, observed=observed, expected=expected)
-    elif leaf.kind == "symbol" and _is_lost(archive, leaf, top):
-        observed = f"{leaf.path} is a number that may change"
-        expected = "a tensor, or a size of a tensor: the package is called with tensors only"
-        found.add("A11", "symbolic-input", node=leaf.name, target=leaf.path, observed=observed, expected=expected)
+        add_lost("sample-inputs", "the archive has no sample inputs", found)
 
 
 def _is_lost(archive: ProgramArchive, leaf: ProgramLeaf, top: Graph) -> bool:

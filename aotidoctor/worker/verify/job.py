@@ -19,12 +19,12 @@ from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.setup_module import load_setup
 from aotidoctor.worker.verify.ahead_operators import check_operators, check_shims
 from aotidoctor.worker.verify.ahead_specialized import check_specialized
-from aotidoctor.worker.verify.ahead_state import check_state
 from aotidoctor.worker.verify.graph import check_graph
 from aotidoctor.worker.verify.load import Loaded, load_programs
 from aotidoctor.worker.verify.paths import user_inputs
 from aotidoctor.worker.verify.records import Records, first_line
 from aotidoctor.worker.verify.signature import check_output_node, signature
+from aotidoctor.worker.verify.state import check_state
 from aotidoctor.worker.verify.values import nameless, places, ranges, values
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.program.state import add_lost
 from aotidoctor.program.symbols import add_empty, add_outside
 from aotidoctor.worker.verify.records import Records, first_line
 from aotidoctor.worker.verify.unregistered import declare_missing
@@ -175,10 +176,7 @@ def _part(read: Callable[[], Any], what: str, records: Records) -> Any:
     try:
         return read()
     except Exception as error:
-        observed = f"{type(error).__name__}: {first_line(error)}"
-        records.add(
-            "L03", what, target=what, observed=observed, expected=f"the {what.replace('-', ' ')} of the program"
-        )
+        add_lost(what, f"{type(error).__name__}: {first_line(error)}", records)
         return None
 
 

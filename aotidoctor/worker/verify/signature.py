@@ -14,17 +14,17 @@ def signature(program: Any) -> Signature:
     """What the program says of its inputs and outputs, beside its graph."""
     from torch.export.graph_signature import InputKind
 
-    nodes, last = list(program.graph.nodes), _last(program)
+    nodes, last = {node: as_place(node) for node in program.graph.nodes}, _last(program)
     return Signature(
-        placeholders=[as_place(node) for node in nodes if node.op == "placeholder"],
+        placeholders=[item for node, item in nodes.items() if node.op == "placeholder"],
         inputs=[input_spec(spec) for spec in program.graph_signature.input_specs],
         outputs=[output_spec(spec) for spec in program.graph_signature.output_specs],
         returned=_returned(last),
         calls=[_call(entry) for entry in program.module_call_graph if entry.signature is not None],
-        names={node.name for node in nodes},
+        nodes={item.name: item for item in nodes.values()},
         state=_state(program),
         kinds=[kind.name for kind in InputKind],
-        end="output" if last is None else as_place(last),
+        end=nodes.get(last, "output"),
     )
 
 
