@@ -5,10 +5,13 @@ from __future__ import annotations
 import copy
 import pickle
 from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, is_dataclass, replace
+from typing import ClassVar, Generic, TypeVar
 
 import pytest
 
 from aotidoctor.model.record import record
+
+T = TypeVar("T")
 
 
 @record
@@ -72,6 +75,14 @@ class Same:
     """Equal to itself only."""
 
     at: int
+
+
+@record
+class Held(Generic[T]):
+    """Of any kind, with something that is the class's."""
+
+    value: T
+    most: ClassVar[int] = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,3 +192,33 @@ def test_what_has_no_equality_is_equal_to_itself():
     assert {one: 1}[one] == 1
     one.at = 2
     assert one.at == 2
+
+
+def test_what_is_the_classs_is_no_field():
+    assert [one.name for one in fields(Held)] == ["value"]
+    assert (Held(value=2).value, Held.most) == (2, 3)
+    assert Held[int](value=2) == Held(value=2)
+
+
+def test_a_class_can_be_asked_for_its_fields_before_it_has_objects():
+    @record
+    class Early:
+        """One."""
+
+        at: int
+        why: str = field(default="", metadata={"unit": "s"})
+
+    @record
+    class Later(Early):
+        """One more."""
+
+        then: int = 1
+
+    assert is_dataclass(Later)
+    assert [(one.name, one.type, one.kw_only) for one in fields(Later)] == [
+        ("at", "int", True), ("why", "str", True), ("then", "int", True),
+    ]  # fmt: skip
+    assert fields(Early)[1].metadata == {"unit": "s"}
+    assert replace(Later(at=1), then=2) == Later(at=1, then=2)
+    assert Early.__slots__ == ("at", "why")
+    assert Later.__slots__ == ("then",)
