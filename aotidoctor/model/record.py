@@ -14,6 +14,8 @@ from reprlib import recursive_repr
 from types import FunctionType
 from typing import TYPE_CHECKING, NoReturn, TypeVar, overload
 
+from aotidoctor.model.record_filling import Row, field_names, fill, named, rows
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
     from typing_extensions import dataclass_transform
@@ -25,8 +27,8 @@ else:
 
 
 T = TypeVar("T")
-# What is annotated so is no field.
-_OF_THE_CLASS = ("ClassVar", "typing.ClassVar")
+# So many objects cost as much as compiling ``__init__``.
+_FEW = 64
 # Of a class whose objects have no slots.
 _OF_OBJECTS = ("__dict__", "__weakref__")
 
@@ -58,10 +60,12 @@ def record(
 
 def _made(cls: type[T], *, kw_only: bool, frozen: bool, eq: bool) -> type[T]:
     own = dict(vars(cls))
-    made = _with_slots(cls, own)
+    made = _with_slots(cls, own, by_place=not kw_only)
     for name in ("__dataclass_fields__", "__dataclass_params__"):
         setattr(made, name, _Described(made, own, name, kw_only=kw_only))
-    for name in ("__init__", *(("__eq__",) if eq else ()), *(("__hash__",) if eq and frozen else ())):
+    if "__init__" not in own:
+        setattr(made, "__init__", _filled_first(made))  # noqa: B010
+    for name in (*(("__eq__",) if eq else ()), *(("__hash__",) if eq and frozen else ())):
         if name not in own:
             setattr(made, name, _compiled_later(made, name))
     if eq and not frozen:
@@ -72,11 +76,12 @@ def _made(cls: type[T], *, kw_only: bool, frozen: bool, eq: bool) -> type[T]:
     return made
 
 
-def _with_slots(cls: type[T], own: Mapping[str, object]) -> type[T]:
+def _with_slots(cls: type[T], own: Mapping[str, object], *, by_place: bool) -> type[T]:
     """The class once more, with a slot for each field that no base has."""
     inherited = {slot for base in cls.__mro__[1:] for slot in vars(base).get("__slots__", ())}
-    names = [name for name, kind in _annotations(own).items() if not str(kind).startswith(_OF_THE_CLASS)]
+    names = field_names(own)
     body = {name: value for name, value in own.items() if name not in (*names, *_OF_OBJECTS)}
+    body["__record__"] = (own, by_place)
     body["__slots__"] = tuple(name for name in names if name not in inherited)
     made = _class(cls, body)
     made.__qualname__ = cls.__qualname__
@@ -86,12 +91,6 @@ def _with_slots(cls: type[T], own: Mapping[str, object]) -> type[T]:
 def _class(like: type[T], body: Mapping[str, object]) -> type[T]:
     made: type[T] = type(like).__call__(type(like), like.__name__, like.__bases__, dict(body))
     return made
-
-
-def _annotations(own: Mapping[str, object]) -> Mapping[str, object]:
-    found = own.get("__annotations__", {})
-    assert isinstance(found, dict)  # noqa: S101 - Python makes it
-    return found
 
 
 class _Described:
@@ -108,6 +107,29 @@ class _Described:
         for name in ("__dataclass_fields__", "__dataclass_params__"):
             setattr(self._cls, name, vars(plain)[name])
         return vars(self._cls)[self._name]
+
+
+def _filled_first(cls: type) -> object:
+    asks = hasattr(cls, "__post_init__")
+    table: list[tuple[Row, ...] | None] = []
+    count = 0
+
+    def method(self: object, *by_place: object, **by_name: object) -> None:
+        nonlocal count
+        count += 1
+        if not table:
+            table.append(rows(cls))
+        fields_ = table[0]
+        given = named(fields_, by_place, by_name) if fields_ is not None and count <= _FEW else None
+        if fields_ is None or given is None or not fill(self, fields_, given):
+            # It also says what is wrong with what was given.
+            compiled = _compiled(cls, "__init__")
+            setattr(cls, "__init__", compiled)  # noqa: B010
+            compiled(self, *by_place, **by_name)
+        elif asks:
+            self.__post_init__()  # type: ignore[attr-defined]
+
+    return method
 
 
 def _compiled_later(cls: type, name: str) -> object:

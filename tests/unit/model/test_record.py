@@ -222,3 +222,59 @@ def test_a_class_can_be_asked_for_its_fields_before_it_has_objects():
     assert replace(Later(at=1), then=2) == Later(at=1, then=2)
     assert Early.__slots__ == ("at", "why")
     assert Later.__slots__ == ("then",)
+
+
+def both():
+    """A record and a dataclass with the same fields, by place and by name, new each time."""
+
+    class Body:
+        """Three kinds of fields."""
+
+        __annotations__ = {"one": "int", "two": "int", "more": "list[int]", "own": "list[int]", "last": "int"}
+        two = 2
+        more = field(default_factory=list)
+        own = field(init=False, default_factory=list)
+        last = field(default=5, kw_only=True)
+
+    plain = dict(vars(Body))
+    return record(kw_only=False)(Body), dataclass(frozen=True)(type("Body", (), plain))
+
+
+CALLS = (
+    ((1,), {}), ((1, 3), {}), ((1, 3, [4]), {"last": 6}), ((), {"one": 1}), ((), {"two": 1, "one": 7, "more": [8]}),
+    ((), {}), ((1, 2, [3], 4), {}), ((1,), {"one": 2}), ((), {"one": 1, "none": 2}), ((1,), {"own": [1]}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("earlier", [0, 1, 200])
+@pytest.mark.parametrize(("given", "named"), CALLS)
+def test_the_first_object_is_like_the_hundredth(earlier, given, named):
+    made, plain = both()
+    for _ in range(earlier):
+        made(one=0)
+    try:
+        right = asdict(plain(*given, **named))
+    except TypeError as error:
+        wrong = str(error).partition("()")[2].replace(" positional", "")
+        with pytest.raises(TypeError) as raised:
+            made(*given, **named)
+        assert str(raised.value).partition("()")[2].replace(" positional", "") == wrong
+    else:
+        assert asdict(made(*given, **named)) == right
+
+
+def test_one_that_inherits_from_a_dataclass_has_the_fields_of_both():
+    @dataclass(slots=True)
+    class Loose:
+        """Of the usual make."""
+
+        x: float
+        y: float = 2.0
+
+    @record
+    class More(Loose):
+        """One more."""
+
+        then: int
+
+    assert asdict(More(x=1.0, then=2)) == {"x": 1.0, "y": 2.0, "then": 2}
