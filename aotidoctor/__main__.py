@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import signal
 import sys
+import threading
 import time
 from types import FrameType
+from typing import NoReturn
 
 from aotidoctor.model.interruption import TerminatedError, note, status
 
@@ -36,6 +39,8 @@ def main() -> None:
         from aotidoctor.cli import build_app  # noqa: PLC0415
 
         build_app()(prog_name="aotidoctor")
+    except SystemExit as ended:
+        _leave(ended)
     except KeyboardInterrupt:
         sys.exit(status(INTERRUPTED))
     finally:
@@ -43,6 +48,25 @@ def main() -> None:
         gc.freeze()
         # The interpreter takes our handlers away before it ends, and an impatient user's last one would kill it.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _leave(ended: SystemExit) -> NoReturn:
+    """End without taking thousands of modules and objects apart one by one: a tenth of what ``check`` takes.
+
+    What is registered for the end is called, and what is buffered is written. Where a thread still runs, or where the
+    output cannot be written, the interpreter ends as it always does.
+    """
+    code = 0 if ended.code is None else ended.code
+    if not isinstance(code, int) or threading.active_count() > 1:
+        raise ended
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    atexit._run_exitfuncs()
+    try:
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            stream.flush()
+    except (OSError, ValueError):
+        raise ended from None
+    os._exit(code & 0xFF)
 
 
 def _is_first() -> bool:

@@ -1,18 +1,20 @@
 """``@record``: a dataclass with slots, frozen and by keywords by default, at a tenth of what one costs to define.
 
-A command imports some two hundred records and makes objects of a few dozen. ``dataclass`` compiles six methods for each
-of them at once, which is a quarter of the time of `check`. Here those that depend on the fields are compiled when they
-are called first, and the others are the same functions for all. ``fields``, ``replace``, ``asdict`` and
-``is_dataclass`` work.
+A command imports some two hundred records and makes objects of a few dozen. ``dataclass`` describes the fields and
+compiles six methods for each of them at once, which is a quarter of the time of `check`. Here the description is made
+when somebody looks at it, methods that depend on the fields are compiled when they are called first, and the others are
+the same functions for all. ``fields``, ``replace``, ``asdict`` and ``is_dataclass`` work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from reprlib import recursive_repr
 from types import FunctionType
 from typing import TYPE_CHECKING, NoReturn, TypeVar, overload
+
+from aotidoctor.model.record_filling import Row, field_names, fill, named, rows
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -25,6 +27,10 @@ else:
 
 
 T = TypeVar("T")
+# So many objects cost as much as compiling ``__init__``.
+_FEW = 64
+# Of a class whose objects have no slots.
+_OF_OBJECTS = ("__dict__", "__weakref__")
 
 
 @overload
@@ -53,9 +59,13 @@ def record(
 
 
 def _made(cls: type[T], *, kw_only: bool, frozen: bool, eq: bool) -> type[T]:
-    made = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=kw_only, match_args=False)(cls)
-    own = vars(cls)
-    for name in ("__init__", *(("__eq__",) if eq else ()), *(("__hash__",) if eq and frozen else ())):
+    own = dict(vars(cls))
+    made = _with_slots(cls, own, by_place=not kw_only)
+    for name in ("__dataclass_fields__", "__dataclass_params__"):
+        setattr(made, name, _Described(made, own, name, kw_only=kw_only))
+    if "__init__" not in own:
+        setattr(made, "__init__", _filled_first(made))  # noqa: B010
+    for name in (*(("__eq__",) if eq else ()), *(("__hash__",) if eq and frozen else ())):
         if name not in own:
             setattr(made, name, _compiled_later(made, name))
     if eq and not frozen:
@@ -64,6 +74,62 @@ def _made(cls: type[T], *, kw_only: bool, frozen: bool, eq: bool) -> type[T]:
         if name not in own:
             setattr(made, name, method)
     return made
+
+
+def _with_slots(cls: type[T], own: Mapping[str, object], *, by_place: bool) -> type[T]:
+    """The class once more, with a slot for each field that no base has."""
+    inherited = {slot for base in cls.__mro__[1:] for slot in vars(base).get("__slots__", ())}
+    names = field_names(own)
+    body = {name: value for name, value in own.items() if name not in (*names, *_OF_OBJECTS)}
+    body["__record__"] = (own, by_place)
+    body["__slots__"] = tuple(name for name in names if name not in inherited)
+    made = _class(cls, body)
+    made.__qualname__ = cls.__qualname__
+    return made
+
+
+def _class(like: type[T], body: Mapping[str, object]) -> type[T]:
+    made: type[T] = type(like).__call__(type(like), like.__name__, like.__bases__, dict(body))
+    return made
+
+
+class _Described:
+    """What ``dataclass`` knows of a class: asked for when somebody looks, as most classes are only imported."""
+
+    def __init__(self, cls: type, own: Mapping[str, object], name: str, *, kw_only: bool) -> None:
+        self._cls, self._own, self._name, self._kw_only = cls, own, name, kw_only
+
+    def __get__(self, _object: object, _cls: type) -> object:
+        body = {name: value for name, value in self._own.items() if name not in _OF_OBJECTS}
+        # Without a text ``dataclass`` would make one up, from a signature.
+        plain: type = _class(self._cls, {**body, "__doc__": self._cls.__name__})
+        dataclass(init=False, repr=False, eq=False, match_args=False, kw_only=self._kw_only)(plain)
+        for name in ("__dataclass_fields__", "__dataclass_params__"):
+            setattr(self._cls, name, vars(plain)[name])
+        return vars(self._cls)[self._name]
+
+
+def _filled_first(cls: type) -> object:
+    asks = hasattr(cls, "__post_init__")
+    table: list[tuple[Row, ...] | None] = []
+    count = 0
+
+    def method(self: object, *by_place: object, **by_name: object) -> None:
+        nonlocal count
+        count += 1
+        if not table:
+            table.append(rows(cls))
+        fields_ = table[0]
+        given = named(fields_, by_place, by_name) if fields_ is not None and count <= _FEW else None
+        if fields_ is None or given is None or not fill(self, fields_, given):
+            # It also says what is wrong with what was given.
+            compiled = _compiled(cls, "__init__")
+            setattr(cls, "__init__", compiled)  # noqa: B010
+            compiled(self, *by_place, **by_name)
+        elif asks:
+            self.__post_init__()  # type: ignore[attr-defined]
+
+    return method
 
 
 def _compiled_later(cls: type, name: str) -> object:

@@ -211,7 +211,8 @@ def test_a_saved_report_and_a_kept_map(scene):
     first = quick("bundle", package, "--from", "saved.json", "--map", "kept.json", "-o", "a.zip", env=env, cwd=work)
     assert first.returncode == 0, first.stderr
     assert json.loads(contents(work / "a.zip")["report.json"])["diagnoses"][0]["cause"] == "input-stride"
-    quick("bundle", package, "-i", "sample.pt", "--map", "kept.json", "-o", "b.zip", env=env, cwd=work)
+    second = quick("bundle", package, "-i", "sample.pt", "--map", "kept.json", "-o", "b.zip", env=env, cwd=work)
+    assert (work / "b.zip").exists(), second
     sources = [
         next(data for name, data in contents(work / one).items() if name.endswith("wrapper.cpp"))
         for one in ("a.zip", "b.zip")

@@ -6,6 +6,7 @@ and memory, and has written nothing, started nothing, unpickled nothing and load
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import json
 import os
@@ -114,6 +115,8 @@ def _child(words: tuple[str, ...], folder: Path, out: Path, err: Path) -> None:
 
         if words[0] != "verify":
             sys.addaudithook(_watch)
+        # What the process that it comes from left for its own end (folders to remove) is not the command's.
+        atexit._clear()
         main()
         status = 0
     except SystemExit as end:

@@ -11,7 +11,8 @@ import re
 from aotidoctor.model.record import record
 
 PLACEHOLDER = (
-    r"(?P<placeholder><(?:home|host|user|values)>|<(?:home|host|user|secret|email|ip|mac|account|word|values)-\d+>)"
+    r"(?P<placeholder><(?:home|host|user|values)>"
+    r"|<(?:home|host|user|secret|email|ip|mac|account|project|word|values)-\d+>)"
 )
 
 

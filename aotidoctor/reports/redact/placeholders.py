@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from aotidoctor.reports.redact.names import Name
 
 # Equal in any case of letters.
-_FOLDED = ("user", "host", "word", "email", "ip", "mac")
+_FOLDED = ("user", "host", "word", "project", "email", "ip", "mac")
 _FORM = re.compile(r"<([a-z]+)(?:-(\d+))?>")
 
 

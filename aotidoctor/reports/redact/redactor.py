@@ -33,7 +33,7 @@ _OPAQUE = frozenset({"wrapper_cpp", "kernel_sources", "undefined", "kernel_symbo
 _PRINTED = frozenset({"stdout_tail", "stderr_tail", "printed"})
 _KEY_AND_SECRET = {"password": ("before", "word"), "variable": ("name", "given"), "keyed": ("label", "value")}
 _GIVEN_AS = {"other": "user", "folders": "user", "ip6": "ip", "email": "email", "mac": "mac", "account": "account"}
-_GIVEN_AS |= {"internal": "host", "registry": "host", "bucket": "account", "project": "word"}
+_GIVEN_AS |= {"internal": "host", "registry": "host", "bucket": "account", "project": "project"}
 # Variables of these are shown whatever they are called.
 _SHOWN_VARIABLES = ("AOT_INDUCTOR_", "AOTINDUCTOR_", "AOTI_", "TORCHINDUCTOR_", "TORCH_", "PYTORCH_", "TRITON_")
 # Names met in a text are looked for in all texts; what they reveal in turn is rarely more than one round.
@@ -59,7 +59,7 @@ class Redactor:
             self._names.setdefault((name.kind, name.text.casefold()), name)
             if name.kind != "secret":
                 self.placeholders.give(name.kind, name.text, own=name.kind != "word")
-        for old in self.placeholders.names():
+        for old in filter(_is_sought, self.placeholders.names()):
             self._names.setdefault((old.kind, old.text.casefold()), old)
         self._kinds: list[Kind] = []
         self._plain: list[tuple[int, str]] = []
@@ -247,6 +247,11 @@ def _names(identity: Identity) -> list[Name]:
         ("host", identity.hosts),
     ]
     return [Name(kind, text) for kind, texts in named for text in texts]
+
+
+def _is_sought(old: Name) -> bool:
+    """Whether a word of an earlier bundle is looked for everywhere. A project called ``base`` is not."""
+    return old.kind not in ("account", "project") and (old.kind != "user" or _may_spread(old))
 
 
 def _may_spread(name: Name) -> bool:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import copy
 import pickle
 from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, is_dataclass, replace
+from typing import ClassVar, Generic, TypeVar
 
 import pytest
 
 from aotidoctor.model.record import record
+
+T = TypeVar("T")
 
 
 @record
@@ -72,6 +75,14 @@ class Same:
     """Equal to itself only."""
 
     at: int
+
+
+@record
+class Held(Generic[T]):
+    """Of any kind, with something that is the class's."""
+
+    value: T
+    most: ClassVar[int] = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,3 +192,89 @@ def test_what_has_no_equality_is_equal_to_itself():
     assert {one: 1}[one] == 1
     one.at = 2
     assert one.at == 2
+
+
+def test_what_is_the_classs_is_no_field():
+    assert [one.name for one in fields(Held)] == ["value"]
+    assert (Held(value=2).value, Held.most) == (2, 3)
+    assert Held[int](value=2) == Held(value=2)
+
+
+def test_a_class_can_be_asked_for_its_fields_before_it_has_objects():
+    @record
+    class Early:
+        """One."""
+
+        at: int
+        why: str = field(default="", metadata={"unit": "s"})
+
+    @record
+    class Later(Early):
+        """One more."""
+
+        then: int = 1
+
+    assert is_dataclass(Later)
+    assert [(one.name, one.type, one.kw_only) for one in fields(Later)] == [
+        ("at", "int", True), ("why", "str", True), ("then", "int", True),
+    ]  # fmt: skip
+    assert fields(Early)[1].metadata == {"unit": "s"}
+    assert replace(Later(at=1), then=2) == Later(at=1, then=2)
+    assert Early.__slots__ == ("at", "why")
+    assert Later.__slots__ == ("then",)
+
+
+def both():
+    """A record and a dataclass with the same fields, by place and by name, new each time."""
+
+    class Body:
+        """Three kinds of fields."""
+
+        __annotations__ = {"one": "int", "two": "int", "more": "list[int]", "own": "list[int]", "last": "int"}
+        two = 2
+        more = field(default_factory=list)
+        own = field(init=False, default_factory=list)
+        last = field(default=5, kw_only=True)
+
+    plain = dict(vars(Body))
+    return record(kw_only=False)(Body), dataclass(frozen=True)(type("Body", (), plain))
+
+
+CALLS = (
+    ((1,), {}), ((1, 3), {}), ((1, 3, [4]), {"last": 6}), ((), {"one": 1}), ((), {"two": 1, "one": 7, "more": [8]}),
+    ((), {}), ((1, 2, [3], 4), {}), ((1,), {"one": 2}), ((), {"one": 1, "none": 2}), ((1,), {"own": [1]}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("earlier", [0, 1, 200])
+@pytest.mark.parametrize(("given", "named"), CALLS)
+def test_the_first_object_is_like_the_hundredth(earlier, given, named):
+    made, plain = both()
+    for _ in range(earlier):
+        made(one=0)
+    try:
+        right = asdict(plain(*given, **named))
+    except TypeError as error:
+        wrong = str(error).partition("()")[2].replace(" positional", "")
+        with pytest.raises(TypeError) as raised:
+            made(*given, **named)
+        assert str(raised.value).partition("()")[2].replace(" positional", "") == wrong
+    else:
+        assert asdict(made(*given, **named)) == right
+
+
+def test_one_that_inherits_from_a_dataclass_has_the_fields_of_both():
+    @dataclass(slots=True)
+    class Loose:
+        """Of the usual make."""
+
+        x: float
+        y: float = 2.0
+
+    @record
+    class More(Loose):
+        """One more."""
+
+        then: int
+
+    assert asdict(More(x=1.0, then=2)) == {"x": 1.0, "y": 2.0, "then": 2}

@@ -27,6 +27,7 @@ from aotidoctor.logs.bounded import bounded
 from aotidoctor.logs.origins import origins
 from aotidoctor.logs.patterns import load_patterns
 from aotidoctor.logs.splits import splits
+from aotidoctor.model.late_pattern import LatePattern
 from tests.e2e.foundry.place import cache_dir
 from tests.unit.patterns import pump
 
@@ -95,8 +96,8 @@ def _compiled():
 
 
 def _inside(value, module, name, depth=0):
-    if isinstance(value, re.Pattern):
-        yield module, name, value
+    if isinstance(value, (re.Pattern, LatePattern)):
+        yield module, name, value if isinstance(value, re.Pattern) else value.compiled
     elif depth < _DEEPEST:
         for part in _parts(value):
             yield from _inside(part, module, name, depth + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import subprocess
@@ -19,6 +20,9 @@ from aotidoctor.runner.start import child_environ
 
 FAULTS = Path(__file__).parents[2] / "faults"
 ROOT = Path(__file__).parents[3]
+no_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+# A new interpreter, and one forked off a process that has imported torch.
+EITHER = [True, pytest.param(False, marks=no_torch)]
 
 
 @pytest.fixture
@@ -226,7 +230,7 @@ def test_torch_that_cannot_be_imported(tmp_path: Path, tmp_base: Path) -> None:
         assert outcome.error.type == "ImportError"
 
 
-@pytest.mark.parametrize("fresh", [True, False])
+@pytest.mark.parametrize("fresh", EITHER)
 def test_a_request_that_cannot_be_read_is_our_failure(runner: Runner, fresh: bool) -> None:
     outcome = runner.run(request("abort", payload=Script(path=7), fresh=fresh))
     assert isinstance(outcome.ending, NotStarted)
@@ -235,7 +239,7 @@ def test_a_request_that_cannot_be_read_is_our_failure(runner: Runner, fresh: boo
     assert (outcome.stage, outcome.stdout_bytes) == ("import", 0)
 
 
-@pytest.mark.parametrize("fresh", [True, False])
+@pytest.mark.parametrize("fresh", EITHER)
 def test_a_part_of_ours_that_cannot_be_imported_is_no_failure_of_the_users_code(tmp_path, tmp_base, fresh) -> None:
     broken = "import sys\nclass Broken:\n    def find_spec(self, name, path=None, target=None):\n"
     broken += "        if name == 'aotidoctor.worker.script':\n            raise SyntaxError('invalid syntax')\n"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from aotidoctor.model.inputs import TensorDesc, ValueStats
-from aotidoctor.reports.redact import Redactor
+from aotidoctor.reports.redact import Identity, Redactor
+from aotidoctor.reports.redact.placeholders import Placeholders
 
 
 def redactor():
@@ -92,3 +93,15 @@ def tensor(dtype, shape, low, high):
 def test_bounds_that_are_values(given, shown):
     found = redactor().value(tensor(*given))
     assert (found.stats.low, found.stats.high) == shown
+
+
+def test_a_project_of_an_earlier_bundle_is_hidden_at_its_place_only():
+    """Folders, buckets and people may be called by ordinary words, and a report is full of those."""
+    earlier = Placeholders(
+        {"<project-1>": "base", "<account-1>": "models", "<user-1>": "shared", "<user-2>": "zebulonq"}
+    )
+    hide = Redactor(Identity(), strict=True, placeholders=earlier)
+    text = "base addr of database, 2 models, shared memory, zebulonq"
+    assert hide.text(text) == text.replace("zebulonq", "<user-2>")
+    assert hide.text("/projects/base/a.py s3://models/x") == "/projects/<project-1>/a.py s3://<account-1>/x"
+    assert {name.text for name in hide.names()} == {"zebulonq"}
