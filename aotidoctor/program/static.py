@@ -15,8 +15,7 @@ from aotidoctor.model.record import record
 from aotidoctor.program.document import Graph, graphs
 from aotidoctor.program.found import Found
 from aotidoctor.program.signature import check_signature
-from aotidoctor.program.static_graph import check_graph
-from aotidoctor.program.static_operators import check_operators
+from aotidoctor.program.static_operators import check_graph, check_operators
 from aotidoctor.program.static_signature import signature
 from aotidoctor.program.static_state import check_state
 from aotidoctor.program.static_values import NAMELESS, places, ranges, values

@@ -7,39 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from aotidoctor.worker.verify.graph import graphs
-from aotidoctor.worker.verify.records import Records, first_line, name_of
-
-_TRAINING = {
-    "aten::dropout": ("dropout", 2),
-    "aten::dropout_": ("dropout", 2),
-    "aten::feature_dropout": ("dropout", 2),
-    "aten::alpha_dropout": ("dropout", 2),
-    "aten::feature_alpha_dropout": ("dropout", 2),
-    "aten::native_dropout": ("dropout", 2),
-    "aten::rrelu": ("dropout", 3),
-    "aten::rrelu_with_noise": ("dropout", 4),
-    "aten::batch_norm": ("batch-norm", 5),
-    "aten::native_batch_norm": ("batch-norm", 5),
-    "aten::cudnn_batch_norm": ("batch-norm", 5),
-    "aten::miopen_batch_norm": ("batch-norm", 5),
-    "aten::_native_batch_norm_legit": ("batch-norm", 5),
-    "aten::_native_batch_norm_legit_functional": ("batch-norm", 5),
-    "aten::_batch_norm_with_update": ("batch-norm", None),
-    "aten::_batch_norm_with_update_functional": ("batch-norm", None),
-}
-"""Operator -> what is left over, and the argument that says ``training`` (None: there is no other way)."""
-_EXPECTED = {
-    "dropout": "model.eval() before export: dropout off",
-    "batch-norm": "model.eval() before export: running statistics",
-}
+from aotidoctor.program.operators import SWITCHES, Call, add_custom, check_training
+from aotidoctor.worker.verify.graph import call_of, graphs
+from aotidoctor.worker.verify.records import Records, as_place, first_line
 
 
 def check_operators(program: Any, missing: list[str], records: Records) -> None:
     """Every operator of every graph, each told once; training-mode ones at each place."""
     calls = list(_calls(program))
     for path, node in calls:
-        _check_training(path, node, records)
+        check_training(call_of(path, node), trains=_trains(node), found=records)
     _check_custom(calls, missing, records)
 
 
@@ -52,19 +29,14 @@ def _calls(program: Any) -> Iterator[tuple[str, Any]]:
                 yield path, node
 
 
-def _check_training(path: str, node: Any, records: Records) -> None:
-    kind, at = _TRAINING.get(node.target._schema.name, (None, None))
-    if kind is None or (at is not None and _argument(node, at) is not True):
-        return
-    observed = f"{name_of(node.target)} in training mode"
-    records.add("A07", kind, node=node, target=node.target, graph=path, observed=observed, expected=_EXPECTED[kind])
-
-
-def _argument(node: Any, at: int) -> Any:
-    if at < len(node.args):
-        return node.args[at]
-    arguments = node.target._schema.arguments
-    return node.kwargs.get(arguments[at].name, arguments[at].default_value) if at < len(arguments) else None
+def _trains(node: Any) -> bool:
+    """Whether the argument that says so is True, by its place, by its name, or where it is not given."""
+    for at, argument in enumerate(node.target._schema.arguments):
+        if argument.name in SWITCHES:
+            return (
+                node.args[at] if at < len(node.args) else node.kwargs.get(argument.name, argument.default_value)
+            ) is True
+    return False
 
 
 def _check_custom(calls: list[tuple[str, Any]], missing: list[str], records: Records) -> None:
@@ -76,8 +48,7 @@ def _check_custom(calls: list[tuple[str, Any]], missing: list[str], records: Rec
         if name in seen or is_builtin(node.target):
             continue
         seen.add(name)
-        observed, expected = f"{name} is called by name", "that it is registered wherever the package is loaded"
-        records.add("A03", "custom-op", node=node, target=name, graph=path, observed=observed, expected=expected)
+        add_custom(Call(graph=path, node=as_place(node), target=name), records)
         if name in missing:
             continue  # What is declared here in its stead has no kernels at all.
         if not has_fake(node.target):

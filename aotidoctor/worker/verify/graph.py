@@ -10,13 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from aotidoctor.program.operators import Call, add_not_functional, add_operator_kind, add_val_missing
 from aotidoctor.worker.verify.attributes import check_attribute
 from aotidoctor.worker.verify.lint import check_lint
-from aotidoctor.worker.verify.records import Records, first_line, name_of
-
-_OPERATORS = (
-    "an operator (torch.ops...), a higher-order operator, or one of the Python and torch functions of the dialect"
-)
+from aotidoctor.worker.verify.records import Records, as_place, first_line, name_of
 
 
 def graphs(program: Any) -> Iterator[tuple[str, Any]]:
@@ -26,6 +23,11 @@ def graphs(program: Any) -> Iterator[tuple[str, Any]]:
     for path, module in program.graph_module.named_modules():
         if isinstance(module, torch.fx.GraphModule):
             yield path, module
+
+
+def call_of(path: str, node: Any) -> Call:
+    """A node as the rules take it."""
+    return Call(graph=path, node=as_place(node), target=name_of(node.target))
 
 
 def check_graph(program: Any, verifiers: Sequence[Any], records: Records) -> None:
@@ -69,15 +71,7 @@ def _check_val(node: Any, path: str, records: Records) -> None:
         target = node.target
         if node.op == "call_function" and isinstance(target, torch._ops.OpOverload) and not target._schema.returns:
             return
-        records.add(
-            "G01",
-            "val-missing",
-            node=node,
-            target=target,
-            graph=path,
-            observed="no val in the node's meta",
-            expected="a val: what the node gives, as a fake tensor, a number, a symbol",
-        )
+        add_val_missing(call_of(path, node), "no val in the node's meta", records)
         return
     bad = next(_bad_leaves(node.meta["val"]), None)
     if bad is not None:
@@ -124,32 +118,11 @@ def _check_target(node: Any, path: str, judges: Sequence[_Judge], records: Recor
         refusal = judge.refusal(node.target)
         if refusal is None:
             continue
-        facts = {"dialect": judge.verifier.dialect}
         if "is not functional" in refusal:
-            expected = f"an operator that changes no argument, as dialect {judge.verifier.dialect} asks for"
-            observed = f"{name_of(node.target)} writes to its arguments"
-            records.add(
-                "G04",
-                "not-functional",
-                node=node,
-                target=node.target,
-                graph=path,
-                observed=observed,
-                expected=expected,
-                **facts,
-            )
+            add_not_functional(call_of(path, node), judge.verifier.dialect, records)
         elif "not an allowed operator type" in refusal:
-            observed = f"{name_of(node.target)} ({type(node.target).__name__})"
-            records.add(
-                "G03",
-                "operator-kind",
-                node=node,
-                target=node.target,
-                graph=path,
-                observed=observed,
-                expected=_OPERATORS,
-                **facts,
-            )
+            kind = type(node.target).__name__
+            add_operator_kind(call_of(path, node), kind, records, dialect=judge.verifier.dialect)
         else:
             _refused_by_dialect(judge.verifier, node, path, refusal, records)
         return
