@@ -61,13 +61,8 @@ def check_training(call: Call, *, trains: bool, found: Found) -> None:
     """One of PyTorch's operators; ``trains`` says whether one of ``SWITCHES`` is on."""
     namespace, _, rest = (call.target or "").partition(".")
     name, _, overload = rest.partition(".")
-    kind = (
-        "batch-norm"
-        if name in _ALWAYS
-        else _TRAINING.get(name)
-        if trains and not overload.startswith("no_stats")
-        else None
-    )
+    trains = trains and not overload.startswith("no_stats")
+    kind = "batch-norm" if name in _ALWAYS else _TRAINING.get(name) if trains else None
     if namespace == "aten" and kind is not None:
         _add(call, found)("A07", kind, observed=f"{call.target} in training mode", expected=_EXPECTED[kind])
 

@@ -187,9 +187,10 @@ def _check_outputs(signature: Signature, returned: Sequence[Returned], found: Fo
             expected="an output of the signature for each that the graph returns, in order",
         )
         return
-    mutated = {spec.name: spec for kind in reversed(MUTATIONS) for spec in specs if spec.kind == kind}
+    of_kind = {kind: [spec for spec in specs if spec.kind == kind and spec.target is not None] for kind in MUTATIONS}
+    mutated = {spec.name: spec for kind in reversed(MUTATIONS) for spec in of_kind[kind]}
     start = sum(spec.kind == "token" for spec in specs)
-    end = start + len({(spec.kind, spec.name) for spec in specs if spec.kind in MUTATIONS})
+    end = start + sum(len({spec.name for spec in mutations}) for mutations in of_kind.values())
     for item in returned[start:end]:
         _check_mutation(item, mutated.get(item.name), signature.inputs, found)
     users = [spec for spec in specs if spec.kind in ("user_output", "loss_output")]

@@ -41,8 +41,9 @@ def check_mutations(signature: Signature, paths: Mapping[str, str], writes: Iter
     """By the signature, then by the operators that are called. ``paths`` are the user's, by the names of inputs."""
     for spec in signature.outputs:
         if spec.kind in MUTATIONS:
-            name, by = spec.target or "", "the graph's signature"
-            _add_write(MUTATIONS[spec.kind], paths.get(name, name), signature.nodes.get(spec.name), by, found)
+            kind, name = MUTATIONS[spec.kind], spec.target or ""
+            name = paths.get(name, name) if kind == "user_input" else name
+            _add_write(kind, name, signature.nodes.get(spec.name), "the graph's signature", found)
     pairs = zip(signature.placeholders, signature.inputs, strict=False)
     roles = {place.name: (spec.kind, spec.target or "") for place, spec in pairs}
     for write in writes:

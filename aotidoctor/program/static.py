@@ -75,7 +75,7 @@ def judge_static(archive: ProgramArchive) -> StaticReading:
     given = [value for graph in everything for value in values(graph)]
     check_devices(given, found)
     check_dtypes(given, {leaf.name for leaf in archive.facts.leaves}, NAMELESS, found)
-    check_symbols(ranges(archive, given), places(archive, top), given, found)
+    check_symbols(ranges(archive, everything), places(archive, top), given, found)
     check_operators(everything, found)
     check_state(archive, said, top, found)
     open_codes = {**_PARTLY, **_unlisted(archive)}

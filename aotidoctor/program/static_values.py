@@ -68,10 +68,11 @@ def _expressions(value: JsonValue, depth: int) -> Iterator[str]:
                 yield from _expressions(item, depth + 1)
 
 
-def ranges(archive: ProgramArchive, everything: Sequence[Value]) -> Mapping[str, SizeRange]:
+def ranges(archive: ProgramArchive, everything: Sequence[Graph]) -> Mapping[str, SizeRange]:
     """Those of the archive; symbols that come from data and have no entry at all have no bounds."""
+    texts = [text for graph in everything for part in (graph.tensors, graph.numbers) for text in _expressions(part, 0)]
     listed = archive.facts.ranges
-    return {**listed, **{name: SizeRange() for value in everything for name in value.symbols if name not in listed}}
+    return {**listed, **{name: SizeRange() for text in texts for name in UNBACKED.findall(text) if name not in listed}}
 
 
 def places(archive: ProgramArchive, top: Graph) -> Places:

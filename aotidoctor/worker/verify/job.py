@@ -21,7 +21,6 @@ from aotidoctor.worker.verify.ahead_operators import check_operators, check_shim
 from aotidoctor.worker.verify.ahead_specialized import check_specialized
 from aotidoctor.worker.verify.graph import check_graph
 from aotidoctor.worker.verify.load import Loaded, load_programs
-from aotidoctor.worker.verify.paths import user_inputs
 from aotidoctor.worker.verify.records import Records, first_line
 from aotidoctor.worker.verify.signature import check_output_node, signature
 from aotidoctor.worker.verify.state import check_state
@@ -108,9 +107,10 @@ def _look_ahead(program: Any, missing: list[str], declared: Any, records: Record
 
 
 def _check_values(program: Any, records: Records) -> None:
-    everything = list(values(program))
+    everything, said = list(values(program)), signature(program)
+    pairs = zip(said.placeholders, said.inputs, strict=False)
     check_devices(everything, records)
-    check_dtypes(everything, {item.node.name for item in user_inputs(program) if item.node}, nameless(), records)
+    check_dtypes(everything, {place.name for place, spec in pairs if spec.kind == "user_input"}, nameless(), records)
 
 
 def _guarded(what: str, check: Callable[[], object], result: dict[str, Any]) -> None:

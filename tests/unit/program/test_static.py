@@ -208,6 +208,8 @@ CASES = [
     ("mlp", in_place, "A08", "input-mutation", "relu", "args[0]"),
     ("mlp", through_a_view, "A08", "input-mutation", "mul", "args[0]"),
     ("mlp", mutation("user_input_mutation", "user_input_name", "x"), "A08", "input-mutation", "add", "args[0]"),
+    # A parameter may be called as an input is.
+    ("mlp", mutation("parameter_mutation", "parameter_name", "x"), "A08", "parameter-mutation", "add", "x"),
     ("batchnorm", huge, "A09", "large-constants", None, "norm.weight"),
     ("mlp", lambda r: tensor(r, "x").update(dtype=33), "A10", "unsupported-input", "x", None),
     ("mlp", lambda r: tensor(r, "mul").update(dtype=33), "A10", "unsupported", "mul", "aten.mul.Tensor"),
