@@ -15,7 +15,8 @@ from aotidoctor.readers.contract.treespec import SpecError, parse_spec
 
 # Operators whose result has the dtype of their first argument.
 _KEEPING = re.compile(r"^aoti_torch_[a-z]+_(?:mkldnn_)?_?(?:convolution(?:_pointwise)?|linear_pointwise)$")
-_FIRST = re.compile(r"\s*(\w+)\s*,")
+# A view that is made for the call has the dtype of what it views.
+_FIRST = re.compile(r"\s*(?:wrap_with_raii_handle_if_needed\()?(?:reinterpret_tensor_wrapper\()?(\w+)\s*,")
 _DEEPEST = 8
 
 

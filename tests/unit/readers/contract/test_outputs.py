@@ -55,6 +55,10 @@ def test_a_buffer_that_is_reused_in_another_form_has_that_form(contract_from, re
 
 
 @pytest.mark.parametrize(
+    "given",
+    ["buf2", "wrap_with_raii_handle_if_needed(reinterpret_tensor_wrapper(buf2, 2, int_array_0, int_array_1, 0L))"],
+)
+@pytest.mark.parametrize(
     ("function", "dtype"),
     [
         ("aoti_torch_cpu_convolution", "float32"),
@@ -63,11 +67,11 @@ def test_a_buffer_that_is_reused_in_another_form_has_that_form(contract_from, re
         ("aoti_torch_cpu_argsort", None),
     ],
 )
-def test_a_convolution_keeps_the_dtype_of_its_input(contract_from, recorded_text, function, dtype):
-    """The last step of a segmentation model: its result goes out as the operator gives it."""
+def test_a_convolution_keeps_the_dtype_of_its_input(contract_from, recorded_text, function, dtype, given):
+    """The last step of a segmentation model, or of one that separates voices: its result goes out as the operator gives it."""
     text = recorded_text("odd_outputs")
     last = f"""AtenTensorHandle buf9_handle;
-    AOTI_TORCH_ERROR_CODE_CHECK({function}(buf2, buf2, nullptr, 2, 0, &buf9_handle));
+    AOTI_TORCH_ERROR_CODE_CHECK({function}({given}, buf2, nullptr, 2, 0, &buf9_handle));
     RAIIAtenTensorHandle buf9(buf9_handle);
     output_handles[4] = buf9.release();"""
     kept = "output_handles[4] = buf2.release();"
