@@ -218,13 +218,6 @@ def test_a_package_that_no_command_line_names(watch, server, packages, tmp_path)
     assert seen.cause == "index-out-of-range"
 
 
-def test_a_program_in_python(watch, packages):
-    seen = watch(sys.executable, "-c", PYTHON, packages.package("embedding"), "int32", options=["--rerun"])
-    assert seen.status == 1
-    assert seen.finding("AD-RUN-033")["facts"]["type"] == "RuntimeError"
-    assert seen.cause == "input-dtype"
-
-
 def test_inputs_are_triaged_as_run_does(watch, packages, tmp_path):
     import torch
 
@@ -268,10 +261,16 @@ def write(path, text):
 
 
 def test_the_recorded_call_is_triaged_as_run_does(watch, packages):
+    """Also where the program has a sitecustomize of its own, which is read as without us."""
+    write(watch.cwd / "sitecustomize.py", "print('own start', flush=True)\n")
     program = (sys.executable, "-c", PYTHON, packages.package("embedding"), "int32")
-    seen = watch(*program, options=["--rerun"])
+    seen = watch(*program, options=["--rerun"], env={"PYTHONPATH": f"{watch.cwd}{os.pathsep}{ROOT}"})
+    assert seen.status == 1
+    assert seen.finding("AD-RUN-033")["facts"]["type"] == "RuntimeError"
     first = seen.report["diagnoses"][0]
     assert (first["cause"], first["subject"], first["status"]) == ("input-dtype", "args[0]", "confirmed")
+    again = next(run for run in seen.report["runs"] if run["probe"] == "again")
+    assert "own start" in again["stdout_tail"]
     # Nothing is asked of the program once the call itself has answered.
     assert seen.probes()[:3] == ["watched_program", "again", "plain_run"]
     assert "check_inputs" not in seen.probes()
@@ -322,15 +321,6 @@ def test_what_a_program_registers_is_no_fault_of_its_call(watch, packages):
     assert seen.status == 1
     assert any(item["name"] == "recorded call" for item in seen.report["not_checked"])
     assert "custom-op-missing" not in [one["cause"] for one in seen.report["diagnoses"]]
-
-
-def test_the_programs_own_sitecustomize_is_read(watch, packages):
-    write(watch.cwd / "sitecustomize.py", "print('own start', flush=True)\n")
-    program = (sys.executable, "-c", PYTHON, packages.package("embedding"), "int32")
-    seen = watch(*program, options=["--rerun"], env={"PYTHONPATH": f"{watch.cwd}{os.pathsep}{ROOT}"})
-    assert seen.report["diagnoses"][0]["status"] == "confirmed"
-    again = next(run for run in seen.report["runs"] if run["probe"] == "again")
-    assert "own start" in again["stdout_tail"]
 
 
 def test_what_cannot_be_recorded_is_said(watch, packages):

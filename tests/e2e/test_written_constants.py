@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from aotidoctor.localize.weight_differences import read_weights
 from aotidoctor.model.jobs import InputsSource, Run
 from aotidoctor.model.run import Request
 from aotidoctor.probes.results import reference
-from aotidoctor.runner import Runner
 
 pytestmark = pytest.mark.torch
 
 
-@pytest.fixture(scope="module")
-def ask(packages, tmp_path_factory):
+@pytest.fixture
+def ask(packages, tmp_path, runner):
     import torch
 
     def asked(change, *, treated: bool = True) -> dict:
         program = torch.export.load(packages.exported("conv"))
         change(program)
-        path = str(tmp_path_factory.mktemp("reference") / "exported.pt2")
+        path = str(tmp_path / "exported.pt2")
         torch.export.save(program, path)
         payload = Run(
             package=str(packages.package("conv")), observe=("values",), reference=path,
@@ -32,8 +29,7 @@ def ask(packages, tmp_path_factory):
         outcome = runner.run(Request(probe="x", job="run", payload=payload, timeout=120.0))
         return {**reference(outcome), "weights": read_weights(outcome)}
 
-    with Runner(environ=dict(os.environ)) as runner:
-        yield asked
+    return asked
 
 
 def other_weights(program) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import gc
 import json
 import sys
+from functools import cache
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent.parent.parent.parent))
+
+import torch._export.utils
 
 from aotidoctor.__main__ import COLLECT_EVERY
 from aotidoctor.worker.channel import plain
@@ -17,6 +20,9 @@ from aotidoctor.worker.verify.load import Loaded, load_programs
 from aotidoctor.worker.verify.records import Records
 from programs import archives, broken, healthy
 from programs.cases import CASES, Case
+
+# Each of a hundred programs would ask the dispatcher for the same operators, once per namespace.
+torch._export.utils._materialize_cpp_cia_ops = cache(torch._export.utils._materialize_cpp_cia_ops)
 
 
 def load(case: Case, folder: Path, records: Records) -> Loaded:
