@@ -22,6 +22,8 @@ if sys.version_info >= (3, 11):
 else:  # pragma: no cover
     import tomli as tomllib
 
+# dyld shows the underscore that C names have on macOS.
+_C_SYMBOL = re.compile(r"(?:undefined symbol: |[Ss]ymbol not found: _)([A-Za-z_]\w{1,200})")
 _SYMBOL = re.compile(r"(?<![\w?])(?:_{1,2}Z\w{3,400}|\?{1,2}[A-Za-z_]\w{0,200}@[\w@]{1,200})")
 
 
@@ -50,10 +52,18 @@ def kind_of(cause: str, text: str) -> dict[str, FactValue]:
         if hit is not None:
             facts = {"split": one.kind, **{name: value for name, value in hit.groupdict().items() if value}}
             break
-    symbol = _SYMBOL.search(text) if cause in ("abi-mismatch", "undefined-symbol-link") else None
-    if symbol is not None:
-        facts["demangled"] = demangled(symbol[0])
+    if cause in ("abi-mismatch", "undefined-symbol-link") and (symbol := _symbol_of(text)) is not None:
+        facts["demangled"] = symbol
     return facts
+
+
+def _symbol_of(text: str) -> str | None:
+    """The symbol of C++ that ``text`` names, as it is written in the source; else the one of C, as shims are."""
+    symbol = _SYMBOL.search(text)
+    if symbol is not None:
+        return demangled(symbol[0])
+    plain = _C_SYMBOL.search(text)
+    return plain[1] if plain is not None else None
 
 
 def split_of(cause: str, facts: Mapping[str, FactValue]) -> Split | None:

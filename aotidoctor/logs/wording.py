@@ -35,6 +35,9 @@ def worded(cause: str, facts: Mapping[str, FactValue]) -> dict[str, FactValue]:
         case "input-stride" if expected and dim:
             found["observed_stride"] = f"{observed} at dim {dim}"
             found["expected"] = f"{expected} at dim {dim}"
+        case "missing-c-shim":
+            named = _text(facts.get("subject")) or _text(facts.get("target"))
+            found["subject"] = found["target"] = named
         case "input-rank" if expected:
             found["expected_rank"] = expected
             found["observed"], found["expected"] = f"{observed} dims", f"{expected} dims"
