@@ -76,11 +76,11 @@ def reason_not_to_run(case: Case, history: History) -> str | None:
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """Exactly one finding: how it ended, with the symptom that its words show."""
-    return [_swallowed(case, outcome) or read_ending(CODE, case, outcome)]
+    return [swallowed(case, outcome) or read_ending(CODE, case, outcome)]
 
 
-def _swallowed(case: Case, outcome: Outcome) -> Evidence | None:
-    """An operator raised, and the call returned: packages before 2.13 go on with what it did not make."""
+def swallowed(case: Case, outcome: Outcome) -> Evidence | None:
+    """An operator raised, and the call returned: packages before 2.13 go on with what it did not make. Else None."""
     first = first_exception(outcome.stderr_tail) if succeeded(outcome) else None
     if first is None:
         return None

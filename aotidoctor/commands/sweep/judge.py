@@ -7,7 +7,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Severity
 from aotidoctor.model.run import Exited, Outcome, TimedOut
 from aotidoctor.model.sweep import Does, Judged, Says
-from aotidoctor.probes.plain_run import read_ending
+from aotidoctor.probes.plain_run import read_ending, swallowed
 from aotidoctor.probes.probe import succeeded
 from aotidoctor.probes.results import reference
 from aotidoctor.triage.session import Session, run_checks
@@ -41,6 +41,8 @@ def package_does(case: Case, outcome: Outcome) -> tuple[Does, str]:
     returned = isinstance(called, list) and bool(called)
     if not returned:
         return _failed(case, outcome)
+    if (raised := swallowed(case, outcome)) is not None:
+        return Does.ERROR, _short(str(raised.facts["line"]))
     if reference(outcome).get("outputs") is None:
         return Does.RETURNS, ""
     wrong = [item for item in read_comparison(outcome) if item.verdict not in FINE]
@@ -55,9 +57,17 @@ def _failed(case: Case, outcome: Outcome) -> tuple[Does, str]:
     if isinstance(outcome.ending, TimedOut):
         return Does.HANG, f"no end within {outcome.ending.limit:g} s"
     if outcome.error is not None or (isinstance(outcome.ending, Exited) and outcome.ending.done):
-        words = outcome.error.message if outcome.error is not None else "no outputs"
-        return Does.ERROR, _short(words)
+        return Does.ERROR, _short(_words(case, outcome))
     return Does.CRASH, _short(read_ending("AD-RUN-001", case, outcome).observed)
+
+
+def _words(case: Case, outcome: Outcome) -> str:
+    """The message of the exception; where it has only a call that failed, the reason that stderr gives."""
+    if outcome.error is None:
+        return "no outputs"
+    line = str(read_ending("AD-RUN-001", case, outcome).facts["line"])
+    message = f"{outcome.error.type}: {outcome.error.message}"
+    return outcome.error.message if not line or line in message else line
 
 
 def program_does(outcome: Outcome) -> tuple[Does, str]:
