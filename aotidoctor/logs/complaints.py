@@ -30,8 +30,12 @@ _FEW, _END = 10, 6
 _VALUES = re.compile(
     r"(?i:(?<![\w.-])[-+]?(?:nan|inf(?:inity)?)(?=[\s,\])|;%]|\.\s|\.?$))"
     r"|\b(?:has_?nan|has_?inf|isnan|isinf|any_?nan)\w{0,20}\W{1,4}True\b|^\W{0,3}False\W{0,3}$"
+    r"|(?i:\b(?:(?:has|any|is|contains|num|n|found|total)_?)?nans?(?:_?(?:count|values|steps))?['\"]?\s?[=:]\s?"
+    r"(?:[1-9]\d{0,12}(?![.\d])|true\b))"
     r"|(?i:\b\w{0,20}loss['\"]?\s?[:=]\s?['\"]-?(?:nan|inf)['\"])"
 )
+# What somebody asks of values in a session, and the answer below it.
+_ASKS, _YES = re.compile(r"^(?:>>>|In \[\d{1,5}\]:) .{0,300}\bis(?:nan|inf)\("), re.compile(r"\bTrue\b")
 _EVERYDAY = re.compile(
     r"(?i:\b(?:nan|inf) (?:ms|us|s|sec|tokens?|toks?|it|runs|samples|images|steps|[MG]B|[GT]FLOPS?)\b|from -?inf\b"
     r"|to inf\b|[(\[]-?inf, ?|max\w{0,20}[=:] ?-?inf|=inf\b|: ?false,|\|[^|]*\|[^|]*\|"
@@ -101,6 +105,8 @@ def complains(lines: Sequence[Line], *, is_alone: bool) -> Found | None:
     is_warned = is_few and any(_WARNS.search(line.text) is not None for line in lines)
     is_trained = any(_LOSSES.match(line.text) is not None for line in lines)
     for at, line in enumerate(told):
+        if at and _ASKS.match(told[at - 1].text) is not None and _YES.search(line.text) is not None:
+            return _found(lines, told[at - 1])
         is_any = is_few or (at >= len(told) - _END and line.level != "doubtful")
         told_of = is_few and not is_warned and _tells(line.text)
         complaint = is_any and _complaint(line, is_warned=is_warned, is_trained=is_trained)

@@ -13,12 +13,14 @@ from itertools import pairwise
 _MEASURE = re.compile(
     r"(?<![\w.])(?P<name>(?:live |open |num_?|n_)?(?:tensors?|objects?|handles?|fds?|rss|vms|memory_allocated"
     r"|memory_reserved|mem(?:ory)?(?: usage| used)?|allocated))"
-    r"['\"]?\s{0,4}[:=]\s{0,4}(?P<value>\d{1,18}(?:\.\d{1,6})?)",
+    r"(?:['\"]?\s{0,4}[:=]\s{0,4}|\s(?=\d{1,18}(?:\.\d{1,6})?\s?[KMG]i?B\b))(?P<value>\d{1,18}(?:\.\d{1,6})?)",
     re.IGNORECASE,
 )
+# A program that is started again begins anew.
+_STARTED = re.compile(r"^\s{0,8}\S{0,60}[$#] \S")
 _PEAK = re.compile(r"\b(?:max|peak|total|limit|device|available|free|host)\w{0,20}[ _.]?$", re.IGNORECASE)
 # So many values in a row, each larger than the one before, and the last by so much larger than the first.
-_LEAST, _GROWTH, _BEFORE = 3, 1.25, 24
+_LEAST, _GROWTH, _BEFORE, _KEPT = 3, 1.25, 24, 0.99
 
 
 _FREE = re.compile(
@@ -80,14 +82,19 @@ def waiting(texts: Sequence[str]) -> bool:
 
 def growing(texts: Iterable[str]) -> str:
     """The name of a measure that grew in every line that has it; empty where there is none."""
-    columns: dict[str, list[float]] = {}
+    columns: dict[tuple[str, int], list[float]] = {}
+    program = 0
     for text in texts:
+        program += _STARTED.match(text) is not None
         for found in _MEASURE.finditer(text):
             if _PEAK.search(text[max(found.start() - _BEFORE, 0) : found.start()]) is None:
-                columns.setdefault(found["name"].lower(), []).append(float(found["value"]))
-    return next((name for name, values in columns.items() if _grows(values)), "")
+                columns.setdefault((found["name"].lower(), program), []).append(float(found["value"]))
+    return next((name for (name, _), values in columns.items() if _grows(values)), "")
 
 
 def _grows(values: list[float]) -> bool:
+    # After the last one somebody may have asked for a clean-up, which brought nothing.
+    if len(values) > _LEAST and _KEPT * values[-2] <= values[-1] <= values[-2]:
+        values = values[:-1]
     rises = all(before < after for before, after in pairwise(values))
     return len(values) >= _LEAST and rises and values[-1] >= _GROWTH * values[0] > 0

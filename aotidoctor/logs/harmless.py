@@ -12,19 +12,33 @@ WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             r"\b(?:no|0|zero|without|any|if an?|many) (?:\w{1,30} )?(?:errors?|failures?|exceptions?)\b",
             r"\b(?:errors?|failures?|failed)(?:\(s\))?['\"]?\s{0,8}[=:]\s{0,40}(?:0\b|none\b|null\b|false\b|\[\]|\{\}|n/a)",
-            r"\berror summary: 0 errors\b|\b(?:errors?|failures?|dropped|overruns?|lost|invalid) 0(?![.\dx])",
             (
-                r"\bno (?:\w{1,20} ){0,2}(?:leaks?|corruptions?|panics?|crash(?:es)?|hangs?|deadlocks?|regressions?"
-                r"|mismatch(?:es)?|nans?|infs?|overflows?)\b"
+                r"\berror summary: 0 errors\b|\b(?:errors?|failures?|dropped|overruns?|lost|invalid|ooms?|oom_kill"
+                r"|crashes|timeouts?) 0(?![.\dx])"
             ),
-            r"\b(?:nans?|infs?)(?:[ _]count)?['\"]?\s?[:=]\s?0\b|\binf[- _]norm\b|\bpanic=\d",
             (
-                r"\b(?:fail\w*|killed|dropped|lost|missing|skipped|rejected|timeouts?|unreachable|invalid)\b"
-                r"(?: [\w-]{1,20}){0,4}\s{0,8}[=:]\s{0,40}(?:0(?![.\d])|none\b|false\b)"
+                r"(?<![\w:.])(?:no|0|zero|without(?: an?y?)?|free of) (?:\w{1,20} ){0,2}(?:leaks?|corruptions?|panics?"
+                r"|crash(?:es)?|hangs?|dead ?locks?|regressions?|mismatch(?:es)?|nans?|infs?|overflows?|segfaults?"
+                r"|ooms?|stalls?"
+                r"|(?:illegal|invalid|misaligned) (?:memory )?access(?:es)?|wrong (?:answers?|results?|values?))\b"
+                r"(?:(?:/| or | and | nor )infs?\b)?"
+            ),
+            (
+                r"\b(?:did(?: not|n't)|does(?: not|n't)|never|not)"
+                r" (?:crash|hang|hung|fail|leak|deadlock|segfault)(?:e?[ds])?\b"
+            ),
+            r"(?<![\d./])0 ?(?:/|of|out of) ?\d{1,16} (?:nan|inf|mismatch|wrong|bad)\w{0,4}\b",
+            r"\binf[- _]norm\b|\bpanic=\d",
+            (
+                r"\b(?:fail\w*|killed|dropped|lost|missing|unexpected|skipped|rejected|timeouts?|unreachable|invalid"
+                r"|nans?|infs?|crash\w*|hangs?|hung|dead ?locks?|leak\w*|mismatch\w*|segfaults?|oom\w*|out of memory"
+                r"|(?:illegal|invalid) (?:memory )?access(?:es)?|corrupt\w*|overflows?|panics?|stalls?)\b"
+                r"(?:[ _][\w-]{1,20}){0,4}['\"]?\s{0,8}[=:?]\s{0,40}"
+                r"(?:0(?:\.0{1,9})?(?![.\d])|none\b|false\b|no\b|\[\]|\{\})"
             ),
             (
                 r"\b(?:0|no|none|zero) (?:\w{1,20} )?"
-                r"(?:failed|failing|missing|rejected|skipped|lost|unreachable|invalid|broken)\b"
+                r"(?:failed|failing|missing|rejected|skipped|lost|unreachable|invalid|broken|wrong|different|killed)\b"
             ),
             (
                 r"\bno (?:running processes|changes?|updates?|issues?|problems?|vulnerabilit\w{1,3}|warnings?"
@@ -186,7 +200,12 @@ _CALM_LINES = _any_of((("", _CALM),))
 
 def telling_part(text: str) -> str:
     """``text`` without the words that report no failure; empty where the whole line reports none."""
-    return "" if _LINES.search(text) is not None else _WORDS.sub(" ", text)
+    return "" if _LINES.search(text) is not None else without_denials(text)
+
+
+def without_denials(text: str) -> str:
+    """``text`` without the words that report no failure."""
+    return _WORDS.sub(" ", text)
 
 
 def is_calm(text: str) -> bool:

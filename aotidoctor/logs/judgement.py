@@ -18,6 +18,7 @@ from aotidoctor.logs.keyword_filter import letters
 _WRAPPERS = re.compile(
     r"API call failed at |CalledProcessError|CppCompileError|"
     r"C\+\+ compile error|ChildFailedError|ProcessRaisedException|"
+    r"The following operation failed in the TorchScript interpreter|"
     r"Loading outdated pt2 file|Failed to (?:compile|link) files|background workers? (?:are|is) no longer alive|"
     r"terminate called (?:recursively|without)|Engine ?(?:Core)?.{0,200}(?:died|is dead)|See root cause above|"
     r"Worker failed with error|DataLoader worker .* (?:killed|exited)|exited unexpectedly|"

@@ -13,6 +13,7 @@ from dataclasses import replace
 from aotidoctor.logs.complaints import succeeds
 from aotidoctor.logs.found import Found, line_found, numbered
 from aotidoctor.logs.growth import beyond, growing, shrinking, slower, waiting
+from aotidoctor.logs.harmless import without_denials
 from aotidoctor.logs.line import Line
 from aotidoctor.logs.marks import has_mark
 from aotidoctor.logs.origins import arisen
@@ -45,7 +46,9 @@ def title(lines: Sequence[Line], known: Sequence[tuple[int, int]], *, is_healthy
         found = Found(form="line", said=numbered([line]), first=at, end=at + 1)
         if (line.level in _NEWS and not (is_healthy and _is_unable(line))) or not is_prose(found):
             continue
-        match = arisen(found, line.number, around, is_told=not is_healthy)
+        # "Out of memory: no" is a sentence on memory, too.
+        asked = replace(found, said=((line.number, without_denials(line.text)),)) if is_healthy else found
+        match = arisen(asked, line.number, around, is_told=not is_healthy)
         if match is not None and (best is None or match.confidence > best[0]):
             best = match.confidence, found
     return best[1] if best is not None else None

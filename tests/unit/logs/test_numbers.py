@@ -32,6 +32,23 @@ def told(text):
         ("max abs diff 1e-6 between eager and compiled (tolerance 1e-3)", None),
         ("\n".join(f"Free GPU ram: {size}" for size in (13722.5, 13722.5, 12800.5, 12100)), "unknown"),
         ("\n".join(f"Free GPU ram: {size}" for size in (13722.5, 12800.5, 13722.5, 12100)), None),
+        ("\n".join(f"torch call {at}: memory {at * 900 + 800} MB" for at in range(5)), "memory-leak"),
+        ("\n".join(f"torch call {at}: memory {at % 2 * 900 + 800} MB" for at in range(5)), None),
+        (
+            "torch\nrss=612.4\nrss=1408.9\nrss=2201.7\nafter empty_cache(): rss=2200.9\n$ python a.py\nrss=640.1",
+            "memory-leak",
+        ),
+        ("torch\n$ python a.py\nrss=612.4\n$ python b.py\nrss=1408.9\n$ python c.py\nrss=2201.7", None),
+        ("torch\nrss=612.4\nrss=1408.9\nrss=2201.7\nrss=640.1", None),
+        (">>> out.dtype, out.isnan().any()\n(torch.float16, tensor(True, device='cuda:0'))", "nan-produced"),
+        (">>> out.dtype, out.isnan().any()\n(torch.float16, tensor(False, device='cuda:0'))", None),
+        ("torch 2.6\nunet output: 30351 / 30351 NaN values (100.0%)", "nan-produced"),
+        ("torch 2.6\nunet output: 0 / 30351 NaN values (0.0%)", None),
+        ("torch 2.6\nlogits: 0 NaN in 4096 values", None),
+        ("torch 2.6\noutput of conv1: no NaN, max 3.1", None),
+        ("torch 2.6\n{'layer': 3, 'nan': 0, 'inf': 0, 'max': 12.5}", None),
+        ("torch 2.6\nhas NaN: False", None),
+        ("torch 2.6\nlogits: 12 NaN in 4096 values", "nan-produced"),
     ],
 )
 def test_numbers_beside_each_other_tell(text, cause):

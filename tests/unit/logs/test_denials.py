@@ -1,0 +1,44 @@
+"""Words of a failure with a count of none, or denied, report none; the same words with a count, or told, do."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.corpus.corpus import told
+
+# As counters, checks and summaries print them.
+NONE = (
+    "max diff: 0.0", "mismatched elements: 0 / 100", "allclose: True", "nan_count=0", "num_nans: 0", "nonfinite: 0",
+    "nonfinite values: 0 of 4096", "inf: 0, nan: 0", "contains_nan=False", "isnan: False", "NaN check passed",
+    "loss: 0.31 grad_norm: 1.2 nan_steps: 0", "NaN: no, Inf: no", "output finite: True", "NaN/Inf check: OK",
+    "0 non-finite values in logits", "no NaN/Inf detected", "NaNs in output? False", "tensor has no nan or inf",
+    "logits: 0 NaN in 4096 values", "output of conv1: no NaN, max 3.1", "has NaN: False", "errors: 0, failures: 0",
+    "failed: 0, passed: 12", "0 failed, 12 passed", "error rate 0.0%", "leaked objects: 0", "dropped requests: 0",
+    "timeouts: 0", "OOM events: 0", "oom_kill 0", "crashes: 0", "num_ooms: 0", "assertions failed: 0",
+    "illegal accesses: 0", "ERROR SUMMARY: 0 errors", "deadlocks detected: 0", "hang: none", "segfaults: 0",
+    "0 mismatches, 0 wrong", "numerical mismatch: none", "max relative difference: 1.2e-7", "corrupted entries: 0",
+    "missing keys: []", "unexpected keys: []", "missing_keys=[], unexpected_keys=[]", "NCCL errors: 0", "ECC errors: 0",
+    "Xid errors: none", "dmesg: no errors", "exit status 0", "killed: 0", "exceptions raised: 0", "gpu faults: 0",
+    "memory leaked: 0 bytes", "definitely lost: 0 bytes in 0 blocks", "out of memory: no", "crashed: false",
+    "status: not failed", "allow_nan=True, ignore_nan: 1", "did not crash", "never hung", "no failure in 10000 calls",
+    "no illegal access found by compute-sanitizer",
+)  # fmt: skip
+SOME = (
+    "mismatched elements: 10 / 100", "nan_count=7", "inf: 0, nan: 12", "contains_nan=True", "logits: 12 NaN in 4096 values",
+    "failed: 1, passed: 12", "leaked objects: 17", "OOM events: 3", "crashes: 2",
+    "illegal accesses: 4", "ERROR SUMMARY: 2 errors", "deadlocks detected: 1", "segfaults: 1", "3 mismatches, 3 wrong",
+    "missing keys: ['fc.weight']", "killed: 9", "out of memory: yes", "crashed: true", "status: failed",
+    "it crashed", "it hung", "no kernel image is available", "no such file or directory",
+    "not implemented", "no space left on device", "did not fail on CPU but crashed on the GPU",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("before", ["", "torch 2.13.0\nrunning model.pt2 with aoti\n"], ids=["alone", "of torch"])
+@pytest.mark.parametrize("line", NONE)
+def test_a_count_of_none_is_no_failure(line, before):
+    assert told(f"{before}{line}\n") is None
+
+
+@pytest.mark.parametrize("line", SOME)
+def test_the_same_words_with_a_count_are_one(line):
+    assert told(f"torch 2.13.0\nrunning model.pt2 with aoti\n{line}\n") is not None
