@@ -67,6 +67,12 @@ def beyond(text: str) -> bool:
     return any(float(hit["value"]) > float(hit["most"]) for hit in _BEYOND.finditer(text))
 
 
+def within(text: str) -> bool:
+    """Whether each difference in it is as small as what it says is allowed; False where there is none."""
+    hits = list(_BEYOND.finditer(text))
+    return bool(hits) and not beyond(text)
+
+
 def shrinking(texts: Iterable[str]) -> bool:
     """Whether what is free gets less and never more."""
     values = [float(hit["value"]) for text in texts if (hit := _FREE.search(text)) is not None]

@@ -63,6 +63,7 @@ WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
             ),
             r"^\s*(?:in)?valid\s?[=:]\s?\d{1,12}$",
             r"\berror (?:rate |of )?\d{0,9}\.\d",
+            r"\b\d{1,6} graph breaks?\b|\bgraph breaks?\s?[=:]\s?\d",
             r"\berrors?(?:[ _]rate)?\s{0,8}[=:]\s{0,8}[-+]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|nan|inf)%?(?:[\s,;)\]]|$)",
         ),
     ),
@@ -75,6 +76,9 @@ WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
             r"^[a-z]\w*(?:\.\w+){1,6} ?= ?\S+$",
             r"\b\w+[_-]on[_-](?:error|fail\w*|oom|timeout|exit)\b",
             r"^\s*--?[\w-]{1,60}\s*$",
+            r"\bkilled (?:\w{1,20} ){1,3}(?:\d{1,9} )?and (?:re)?(?:started|launched)\b",
+            r"\btimeouts? (?:is |was |has been )?(?:set|configured|changed)\b",
+            r"\b(?:deadline|limit|quota|budget)s? (?:is |was )?not (?:exceeded|reached)\b",
             r"(?<!\*)\btimeout[=: ]{1,3}\d{1,9}(?:\.\d{1,6})?\s?(?:m?s|secs?|seconds?|m|min(?:ute)?s?|h)?\b(?![.\d])",
         ),
     ),
@@ -126,7 +130,7 @@ LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
         "the name of a test that passed, or was meant to fail",
         (
             r"(?:PASSED|XFAIL|SKIPPED|\bok)\s{0,20}(?:\[ *\d+%\]|\([^()]{0,200}\))?$",
-            r"^\[ +(?:OK|RUN) +\]",
+            r"^\[ +(?:OK|RUN) +\]|^\[ +FAILED +\] 0 tests",
             r"^ok \d+ ",
         ),
     ),
@@ -143,6 +147,7 @@ LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
             ),
         ),
     ),
+    ("a line of a shell script", (r"^\s*(?:[+$] )?(?:echo|printf|trap) ['\"]",)),
     ("what a policy of the kernel denies to other programs", (r"^audit: ", r"\bapparmor=\"")),
     (
         "the firmware of the machine, printed at every start of Linux",
@@ -164,7 +169,11 @@ LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
         "handled: it was tried again, ignored or replaced",
         (
             r"\b(?:retry(?:ing)?|retries|will (?:re)?try|trying again|ignoring|ignored|falling back|using eager)\b",
-            r"\b(?:reconnect(?:ing|ed)|non-?fatal|harmless|recovered|continuing)\b",
+            r"\b(?:reconnect(?:ing|ed)|non-?fatal|harmless|recovered|continuing)\b|\b(?:and|were|was) skipped\b",
+            (
+                r"\b(?:not (?:available|installed|found|compiled|initiali[sz]ed|detected)|unavailable)\b[^\n]{0,30}"
+                r"[,;(] ?(?:so )?(?:using|defaulting to|running on|skipping|single process|cpu only)\b"
+            ),
         ),
     ),
     (

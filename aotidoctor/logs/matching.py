@@ -37,7 +37,10 @@ class Matcher:
         hits = [
             (pattern, hit)
             for pattern in self._patterns
-            if pattern.may_match(text) and (hit := pattern.regex.search(text)) is not None and _fits(pattern, around)
+            if pattern.may_match(text)
+            and (hit := pattern.regex.search(text)) is not None
+            and _fits(pattern, around)
+            and not (pattern.record.cause == "numeric-difference" and _is_allowed(text))
         ]
         hits.sort(key=lambda item: (-item[0].record.confidence, -len(item[0].record.regex)))
         best: dict[str, LogMatch] = {}
@@ -48,6 +51,13 @@ class Matcher:
 
 def _fits(pattern: Pattern, around: str) -> bool:
     return all(near.search(around) for near in pattern.near) and not any(one.search(around) for one in pattern.not_near)
+
+
+def _is_allowed(text: str) -> bool:
+    """Whether it tells of a difference that is as small as it may be."""
+    from aotidoctor.logs.growth import within  # noqa: PLC0415 - few logs have one
+
+    return within(text)
 
 
 def _match(found: Found, pattern: Pattern, hit: re.Match[str]) -> LogMatch:

@@ -10,7 +10,9 @@ from aotidoctor.logs.line import Line
 
 START = re.compile(
     r"Segmentation fault|\bAborted\b|Abort trap|Bus error|Illegal instruction|Floating point exception|core dumped|"
-    r"^(?:.*: line \d+: +\d+ )?Killed\b|exit(?:ed)? (?:with )?(?:exit )?(?:code|status)\b|[Ee]xit ?code|"
+    r"^(?:.*: line \d+: +\d+ )?Killed\b"
+    r"(?! (?:\w+ ){0,3}(?:process(?:es)?|jobs?|workers?|sessions?|servers?|containers?)\b)"
+    r"|exit(?:ed)? (?:with )?(?:exit )?(?:code|status)\b|[Ee]xit ?code|"
     r"OOMKilled|died with <Signals|SIG(?:SEGV|ABRT|KILL|BUS|ILL|"
     r"FPE|TERM)\b|signal: |[Tt]erminated by signal|\b[Ss]ignal:? (?:Some\()?\d+"
 )

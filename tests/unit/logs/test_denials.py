@@ -32,6 +32,31 @@ SOME = (
     "not implemented", "no space left on device", "did not fail on CPU but crashed on the GPU",
 )  # fmt: skip
 
+# What was allowed, handled, set or counted, and lines of scripts.
+CALM = (
+    "max abs error 2.4e-7 (tolerance 1e-5): OK", "max abs error 2.4e-7 (tolerance 1e-5)", "[  FAILED  ] 0 tests",
+    "Killed old process 1234 and restarted", "timeout set to 30 s", "deadline not exceeded",
+    "torch.compile: 3 graph breaks, 0 errors", "flash-attn is not installed; using sdpa",
+    "xformers not available, using math attention", "apex not found, using torch layer norm", "+ trap 'echo failed' ERR",
+    'echo "will fail if missing" > note.txt',
+)  # fmt: skip
+LOUD = (
+    "max abs error 2.4e-3 (tolerance 1e-5)", "[  FAILED  ] 2 tests", "Killed", "Killed     python serve.py",
+    "run.sh: line 3:  1234 Killed                  python serve.py", "timeout after 30 s", "deadline exceeded",
+    "flash-attn is not installed",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("before", ["", "torch 2.13.0\nrunning model.pt2 with aoti\n"], ids=["alone", "of torch"])
+@pytest.mark.parametrize("line", CALM)
+def test_what_was_handled_is_no_failure(line, before):
+    assert told(f"{before}{line}\n") is None
+
+
+@pytest.mark.parametrize("line", LOUD)
+def test_what_was_not_is_one(line):
+    assert told(f"torch 2.13.0\nrunning model.pt2 with aoti\n{line}\n") is not None
+
 
 @pytest.mark.parametrize("before", ["", "torch 2.13.0\nrunning model.pt2 with aoti\n"], ids=["alone", "of torch"])
 @pytest.mark.parametrize("line", NONE)
