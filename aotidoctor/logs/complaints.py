@@ -39,7 +39,7 @@ _ASKS, _YES = re.compile(r"^(?:>>>|In \[\d{1,5}\]:) .{0,300}\bis(?:nan|inf)\("),
 _EVERYDAY = re.compile(
     r"(?i:\b(?:nan|inf) (?:ms|us|s|sec|tokens?|toks?|it|runs|samples|images|steps|[MG]B|[GT]FLOPS?)\b|from -?inf\b"
     r"|to inf\b|[(\[]-?inf, ?|max\w{0,20}[=:] ?-?inf|=inf\b|: ?false,|\|[^|]*\|[^|]*\|"
-    r"|(?:clamp|clip|fill_?|full|where|float)\(|timeout[=: ]+\S)"
+    r"|(?:clamp|clip|fill_?|full|where|float)\(|timeout[=: ]+\S|\bp?snr\W{1,4}inf\b)"
 )
 # The columns of a training; elsewhere an empty cell of a table may be a nan.
 _ROW, _LOSSES = re.compile(r"\s*\|"), re.compile(r"\s*\|(?:[^|\n]{0,60}\|){0,12}[^|\n]{0,40}(?i:\bloss|\bgrad)")

@@ -5,37 +5,41 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+# What may have happened, and what is said of it where it did not.
+_HARM = (
+    r"(?:errors?|failures?|exceptions?|fail(?:ed|ing|s)?|killed|dropped|lost|missing|unexpected|skipped|rejected|invalid"
+    r"|timeouts?|unreachable|broken|wrong|different|dead|stuck|hung|hangs?|stall(?:s|ed)?|crash(?:es|ed)?|dead ?locks?"
+    r"|leak(?:s|ed)?|mismatch(?:es|ed)?|segfaults?|oom\w{0,8}|out of memory|corrupt(?:ed|ions?)?|overflows?|underflows?"
+    r"|panics?|regressions?|violations?|nans?|infs?|diverged|unhealthy|overruns?"
+    r"|(?:illegal|invalid|misaligned) (?:memory )?access(?:es)?)"
+)
+_NONE = r"(?:0(?:\.0{1,9})?(?![.\dx])|none\b|null\b|false\b|no\b|\[\]|\{\}|n/a|clean\b|ok\b)"
 # Words that are none of a failure; what else the line says counts.
 WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "a count of none",
         (
+            r"\berror summary: 0 errors\b",
             r"\b(?:no|0|zero|without|any|if an?|many) (?:\w{1,30} )?(?:errors?|failures?|exceptions?)\b",
-            r"\b(?:errors?|failures?|failed)(?:\(s\))?['\"]?\s{0,8}[=:]\s{0,40}(?:0\b|none\b|null\b|false\b|\[\]|\{\}|n/a)",
-            (
-                r"\berror summary: 0 errors\b|\b(?:errors?|failures?|dropped|overruns?|lost|invalid|ooms?|oom_kill"
-                r"|crashes|timeouts?) 0(?![.\dx])"
-            ),
+            rf"\b{_HARM}(?:\(s\))?(?:[ _][\w-]{{1,20}}){{0,4}}['\"]?\s{{0,8}}[=:?]\s{{0,40}}{_NONE}",
+            rf"\b{_HARM}(?: count| events?| total)? 0(?![.\dx])",
             (
                 r"(?<![\w:.])(?:no|0|zero|without(?: an?y?)?|free of) (?:\w{1,20} ){0,2}(?:leaks?|corruptions?|panics?"
                 r"|crash(?:es)?|hangs?|dead ?locks?|regressions?|mismatch(?:es)?|nans?|infs?|overflows?|segfaults?"
-                r"|ooms?|stalls?"
-                r"|(?:illegal|invalid|misaligned) (?:memory )?access(?:es)?|wrong (?:answers?|results?|values?))\b"
-                r"(?:(?:/| or | and | nor )infs?\b)?"
+                r"|ooms?|stalls?|(?:illegal|invalid|misaligned) (?:memory )?access(?:es)?"
+                r"|wrong (?:answers?|results?))\b(?:(?:/| or | and | nor )infs?\b)?"
             ),
             (
                 r"\b(?:did(?: not|n't)|does(?: not|n't)|never|not)"
                 r" (?:crash|hang|hung|fail|leak|deadlock|segfault)(?:e?[ds])?\b"
             ),
-            r"(?<![\d./])0 ?(?:/|of|out of) ?\d{1,16} (?:nan|inf|mismatch|wrong|bad)\w{0,4}\b",
-            r"\binf[- _]norm\b|\bpanic=\d",
             (
-                r"\b(?:fail\w*|killed|dropped|lost|missing|unexpected|skipped|rejected|timeouts?|unreachable|invalid"
-                r"|nans?|infs?|crash\w*|hangs?|hung|dead ?locks?|leak\w*|mismatch\w*|segfaults?|oom\w*|out of memory"
-                r"|(?:illegal|invalid) (?:memory )?access(?:es)?|corrupt\w*|overflows?|panics?|stalls?)\b"
-                r"(?:[ _][\w-]{1,20}){0,4}['\"]?\s{0,8}[=:?]\s{0,40}"
-                r"(?:0(?:\.0{1,9})?(?![.\d])|none\b|false\b|no\b|\[\]|\{\})"
+                r"\b(?:none|nothing|not (?:a|one)(?: single)?|(?<![./:])0 ?(?:/|of|out of) ?\d{1,16})"
+                rf"(?: (?!and\b|but\b)[\w-]{{1,20}}){{0,4}} {_HARM}\b"
             ),
+            rf"\b{_HARM}-free\b",
+            r"\bfrozen (?:layers?|param\w{0,6}|weights?|backbone|encoder|modules?|graph|batch ?norm)\b",
+            r"\binf[- _]norm\b|\bpanic=\d",
             (
                 r"\b(?:0|no|none|zero) (?:\w{1,20} )?"
                 r"(?:failed|failing|missing|rejected|skipped|lost|unreachable|invalid|broken|wrong|different|killed)\b"

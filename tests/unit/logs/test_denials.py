@@ -21,7 +21,10 @@ NONE = (
     "Xid errors: none", "dmesg: no errors", "exit status 0", "killed: 0", "exceptions raised: 0", "gpu faults: 0",
     "memory leaked: 0 bytes", "definitely lost: 0 bytes in 0 blocks", "out of memory: no", "crashed: false",
     "status: not failed", "allow_nan=True, ignore_nan: 1", "did not crash", "never hung", "no failure in 10000 calls",
-    "no illegal access found by compute-sanitizer",
+    "no illegal access found by compute-sanitizer", "leak check: clean", "nothing failed", "not a single failure",
+    "none of the 12 tests failed", "error-free run", "PSNR inf dB", "violations: 0", "error count 0", "0/12 failed",
+    "0 of 12 requests failed", "dead workers: 0", "unhealthy nodes: 0", "stuck jobs: 0", "frozen layers: 12",
+    "underflow: 0", "diverged: False", "bad pixels: 0", "packet loss 0%", "overflow: False",
 )  # fmt: skip
 SOME = (
     "mismatched elements: 10 / 100", "nan_count=7", "inf: 0, nan: 12", "contains_nan=True", "logits: 12 NaN in 4096 values",
@@ -29,6 +32,7 @@ SOME = (
     "illegal accesses: 4", "ERROR SUMMARY: 2 errors", "deadlocks detected: 1", "segfaults: 1", "3 mismatches, 3 wrong",
     "missing keys: ['fc.weight']", "killed: 9", "out of memory: yes", "crashed: true", "status: failed",
     "it crashed", "it hung", "no kernel image is available", "no such file or directory",
+    "3 of 12 requests failed", "dead workers: 1", "nothing is printed and it hangs", "the layers are frozen and it is stuck",
     "not implemented", "no space left on device", "did not fail on CPU but crashed on the GPU",
 )  # fmt: skip
 
