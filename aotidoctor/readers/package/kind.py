@@ -79,10 +79,8 @@ def first_line(head: bytes) -> str | None:
     text = _decode_text(head)
     if text is None:
         return None
-    for line in text.splitlines():
-        if line.strip():
-            return line.strip()[:FIRST_LINE_LIMIT]
-    return ""
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return "".join(letter for letter in first[:FIRST_LINE_LIMIT] if letter.isprintable() or letter == "\t")
 
 
 def _sniff_rest(head: bytes) -> tuple[ArtifactKind, str | None]:
