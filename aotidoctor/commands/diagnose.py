@@ -37,7 +37,9 @@ REFERENCE_MODULES = ("torch.export.pt2_archive._package", "torch._export.serde.s
 NOT_EXECUTED = "`check` does not execute the package; use `aotidoctor run`"
 HOST_UNREAD, WEIGHTS_UNREAD = "AD-READ-HOST", "AD-READ-WEIGHTS"
 # Of the probe that compares with the reference, and of nothing else.
-REFERENCE_UNAVAILABLE = (("AD-RUN-011", "unavailable"),)
+REFERENCE_UNAVAILABLE = ("AD-RUN-011", "unavailable")
+# Another program, which takes other inputs: that it raises says nothing of the package.
+REFERENCE_USELESS = frozenset((("AD-REF-001", "another-program"), ("AD-RUN-011", "raises")))
 
 
 def diagnose(
@@ -157,11 +159,17 @@ def _cannot_examine(session: Session, diagnoses: tuple[Diagnosis, ...]) -> str |
         return f"no such file: {case.options.reference}"
     if diagnoses:
         return None
-    unavailable = next((item for item in session.findings if (item.code, item.kind) in REFERENCE_UNAVAILABLE), None)
-    # A comparison was asked for: without one, nobody may read "healthy" as "the same numbers".
-    if unavailable is not None:
-        return f"no comparison with the reference: {unavailable.observed}"
-    return (_failed_here(session) if session.outcomes else None) or _nothing_run(session)
+    return _not_compared(session) or (_failed_here(session) if session.outcomes else None) or _nothing_run(session)
+
+
+def _not_compared(session: Session) -> str | None:
+    """Why there are no numbers to compare with. Without any, nobody may read "healthy" as "the same numbers"."""
+    found = {(item.code, item.kind): item.observed for item in session.findings}
+    if REFERENCE_UNAVAILABLE in found:
+        return f"no comparison with the reference: {found[REFERENCE_UNAVAILABLE]}"
+    if found.keys() >= REFERENCE_USELESS:
+        return f"no comparison with the reference, which is a different program: {found['AD-RUN-011', 'raises']}"
+    return None
 
 
 def _failed_here(session: Session) -> str | None:

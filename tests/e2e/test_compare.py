@@ -159,3 +159,13 @@ def test_a_function_as_reference(packages: Kit, case_dir: Path) -> None:
         packages.package(name), "--inputs", packages.sample_path(name), "--reference", f"{module}:gelu"
     )
     assert (status, verdicts(report)[0]) == (1, "package-wrong"), report["localization"]
+
+
+@pytest.mark.parametrize("command", ["compare", "run"])
+def test_a_reference_that_takes_other_inputs_is_no_comparison(command: str, packages: Kit) -> None:
+    words = ("--inputs", packages.sample_path("linear"), "--reference", packages.exported("embedding"))
+    status, report = ask(packages.package("linear"), *words, command=command)
+    assert status == 4
+    assert report["cannot_examine"].startswith("no comparison with the reference, which is a different program")
+    assert report["diagnoses"] == []
+    assert ("AD-REF-001", "another-program") in [(item["code"], item["kind"]) for item in report["findings"]]
