@@ -64,13 +64,17 @@ def slower(text: str) -> bool:
 
 def beyond(text: str) -> bool:
     """Whether a line has a difference that is larger than what it says is allowed."""
-    return any(float(hit["value"]) > float(hit["most"]) for hit in _BEYOND.finditer(text))
+    return not all(_allowed(text))
 
 
 def within(text: str) -> bool:
     """Whether each difference in it is as small as what it says is allowed; False where there is none."""
-    hits = list(_BEYOND.finditer(text))
-    return bool(hits) and not beyond(text)
+    allowed = _allowed(text)
+    return bool(allowed) and all(allowed)
+
+
+def _allowed(text: str) -> list[bool]:
+    return [float(hit["value"]) <= float(hit["most"]) for hit in _BEYOND.finditer(text)]
 
 
 def shrinking(texts: Iterable[str]) -> bool:

@@ -13,7 +13,11 @@ _HARM = (
     r"|panics?|regressions?|violations?|nans?|infs?|diverged|unhealthy|overruns?"
     r"|(?:illegal|invalid|misaligned) (?:memory )?access(?:es)?)"
 )
-_NONE = r"(?:0(?:\.0{1,9})?(?![.\dx])|none\b|null\b|false\b|no\b|\[\]|\{\}|n/a|clean\b|ok\b)"
+# A word behind it would be what was not found: "failed: no such file".
+_NONE = (
+    r"(?:0(?:\.0{1,9})?(?![.\dx])|\[\]|\{\}|n/a"
+    r"|(?:none|null|false|no|clean|ok)(?=['\"]?\s{0,8}(?:$|[,;|)\]}]|\.(?:\s|$))))"
+)
 # Words that are none of a failure; what else the line says counts.
 WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
@@ -34,7 +38,7 @@ WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
                 r" (?:crash|hang|hung|fail|leak|deadlock|segfault)(?:e?[ds])?\b"
             ),
             (
-                r"\b(?:none|nothing|not (?:a|one)(?: single)?|(?<![./:])0 ?(?:/|of|out of) ?\d{1,16})"
+                r"\b(?:nothing|none of|not (?:a|one) single|(?<![./:])0 ?(?:/|of|out of) ?\d{1,16})"
                 rf"(?: (?!and\b|but\b)[\w-]{{1,20}}){{0,4}} {_HARM}\b"
             ),
             rf"\b{_HARM}-free\b",
@@ -69,6 +73,15 @@ WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
             r"\berror (?:rate |of )?\d{0,9}\.\d",
             r"\b\d{1,6} graph breaks?\b|\bgraph breaks?\s?[=:]\s?\d",
             r"\berrors?(?:[ _]rate)?\s{0,8}[=:]\s{0,8}[-+]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|nan|inf)%?(?:[\s,;)\]]|$)",
+        ),
+    ),
+    (
+        "what something else took the place of",
+        (
+            (
+                r"\b(?:not (?:available|installed|found|compiled|initiali[sz]ed|detected)|unavailable)\b[^\n]{0,30}"
+                r"[,;(] ?(?:so )?(?:using|defaulting to|running on)\b"
+            ),
         ),
     ),
     (
@@ -173,11 +186,7 @@ LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
         "handled: it was tried again, ignored or replaced",
         (
             r"\b(?:retry(?:ing)?|retries|will (?:re)?try|trying again|ignoring|ignored|falling back|using eager)\b",
-            r"\b(?:reconnect(?:ing|ed)|non-?fatal|harmless|recovered|continuing)\b|\b(?:and|were|was) skipped\b",
-            (
-                r"\b(?:not (?:available|installed|found|compiled|initiali[sz]ed|detected)|unavailable)\b[^\n]{0,30}"
-                r"[,;(] ?(?:so )?(?:using|defaulting to|running on|skipping|single process|cpu only)\b"
-            ),
+            r"\b(?:reconnect(?:ing|ed)|non-?fatal|harmless|recovered|continuing)\b",
         ),
     ),
     (

@@ -33,8 +33,8 @@ LATEST = (*texts("latest.jsonl"), *texts("blind.jsonl"))
 WIDE = (*texts("wide.jsonl"), *texts("sealed.jsonl"))
 # After that one, by somebody else; tried once at first sight, then worked on.
 AFTER = texts("after.jsonl")
-# Without a mark of torch, what grows may be a file that is read; and two answers that differ are in no line of their own.
 AFTER_OPEN = ("trtis-deepsort-features", "torchserve-handler")
+# Without a mark of torch, what grows may be a file that is read; and two answers that differ are in no line of their own.
 AFTER_NUMBERS = ("thread-rounds-rss", "boundingbox-eval", "mvts-two-preds")
 WIDE_OPEN = (
     "torchtrt-opt-over-max", "b-dreambooth-save-memoryerror", "b-triton-server-ssd-rank", "kobold-sanitizer",
