@@ -167,7 +167,8 @@ def _not_compared(session: Session) -> str | None:
     found = {(item.code, item.kind): item.observed for item in session.findings}
     if REFERENCE_UNAVAILABLE in found:
         return f"no comparison with the reference: {found[REFERENCE_UNAVAILABLE]}"
-    if found.keys() >= REFERENCE_USELESS:
+    failed = any(item.severity is Severity.ERROR for item in session.findings)
+    if found.keys() >= REFERENCE_USELESS and not failed:
         return f"no comparison with the reference, which is a different program: {found['AD-RUN-011', 'raises']}"
     return None
 

@@ -13,17 +13,39 @@ from aotidoctor.probes import call_trace, kernel_values, reference
 from aotidoctor.triage.session import Session
 
 
-def session_with(code: str) -> Session:
+def evidence(code: str, kind: str, severity: Severity = Severity.WARN) -> Evidence:
+    return Evidence(code=code, kind=kind, severity=severity, subject=None, observed="why", expected="")
+
+
+def session_with(*found: Evidence) -> Session:
     artifact = Artifact(path="model.pt2", kind=ArtifactKind.AOTI_PACKAGE, size=1)
     case = Case(artifact=artifact, host=Host(system="Linux", machine="x86_64", python="3.11"))
-    found = Evidence(code=code, kind="unavailable", severity=Severity.INFO, subject=None, observed="why", expected="")
-    return Session(case=case, runner=None, findings=[found])
+    return Session(case=case, runner=None, findings=list(found))
 
 
 @pytest.mark.parametrize("code", [call_trace.CODE, kernel_values.CODE])
 def test_other_questions_may_have_no_answer(code):
-    assert _cannot_examine(session_with(code), ()) is None
+    assert _cannot_examine(session_with(evidence(code, "unavailable", Severity.INFO)), ()) is None
 
 
 def test_a_reference_that_cannot_run_is_told():
-    assert _cannot_examine(session_with(reference.CODE), ()) == "no comparison with the reference: why"
+    found = evidence(reference.CODE, "unavailable", Severity.INFO)
+    assert _cannot_examine(session_with(found), ()) == "no comparison with the reference: why"
+
+
+ANOTHER, RAISES = evidence("AD-REF-001", "another-program"), evidence(reference.CODE, "raises")
+
+
+def test_another_program_that_raises_is_no_comparison():
+    reason = _cannot_examine(session_with(ANOTHER, RAISES), ())
+    assert reason == "no comparison with the reference, which is a different program: why"
+
+
+@pytest.mark.parametrize("found", [(ANOTHER,), (RAISES,)])
+def test_either_alone_leaves_something_to_say(found):
+    assert _cannot_examine(session_with(*found), ()) is None
+
+
+def test_a_failure_of_the_package_is_not_hidden_by_a_useless_reference():
+    failed = evidence("AD-RUN-001", "exception", Severity.ERROR)
+    assert _cannot_examine(session_with(failed, ANOTHER, RAISES), ()) is None
