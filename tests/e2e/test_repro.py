@@ -53,8 +53,8 @@ CERTIFIED = (
     ("op_exit3", 3, "", "none of your values"),
     ("artifact_no_so", 1, "File not found", "none"),
 )
-# It is certified, and run once more, by an interpreter that was not started before it; so is one that raises, see below.
-FRESH = ("op_segv",)
+# One that raises and one that dies: they are certified, and run once more, by an interpreter that was not started before them.
+FRESH = ("shape_wider", "op_segv")
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from tests.fuzz.cases import run_case
 
 ROOT = Path(__file__).parents[2]
-PARTS, CASES = 1, 30
+PARTS, CASES = 2, 40
 
 
 @pytest.mark.parametrize("part", range(PARTS))
