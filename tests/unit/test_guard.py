@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import jsonschema
@@ -18,6 +17,7 @@ import aotidoctor
 from aotidoctor.commands.guard import call_in, is_failure
 from aotidoctor.commands.watch.live import arguments
 from aotidoctor.reports.json.schema import schema
+from tests.waiting import soon
 
 ROOT = Path(__file__).parents[2]
 HEAD = "import os, signal, sys\nimport aotidoctor\n"
@@ -36,10 +36,7 @@ def run(tmp_path):
             cwd=tmp_path, check=False, timeout=120, **more,
         )  # fmt: skip
         report = tmp_path / "report.json"
-        for _ in range(400 if reports else 0):
-            if report.exists():
-                break
-            time.sleep(0.025)
+        assert not reports or soon(report.exists), done.stderr
         done.report = json.loads(report.read_text()) if report.exists() else None
         if done.report is not None:
             jsonschema.Draft202012Validator(schema()).validate(done.report)
@@ -122,20 +119,12 @@ def test_a_death_by_a_signal_stays_one_and_is_reported(run, name):
 
 def test_a_crash_leaves_nothing(run):
     run("with aotidoctor.guard(report='json:report.json'):\n    os.kill(os.getpid(), signal.SIGSEGV)")
-    for _ in range(200):
-        if not list(run.tmp.iterdir()):
-            break
-        time.sleep(0.025)
-    assert list(run.tmp.iterdir()) == []
+    assert soon(lambda: not list(run.tmp.iterdir()))
 
 
 def test_an_end_that_nobody_can_tell_leaves_nothing(run):
     run("with aotidoctor.guard():\n    os._exit(5)", reports=False)
-    for _ in range(200):
-        if not list(run.tmp.iterdir()):
-            break
-        time.sleep(0.025)
-    assert list(run.tmp.iterdir()) == []
+    assert soon(lambda: not list(run.tmp.iterdir()))
 
 
 def test_the_exit_status_of_an_exit_is_told(run):

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
@@ -20,6 +19,7 @@ from aotidoctor.model.run import Exited, Outcome, Request, Signalled, TimedOut
 from aotidoctor.runner import Runner, gdb
 from aotidoctor.runner.gdb import Gdb, GdbError
 from aotidoctor.runner.stacks import _demangled, _missing
+from tests.waiting import soon
 
 FAULTS = Path(__file__).parents[2] / "faults"
 SEGV = Signalled(signal=int(signal.SIGSEGV), name="SIGSEGV")
@@ -51,15 +51,6 @@ def _command_in(process: Path, folder: Path) -> str | None:
         return (process / "cmdline").read_bytes().replace(b"\0", b" ").decode() if inside else None
     except OSError:
         return None
-
-
-def soon(holds: Callable[[], bool]) -> bool:
-    """Whether it holds within some seconds."""
-    for _ in range(200):
-        if holds():
-            return True
-        time.sleep(0.05)
-    return False
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import pytest
 from aotidoctor.model.jobs import Run, Script
 from aotidoctor.model.run import Exited, Outcome, Request, Signalled, TimedOut
 from aotidoctor.runner import Runner
+from tests.waiting import outlived, soon, state
 
 FAULTS = Path(__file__).parents[2] / "faults"
 ROOT = Path(__file__).parents[3]
@@ -40,17 +41,6 @@ def runner(tmp_base: Path):
 def request(name: str, **changes: object) -> Request:
     payload = Script(path=str(FAULTS / f"{name}.py"), torch=True)
     return Request(**{"probe": name, "job": "script", "payload": payload, "timeout": 20.0, **changes})
-
-
-def gone(pid: int) -> bool:
-    for _ in range(200):
-        try:
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X"):
-                return True
-        except OSError:
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def test_fork_is_quick_and_private(runner: Runner) -> None:
@@ -118,7 +108,7 @@ def test_a_fault_does_not_touch_the_next_run(runner: Runner) -> None:
 def test_a_fork_that_escapes_its_session_is_found_by_its_marker(runner: Runner) -> None:
     outcome = runner.run(request("daemon"))
     assert outcome.forked
-    assert gone(int(outcome.result["pid"]))
+    assert outlived(int(outcome.result["pid"])) == {}
 
 
 def test_strays_of_one_run_are_not_those_of_another(runner: Runner) -> None:
@@ -150,20 +140,13 @@ def test_parent_killed_means_everything_goes(tmp_path: Path) -> None:
     environ = {**os.environ, "TMPDIR": str(base), "PYTHONPATH": str(ROOT)}
     parent = subprocess.Popen([sys.executable, "-c", program], env=environ)
     try:
-        for _ in range(1500):
-            if (tmp_path / "pid").exists() and (tmp_path / "pid").read_text():
-                break
-            time.sleep(0.02)
+        assert soon(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
         child = int((tmp_path / "pid").read_text())
     finally:
         parent.kill()
         parent.wait()
-    assert gone(child)
-    for _ in range(100):
-        if not list(base.iterdir()):
-            break
-        time.sleep(0.05)
-    assert list(base.iterdir()) == []
+    assert outlived(child) == {}
+    assert soon(lambda: not list(base.iterdir()))
 
 
 def test_parent_killed_while_torch_is_imported(tmp_path: Path) -> None:
@@ -176,11 +159,7 @@ def test_parent_killed_while_torch_is_imported(tmp_path: Path) -> None:
     environ = {**os.environ, "TMPDIR": str(base), "PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, "-c", program], env=environ, check=False)
     assert [path.name.startswith("aotidoctor-") for path in base.iterdir()] == [True]
-    for _ in range(600):
-        if not list(base.iterdir()):
-            break
-        time.sleep(0.05)
-    assert list(base.iterdir()) == []
+    assert soon(lambda: not list(base.iterdir()))
 
 
 def test_what_the_warm_worker_makes_while_it_imports_goes_with_it(tmp_path: Path) -> None:
@@ -235,17 +214,9 @@ runner.finish(started)
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=ROOT)
     pids = [int(part) for part in parent.stdout.readline().split()]
     assert len(pids) == 2
-    state = Path(f"/proc/{pids[1]}/stat")
-    for _ in range(500):
-        if state.read_text().rpartition(")")[2].split()[0] in "Tt":
-            break
-        time.sleep(0.02)
+    assert soon(lambda: state(pids[1])[0] in "Tt"), state(pids[1])
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    assert all(gone(pid) for pid in pids)
-    for _ in range(200):
-        if not list(tmp_path.iterdir()):
-            break
-        time.sleep(0.02)
-    assert list(tmp_path.iterdir()) == []
+    assert outlived(*pids) == {}
+    assert soon(lambda: not list(tmp_path.iterdir()))

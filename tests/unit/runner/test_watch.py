@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import soon
+
 pytestmark = pytest.mark.slow
 
 WATCH = (sys.executable, "-m", "aotidoctor", "watch")
@@ -45,15 +47,6 @@ def shell(script):
 
 def python(script):
     return (sys.executable, "-c", script)
-
-
-def soon(holds):
-    """Whether it holds within some seconds."""
-    for _ in range(400):
-        if holds():
-            return True
-        time.sleep(0.025)
-    return False
 
 
 def test_a_program_that_ends_well_is_not_talked_about(run, tmp_path):
@@ -275,24 +268,29 @@ def test_an_end_that_was_asked_for_is_no_failure(environ, tmp_path):
     assert (process.returncode, out, err) == (-signal.SIGTERM, b"", b"")
 
 
+UNTIL_GO = "while not os.path.exists('go'): time.sleep(0.02)\n"
+
+
 def test_it_stops_and_goes_on_with_the_program(environ, tmp_path):
-    script = "import os, time; print('ready', flush=True); time.sleep(1.5); print('over', flush=True)"
+    script = f"import os, time; print('ready', flush=True)\n{UNTIL_GO}print('over', flush=True)"
     # A group that has nobody who could wake it again is not stopped: this one has us.
     process = waiting(environ, tmp_path, script, preexec_fn=os.setpgrp)
     process.send_signal(signal.SIGTSTP)
     assert soon(lambda: _state(process.pid) == "T"), "whoever waits for us sees a stopped job"
     assert soon(lambda: all(_state(child) == "T" for child in _children(process.pid) if _is_program(child)))
+    (tmp_path / "go").touch()
     process.send_signal(signal.SIGCONT)
     out, _ = process.communicate(timeout=60)
     assert (process.returncode, out) == (0, b"over\n")
 
 
 def test_it_goes_on_when_only_the_program_is_woken(environ, tmp_path):
-    script = "import os, time; print('ready', flush=True); print(os.getpid(), flush=True); time.sleep(1); print('over')"
+    script = f"import os, time; print('ready\\n', os.getpid(), flush=True)\n{UNTIL_GO}print('over')"
     process = waiting(environ, tmp_path, script)
     child = int(process.stdout.readline())
     os.kill(child, signal.SIGSTOP)
     assert soon(lambda: _state(process.pid) == "T")
+    (tmp_path / "go").touch()
     os.kill(child, signal.SIGCONT)
     out, _ = process.communicate(timeout=60)
     assert (process.returncode, out) == (0, b"over\n")
@@ -321,15 +319,11 @@ def test_the_program_ends_with_us(environ, tmp_path):
 
 def test_grandchildren_go_on_writing(environ, tmp_path):
     """As without us: the end of the program is ours, what it left still has its output."""
-    began = time.monotonic()
-    process = subprocess.Popen(
-        (*WATCH, "--", *shell("(sleep 2; echo late) & echo now; exit 0")), env=environ, cwd=tmp_path,
-        stdout=subprocess.PIPE,
-    )  # fmt: skip
+    script = "(until [ -e go ]; do sleep 0.05; done; echo late) & echo now; exit 0"
+    process = subprocess.Popen((*WATCH, "--", *shell(script)), env=environ, cwd=tmp_path, stdout=subprocess.PIPE)
     assert process.wait(60) == 0
-    ended = time.monotonic() - began
+    (tmp_path / "go").touch()
     assert process.stdout.read() == b"now\nlate\n"
-    assert time.monotonic() - began > ended + 0.2
 
 
 def test_a_daemon_is_left_alone(environ, tmp_path):
