@@ -6,12 +6,14 @@ are the program's own. Whatever it leaves running is ended.
 
 from __future__ import annotations
 
+import getpass
 import os
 import signal
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 from aotidoctor.model.run import Signalled
 from aotidoctor.model.watched import Program, Watched
@@ -51,7 +53,7 @@ def _run(program: Program, environ: Mapping[str, str], run_dir: RunDir, *, debug
     ways = make_captures()
     signals = Signals(mask=frozenset(), relayed=frozenset(), children_ignored=False)
     # What it unpacks there goes with the run.
-    marked = {**environ, MARKER: run_dir.token, "TMPDIR": run_dir.tmp}
+    marked = {**_compile_cache(environ), **environ, MARKER: run_dir.token, "TMPDIR": run_dir.tmp}
     gdb = Debugger(run_dir, environ.get("PATH") or os.defpath) if debugger else None
     try:
         pid = start(program, ways, signals, marked, before=lambda: _apart(run_dir, debugger=debugger))
@@ -100,6 +102,18 @@ def _run(program: Program, environ: Mapping[str, str], run_dir: RunDir, *, debug
         debugger_output=output[:MAX_OUTPUT],
         debugger_problem=problem or (gdb.problem if gdb is not None else None),
     )
+
+
+def _compile_cache(environ: Mapping[str, str]) -> dict[str, str]:
+    """The program's own compile cache, where it has one in its TMPDIR.
+
+    In an empty one PyTorch compiles again, at each load, what it asks of the CPU: seconds that are not the program's.
+    """
+    with suppress(KeyError, OSError):
+        folder = Path(environ.get("TMPDIR") or "/tmp") / f"torchinductor_{getpass.getuser()}"  # noqa: S108 - as torch does
+        if folder.is_dir() and os.access(folder, os.W_OK):
+            return {"TORCHINDUCTOR_CACHE_DIR": str(folder)}
+    return {}
 
 
 def _apart(run_dir: RunDir, *, debugger: bool) -> None:

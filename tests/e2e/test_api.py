@@ -15,7 +15,7 @@ from warm import line
 
 import aotidoctor
 from aotidoctor.commands import diagnose
-from tests.e2e.foundry.place import cache_dir
+from tests.e2e.foundry.place import cache_dir, compiler_answers
 
 pytestmark = [pytest.mark.torch]
 ROOT = Path(__file__).parents[2]
@@ -148,7 +148,7 @@ print(aotidoctor.check("model.pt2", args=args, kwargs={"ids": Odd()}).cause)
 def test_live_tensors_in_a_running_loop_beside_a_thread_and_in_a_forked_process(folder):
     temporary = folder / "tmp"
     temporary.mkdir()
-    environ = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)}
+    environ = {**os.environ, **compiler_answers(), "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)}
     done = subprocess.run(
         [sys.executable, "-c", LIVE], capture_output=True, text=True, env=environ, cwd=folder, timeout=300, check=False
     )

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from warm_python import python
 
+from tests.e2e.foundry.place import compiler_answers
+
 pytestmark = pytest.mark.torch
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -34,7 +36,7 @@ except RuntimeError as error:
 def run(tmp_path):
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     (tmp_path / "tmp").mkdir()
-    environ = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(tmp_path / "tmp")}
+    environ = {**os.environ, **compiler_answers(), "PYTHONPATH": path, "TMPDIR": str(tmp_path / "tmp")}
 
     def run(package, dtype, how, *, fresh=False):
         done = (

@@ -17,6 +17,7 @@ import pytest
 
 from aotidoctor.reports.json.schema import schema
 from tests.e2e.foundry.ops import python_op
+from tests.e2e.foundry.place import compiler_answers
 from tests.e2e.watched import build
 
 pytestmark = pytest.mark.torch
@@ -64,7 +65,7 @@ def watch(tmp_path):
     (tmp_path / "tmp").mkdir()
     (tmp_path / "cwd").mkdir()
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    environ = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(tmp_path / "tmp")}
+    environ = {**os.environ, **compiler_answers(), "PYTHONPATH": path, "TMPDIR": str(tmp_path / "tmp")}
 
     def watch(*program, options=(), env=None, cores=False):
         report = tmp_path / "report.json"

@@ -10,3 +10,8 @@ def cache_dir() -> Path:
     """``AOTIDOCTOR_TEST_CACHE`` if it is set, else a folder in the user's cache."""
     named = os.environ.get("AOTIDOCTOR_TEST_CACHE")
     return Path(named) if named else Path.home() / ".cache" / "aotidoctor-tests"
+
+
+def compiler_answers() -> dict[str, str]:
+    """Variables for a program with a TMPDIR of its own: what PyTorch asks of the CPU at a load is compiled once for all."""
+    return {"TORCHINDUCTOR_CACHE_DIR": str(cache_dir() / "compiler-answers")}
