@@ -31,7 +31,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 # How long a failing program waits for its report.
 PATIENCE_S = 120.0
-_reported: set[int] = set()
+# On an exception that was reported: the next one may get the same address, so that ``id`` says nothing.
+_REPORTED = "_aotidoctor_reported"
 
 
 class guard:  # noqa: N801 - it is used like a function
@@ -73,8 +74,8 @@ class guard:  # noqa: N801 - it is used like a function
         """Report on an exception; it goes on as it came."""
         # An impatient user may end the waiting, and shall get the program's own exception then.
         with suppress(BaseException):
-            if error is not None and is_failure(error) and id(error) not in _reported:
-                _reported.add(id(error))
+            if error is not None and is_failure(error) and _REPORTED not in vars(error):
+                vars(error)[_REPORTED] = True
                 self._report(error)
         with suppress(BaseException):
             self._stop()

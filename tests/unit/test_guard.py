@@ -84,6 +84,35 @@ def test_an_exception_leaves_as_it_came(run):
     assert list(run.tmp.iterdir()) == []
 
 
+def test_each_failure_of_a_loop_is_reported(run, tmp_path):
+    """The next exception may lie where the last one lay."""
+    run(
+        """
+        for at in range(3):
+            try:
+                with aotidoctor.guard(report=f"json:{at}.json", quiet=True):
+                    raise ValueError(at)
+            except ValueError:
+                pass
+        """,
+        reports=False,
+    )
+    said = [json.loads((tmp_path / f"{at}.json").read_text()) for at in range(3)]
+    assert [program(report)["facts"]["type"] for report in said] == ["ValueError"] * 3
+
+
+def test_nested_blocks_report_a_failure_once(run, tmp_path):
+    done = run(
+        """
+        with aotidoctor.guard(report="json:outer.json"):
+            with aotidoctor.guard(report="json:report.json"):
+                raise ValueError("no")
+        """
+    )
+    assert program(done.report)["facts"]["type"] == "ValueError"
+    assert not (tmp_path / "outer.json").exists()
+
+
 def test_uncaught_it_ends_the_program_as_without_us(run):
     done = run("with aotidoctor.guard(report='json:report.json'):\n    raise ValueError('no')")
     assert done.returncode == 1
