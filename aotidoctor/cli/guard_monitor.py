@@ -74,7 +74,9 @@ def _main() -> None:
             return
         text = faults
     else:
-        ending, text = Exited(code=int(str(message["status"])), done=False), str(message["raised"])
+        asked = message["status"]
+        # The program may go on after an exception.
+        ending, text = Exited(code=1 if asked is None else int(str(asked)), done=asked is None), str(message["raised"])
     stream = Stream(name="stderr", kind=StreamKind.FILE, head=text.encode(), size=len(text.encode()))
     watched = Watched(
         argv=tuple(str(word) for word in _list(hello["argv"])),

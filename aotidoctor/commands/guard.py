@@ -184,10 +184,11 @@ def call_in(error: BaseException) -> tuple[tuple[object, ...], dict[str, object]
     return found[0], found[1]
 
 
-def _status_of(error: BaseException) -> int:
-    """The exit status of the program, if nobody catches it."""
-    code = error.code if isinstance(error, SystemExit) else None
-    return code & 0xFF if isinstance(code, int) else 1
+def _status_of(error: BaseException) -> int | None:
+    """The exit status that was asked for; None for an exception, which somebody may catch."""
+    if not isinstance(error, SystemExit):
+        return None
+    return error.code & 0xFF if isinstance(error.code, int) else 1
 
 
 def _absolute(spec: str) -> str:

@@ -68,7 +68,9 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
             outcome,
             subject=program,
             observed=observed,
-            expected="exit status 0",
+            expected="exit status 0"
+            if not isinstance(outcome.ending, Exited) or not outcome.ending.done
+            else "no exception",
             message=f"{program}: {observed}" + (f": {said.line}" if said.line else ""),
             stream="stderr",
             facts=facts,
@@ -105,6 +107,8 @@ def _without_rest(lines: Sequence[str]) -> list[str]:
 def _ending(outcome: Outcome) -> tuple[str, str, dict[str, FactValue]]:
     after = f" after {outcome.error.type}" if outcome.error is not None else ""
     match outcome.ending:
+        case Exited(done=True) if outcome.error is not None:
+            return "raised", f"{outcome.error.type} left the guarded block", {}
         case Exited(code=0):
             return "ok", "exit status 0", {"exit_code": 0}
         case Exited(code=code):

@@ -79,6 +79,11 @@ def test_an_exception_leaves_as_it_came(run):
     )
     assert (done.returncode, done.stdout) == (0, "True ('x',) None - {'<string>'}\n")
     assert program(done.report)["facts"]["type"] == "KeyError"
+    # Whether the program ends with it is not known.
+    assert (program(done.report)["observed"], program(done.report)["expected"]) == (
+        "KeyError left the guarded block",
+        "no exception",
+    )
     assert done.report["command"] == "guard"
     assert "KeyError" in done.stderr
     assert list(run.tmp.iterdir()) == []
