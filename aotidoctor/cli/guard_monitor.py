@@ -130,10 +130,11 @@ def _report(watched: Watched, hello: JsonObject, message: JsonObject, room: str)
 
 
 def _end_of(pid: int) -> int | None:
-    """A descriptor that becomes readable at its end; None where that is past, or the kernel has none."""
+    """A descriptor that becomes readable at its end; None where that is past, or there are none here."""
     try:
         return os.pidfd_open(pid)
-    except OSError:
+    except (OSError, AttributeError):
+        # The Python of conda has no such function.
         return None
 
 

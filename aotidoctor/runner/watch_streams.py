@@ -214,8 +214,8 @@ def _raw(real: int, other: int) -> None:
 
 
 def _widen(fd: int) -> None:
-    """Room for a burst, where the kernel grants it."""
-    with suppress(OSError):
+    """Room for a burst, where Python knows how to ask for it and the kernel grants it."""
+    with suppress(OSError, AttributeError):
         fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, 1 << 20)
 
 

@@ -151,6 +151,21 @@ def test_a_death_by_a_signal_stays_one_and_is_reported(run, name):
     assert name in done.stderr
 
 
+OLDER = "import os\nfor name in ('pidfd_open', 'memfd_create'):\n    vars(os).pop(name, None)\n"
+
+
+@pytest.mark.parametrize("failure", ["raise ValueError('no')", "os.kill(os.getpid(), signal.SIGSEGV)"])
+def test_a_python_that_was_built_for_an_older_system(run, tmp_path, failure):
+    """The Python of conda knows no ``os.pidfd_open``, whatever kernel it runs on."""
+    (tmp_path / "sitecustomize.py").write_text(OLDER)
+    done = run(
+        f"os.environ['PYTHONPATH'] = os.pathsep.join(({str(tmp_path)!r}, os.environ['PYTHONPATH']))\n"
+        f"with aotidoctor.guard(report='json:report.json'):\n    {failure}"
+    )
+    assert "no report" not in done.stderr
+    assert program(done.report)["kind"] in ("raised", "signalled")
+
+
 def test_a_crash_leaves_nothing(run):
     run("with aotidoctor.guard(report='json:report.json'):\n    os.kill(os.getpid(), signal.SIGSEGV)")
     assert soon(lambda: not list(run.tmp.iterdir()))

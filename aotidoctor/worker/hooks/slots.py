@@ -86,6 +86,19 @@ def _libc() -> ctypes.CDLL:
     return libc
 
 
+def _memory_file() -> int:
+    """A file in memory only. The Python of conda has no ``os.memfd_create``; the C library that it runs on has."""
+    name = "aotidoctor-stubs"
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create(name)
+    close_on_exec = 1
+    fd = int(_libc().memfd_create(name.encode(), close_on_exec))
+    if fd < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return fd
+
+
 def _executable(code: bytes) -> int:
     """Address of a private executable copy of ``code``, kept for the life of the process.
 
@@ -93,8 +106,8 @@ def _executable(code: bytes) -> int:
     instruction cache see it.
     """
     try:
-        fd = os.memfd_create("aotidoctor-stubs")
-    except OSError as error:
+        fd = _memory_file()
+    except (OSError, AttributeError) as error:
         raise HooksUnavailableError(f"no memory file for the stubs: {error}") from error
     try:
         os.write(fd, code)
