@@ -13,17 +13,24 @@ from aotidoctor.reports.terminal.stream import looks_of
 Show = Callable[[Console], None]
 # Columns where there is no terminal: no line of code is that long, and no paragraph is one line.
 _UNFOLDED = 200
+# What COLUMNS may say: in fewer nothing can be read, and rich fills a line to its end.
+_NARROWEST, _WIDEST = 20, 1000
 
 
-def for_stream(show: Show, *, stream: TextIO, environ: Mapping[str, str]) -> str:
+def for_stream(show: Show, *, stream: TextIO, environ: Mapping[str, str], unfolded: int = _UNFOLDED) -> str:
     """What ``show`` prints, with the colour, width and character set of ``stream``.
 
-    Where it is no terminal, nothing folds at its edge, and what a line holds is found by searching for it.
+    Where it is no terminal, lines have ``unfolded`` columns: nothing folds at its edge, and what a line holds is found
+    by searching for it.
     """
     looks = looks_of(stream)
+    asked = environ.get("COLUMNS", "")
+    # Some terminals and programs that start others say 0 for "not known".
+    environ = {name: value for name, value in environ.items() if name != "COLUMNS"}
+    width = min(max(int(asked), _NARROWEST), _WIDEST) if asked.isdecimal() and len(asked) < 9 and int(asked) else None
     console = Console(
         file=looks,
-        width=None if looks.isatty() or "COLUMNS" in environ else _UNFOLDED,
+        width=width or (None if looks.isatty() else unfolded),
         _environ=environ,
         highlight=False,
         markup=False,

@@ -2,43 +2,34 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from typing import TextIO
 
-from rich.console import Console
 from rich.text import Text
 
 from aotidoctor.model.difference import Comparison, Difference
 from aotidoctor.reports import difference_view as view
+from aotidoctor.reports.terminal.captured import for_stream, plain
 from aotidoctor.reports.terminal.layout import Layout
-from aotidoctor.reports.terminal.stream import looks_of
 from aotidoctor.reports.text import plural
 
 _STYLES = {"good": "bold green", "bad": "bold red", "unsure": "bold yellow"}
 _LEVELS = {"decisive": "red", "relevant": "yellow", "outcome": "cyan", "minor": "dim"}
 # Below this width a table would fold every cell.
-_WIDE = 110
+_WIDE, _UNFOLDED = 110, 80
 _SHOWN = 40
 
 
 def text(found: Comparison, *, stream: TextIO, environ: Mapping[str, str], detail: int = 0) -> str:
     """``found`` as ``stream`` can show it; ``detail`` is -1 (headline), 0, or more for the minor differences."""
-    console = Console(file=looks_of(stream), _environ=environ, highlight=False, emoji=False, legacy_windows=False)
-    return _shown(console, found, detail, getattr(stream, "encoding", None) or "utf-8")
+    return for_stream(
+        lambda console: _show(found, Layout(console), detail), stream=stream, environ=environ, unfolded=_UNFOLDED
+    )
 
 
 def plain_text(found: Comparison, *, width: int = 80, detail: int = 0) -> str:
     """``found`` without colour at a fixed width."""
-    console = Console(file=io.StringIO(), _environ={}, width=width, color_system=None, highlight=False, emoji=False)
-    return _shown(console, found, detail, "utf-8")
-
-
-def _shown(console: Console, found: Comparison, detail: int, encoding: str) -> str:
-    with console.capture() as captured:
-        _show(found, Layout(console), detail)
-    lines = captured.get().split("\n")
-    return "\n".join(line.rstrip(" ") for line in lines).encode(encoding, "replace").decode(encoding)
+    return plain(lambda console: _show(found, Layout(console), detail), width=width)
 
 
 def _show(found: Comparison, out: Layout, detail: int) -> None:

@@ -9,6 +9,7 @@ import pytest
 from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.fault import FAILED_HERE
 from aotidoctor.reports.terminal import render as terminal
+from aotidoctor.reports.terminal.captured import for_stream
 from tests.unit.reports import builders
 
 
@@ -34,6 +35,19 @@ def test_80_columns_hold_every_line_but_those_to_copy(name, detail):
     text = terminal.plain_text(report, width=80, detail=detail)
     assert max(map(len, text.splitlines())) <= 80
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e]", text)
+
+
+@pytest.mark.parametrize(
+    ("columns", "widest"), [("0", 200), ("", 200), ("-3", 200), ("1e3", 200), ("1", 20), ("72", 72), ("99999999", 1000)]
+)
+def test_the_width_that_the_environment_names(columns, widest):
+    """Some programs say 0 for a width that nobody knows: rich would print nothing at all."""
+
+    def show(console):
+        console.print("word " * 1000)
+
+    lines = for_stream(show, stream=io.StringIO(), environ={"COLUMNS": columns}).splitlines()
+    assert widest - len("word ") < max(map(len, lines)) <= widest
 
 
 def test_a_failure_of_aotidoctor_is_on_the_first_screen():

@@ -12,7 +12,8 @@ from aotidoctor.triage.private_folders import is_private, make_private
 
 
 @pytest.fixture(params=[0o000, 0o002, 0o077, 0o277])
-def umask(request):
+def umask(request, tmp_path):
+    """Set once there is a folder to write to."""
     before = os.umask(request.param)
     yield request.param
     os.umask(before)
