@@ -8,11 +8,18 @@ the file cannot be used, or is damaged, the items are judged.
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
 import zlib
 from contextlib import suppress
 from pathlib import Path
+
+try:
+    import sqlite3
+except ImportError as error:
+    # A Python that somebody built himself may lack it.
+    _WITHOUT = f"this Python was built without SQLite ({error})"
+else:
+    _WITHOUT = ""
 
 # The format of the file; another one is removed.
 VERSION = 1
@@ -44,7 +51,9 @@ class Cache:
 
     def __enter__(self) -> Cache:  # noqa: PYI034 - typing.Self is of Python 3.11
         """Open it; what keeps it from being used is in ``problem``."""
-        if self._path is not None:
+        if self._path is not None and _WITHOUT:
+            self._fail(OSError(_WITHOUT))
+        elif self._path is not None:
             try:
                 self._base = _open(self._path)
             except (sqlite3.Error, OSError) as error:

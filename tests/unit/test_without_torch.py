@@ -1,4 +1,4 @@
-"""A bare install: without torch, numpy and protobuf, what executes nothing answers, and run says what it could not."""
+"""A bare install: without torch, numpy, protobuf and SQLite, what executes nothing answers, and run says what it cannot."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ import sys
 
 class Blocker:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("torch", "numpy", "safetensors", "google", "tritonclient"):
+        if name.partition(".")[0] in ("torch", "numpy", "safetensors", "google", "tritonclient", "_sqlite3"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Blocker())
@@ -46,6 +46,7 @@ def ask(tmp_path):
         assert "Traceback" not in done.stderr
         assert "Warning" not in done.stderr
         assert list((tmp_path / "tmp").iterdir()) == []
+        run.stderr = done.stderr
         return done.returncode, json.loads(done.stdout)
 
     return run
@@ -83,6 +84,20 @@ def test_check_reads_tensors(ask, package):
     _, report = ask("check", package, "--inputs", str(inputs))
     jsonschema.Draft202012Validator(schema()).validate(report)
     assert [leaf["dtype"] for leaf in report["inputs"]["leaves"]] == ["int32"]
+
+
+def test_a_store_of_cases_is_a_warning(ask, tmp_path):
+    (tmp_path / "x.log").write_text("RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB\n")
+    status, report = ask("classify", str(tmp_path / "x.log"), "--cases", str(tmp_path / "cases.db"))
+    assert (status, report["diagnoses"][0]["cause"]) == (1, "out-of-memory")
+    assert "built without SQLite" in ask.stderr
+    assert not (tmp_path / "cases.db").exists()
+
+
+def test_a_batch_goes_without_its_cache(ask, package, tmp_path):
+    status, summary = ask("batch", package, "-o", str(tmp_path / "out"), "--cache", str(tmp_path / "cache.db"))
+    assert (status, summary["judged"]) == (0, 1)
+    assert any("built without SQLite" in note for note in summary["notes"])
 
 
 def test_run_says_what_it_could_not_do(ask, package):

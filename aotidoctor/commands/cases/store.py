@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,6 +22,10 @@ from aotidoctor.commands.cases.tables import is_empty, make_tables, refuse_other
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.history import CaseRecord, History, Note, Sighting
 from aotidoctor.model.record import record
+
+with suppress(ImportError):
+    # Whoever opens a store where it is missing is told so.
+    import sqlite3
 
 _WAIT_S = 20.0
 _MOST_SUBJECTS = 50

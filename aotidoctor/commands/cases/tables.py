@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from aotidoctor.model.errors import CannotExamineError
+
+try:
+    import sqlite3
+except ImportError as error:
+    # A Python that somebody built himself may lack it.
+    _WITHOUT = f"this Python was built without SQLite ({error})"
+else:
+    _WITHOUT = ""
 
 VERSION = 1
 APPLICATION = 0x414F5449
@@ -69,7 +76,9 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 
 @contextmanager
 def told(path: str) -> Iterator[None]:
-    """What SQLite raises as CannotExamineError with the path."""
+    """What SQLite raises, or that there is none, as CannotExamineError with the path."""
+    if _WITHOUT:
+        raise CannotExamineError(f"{path}: {_WITHOUT}")
     try:
         yield
     except (sqlite3.Error, UnicodeError) as error:
