@@ -68,9 +68,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
             outcome,
             subject=program,
             observed=observed,
-            expected="exit status 0"
-            if not isinstance(outcome.ending, Exited) or not outcome.ending.done
-            else "no exception",
+            expected="no exception" if isinstance(outcome.ending, Exited) and outcome.ending.done else "exit status 0",
             message=f"{program}: {observed}" + (f": {said.line}" if said.line else ""),
             stream="stderr",
             facts=facts,
