@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import os
@@ -10,6 +11,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,9 +23,10 @@ from foundry.place import cache_dir
 from foundry.registry import CASES
 
 from aotidoctor import checks
+from aotidoctor.commands.contract import validator as what_is_copied
 from aotidoctor.commands.contract.cpp import cpp_header
 from aotidoctor.commands.contract.json_schema import json_schema
-from aotidoctor.commands.contract.python import python_module
+from aotidoctor.commands.contract.python import _COPIED, python_module
 from aotidoctor.commands.contract.read import read_contract
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.errors import AotidoctorError
@@ -106,8 +109,17 @@ def calls(packages: Kit, tmp_path_factory: pytest.TempPathFactory) -> list[Judge
 
 
 def module(text: str) -> ModuleType:
+    """The written module. What is copied into each has the place of its source: a traceback, and coverage, name that."""
     made = ModuleType("written")
-    exec(compile(text, "written.py", "exec"), made.__dict__)
+    source = what_is_copied.__file__
+    before, _, common = Path(source).read_text(encoding="utf-8").partition(_COPIED)
+    first = text[: text.index(common.rstrip())].count("\n") + 1
+    last = first + common.rstrip().count("\n")
+    for copied, nodes in groupby(ast.parse(text).body, lambda node: first <= node.lineno <= last):
+        part = ast.Module(list(nodes), [])
+        if copied:
+            ast.increment_lineno(part, before.count("\n") + 2 - first)
+        exec(compile(part, source if copied else "written.py", "exec", flags=annotations.compiler_flag), made.__dict__)
     return made
 
 
