@@ -13,8 +13,8 @@ Example:
     expected intact data
 
 When it is wrong
-    A shared object that lost only its debug sections still runs; that is a warning. Members too large to read quickly
-    are listed as not checked, and a repack that wrote new checksums after the damage hides it.
+    A shared object that lost only its debug sections still runs; that is a warning. Of a package above 1 GiB
+    the largest members are listed as not checked, and a repack that wrote new checksums after the damage hides it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Finder
-from aotidoctor.checks.package.facts import at_member, main_object
+from aotidoctor.checks.package.facts import at_member, main_object, plural
 from aotidoctor.model.artifact import ArtifactKind, CrcState, SharedObject
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue
@@ -143,4 +143,15 @@ def _unread(case: Case, item: SharedObject) -> Evidence:
     )
 
 
-CHECK = FIND.check(run, needs=("artifact_missing",))
+def _not_compared(case: Case) -> str | None:
+    """Which checksums were not compared, and what would compare them."""
+    artifact = case.artifact
+    if not artifact.unread_crc:
+        return None
+    unread = frozenset(artifact.unread_crc)
+    total = sum(member.size for member in artifact.members if member.name in unread)
+    instead = "fetch the file for it" if "://" in artifact.path else f"python -m zipfile --test {artifact.path} does it"
+    return f"the checksums of {plural(len(unread), 'member')} ({total:,} bytes) were not compared; {instead}"
+
+
+CHECK = FIND.check(run, needs=("artifact_missing",), partly=_not_compared)

@@ -28,6 +28,7 @@ class Check:
     ``needs`` names the checks whose error findings make this one pointless: it is then reported as ``NotChecked``.
     ``run`` gives the findings (empty when all is well), or ``NotChecked`` when what it would look at is not there.
     ``facts`` are the kinds of facts that it takes from the wrapper (those of ``model.contract.Unread``).
+    ``partly`` says which part of what it looks at was not read, and why.
     """
 
     code: str
@@ -37,9 +38,12 @@ class Check:
     needs: tuple[str, ...]
     run: Callable[[Case], Findings]
     facts: tuple[str, ...] = ()
+    partly: Callable[[Case], str | None] = lambda _case: None
 
     def overlooked(self, case: Case) -> NotChecked | None:
-        """What this check could not see: statements that may hold its facts were not understood; None when all were."""
+        """What this check could not see, as it was not read, or not understood; None when it saw all."""
+        if part := self.partly(case):
+            return self.unchecked(part)
         unread = case.contract.unread if case.contract is not None else ()
         missed = [item for item in unread if item.fact in self.facts or (self.facts and item.fact == ANY)]
         if not missed:
@@ -91,8 +95,11 @@ class Finder:
         cause: str = "",
         needs: tuple[str, ...] = (),
         facts: tuple[str, ...] = (),
+        partly: Callable[[Case], str | None] = lambda _case: None,
     ) -> Check:
         """The check of this code, of the stage that the code names; without ``cause`` it is called as the check is."""
         cause = cause or self.name.replace("_", "-")
         stage = _STAGES[self.code.split("-")[1]]
-        return Check(code=self.code, name=self.name, cause=cause, stage=stage, needs=needs, run=run, facts=facts)
+        return Check(
+            code=self.code, name=self.name, cause=cause, stage=stage, needs=needs, run=run, facts=facts, partly=partly
+        )

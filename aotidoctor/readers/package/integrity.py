@@ -12,7 +12,10 @@ from aotidoctor.model.artifact import CrcState
 from aotidoctor.readers.package.blob import CHUNK, Blob
 from aotidoctor.readers.package.zip_directory import DEFLATED, STORED, Entry
 
-DEFAULT_CRC_LIMIT = 64 << 20
+# A quarter of a second where the file is in memory already: less than it takes to load such a package.
+DEFAULT_CRC_LIMIT = 1 << 30
+# What unpacking a byte takes of the time, by that of looking at one (measured: 0.25 GB/s, 4 GB/s).
+_UNPACKING = 16
 # deflate cannot do better than 1032:1; honest sources of a package reach 5 to 20.
 MAX_RATIO = 1032
 SUSPICIOUS_RATIO = 100
@@ -20,12 +23,15 @@ SUSPICIOUS_SIZE = 256 << 20
 
 
 def crc_states(blob: Blob, entries: Sequence[Entry], limit: int) -> list[CrcState]:
-    """State per entry. Shared objects first, then by size; what does not fit into ``limit`` bytes is not read."""
+    """State per entry. Shared objects first, then by size; what does not fit into ``limit`` bytes is not read.
+
+    A byte that must be unpacked counts as sixteen.
+    """
     states = [CrcState.NOT_READ] * len(entries)
     left = limit
     for index in sorted(range(len(entries)), key=lambda i: _priority(entries[i])):
         entry = entries[index]
-        cost = max(entry.size, entry.compressed)
+        cost = max(entry.size, entry.compressed) * (1 if entry.method == STORED else _UNPACKING)
         if cost <= left:
             states[index] = crc_state(blob, entry)
             left -= cost

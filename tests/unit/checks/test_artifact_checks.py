@@ -10,6 +10,10 @@ from aotidoctor.diagnosis import diagnose, load_playbooks
 from aotidoctor.model.artifact import ArtifactKind, CrcState, ExternNode, SymbolRef
 from aotidoctor.model.evidence import NotChecked
 from aotidoctor.model.host import TorchBuild
+from aotidoctor.readers.package import read_artifact
+from aotidoctor.triage.session import overlooked
+from tests.artifacts.packages import package_parts, write_zip
+from tests.artifacts.zips import Part
 from tests.unit.checks.package_builders import (
     FOLDER,
     KERNEL_META,
@@ -319,3 +323,23 @@ def test_no_command_for_another_kind_writes_over_the_file(kind):
     command = diagnosis.remedy.command
     assert "exported.pt2" in command
     assert "package_path='exported.pt2'" not in command
+
+
+def test_checksums_that_were_not_compared_are_said(tmp_path):
+    """A member of the weights that is packed, so that looking at it takes long; what is stored is read."""
+    blob = bytes(range(256)) * (300 << 10)  # 75 MiB, of which deflate leaves 300 KiB
+    parts = [*package_parts(), Part("model/data/weights/packed", blob, deflate=True)]
+    path = write_zip(tmp_path / "model.pt2", parts)
+    seen = case(read_artifact(path))
+    (missed,) = [item for item in overlooked(seen) if item.code == "AD-ART-003"]
+    assert missed.name == "artifact_corrupt"
+    assert f"1 member ({len(blob):,} bytes)" in missed.reason
+    assert f"python -m zipfile --test {path}" in missed.reason
+    remote = artifact(path="https://models.example/model.pt2", unread_crc=("model/data/weights/packed",))
+    (missed,) = [item for item in overlooked(case(remote)) if item.code == "AD-ART-003"]
+    assert missed.reason.endswith("were not compared; fetch the file for it")
+
+
+def test_where_all_checksums_were_compared_nothing_is_said(tmp_path):
+    seen = case(read_artifact(write_zip(tmp_path / "model.pt2", package_parts())))
+    assert [item for item in overlooked(seen) if item.code == "AD-ART-003"] == []

@@ -104,6 +104,16 @@ def test_members_beyond_the_limit_are_listed(tmp_path):
     assert by_name["model/archive_format"] is CrcState.GOOD
 
 
+def test_a_flipped_bit_in_a_large_member_is_found(tmp_path):
+    """Weights of 70 MB: what is stored costs next to nothing to look at."""
+    data = bytearray(build_zip([*package_parts(), Part("model/data/weights/weight_0", bytes(70_000_000))]))
+    data[40_000_000] ^= 1
+    (tmp_path / "model.pt2").write_bytes(data)
+    found = read_artifact(str(tmp_path / "model.pt2"))
+    assert found.bad_crc == ("model/data/weights/weight_0",)
+    assert found.unread_crc == ()
+
+
 def test_shared_object_comes_before_small_members(tmp_path):
     parts = package_parts()
     library = next(part for part in parts if part.name.endswith(".so"))
