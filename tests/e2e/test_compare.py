@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import zipfile
 from pathlib import Path
 
 import jsonschema
@@ -159,6 +160,39 @@ def test_a_function_as_reference(packages: Kit, case_dir: Path) -> None:
         packages.package(name), "--inputs", packages.sample_path(name), "--reference", f"{module}:gelu"
     )
     assert (status, verdicts(report)[0]) == (1, "package-wrong"), report["localization"]
+
+
+@pytest.mark.parametrize("command", ["compare", "run", "localize"])
+def test_a_damaged_reference_says_nothing_of_the_package(command: str, packages: Kit, case_dir: Path) -> None:
+    """One bit of its weights, which PyTorch loads as they are: the package would have other weights than it."""
+    damaged = damaged_weights(packages.exported("linear"), case_dir / "damaged.pt2")
+    words = ("--inputs", packages.sample_path("linear"), "--reference", damaged)
+    status, report = ask(packages.package("linear"), *words, command=command)
+    assert (status, report["diagnoses"]) == (4, [])
+    assert "damaged.pt2 is damaged: the data of " in report["cannot_examine"]
+    assert "weight" in report["cannot_examine"]
+
+
+def test_nothing_is_measured_against_a_damaged_reference(packages: Kit, case_dir: Path) -> None:
+    damaged = damaged_weights(packages.exported("linear"), case_dir / "damaged.pt2")
+    package, sample = packages.package("linear"), packages.sample_path("linear")
+    for words in (["sweep", package], ["minimize", package, "--inputs", sample, "-o", case_dir / "small"]):
+        done = warm.line()(*words, "--reference", damaged)
+        assert done.returncode == 4, done.stdout
+        assert "damaged.pt2 is damaged: the data of " in done.stderr
+
+
+def damaged_weights(program: Path, path: Path) -> Path:
+    """A copy of the program in whose first stored weight one bit is flipped."""
+    with zipfile.ZipFile(program) as archive:
+        held = max(
+            (info for info in archive.infolist() if "/weights/" in info.filename), key=lambda info: info.file_size
+        )
+    data = bytearray(program.read_bytes())
+    at = held.header_offset + 26
+    data[at + 4 + sum(struct.unpack_from("<HH", data, at)) + 3] ^= 0x40
+    path.write_bytes(data)
+    return path
 
 
 @pytest.mark.parametrize("command", ["compare", "run"])

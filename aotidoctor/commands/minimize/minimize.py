@@ -78,8 +78,7 @@ def minimize(
 
 
 def _case(package: str, inputs: str, options: Options, environ: Mapping[str, str]) -> Case:
-    if options.reference is None or open_case.is_reference_missing(options.reference):
-        raise CannotExamineError(f"no such file: {options.reference}")
+    open_case.check_reference(options.reference)
     case, _ = open_case.open_case(package, inputs, options, environ)
     if case.artifact.kind is ArtifactKind.MISSING:
         raise CannotExamineError(f"no such file: {package}")

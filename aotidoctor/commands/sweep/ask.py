@@ -80,8 +80,7 @@ def sweep(
 
 
 def _case(package: str, options: Options, environ: Mapping[str, str]) -> tuple[Case, Contract]:
-    if open_case.is_reference_missing(options.reference):
-        raise CannotExamineError(f"no such file: {options.reference}")
+    open_case.check_reference(options.reference)
     case, unread = open_case.open_case(package, None, options, environ)
     artifact, contract = case.artifact, case.contract
     if artifact.kind is ArtifactKind.MISSING:

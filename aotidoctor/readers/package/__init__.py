@@ -8,14 +8,13 @@ from aotidoctor.model.on_demand import names_of
 
 if TYPE_CHECKING:
     from aotidoctor.readers.package.constants import read_constants as read_package_constants
-    from aotidoctor.readers.package.integrity import DEFAULT_CRC_LIMIT
     from aotidoctor.readers.package.programs import read_program_archive
-    from aotidoctor.readers.package.read import read_artifact, read_exported
+    from aotidoctor.readers.package.read import damaged_members, read_artifact, read_exported
 
-__all__ = ["DEFAULT_CRC_LIMIT", "read_artifact", "read_exported", "read_package_constants", "read_program_archive"]
+__all__ = ["damaged_members", "read_artifact", "read_exported", "read_package_constants", "read_program_archive"]
 
 _PLACES = {
-    "DEFAULT_CRC_LIMIT": "integrity",
+    "damaged_members": "read",
     "read_artifact": "read",
     "read_exported": "read",
     "read_package_constants": "constants:read_constants",
