@@ -183,7 +183,12 @@ def _size_value(call: Call) -> PlainValue:
 
 
 def _complex_value(call: Call) -> PlainValue:
-    parts = [float(part) for part in call.args[:2] if isinstance(part, (int, float)) and abs(part) < 1e300]
+    # An integer may be too large for a float; a float may be infinite or no number at all.
+    parts = [
+        float(part)
+        for part in call.args[:2]
+        if isinstance(part, float) or (isinstance(part, int) and part.bit_length() < 1000)
+    ]
     return PlainValue(type="complex", text=repr(complex(*parts)))
 
 
