@@ -8,7 +8,7 @@ from collections.abc import Callable
 from aotidoctor.model.dtypes import ITEMSIZE
 from aotidoctor.readers.inputs.content import Content
 from aotidoctor.readers.inputs.machine import MAX_STEPS
-from aotidoctor.readers.inputs.nodes import Entries, Items
+from aotidoctor.readers.inputs.nodes import Items
 from aotidoctor.readers.inputs.opcodes import Loaded, load
 from aotidoctor.readers.inputs.pickled import pickle_content
 from aotidoctor.readers.inputs.problems import corrupt, unsafe, wrong_format
@@ -46,8 +46,7 @@ def _legacy(
     if keys.problem is not None or not isinstance(keys.value, Items):
         raise corrupt(path, "storage keys", f"a damaged pickle ({keys.problem or 'no list'})")
     names = [str(key)[:80] for key in keys.value.items if isinstance(key, (str, int))]
-    big_endian = isinstance(system.value, Entries) and ("little_endian", False) in system.value.entries
-    return loaded, _storages(path, data, keys.end, names, _ids(path, loaded), big_endian=big_endian)
+    return loaded, _storages(path, data, keys.end, names, _ids(path, loaded))
 
 
 def _ids(path: str, loaded: Loaded) -> dict[str, StorageId]:
@@ -60,8 +59,9 @@ def _ids(path: str, loaded: Loaded) -> dict[str, StorageId]:
 
 
 def _storages(
-    path: str, data: memoryview, position: int, names: list[str], ids: dict[str, StorageId], *, big_endian: bool
+    path: str, data: memoryview, position: int, names: list[str], ids: dict[str, StorageId]
 ) -> dict[str, Storage]:
+    """Count and bytes of each. They are little-endian on every machine; torch does not read what ``system`` says."""
     found: dict[str, Storage] = {}
     for name in names:
         wanted = ids.get(name)
@@ -73,9 +73,7 @@ def _storages(
         if len(view) < max(size, wanted.nbytes):
             expected = f"{max(size, wanted.nbytes)}"
             raise corrupt(path, f"storage {name}", f"{len(view)} bytes", expected)
-        found[name] = Storage(
-            key=name, dtype=wanted.dtype, nbytes=size, device=wanted.device, data=view, big_endian=big_endian
-        )
+        found[name] = Storage(key=name, dtype=wanted.dtype, nbytes=size, device=wanted.device, data=view)
         position += 8 + size
     return found
 
