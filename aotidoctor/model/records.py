@@ -97,8 +97,6 @@ def _union(options: Sequence[Hint], value: JsonValue, place: str, bound: Bound) 
     if len(others) == 1:
         return _read(others[0], value, place, bound)
     open_to = [option for option in options if _could_be(option, value, bound)]
-    if len(open_to) > 1 and isinstance(value, bool):
-        open_to = [option for option in open_to if option is bool] or open_to
     if len(open_to) > 1 and isinstance(value, int):
         open_to = [option for option in open_to if option is int] or open_to
     if not open_to:
