@@ -10,7 +10,7 @@ from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.jobs import Job
 from aotidoctor.model.localization import Frame, Localization
 from aotidoctor.model.log import LogEvent, LogReading
-from aotidoctor.model.run import ChildError, Exited, Outcome, Request, Signalled
+from aotidoctor.model.run import ChildError, Exited, NotStarted, Outcome, OutOfMemory, Request, Signalled, TimedOut
 
 PLAYBOOKS = load_playbooks()
 FAILED = Evidence(
@@ -227,3 +227,19 @@ def test_a_failure_that_only_a_log_tells():
     again = replace(event, first=88, last=99, text="it broke at 4096", frames=("a.py:17", "go"))
     assert made(log=replace(log, name="other.log", unknown=(again,))) == found
     assert made(log=replace(log, unknown=(replace(event, kind="KeyError"),))).exact != found.exact
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"ending": Signalled(signal=11, name="SIGSEGV")}, "signalled"),
+        ({"ending": TimedOut(limit=5.0)}, "timed-out"),
+        ({"ending": OutOfMemory(reason="cgroup")}, "out-of-memory"),
+        ({"ending": NotStarted(reason="no torch")}, "not-started"),
+        ({}, "returned"),
+        ({"error": ChildError(type="RuntimeError", message="no")}, "raised"),
+    ],
+)
+def test_without_a_finding_the_end_of_the_first_run_counts(changes, expected):
+    parts = made(runs=(outcome(**changes),)).parts
+    assert expected in {part.text for part in parts if part.source == "R1"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import sys
 from pathlib import Path
 
@@ -91,3 +92,69 @@ def test_cut_library_says_so_or_has_nothing(tmp_path, keep):
     except ElfError:
         found = False
     assert not found
+
+
+STRINGS, NEEDED, SYSV, GNU, DEFINED_VERSIONS, OTHER = 5, 1, 4, 0x6FFFFEF5, 0x6FFFFFFD, 0x6ABCDEF0
+
+
+def changed(tmp_path, data, tag, *, value=None, rename=None):
+    """The image of the library with another value of a tag of its dynamic section, or without it."""
+    changed = bytearray(data)
+    at = next(
+        at for at in range(0, len(data) - 15, 8) if struct.unpack_from("<Q", data, at)[0] == tag and at >= dynamic(data)
+    )
+    held = struct.unpack_from("<Q", data, at + 8)[0]
+    struct.pack_into("<QQ", changed, at, tag if rename is None else rename, held if value is None else value)
+    path = tmp_path / "lib.so"
+    path.write_bytes(changed)
+    return open_image(str(path))
+
+
+def dynamic(data):
+    """Where the dynamic section begins, by the program header of that type."""
+    table, count = struct.unpack_from("<Q", data, 32)[0], struct.unpack_from("<H", data, 56)[0]
+    rows = [struct.unpack_from("<IIQ", data, table + 56 * row) for row in range(count)]
+    return next(offset for kind, _, offset in rows if kind == 2)
+
+
+@pytest.mark.parametrize(
+    ("tag", "words"), [(STRINGS, "address 0x10000000000 is in no segment"), (NEEDED, "unterminated string")]
+)
+def test_names_that_lead_out_of_the_file(tmp_path, tag, words):
+    with pytest.raises(ElfError, match=words):
+        changed(tmp_path, shared_object(NAMES, needed=("liba.so",)), tag, value=1 << 40)
+
+
+@pytest.mark.parametrize(("style", "tag"), [("gnu", GNU), ("sysv", SYSV)])
+def test_without_a_hash_table_nothing_is_found(tmp_path, style, tag):
+    image = changed(tmp_path, shared_object(NAMES, hash_style=style), tag, rename=OTHER)
+    assert not has(image, "symbol_1")
+
+
+@pytest.mark.parametrize(("style", "tag"), [("gnu", GNU), ("sysv", SYSV)])
+def test_a_hash_table_of_no_buckets_holds_nothing(tmp_path, style, tag):
+    data = bytearray(shared_object(NAMES, hash_style=style))
+    place = open_at(tmp_path, data).tables[tag]
+    struct.pack_into("<I", data, open_at(tmp_path, data).offset(place), 0)
+    assert not has(open_at(tmp_path, data), "symbol_1")
+
+
+def open_at(tmp_path, data):
+    (tmp_path / "lib.so").write_bytes(data)
+    return open_image(str(tmp_path / "lib.so"))
+
+
+def test_a_chain_that_leads_back_to_itself_ends(tmp_path):
+    data = bytearray(shared_object(NAMES, hash_style="sysv"))
+    image = open_at(tmp_path, data)
+    at = image.offset(image.tables[SYSV])
+    buckets, chains = struct.unpack_from("<2I", data, at)
+    for index in range(chains):
+        struct.pack_into("<I", data, at + 8 + 4 * (buckets + index), index)
+    assert not has(open_at(tmp_path, data), "missing")
+
+
+def test_only_so_many_versions_are_read_as_are_told_of(tmp_path):
+    data = shared_object([("old", "V_1"), ("new", "V_2")], versions=("V_1", "V_2"))
+    image = changed(tmp_path, data, DEFINED_VERSIONS, value=1)
+    assert (has(image, "old", "V_1"), has(image, "new", "V_2")) == (True, False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+
 import pytest
 
 from aotidoctor.model.errors import InputsError
@@ -56,3 +58,22 @@ def test_not_a_dict_and_not_a_file(tmp_path):
         read_saved_state(*place(tmp_path, torch.ones(1)))
     with pytest.raises(InputsError):
         read_saved_state(str(tmp_path / "gone"), PickledState(member="x", offset=0, size=5))
+
+
+@pytest.mark.parametrize(
+    ("members", "observed"),
+    [
+        ({"archive/version": b"3\n"}, "no data.pkl"),
+        ({"archive/data.pkl": b"\x80\x02(X"}, "a damaged pickle"),
+        ({"archive/data.pkl": b"\x80\x02K\x05."}, "a single value"),
+    ],
+)
+def test_a_state_that_is_none(tmp_path, members, observed):
+    with zipfile.ZipFile(tmp_path / "archive", "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    state = PickledState(member="state.pt", offset=0, size=(tmp_path / "archive").stat().st_size)
+    with pytest.raises(InputsError) as caught:
+        read_saved_state(str(tmp_path / "archive"), state)
+    assert (caught.value.cause, caught.value.subject) == ("inputs-file-corrupt", "state.pt")
+    assert caught.value.observed.startswith(observed)

@@ -160,3 +160,24 @@ def test_bare_object_under_another_name(tmp_path):
     found = read_artifact(str(tmp_path / "model.pt2"))
     assert found.kind is ArtifactKind.BARE_SO
     assert found.models[0].shared_objects[0].problem is None
+
+
+@pytest.mark.parametrize(
+    ("head", "kind", "word"),
+    [
+        (b"MZ" + bytes(58) + struct.pack("<I", 64) + b"NE\0\0" + bytes(60), ArtifactKind.OTHER, None),
+        (b"MZ" + bytes(58) + struct.pack("<I", 1 << 20) + bytes(60), ArtifactKind.BARE_SO, None),
+        (b"\xca\xfe\xba\xbe\0\0\0\x02" + bytes(8), ArtifactKind.BARE_SO, None),
+        (b"\xca\xfe\xba\xbe\0\0\0\x37" + bytes(8), ArtifactKind.OTHER, None),
+        (b"/annex/objects/SHA256E-s1--ab.pt2\n", ArtifactKind.LFS_POINTER, "a git-annex pointer"),
+        (b"\x10\0\0\0ET12" + bytes(60), ArtifactKind.OTHER, "an ExecuTorch program (.pte)"),
+        (b"name\0" + bytes(252) + b"ustar\0" + bytes(250), ArtifactKind.OTHER, "a tar archive"),
+        (b"\x08\x07\x12\x07pytorch", ArtifactKind.ONNX, None),
+        (b"\x08\x07\x3a\x90\x01\0\0\0", ArtifactKind.ONNX, None),
+        (b"\x08\x07\x12\x03\xff\xfe\xfd\0", ArtifactKind.OTHER, None),
+        (b"\x08\x07\x50\x03abc\0", ArtifactKind.OTHER, None),
+        (b"\x08\x7f\x12\x03abc\0", ArtifactKind.OTHER, None),
+    ],
+)
+def test_what_first_bytes_alone_tell(head, kind, word):
+    assert sniff(head, len(head)) == (kind, word)

@@ -11,6 +11,7 @@ import pytest
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.readers.package import read_artifact
 from aotidoctor.readers.package.stack_flag import copy_patched, stack_patches
+from tests.artifacts.zips import Part, build_zip
 
 DATA = Path(__file__).parents[3] / "data"
 PACKAGES = sorted((DATA / "releases").glob("*/*/model.pt2"))
@@ -87,3 +88,69 @@ def test_an_object_without_the_header(tmp_path):
 
 def asks_object(path):
     return asks(path)[0]
+
+
+def archive_of(tmp_path, library, **changes):
+    (tmp_path / "m.pt2").write_bytes(build_zip([Part("m/a.so", library, **changes)]))
+    return str(tmp_path / "m.pt2")
+
+
+def header(flags, *, bits=64, order="<", table=64):
+    """An ELF header and one program header, GNU_STACK with these flags."""
+    wide = bits == 64
+    head = b"\x7fELF" + bytes([2 if wide else 1, 1 if order == "<" else 2, 1]) + bytes(9)
+    if wide:
+        head += struct.pack(f"{order}HHIQQQIHHHHHH", 3, 62, 1, 0, table, 0, 0, 64, 56, 1, 0, 0, 0)
+        return head + struct.pack(f"{order}IIQQQQQQ", 0x6474E551, flags, 0, 0, 0, 0, 0, 16)
+    head += struct.pack(f"{order}HHIIIIIHHHHHH", 3, 3, 1, 0, table, 0, 0, 52, 32, 1, 0, 0, 0) + bytes(12)
+    return head + struct.pack(f"{order}8I", 0x6474E551, 0, 0, 0, 0, 0, flags, 16)
+
+
+@pytest.mark.parametrize(("bits", "place"), [(64, 68), (32, 88)])
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_the_flag_of_each_kind_of_object(tmp_path, bits, place, order):
+    path = tmp_path / "a.so"
+    path.write_bytes(header(7, bits=bits, order=order))
+    (patch,) = stack_patches(str(path))
+    assert (patch.offset, patch.data) == (place, struct.pack(f"{order}I", 6))
+    path.write_bytes(header(6, bits=bits, order=order))
+    assert stack_patches(str(path)) == ()
+
+
+def test_a_member_that_is_no_object_is_left_alone(tmp_path):
+    assert stack_patches(archive_of(tmp_path, b"text that is named so")) == ()
+    assert stack_patches(archive_of(tmp_path, header(6))) == ()
+
+
+def test_the_checksum_of_a_member_follows(tmp_path):
+    path = archive_of(tmp_path, header(7) + b"rest")
+    target = fixed(path, tmp_path)
+    with zipfile.ZipFile(target) as archive:
+        assert archive.read("m/a.so") == header(6) + b"rest"
+
+
+@pytest.mark.parametrize(
+    ("library", "changes", "words"),
+    [
+        (header(7, table=5000), {}, "no GNU_STACK header"),
+        (header(7), {"size": 100_000, "compressed": 100_000}, "does not agree with its checksum"),
+    ],
+)
+def test_a_member_that_leads_out_of_itself(tmp_path, library, changes, words):
+    with pytest.raises(CannotExamineError, match=words):
+        stack_patches(archive_of(tmp_path, library, crc=1, **changes))
+
+
+def test_a_damaged_directory_is_not_changed(tmp_path):
+    (tmp_path / "m.pt2").write_bytes(build_zip([Part("m/a.so", header(7))], entries=3))
+    with pytest.raises(CannotExamineError, match="holds 1 readable entries, the end record states 3"):
+        stack_patches(str(tmp_path / "m.pt2"))
+
+
+def test_a_copy_that_fails_leaves_nothing(tmp_path):
+    source, target = tmp_path / "a.so", tmp_path / "folder"
+    source.write_bytes(header(7))
+    target.mkdir()
+    with pytest.raises(OSError, match="folder"):
+        copy_patched(str(source), str(target), stack_patches(str(source)))
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["a.so", "folder"]
