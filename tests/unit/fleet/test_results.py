@@ -180,3 +180,23 @@ def test_what_a_killed_process_left_of_a_write_is_removed(tmp_path):
         pass
     assert not any(path.exists() for path in left)
     assert all(path.exists() for path in others)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("as_expected", 1, "true or false"),
+        ("causes", "x", "a list of texts"),
+        ("causes", [1], "a text"),
+        ("labels", ["a"], "an object"),
+        ("facts", "x", "an object"),
+        ("size", 1.5, "a whole number"),
+        ("size", True, "a whole number"),
+        ("verdict", "fine", "healthy, problem or unknown"),
+    ],
+)
+def test_a_field_of_another_type_is_told(key, value, expected):
+    document = json.loads(result_line(FULL))
+    assert key in document
+    with pytest.raises(FleetFormatError, match=f"{key}.*expected {expected}"):
+        read_line(json.dumps({**document, key: value}))

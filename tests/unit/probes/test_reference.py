@@ -69,6 +69,7 @@ def test_rounding_is_no_excuse_for_another_program(known, changes, kind):
         ({"what": "nan"}, "nan", "error", "numeric-difference", "1 NaN and 0 Inf, the reference has 0 and 0"),
         ({"what": "dtype", "verdict": "dtype"}, "dtype", "error", "output-spec", "the reference's is float32"),
         ({"what": "shape", "verdict": "shape"}, "structure", "error", "output-spec", "shape [2, 3]"),
+        ({"what": "type", "verdict": "type"}, "structure", "error", "output-spec", "another type"),
     ],
 )
 def test_one_finding_for_the_outputs(changes, kind, severity, cause, observed):
@@ -76,6 +77,21 @@ def test_one_finding_for_the_outputs(changes, kind, severity, cause, observed):
     assert (item.kind, item.severity.value) == (kind, severity)
     assert observed in item.observed
     assert causes([item]) == ([cause] if cause else [])
+
+
+@pytest.mark.parametrize(
+    ("verdict", "told"),
+    [
+        ("package-wrong", "a float64 run has the reference's values"),
+        ("reference-imprecise", "a float64 run has the package's values"),
+        ("both-within", "which hang on rounding"),
+    ],
+)
+def test_numbers_that_stand_at_other_places_are_judged_without_an_error(verdict, told):
+    """NaN at one place here and at another there: there is no difference to measure."""
+    judged = {"verdict": verdict, "judged": verdict, "error": None, "reference_error": None}
+    (item,) = read(leaf(what="nan", nan=[1, 1], **judged))
+    assert item.observed.endswith(f"NaN or Inf at different positions; {told}")
 
 
 def test_the_package_at_fault_is_more_certain_than_an_unjudged_difference():

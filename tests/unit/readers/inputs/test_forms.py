@@ -126,3 +126,20 @@ def test_plan_gives_the_same_call(value):
     args, kwargs = build_plan(plan["args"], make, pick), build_plan(plan["kwargs"], make, pick)
     wanted = dict(walk_call(graft(arranged.args, root), graft(arranged.kwargs, root)))
     assert dict(walk_call(tree(args), tree(kwargs))) == wanted
+
+
+def test_kwargs_that_hold_no_names_are_an_argument():
+    assert call({"args": (1,), "kwargs": 2}) == ("kwargs", {"kwargs['args'][0]": 1, "kwargs['kwargs']": 2})
+    assert call({"args": (1,), "kwargs": {3: 2}})[0] == "kwargs"
+
+
+def test_a_plan_is_applied_as_it_is_written():
+    plan = {"list": [{"place": [0]}, {"tuple": [{"dict": [["a", {"place": [1, 2]}], [3, {"place": []}]]}]}]}
+    made = build_plan(plan, lambda kind, children, keys: (kind, children, keys), lambda place: place)
+    assert made == ("list", [(0,), ("tuple", [("dict", [(1, 2), ()], ["a", 3])], [])], [])
+
+
+@pytest.mark.parametrize("plan", [None, {"set": []}, {"list": 3}, {"place": 0}, []])
+def test_what_is_no_plan(plan):
+    with pytest.raises(ValueError, match="not a plan"):
+        build_plan(plan, lambda *_: None, lambda place: place)

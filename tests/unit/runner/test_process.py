@@ -1,0 +1,90 @@
+"""The end of a process: waited for with and without pidfd, and named by its status."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from aotidoctor.model.run import ChildError, Exited, NotStarted, OutOfMemory, Signalled, TimedOut
+from aotidoctor.runner.ending import NO_CHANNEL, End, classify
+from aotidoctor.runner.process import MARKER, Watch, kill_all
+from aotidoctor.runner.readout import Readout
+
+
+@pytest.fixture(params=["pidfd", "no pidfd"])
+def watched(request, monkeypatch):
+    """A process that sleeps and its watch; as well on a kernel before 5.3, which knows no pidfd."""
+    if request.param == "no pidfd":
+
+        def refused(pid):
+            raise OSError(38, "Function not implemented")
+
+        monkeypatch.setattr(os, "pidfd_open", refused)
+    with subprocess.Popen(["sleep", "60"]) as process:
+        watch = Watch(process.pid)
+        yield process, watch
+        watch.close()
+        watch.close()
+        process.kill()
+
+
+def test_the_end_is_seen_and_the_process_not_reaped(watched):
+    process, watch = watched
+    began = time.monotonic()
+    assert not watch.wait(0.05)
+    assert time.monotonic() - began >= 0.05
+    assert not watch.wait(-1)
+    os.kill(process.pid, signal.SIGTERM)
+    assert watch.wait(10)
+    assert watch.wait(0)
+    assert os.waitpid(process.pid, 0)[1] == signal.SIGTERM
+    process.returncode = -signal.SIGTERM
+
+
+def test_what_left_the_group_is_found_by_its_mark():
+    environ = {**os.environ, MARKER: "left-the-group"}
+    with (
+        subprocess.Popen(["sleep", "60"], env=environ, start_new_session=True) as leader,
+        subprocess.Popen(["sleep", "60"], env=environ, start_new_session=True) as stray,
+    ):
+        assert kill_all(leader.pid, environ[MARKER]) == 1
+        assert (leader.wait(10), stray.wait(10)) == (-signal.SIGKILL, -signal.SIGKILL)
+
+
+IMPORT = ChildError(type="ImportError", message="no libtorch")
+
+
+@pytest.mark.parametrize(
+    ("end", "readout", "expected"),
+    [
+        (End(status=0), Readout(done=True), Exited(code=0, done=True)),
+        (End(status=3 << 8), Readout(), Exited(code=3, done=False)),
+        (End(status=NO_CHANNEL << 8), Readout(done=True), Exited(code=NO_CHANNEL, done=True)),
+        (End(status=9, limit=5.0), Readout(), TimedOut(limit=5.0)),
+        (End(status=None, limit=5.0), Readout(), TimedOut(limit=5.0)),
+        (End(status=9, oom="the cgroup counted a kill"), Readout(), OutOfMemory(reason="the cgroup counted a kill")),
+        (End(status=15, oom="the cgroup counted a kill"), Readout(), Signalled(signal=15, name="SIGTERM")),
+        (End(status=11 | 0x80), Readout(), Signalled(signal=11, name="SIGSEGV", core_dumped=True)),
+        (End(status=40), Readout(), Signalled(signal=40, name="SIG40")),
+    ],
+)
+def test_an_ending(end, readout, expected):
+    assert classify(end, readout) == expected
+
+
+@pytest.mark.parametrize(
+    ("end", "readout", "reason"),
+    [
+        (End(status=None), Readout(), "the exit status was lost"),
+        (End(status=NO_CHANNEL << 8), Readout(), "the worker could not report"),
+        (End(status=1 << 8), Readout(fatal=IMPORT), "ImportError: no libtorch"),
+    ],
+)
+def test_what_never_ran(end, readout, reason):
+    found = classify(end, readout)
+    assert isinstance(found, NotStarted)
+    assert reason in found.reason
