@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from aotidoctor.model.evidence import Severity
 from aotidoctor.model.jobs import Job
-from aotidoctor.model.run import Exited, Outcome, Request
+from aotidoctor.model.run import ChildError, Exited, NotStarted, Outcome, OutOfMemory, Request, Signalled, TimedOut
 from aotidoctor.program import answer
 
 RECORD = {
@@ -58,3 +62,25 @@ def test_an_answer_that_is_none():
     assert answer.left_out({}) == []
     assert answer.verifier_said([]) == {}
     assert answer.verifier_said([outcome(programs=[{"verifier": "passes"}])]) == {"verifier": "passes"}
+
+
+@pytest.mark.parametrize(
+    ("ending", "words"),
+    [
+        (Signalled(signal=11, name="SIGSEGV"), "SIGSEGV"),
+        (TimedOut(limit=60.0), "no end within 60 s"),
+        (OutOfMemory(reason="killed above 2 GiB"), "killed above 2 GiB"),
+        (NotStarted(reason="no such interpreter"), "no such interpreter"),
+        (Exited(code=7, done=False), "exit 7"),
+    ],
+)
+def test_an_answer_that_never_came_says_how_the_child_ended(ending, words):
+    assert answer.why_nothing(replace(outcome(), ending=ending, stage="import")) == (
+        f"the child ended in stage import: {words}"
+    )
+
+
+def test_an_answer_that_never_came_says_what_was_raised_or_that_nothing_was_asked():
+    raised = ChildError(type="ValueError", message="m" * 1000)
+    assert answer.why_nothing(replace(outcome(), error=raised)) == "ValueError: " + "m" * 488
+    assert answer.why_nothing(None) == "the time budget is spent"

@@ -1,0 +1,113 @@
+"""What decides an answer as one number: the same for the same, another for anything else."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import replace
+
+import pytest
+
+from aotidoctor.fleet import digest
+from aotidoctor.fleet.digest import NotReadableError, content_digest, host_digest, key_of
+from aotidoctor.fleet.item import Item
+from aotidoctor.fleet.settings import Settings
+from tests.unit.reports import builders
+
+
+def test_a_file_has_the_sha256_of_its_bytes(tmp_path):
+    data = os.urandom((1 << 20) + 7)
+    (tmp_path / "m.pt2").write_bytes(data)
+    assert content_digest(str(tmp_path / "m.pt2")) == (hashlib.sha256(data).hexdigest(), len(data))
+    (tmp_path / "empty").touch()
+    assert content_digest(str(tmp_path / "empty")) == (hashlib.sha256().hexdigest(), 0)
+
+
+def test_a_bare_library_a_pipe_and_what_is_absent_have_none(tmp_path):
+    (tmp_path / "m.so").write_bytes(b"\x7fELF and more")
+    with pytest.raises(NotReadableError, match="files beside it"):
+        content_digest(str(tmp_path / "m.so"))
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(NotReadableError, match="not a regular file"):
+        content_digest(str(tmp_path / "pipe"))
+    with pytest.raises(FileNotFoundError):
+        content_digest(str(tmp_path / "absent"))
+
+
+def folder(path):
+    (path / "sub").mkdir(parents=True)
+    (path / "sub" / "b").write_bytes(b"beta")
+    (path / "a").write_bytes(b"alpha")
+    return path
+
+
+def test_a_folder_is_the_names_and_contents_below_it(tmp_path):
+    one, other = folder(tmp_path / "one"), folder(tmp_path / "other")
+    first = content_digest(str(one))
+    assert first == content_digest(str(other))
+    assert first[1] == len(b"beta") + len(b"alpha")
+    os.mkfifo(other / "pipe")
+    (other / "dangling").symlink_to(other / "absent")
+    assert content_digest(str(other)) == first, "only files are read"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: (path / "a").rename(path / "c"),
+        lambda path: (path / "a").write_bytes(b"alphA"),
+        lambda path: (path / "sub" / "b").rename(path / "b"),
+        lambda path: (path / "sub" / "empty").touch(),
+    ],
+)
+def test_any_change_below_a_folder_changes_its_digest(tmp_path, change):
+    path = folder(tmp_path / "model")
+    before = content_digest(str(path))
+    change(path)
+    assert content_digest(str(path))[0] != before[0]
+
+
+def test_a_folder_of_too_many_files_has_no_digest(tmp_path, monkeypatch):
+    path = folder(tmp_path / "model")
+    monkeypatch.setattr(digest, "MOST_FILES", 2)
+    content_digest(str(path))
+    (path / "third").touch()
+    with pytest.raises(NotReadableError, match="more than 2 files"):
+        content_digest(str(path))
+
+
+def test_a_machine_is_not_what_it_does_just_now():
+    host = builders.HOST
+    busy = replace(host, memory_available=1, tmpdir=replace(host.tmpdir, free_bytes=5))
+    assert host_digest(busy) == host_digest(host)
+    assert host_digest(replace(host, glibc="2.37")) != host_digest(host)
+    assert host_digest(replace(host, tmpdir=replace(host.tmpdir, path="/var/tmp"))) != host_digest(host)
+
+
+ITEM = Item(command="check", path="m.pt2", inputs="x.pt")
+
+
+@pytest.mark.parametrize(
+    ("item", "settings", "same"),
+    [
+        (replace(ITEM, labels={"team": "a"}, expected="healthy"), Settings(), True),
+        (replace(ITEM, path="renamed.pt2"), Settings(), True),
+        (replace(ITEM, path="m.so"), Settings(), False),
+        (replace(ITEM, inputs=None, reference="x.pt"), Settings(), False),
+        (replace(ITEM, command="run"), Settings(), False),
+        (ITEM, Settings(item_timeout=1.0), True),
+        (ITEM, Settings(timeout=1.0, repeat=3), True),
+        (ITEM, Settings(device="cuda"), False),
+    ],
+)
+def test_the_key_has_what_decides_the_answer(item, settings, same):
+    first = key_of(ITEM, ["1", "2"], Settings(), "host")
+    assert (key_of(item, ["1", "2"], settings, "host") == first) is same
+    assert key_of(ITEM, ["2", "1"], Settings(), "host") != first != key_of(ITEM, ["1", "2"], Settings(), "other")
+
+
+def test_what_a_run_may_take_decides_what_is_executed():
+    item = replace(ITEM, command="run")
+    first = key_of(item, ["1", "2"], Settings(), "host")
+    assert key_of(item, ["1", "2"], Settings(timeout=1.0), "host") != first
+    assert key_of(item, ["1", "2"], Settings(item_timeout=1.0), "host") == first
