@@ -112,7 +112,8 @@ def _of_leaf(contract: Contract, leaf: LeafSpec, symbols: Mapping[str, int]) -> 
 def _dtypes(leaf: LeafSpec) -> Iterator[tuple[int, str]]:
     if leaf.dtype is None:
         return
-    kind = next((kind for kind in _LIKELY if leaf.dtype.removeprefix("u").removeprefix("b").startswith(kind)), "float")
+    # uint8 is an int, bfloat16 a float.
+    kind = next((kind for kind in _LIKELY if leaf.dtype.startswith((kind, f"u{kind}", f"b{kind}"))), "float")
     likely = [dtype for dtype in _LIKELY[kind] if dtype != leaf.dtype]
     yield from ((at, dtype) for at, dtype in enumerate(likely[:1]))
     yield from ((11, dtype) for dtype in likely[1:])
