@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.model.contract import Contract, KernelCall, LeafSpec
+from aotidoctor.model.contract import Contract, Dim, KernelCall, LeafSpec, OutputSpec, Unread
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.expr import parse_expr
-from aotidoctor.model.inputs import InputSet, PlainValue
+from aotidoctor.model.inputs import InputSet, PlainValue, ValueStats
 from aotidoctor.model.tree import Container, Leaf
 from aotidoctor.reports import contract_view
 from aotidoctor.reports.contract_view import kernel_text, leaf_rows
@@ -60,3 +60,103 @@ def test_strides_that_the_source_tells_in_symbols_are_shown():
     assert "(8*s27, ?, 1)" in contract_view.leaf_text(leaf)
     assert contract_view.stride_texts(replace(leaf, stride_exprs=None)) == ("?", "?", "1")
     assert contract_view.stride_texts(replace(leaf, strides=None)) == ()
+
+
+@pytest.mark.parametrize(
+    ("dim", "text"),
+    [
+        (Dim(static=16), "16"),
+        (Dim(), "?"),
+        (Dim(min=2), "2.."),
+        (Dim(max=9), "..9"),
+        (Dim(expr=parse_expr("s77")), "s77"),
+        (Dim(expr=parse_expr("s77"), min=2, max=64), "s77:2..64"),
+        (Dim(among=(8, 16)), "8|16"),
+        (Dim(among=tuple(range(1, 30))), "one of 29 sizes"),
+    ],
+)
+def test_dims(dim, text):
+    assert contract_view.dim_text(dim) == text
+
+
+@pytest.mark.parametrize(
+    ("leaf", "text"),
+    [
+        (LeafSpec(index=0, path="p", kind="constant"), "a value baked in at export"),
+        (LeafSpec(index=0, path="p", kind="constant", dtype="int"), "a value baked in at export (int)"),
+        (LeafSpec(index=0, path="p", kind="unknown"), "unknown"),
+        (LeafSpec(index=0, path="p", kind="tensor"), "?[…]"),
+        (LeafSpec(index=0, path="p", kind="tensor", dtype="int64", rank=2, device_type="cuda"), "int64[?, ?] cuda"),
+    ],
+)
+def test_leaves_that_tell_little(leaf, text):
+    assert contract_view.leaf_text(leaf) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (PlainValue(type="None", text="None"), "None"),
+        (PlainValue(type="int", text="3"), "int 3"),
+        (PlainValue(type="ndarray", text="", dtype="float32", shape=(2, 3)), "ndarray float32[2, 3]"),
+        (PlainValue(type="ndarray", text=""), "ndarray ?[]"),
+        (builders.tensor(), "float32[4, 16] (16, 1) cpu"),
+        (
+            builders.tensor(conj=True, neg=True, quantized=True, subclass="Parameter"),
+            "float32[4, 16] (16, 1) cpu conj, neg, quantized, Parameter",
+        ),
+        (builders.tensor(stride=None, layout="sparse_coo", device="cuda:1"), "float32[4, 16] cuda:1 sparse_coo"),
+        (
+            builders.tensor(stats=ValueStats(low=0, high=1, nan=2, inf=1, zeros=0)),
+            "float32[4, 16] (16, 1) cpu 2 NaN, 1 Inf",
+        ),
+        (builders.tensor(stats=ValueStats(low=0, high=1, nan=0, inf=0, zeros=0)), "float32[4, 16] (16, 1) cpu"),
+    ],
+)
+def test_what_was_passed(value, text):
+    assert contract_view.value_text(value) == text
+
+
+@pytest.mark.parametrize(
+    ("shape", "stride", "ordinary"),
+    [((4, 16), (16, 1), True), ((4, 16), (1, 4), False), ((4, 1), (1, 77), True), ((4, 16), None, True)],
+)
+def test_ordinary_strides(shape, stride, ordinary):
+    assert contract_view.is_ordinary(builders.tensor(shape=shape, stride=stride)) is ordinary
+
+
+def test_outputs_and_constants_of_unknown_sizes():
+    assert contract_view.output_text(OutputSpec(index=0, path="result")) == "?[…]"
+    bare = replace(builders.CONTRACT.constants[0], shape=None, stride=None, dtype=None, device_type=None)
+    assert contract_view.constant_text(bare) == "?[…]"
+    assert contract_view.constant_text(builders.CONTRACT.constants[0]) == "float32[8, 16] (16, 1) cpu"
+
+
+@pytest.mark.parametrize(
+    ("fact", "line", "text"),
+    [
+        ("statement", 0, "2 statements of the body may hold any fact; int x"),
+        ("input", 7, "2 statements of the body may hold a fact of kind 'input'; line 7: int x"),
+    ],
+)
+def test_statements_that_were_not_understood(fact, line, text):
+    unread = Unread(part="body", fact=fact, count=2, line=line, example="int\n x")
+    assert contract_view.unread_text(unread) == text
+
+
+def test_a_case_in_one_line():
+    case = builders.inspected().case
+    assert contract_view.summary(case).endswith(" with 1 model: 3 inputs, 1 output, 2 constants on cpu")
+    assert contract_view.summary(replace(case, contract=None)).endswith("no contract can be read from it")
+
+
+def test_needs_of_a_gpu_package():
+    code = tuple(f"sm_{at}" for at in range(10))
+    needs = replace(
+        builders.CONTRACT.needs, march_native=True, gpu_code=code, baked_threads={"cpp_fused_0": 4}, cxx11_abi=False
+    )
+    rows = dict(contract_view.needs_rows(replace(builders.CONTRACT, needs=needs)))
+    assert rows["GPU code"] == ", ".join(code[:8]) + " and 2 more"
+    assert rows["CPU instructions"] == "avx512 (built with -march=native)"
+    assert (rows["threads baked in"], rows["C++11 ABI"]) == ("cpp_fused_0 4", "no")
+    assert "custom operators" not in rows
