@@ -206,7 +206,9 @@ def _spec(spec: LeafSpec) -> str:
 
 
 def _size(dim: Dim) -> int:
-    return dim.static if dim.static is not None else max(dim.min or 2, 1)
+    if dim.static is not None:
+        return dim.static
+    return 2 if dim.min is None else max(dim.min, 1)
 
 
 def _made(dtype: str, shape: tuple[int, ...], device: str) -> str:
