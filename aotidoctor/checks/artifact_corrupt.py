@@ -19,6 +19,7 @@ When it is wrong
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Finder
@@ -150,7 +151,8 @@ def _not_compared(case: Case) -> str | None:
         return None
     unread = frozenset(artifact.unread_crc)
     total = sum(member.size for member in artifact.members if member.name in unread)
-    instead = "fetch the file for it" if "://" in artifact.path else f"python -m zipfile --test {artifact.path} does it"
+    path = shlex.quote(artifact.path)
+    instead = "fetch the file for it" if "://" in artifact.path else f"python -m zipfile --test {path} does it"
     return f"the checksums of {plural(len(unread), 'member')} ({total:,} bytes) were not compared; {instead}"
 
 

@@ -18,7 +18,7 @@ from aotidoctor.model.host import Host
 from aotidoctor.readers import contract as contracts
 from aotidoctor.readers import inputs as input_files
 from aotidoctor.readers.host import read_host
-from aotidoctor.readers.package import damaged_members, read_artifact, read_exported
+from aotidoctor.readers.package import read_artifact, read_damage, read_exported
 from aotidoctor.triage.limit import left_out
 
 if TYPE_CHECKING:
@@ -222,10 +222,8 @@ def check_reference(reference: str | None) -> None:
     """Raises CannotExamineError: there is no such file, or it is damaged, which PyTorch would not notice."""
     if is_reference_missing(reference):
         raise CannotExamineError(f"no such file: {reference}")
-    if reference is not None and ".py:" not in reference and (damaged := damaged_members(reference)):
-        raise CannotExamineError(
-            f"{reference} is damaged: the data of {damaged[0]} do not match their recorded checksum"
-        )
+    if damage := read_damage(reference or ""):
+        raise CannotExamineError(f"{reference} {damage}")
 
 
 def with_inputs(case: Case, live: InputSet | None = None) -> Case:

@@ -195,13 +195,13 @@ def load_reference(spec: str, channel: Channel) -> Reference:
     if not (channel.user_cwd / spec).is_file():
         # A named pipe would be waited for until the time is up.
         raise FileNotFoundError(f"no such file: {spec}")
-    from aotidoctor.readers.package import damaged_members
+    from aotidoctor.readers.package import read_damage
     from aotidoctor.worker.program_file import load_program
     from aotidoctor.worker.weights import tensors_of
 
     # PyTorch compares no checksum: what differs would be taken for a fault of the package.
-    if damaged := damaged_members(str(channel.user_cwd / spec)):
-        raise ValueError(f"{spec} is damaged: the data of {damaged[0]} do not match their recorded checksum")
+    if damage := read_damage(str(channel.user_cwd / spec)):
+        raise ValueError(f"{spec} {damage}")
     program = load_program(channel.user_cwd / spec)
     return Reference(call=program.module(), program=program, tensors=tensors_of(program))
 

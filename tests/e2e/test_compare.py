@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
 import struct
-import zipfile
 from pathlib import Path
 
 import jsonschema
@@ -183,15 +183,9 @@ def test_nothing_is_measured_against_a_damaged_reference(packages: Kit, case_dir
 
 
 def damaged_weights(program: Path, path: Path) -> Path:
-    """A copy of the program in whose first stored weight one bit is flipped."""
-    with zipfile.ZipFile(program) as archive:
-        held = max(
-            (info for info in archive.infolist() if "/weights/" in info.filename), key=lambda info: info.file_size
-        )
-    data = bytearray(program.read_bytes())
-    at = held.header_offset + 26
-    data[at + 4 + sum(struct.unpack_from("<HH", data, at)) + 3] ^= 0x40
-    path.write_bytes(data)
+    """A copy of the program in whose first weight one bit is flipped."""
+    shutil.copyfile(program, path)
+    edit.corrupt_member(path, "/weight_0", offset=3)
     return path
 
 

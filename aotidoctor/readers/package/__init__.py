@@ -8,14 +8,16 @@ from aotidoctor.model.on_demand import names_of
 
 if TYPE_CHECKING:
     from aotidoctor.readers.package.constants import read_constants as read_package_constants
+    from aotidoctor.readers.package.integrity import damage
     from aotidoctor.readers.package.programs import read_program_archive
-    from aotidoctor.readers.package.read import damaged_members, read_artifact, read_exported
+    from aotidoctor.readers.package.read import read_artifact, read_damage, read_exported
 
-__all__ = ["damaged_members", "read_artifact", "read_exported", "read_package_constants", "read_program_archive"]
+__all__ = ["damage", "read_artifact", "read_damage", "read_exported", "read_package_constants", "read_program_archive"]
 
 _PLACES = {
-    "damaged_members": "read",
+    "damage": "integrity",
     "read_artifact": "read",
+    "read_damage": "read",
     "read_exported": "read",
     "read_package_constants": "constants:read_constants",
     "read_program_archive": "programs",

@@ -53,6 +53,11 @@ def crc_state(blob: Blob, entry: Entry) -> CrcState:
     return CrcState.GOOD if good else CrcState.BAD
 
 
+def damage(bad_crc: Sequence[str]) -> str | None:
+    """What is said of a file with such members: PyTorch takes damaged weights for good ones. None without any."""
+    return f"is damaged: the data of {bad_crc[0]} do not match their recorded checksum" if bad_crc else None
+
+
 def oversized(blob: Blob, entries: Sequence[Entry]) -> tuple[str, ...]:
     """Names of members that declare a size they cannot have, or that unpack to far more than they take."""
     return tuple(entry.name for entry in entries if _is_oversized(blob, entry))

@@ -14,7 +14,7 @@ from aotidoctor.model.artifact import Artifact, ArtifactKind, CrcState, Exported
 from aotidoctor.readers.package.archive import archive_items, read_archive
 from aotidoctor.readers.package.blob import Blob, file_blob
 from aotidoctor.readers.package.directory import read_bare_object, read_directory
-from aotidoctor.readers.package.integrity import DEFAULT_CRC_LIMIT, crc_states
+from aotidoctor.readers.package.integrity import DEFAULT_CRC_LIMIT, crc_states, damage
 from aotidoctor.readers.package.kind import HEAD_SIZE, first_line, object_format, sniff
 from aotidoctor.readers.package.package import read_programs
 from aotidoctor.readers.package.sources import source
@@ -61,18 +61,18 @@ def read_exported(path: str) -> tuple[ExportedFacts, ...]:
         return ()
 
 
-def damaged_members(path: str) -> tuple[str, ...]:
-    """The members of an archive whose data do not match their checksums, as far as ``DEFAULT_CRC_LIMIT`` goes.
-
-    Empty where ``path`` is no file, or no archive. Raises OSError.
-    """
-    if not Path(path).is_file():
-        return ()
-    with _opened(path) as blob:
-        directory = read_zip_directory(blob)
-        entries = directory.entries if directory is not None else ()
-        states = crc_states(blob, entries, DEFAULT_CRC_LIMIT)
-    return tuple(entry.name for entry, state in zip(entries, states, strict=True) if state is CrcState.BAD)
+def read_damage(path: str) -> str | None:
+    """What ``damage`` says of an archive, as far as ``DEFAULT_CRC_LIMIT`` goes; None also where it cannot be read."""
+    try:
+        if not Path(path).is_file():
+            return None
+        with _opened(path) as blob:
+            directory = read_zip_directory(blob)
+            entries = directory.entries if directory is not None else ()
+            states = crc_states(blob, entries, DEFAULT_CRC_LIMIT)
+    except (OSError, ValueError):
+        return None
+    return damage([entry.name for entry, state in zip(entries, states, strict=True) if state is CrcState.BAD])
 
 
 def _at(path: str) -> Artifact:
