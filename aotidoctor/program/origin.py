@@ -17,7 +17,7 @@ from aotidoctor.program.findings import evidence
 from aotidoctor.program.static import NAME, judge_static
 from aotidoctor.readers.contract import read_contract
 from aotidoctor.readers.inputs import read_saved_state
-from aotidoctor.readers.package import read_artifact, read_package_constants, read_program_archive
+from aotidoctor.readers.package import damage, read_artifact, read_package_constants, read_program_archive
 
 AGAINST = "against"
 SHIM = "VERIFY-A02"
@@ -59,6 +59,8 @@ def judge_against(
     model = _model(artifact, model_name)
     if model is None:
         return [], [unchecked(_no_model(artifact, model_name))]
+    if damaged := damage(artifact.bad_crc):
+        return [], [unchecked(f"{package} {damaged}")]
     contract = read_contract(artifact, model)
     if contract is None:
         return [], [unchecked(f"{package}: what it expects could not be determined")]

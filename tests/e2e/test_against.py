@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -124,6 +125,14 @@ def test_a_package_without_its_source_is_not_judged(programs, packages, tmp_path
     found, left_out = judge_against(open_program(str(packages.exported("linear"))), str(package))
     assert [item.severity for item in found if item.severity is Severity.ERROR] == []
     assert left_out
+
+
+def test_a_damaged_package_is_not_judged(packages, tmp_path):
+    damaged = Path(shutil.copy(packages.package("linear"), tmp_path / "damaged.pt2"))
+    edit.corrupt_member(damaged, ".so")
+    found, (reason,) = judge_against(open_program(str(packages.exported("linear"))), str(damaged))
+    assert found == []
+    assert "damaged.pt2 is damaged: the data of " in reason.reason
 
 
 def test_no_package_at_all(packages):

@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from foundry import edit
 from foundry.cases import Kit
 from foundry.place import cache_dir
 from warm import CommandLine
@@ -49,6 +50,19 @@ def restamped(package: Path, target: Path, text: str) -> Path:
     values = json.loads(read_member(str(package), member))
     copy_with_member(str(package), str(target), member, json.dumps({**values, KEY: text}).encode())
     return target
+
+
+def test_nothing_damaged_is_stamped(packages: Kit, tmp_path: Path) -> None:
+    """Neither a package whose bytes are not those that were written, nor after such a program."""
+    package = Path(shutil.copy(packages.package("linear"), tmp_path / "package.pt2"))
+    edit.corrupt_member(package, ".so")
+    exported = Path(shutil.copy(packages.exported("linear"), tmp_path / "exported.pt2"))
+    edit.corrupt_member(exported, "/weight_0", offset=3)
+    pairs = ((package, packages.exported("linear")), (packages.package("linear"), exported))
+    for (one, other), damaged in zip(pairs, ("package.pt2", "exported.pt2"), strict=True):
+        with pytest.raises(CannotExamineError, match=f"{damaged} is damaged: the data of "):
+            stamp_package(str(one), str(other), str(tmp_path / "stamped.pt2"))
+    assert not (tmp_path / "stamped.pt2").exists()
 
 
 def test_every_other_member_stays_where_and_what_it_is(packages: Kit, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from aotidoctor.model.errors import CannotExamineError, UsageError
 from aotidoctor.model.record import record
 from aotidoctor.model.stamp import KEY, Stamp
 from aotidoctor.readers.contract import read_contract
-from aotidoctor.readers.package import read_artifact
+from aotidoctor.readers.package import damage, read_artifact, read_damage
 from aotidoctor.readers.package.metadata import SUFFIX
 from aotidoctor.readers.package.rewrite import copy_with_member, read_member
 from aotidoctor.readers.package.stamp import read_stamp
@@ -53,6 +53,9 @@ def stamp_package(package: str, exported: str, output: str, *, model_name: str |
     if os.path.realpath(output) in (os.path.realpath(package), os.path.realpath(exported)):
         raise UsageError("neither the package nor the program is changed: give -o another name")
     artifact = read_artifact(package)
+    for path, damaged in ((package, damage(artifact.bad_crc)), (exported, read_damage(exported))):
+        if damaged is not None:
+            raise CannotExamineError(f"{path} {damaged}")
     model = _model(artifact, model_name)
     archive = read_program(exported)
     contract = read_contract(artifact, model)
