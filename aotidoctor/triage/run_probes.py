@@ -20,6 +20,7 @@ from aotidoctor.model.fault import failure
 from aotidoctor.model.run import Outcome, Request, Signalled, TimedOut
 from aotidoctor.probes import LATER, PROBES, History, Plan, Probe, Reuse, succeeded
 from aotidoctor.probes.own_stage import lighter, note, own_failure
+from aotidoctor.probes.probe import unasked
 from aotidoctor.triage.session import Session, ask_check
 
 # Checks whose answer depends on the number of threads.
@@ -86,6 +87,8 @@ def _ask_part(probe: Probe, plan: Request | Reuse | NotChecked, session: Session
     match plan:
         case NotChecked():
             session.not_checked.append(plan)
+        case Reuse(probe=name) if name not in session.outcomes:
+            session.not_checked.append(unasked(probe.code, probe.name, f"{name} was not run"))
         case Reuse(probe=name):
             session.add(probe.read(session.case, history_of(session), session.outcomes[name]))
             _note_debugger(probe, session.outcomes[name], session)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import warm
+from foundry import edit
 from foundry.cases import Kit
 from foundry.registry import FAULTS
 
@@ -143,3 +145,15 @@ def test_blame(name: str, packages: Kit, case_dir: Path) -> None:
     assert finding["id"] in first["evidence"]
     assert (wanted.element or facts["path"]) in first["title"]
     assert first["subject"] == facts["path"]
+
+
+def test_of_a_package_that_is_not_run_it_asks_nothing(packages, tmp_path, command_line):
+    """Its kernels hold no check of an index, so that one could have gone astray, had it been run."""
+    damaged = Path(shutil.copy(packages.package("pointwise"), tmp_path / "damaged.pt2"))
+    edit.corrupt_member(damaged, ".so")
+    done = command_line("run", damaged, "--inputs", packages.sample_path("pointwise"), "--json")
+    report = json.loads(done.stdout)
+    assert report["diagnoses"][0]["cause"] == "artifact-corrupt"
+    assert not report["runs"]
+    assert [item for item in report["not_checked"] if "aotidoctor failed here" in item["reason"]] == []
+    assert "blame" in [item["name"] for item in report["not_checked"] if item["moot"]]
