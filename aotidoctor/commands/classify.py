@@ -10,7 +10,7 @@ from dataclasses import replace
 from io import BufferedReader, BytesIO
 from typing import TYPE_CHECKING, BinaryIO
 
-from aotidoctor.diagnosis import signed
+from aotidoctor.diagnosis.signing import signed
 from aotidoctor.logs import next_steps, read_log
 from aotidoctor.logs.diagnose import UNKNOWN, log_diagnoses, log_findings, with_ids
 from aotidoctor.model.artifact import Artifact, ArtifactKind

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from aotidoctor.diagnosis import find_playbook
+from aotidoctor.diagnosis.playbooks import find_playbook
 from aotidoctor.diagnosis.wording import fill, subject_of, title_of
 from aotidoctor.logs import LEAST_CONFIDENCE, is_fixed
 from aotidoctor.logs.known import Known, known_issue

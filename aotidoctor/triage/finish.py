@@ -8,7 +8,7 @@ from dataclasses import field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Protocol
 
-from aotidoctor.diagnosis import signed
+from aotidoctor.diagnosis.signing import signed
 from aotidoctor.model import extensions
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.record import record

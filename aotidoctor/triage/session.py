@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from aotidoctor import checks, diagnosis
+from aotidoctor import checks
 from aotidoctor.model import extensions
 from aotidoctor.model.errors import LimitReachedError
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
@@ -141,5 +141,7 @@ def name_causes(session: Session, *, refuted: tuple[str, ...] = ()) -> tuple[Dia
     loud = {item.code for item in session.findings if item.severity is not Severity.INFO}
     if not loud:
         return ()
-    playbooks = diagnosis.load_playbooks(loud)
-    return diagnosis.diagnose(session.findings, playbooks, refuted=refuted, case=session.case)
+    from aotidoctor.diagnosis.playbooks import load_playbooks  # noqa: PLC0415 - where nothing is wrong nobody asks
+    from aotidoctor.diagnosis.rank import diagnose  # noqa: PLC0415
+
+    return diagnose(session.findings, load_playbooks(loud), refuted=refuted, case=session.case)

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from aotidoctor.checks import CHECKS
 from aotidoctor.checks.package.facts import main_object
-from aotidoctor.diagnosis import confirm, is_guess, rerank
+from aotidoctor.diagnosis.rank import confirm, is_guess, rerank
 from aotidoctor.diagnosis.treatments import combine, plan_treatment
 from aotidoctor.model.diagnosis import Diagnosis, Treatment
 from aotidoctor.model.event import Event, EventKind

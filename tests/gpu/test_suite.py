@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aotidoctor.diagnosis import load_playbooks
+from aotidoctor.diagnosis.playbooks import load_playbooks
 from aotidoctor.model.jobs import Run
 from aotidoctor.model.run import ChildError, Exited, NotStarted, OutOfMemory, Signalled, TimedOut
 from aotidoctor.readers.package import read_artifact

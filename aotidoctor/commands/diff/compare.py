@@ -13,7 +13,8 @@ from aotidoctor.commands.diff.outcomes import compare_outcomes
 from aotidoctor.commands.diff.packages import compare_artifacts, compare_contracts
 from aotidoctor.commands.diff.sources import Source, open_source
 from aotidoctor.commands.diff.tally import Tally
-from aotidoctor.diagnosis import PlaybookError, find_playbook
+from aotidoctor.diagnosis.head import PlaybookError
+from aotidoctor.diagnosis.playbooks import find_playbook
 from aotidoctor.model.diagnosis import Playbook
 from aotidoctor.model.difference import LEVELS, Comparison, Difference, Side
 from aotidoctor.model.errors import CannotExamineError

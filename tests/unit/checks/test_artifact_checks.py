@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.diagnosis import diagnose, load_playbooks
+from aotidoctor.diagnosis.playbooks import load_playbooks
+from aotidoctor.diagnosis.rank import diagnose
 from aotidoctor.model.artifact import ArtifactKind, CrcState, ExternNode, SymbolRef
 from aotidoctor.model.evidence import NotChecked
 from aotidoctor.model.host import TorchBuild

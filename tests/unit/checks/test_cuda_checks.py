@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from aotidoctor.checks import launch_limits, mixed_device
-from aotidoctor.diagnosis import diagnose, load_playbooks
+from aotidoctor.diagnosis.playbooks import load_playbooks
+from aotidoctor.diagnosis.rank import diagnose
 from aotidoctor.diagnosis.treatments import plan_treatment
 from aotidoctor.model.artifact import Metadata
 from aotidoctor.model.contract import Contract

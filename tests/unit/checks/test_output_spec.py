@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from aotidoctor.checks import output_spec
-from aotidoctor.diagnosis import diagnose, load_playbooks
+from aotidoctor.diagnosis.playbooks import load_playbooks
+from aotidoctor.diagnosis.rank import diagnose
 from aotidoctor.model.diagnosis import Status
 from aotidoctor.model.evidence import NotChecked
 from aotidoctor.readers.contract.constructor import parse_constructor

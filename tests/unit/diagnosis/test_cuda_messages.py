@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from aotidoctor.diagnosis import diagnose, load_playbooks
+from aotidoctor.diagnosis.playbooks import load_playbooks
+from aotidoctor.diagnosis.rank import diagnose
 from aotidoctor.diagnosis.treatments import plan_treatment
 from aotidoctor.model.artifact import Metadata
 from aotidoctor.model.run import Signalled

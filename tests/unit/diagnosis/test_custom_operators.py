@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.diagnosis import diagnose, load_playbooks
+from aotidoctor.diagnosis.playbooks import load_playbooks
+from aotidoctor.diagnosis.rank import diagnose
 from aotidoctor.model.evidence import Evidence, Severity
 
 OP = "zoo::misbehave"

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.diagnosis import diagnose, load_playbooks
+from aotidoctor.diagnosis.playbooks import load_playbooks
+from aotidoctor.diagnosis.rank import diagnose
 from aotidoctor.localize.assemble import localization
 from aotidoctor.model.evidence import Evidence, Severity
 from tests.unit.probes.outcomes import case

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from aotidoctor.diagnosis import PlaybookError, load_playbooks
-from aotidoctor.diagnosis.head import split
-from aotidoctor.diagnosis.playbooks import check_prose, parse_playbook, read_playbook
+from aotidoctor.diagnosis.head import PlaybookError, split
+from aotidoctor.diagnosis.playbooks import check_prose, load_playbooks, parse_playbook, read_playbook
 
 GOOD = """\
 cause = "it"

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.diagnosis import diagnose, load_playbooks
+from aotidoctor.diagnosis.playbooks import load_playbooks
+from aotidoctor.diagnosis.rank import diagnose
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.inputs import PlainValue, ValueStats
 from tests.unit.checks.input_builders import CONSTANT, Spec, call, case_of, contract_of, tensor

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.diagnosis import confirm, diagnose, load_playbooks, rerank
-from aotidoctor.diagnosis.rank import CONFIRMED, with_paths
+from aotidoctor.diagnosis.playbooks import load_playbooks
+from aotidoctor.diagnosis.rank import CONFIRMED, confirm, diagnose, rerank, with_paths
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Contract, Dim, LeafSpec

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.diagnosis import diagnose, fingerprint, load_playbooks
+from aotidoctor.diagnosis.playbooks import load_playbooks
+from aotidoctor.diagnosis.rank import diagnose
+from aotidoctor.diagnosis.signature import fingerprint
 from aotidoctor.model.diagnosis import Diagnosis, Remedy, Status
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.jobs import Job

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from aotidoctor.checks import CHECKS
-from aotidoctor.diagnosis import diagnose, load_playbooks
+from aotidoctor.diagnosis.playbooks import load_playbooks
+from aotidoctor.diagnosis.rank import diagnose
 from aotidoctor.diagnosis.treatments import combine, plan_treatment
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.contract import HostNeeds

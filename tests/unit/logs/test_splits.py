@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aotidoctor.commands.classify import classify_text
-from aotidoctor.diagnosis import find_playbook
+from aotidoctor.diagnosis.playbooks import find_playbook
 from aotidoctor.logs.demangled import demangled
 from aotidoctor.logs.splits import kind_of, splits
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from aotidoctor.diagnosis import diagnose, load_playbooks
+from aotidoctor.diagnosis.playbooks import load_playbooks
+from aotidoctor.diagnosis.rank import diagnose
 from aotidoctor.model.artifact import ExternNode
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.diagnosis import diagnose, load_playbooks
+from aotidoctor.diagnosis.playbooks import load_playbooks
+from aotidoctor.diagnosis.rank import diagnose
 from aotidoctor.diagnosis.treatments import plan_treatment
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.inputs import ValueStats

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.diagnosis import diagnose, load_playbooks
+from aotidoctor.diagnosis.playbooks import load_playbooks
+from aotidoctor.diagnosis.rank import diagnose
 from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.run import ChildError, Exited, Request, Signalled, TimedOut
 from aotidoctor.model.trace import CallKind, Trace, TracedCall

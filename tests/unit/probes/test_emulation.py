@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.diagnosis import confirm, rerank
+from aotidoctor.diagnosis.rank import confirm, rerank
 from aotidoctor.model.contract import KernelCall
 from aotidoctor.model.diagnosis import Diagnosis, Remedy, Status
 from aotidoctor.model.evidence import NotChecked, Severity

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from aotidoctor.diagnosis import diagnose, load_playbooks
+from aotidoctor.diagnosis.playbooks import load_playbooks
+from aotidoctor.diagnosis.rank import diagnose
 from aotidoctor.probes import plain_run
 from tests.unit.probes.outcomes import case, history, raised
 

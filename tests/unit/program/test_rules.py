@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aotidoctor.commands import explain
-from aotidoctor.diagnosis import load_playbooks
+from aotidoctor.diagnosis.playbooks import load_playbooks
 from aotidoctor.model.diagnosis import Diagnosis, Remedy, Status
 from aotidoctor.model.evidence import FileSource, Severity
 from aotidoctor.model.exported import Where
