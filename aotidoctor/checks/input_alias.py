@@ -19,7 +19,7 @@ from __future__ import annotations
 from itertools import combinations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.pairs import LEAF_NEEDS, TensorPair, missing_reason, overlay_of, tensor_pairs
+from aotidoctor.checks.matching.pairs import TensorPair, leaf_check, tensor_pairs
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import TensorDesc
@@ -29,8 +29,6 @@ FIND = Finder("AD-IN-018", "input_alias")
 
 def run(case: Case) -> Findings:
     """One note per couple of tensors whose elements overlap in memory."""
-    if overlay_of(case) is None:
-        return FIND.unchecked(missing_reason(case))
     pairs = list(tensor_pairs(case))
     return [_finding(a, b) for a, b in combinations(pairs, 2) if _overlap(a.tensor, b.tensor)]
 
@@ -58,4 +56,4 @@ def _finding(a: TensorPair, b: TensorPair) -> Evidence:
     )
 
 
-CHECK = FIND.check(run, needs=LEAF_NEEDS, facts=("input", "call", "launch"))
+CHECK = leaf_check(FIND, run, facts=("input", "call", "launch"))

@@ -17,14 +17,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.pairs import (
-    LEAF_NEEDS,
-    contract_source,
-    device_fits,
-    missing_reason,
-    overlay_of,
-    tensor_pairs,
-)
+from aotidoctor.checks.matching.pairs import contract_source, device_fits, leaf_check, tensor_pairs
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import LeafSpec
 
@@ -33,8 +26,6 @@ FIND = Finder("AD-IN-008", "input_device")
 
 def run(case: Case) -> Findings:
     """One finding per tensor on another device type."""
-    if overlay_of(case) is None:
-        return FIND.unchecked(missing_reason(case))
     return [
         FIND.error(
             "meta" if pair.tensor.device_type == "meta" else "device",
@@ -55,4 +46,4 @@ def _expected(case: Case, spec: LeafSpec) -> str:
     return spec.device_type or package or "cpu"
 
 
-CHECK = FIND.check(run, needs=LEAF_NEEDS, facts=("input", "input-check"))
+CHECK = leaf_check(FIND, run, facts=("input", "input-check"))

@@ -16,7 +16,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.pairs import LEAF_NEEDS, contract_source, missing_reason, overlay_of, tensor_pairs
+from aotidoctor.checks.matching.pairs import contract_source, leaf_check, tensor_pairs
 from aotidoctor.checks.matching.symbols import Reading, readings
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
@@ -26,8 +26,6 @@ FIND = Finder("AD-IN-015", "input_divisibility")
 
 def run(case: Case) -> Findings:
     """One finding per dim that leaves a remainder."""
-    if overlay_of(case) is None:
-        return FIND.unchecked(missing_reason(case))
     return [_finding(case, reading) for reading in readings(tensor_pairs(case, "stride")) if reading.remainder]
 
 
@@ -50,4 +48,4 @@ def _finding(case: Case, reading: Reading) -> Evidence:
     )
 
 
-CHECK = FIND.check(run, needs=LEAF_NEEDS, facts=("input", "assert", "symbol"))
+CHECK = leaf_check(FIND, run, facts=("input", "assert", "symbol"))

@@ -19,12 +19,10 @@ from __future__ import annotations
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.fits import is_mask_for
 from aotidoctor.checks.matching.pairs import (
-    LEAF_NEEDS,
     TensorPair,
     contract_source,
     hidden_reason,
-    missing_reason,
-    overlay_of,
+    leaf_check,
     tensor_pairs,
     unread_reason,
 )
@@ -36,8 +34,6 @@ FIND = Finder("AD-IN-010", "input_dtype")
 
 def run(case: Case) -> Findings:
     """One finding per tensor of another dtype."""
-    if overlay_of(case) is None:
-        return FIND.unchecked(missing_reason(case))
     pairs = list(tensor_pairs(case, "dtype"))
     found = [_finding(case, pair) for pair in pairs if pair.spec.dtype not in (None, pair.tensor.dtype)]
     unread = [pair.path for pair in pairs if pair.spec.dtype is None and pair.spec.used is not False]
@@ -60,4 +56,4 @@ def _finding(case: Case, pair: TensorPair) -> Evidence:
     )
 
 
-CHECK = FIND.check(run, needs=LEAF_NEEDS, facts=("input", "input-check"))
+CHECK = leaf_check(FIND, run, facts=("input", "input-check"))

@@ -16,7 +16,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.pairs import LEAF_NEEDS, contract_source, missing_reason, overlay_of, tensor_pairs
+from aotidoctor.checks.matching.pairs import contract_source, leaf_check, tensor_pairs
 from aotidoctor.model.case import Case
 
 FIND = Finder("AD-IN-007", "input_layout")
@@ -24,8 +24,6 @@ FIND = Finder("AD-IN-007", "input_layout")
 
 def run(case: Case) -> Findings:
     """One finding per tensor that is not strided."""
-    if overlay_of(case) is None:
-        return FIND.unchecked(missing_reason(case))
     return [
         FIND.error(
             "nested" if pair.tensor.layout in ("nested", "jagged") else "sparse",
@@ -40,4 +38,4 @@ def run(case: Case) -> Findings:
     ]
 
 
-CHECK = FIND.check(run, needs=LEAF_NEEDS)
+CHECK = leaf_check(FIND, run)

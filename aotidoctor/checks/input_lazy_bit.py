@@ -17,7 +17,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.pairs import LEAF_NEEDS, contract_source, missing_reason, overlay_of, tensor_pairs
+from aotidoctor.checks.matching.pairs import contract_source, leaf_check, tensor_pairs
 from aotidoctor.model.case import Case
 
 FIND = Finder("AD-IN-011", "input_lazy_bit")
@@ -25,8 +25,6 @@ FIND = Finder("AD-IN-011", "input_lazy_bit")
 
 def run(case: Case) -> Findings:
     """One finding per tensor with a bit set."""
-    if overlay_of(case) is None:
-        return FIND.unchecked(missing_reason(case))
     return [
         FIND.error(
             "conj" if pair.tensor.conj else "neg",
@@ -41,4 +39,4 @@ def run(case: Case) -> Findings:
     ]
 
 
-CHECK = FIND.check(run, needs=LEAF_NEEDS)
+CHECK = leaf_check(FIND, run)

@@ -16,7 +16,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.pairs import LEAF_NEEDS, TensorPair, missing_reason, overlay_of, tensor_pairs
+from aotidoctor.checks.matching.pairs import TensorPair, leaf_check, tensor_pairs
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
 
@@ -25,8 +25,6 @@ FIND = Finder("AD-IN-019", "input_nan")
 
 def run(case: Case) -> Findings:
     """One finding per tensor with a NaN (warning) or an Inf (note)."""
-    if overlay_of(case) is None:
-        return FIND.unchecked(missing_reason(case))
     pairs = [pair for pair in tensor_pairs(case, "stride") if pair.tensor.stats is not None]
     return [_finding(pair) for pair in pairs if pair.tensor.stats and (pair.tensor.stats.nan or pair.tensor.stats.inf)]
 
@@ -45,4 +43,4 @@ def _finding(pair: TensorPair) -> Evidence:
     )
 
 
-CHECK = FIND.check(run, needs=LEAF_NEEDS)
+CHECK = leaf_check(FIND, run)

@@ -20,14 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.pairs import (
-    LEAF_NEEDS,
-    TensorPair,
-    contract_source,
-    missing_reason,
-    overlay_of,
-    tensor_pairs,
-)
+from aotidoctor.checks.matching.pairs import TensorPair, contract_source, leaf_check, tensor_pairs
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Dim
 from aotidoctor.model.evidence import Evidence, FactValue
@@ -38,8 +31,6 @@ FIND = Finder("AD-IN-017", "input_range")
 
 def run(case: Case) -> Findings:
     """One finding per dim outside its range, one for a batch of one. Warnings only: a run tells whether it matters."""
-    if overlay_of(case) is None:
-        return FIND.unchecked(missing_reason(case))
     return list(_one_batch([finding for pair in tensor_pairs(case, "stride") for finding in _findings(case, pair)]))
 
 
@@ -91,4 +82,4 @@ def _range(dim: Dim) -> str:
     return f"at most {dim.max}" if dim.min is None else f"{dim.min}..{dim.max}"
 
 
-CHECK = FIND.check(run, needs=LEAF_NEEDS, facts=("input", "input-check"))
+CHECK = leaf_check(FIND, run, facts=("input", "input-check"))

@@ -19,16 +19,8 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.pairs import (
-    LEAF_NEEDS,
-    TensorPair,
-    contract_source,
-    missing_reason,
-    overlay_of,
-    still_one_element,
-    tensor_pairs,
-    unread_reason,
-)
+from aotidoctor.checks.matching.fits import one_element
+from aotidoctor.checks.matching.pairs import TensorPair, contract_source, leaf_check, tensor_pairs, unread_reason
 from aotidoctor.checks.matching.reads import ShortRead, short_reads
 from aotidoctor.checks.matching.walks import Misfit, misfits
 from aotidoctor.model.case import Case
@@ -40,8 +32,6 @@ FIND = Finder("AD-IN-012", "input_rank")
 
 def run(case: Case) -> Findings:
     """One finding per tensor of another rank."""
-    if overlay_of(case) is None:
-        return FIND.unchecked(missing_reason(case))
     pairs = list(tensor_pairs(case, "rank"))
     found = [_finding(case, pair) for pair in pairs if pair.spec.rank not in (None, len(pair.tensor.shape))]
     read = list(tensor_pairs(case, "stride"))
@@ -52,7 +42,7 @@ def run(case: Case) -> Findings:
 
 
 def _finding(case: Case, pair: TensorPair) -> Evidence:
-    harmless = still_one_element(pair)
+    harmless = one_element(pair.spec, pair.tensor)
     state = FIND.warn if harmless or pair.spec.used is False else FIND.error
     return state(
         "one-element" if harmless else "rank",
@@ -87,4 +77,4 @@ def _walked(case: Case, one: Misfit) -> Evidence:
     )
 
 
-CHECK = FIND.check(run, needs=LEAF_NEEDS, facts=("input", "input-check", "assert", "symbol"))
+CHECK = leaf_check(FIND, run, facts=("input", "input-check", "assert", "symbol"))

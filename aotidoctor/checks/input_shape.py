@@ -22,14 +22,7 @@ from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.fits import static_mismatches
-from aotidoctor.checks.matching.pairs import (
-    LEAF_NEEDS,
-    TensorPair,
-    contract_source,
-    missing_reason,
-    overlay_of,
-    tensor_pairs,
-)
+from aotidoctor.checks.matching.pairs import TensorPair, contract_source, leaf_check, tensor_pairs
 from aotidoctor.checks.matching.reads import ShortRead, short_reads
 from aotidoctor.checks.matching.walks import Misfit, misfits
 from aotidoctor.model.case import Case
@@ -41,8 +34,6 @@ FIND = Finder("AD-IN-013", "input_shape")
 
 def run(case: Case) -> Findings:
     """One finding per tensor with a static dim of another size, or too few elements; it names the first such dim."""
-    if overlay_of(case) is None:
-        return FIND.unchecked(missing_reason(case))
     pairs = list(tensor_pairs(case, "shape"))
     found = [_finding(case, pair) for pair in pairs if static_mismatches(pair.spec, pair.tensor)]
     read = list(tensor_pairs(case, "stride"))
@@ -110,4 +101,4 @@ def _finding(case: Case, pair: TensorPair) -> Evidence:
     )
 
 
-CHECK = FIND.check(run, needs=LEAF_NEEDS, facts=("input", "input-check", "assert", "symbol"))
+CHECK = leaf_check(FIND, run, facts=("input", "input-check", "assert", "symbol"))

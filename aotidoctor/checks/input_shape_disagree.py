@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.pairs import LEAF_NEEDS, contract_source, missing_reason, overlay_of, tensor_pairs
+from aotidoctor.checks.matching.pairs import contract_source, leaf_check, tensor_pairs
 from aotidoctor.checks.matching.reads import ShortRead, short_reads
 from aotidoctor.checks.matching.symbols import Reading, agreed_values, readings
 from aotidoctor.model.case import Case
@@ -33,8 +33,6 @@ FIND = Finder("AD-IN-016", "input_shape_disagree")
 
 def run(case: Case) -> Findings:
     """One finding per dim that disagrees with what the other dims say."""
-    if overlay_of(case) is None:
-        return FIND.unchecked(missing_reason(case))
     pairs = list(tensor_pairs(case, "stride"))
     found = list(readings(pairs))
     values = agreed_values(found)
@@ -84,4 +82,4 @@ def _says(other: Reading, reading: Reading, wanted: int) -> bool:
     return other is not reading and other.expr.symbols == reading.expr.symbols and other.size == wanted
 
 
-CHECK = FIND.check(run, needs=LEAF_NEEDS, facts=("input", "input-check", "assert", "symbol"))
+CHECK = leaf_check(FIND, run, facts=("input", "input-check", "assert", "symbol"))

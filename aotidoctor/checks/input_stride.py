@@ -23,14 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.pairs import (
-    LEAF_NEEDS,
-    TensorPair,
-    contract_source,
-    missing_reason,
-    overlay_of,
-    tensor_pairs,
-)
+from aotidoctor.checks.matching.pairs import TensorPair, contract_source, leaf_check, tensor_pairs
 from aotidoctor.checks.matching.reads import ShortRead, short_reads
 from aotidoctor.checks.matching.symbols import agreed_values, readings
 from aotidoctor.checks.matching.walks import Misfit, misfits
@@ -45,8 +38,6 @@ Strides = tuple[int | None, ...]
 
 def run(case: Case) -> Findings:
     """One finding per tensor with other strides."""
-    if overlay_of(case) is None:
-        return FIND.unchecked(missing_reason(case))
     pairs = list(tensor_pairs(case, "stride"))
     values = agreed_values(readings(pairs))
     found = []
@@ -129,4 +120,4 @@ def _finding(case: Case, pair: TensorPair, wanted: Strides) -> Evidence:
     )
 
 
-CHECK = FIND.check(run, needs=LEAF_NEEDS, facts=("input", "input-check", "assert", "symbol"))
+CHECK = leaf_check(FIND, run, facts=("input", "input-check", "assert", "symbol"))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from aotidoctor.checks.matching.fits import dtype_fits, one_element, rank_fits, static_mismatches, swapped_pairs
+from aotidoctor.checks.check import Check, Finder, Findings
+from aotidoctor.checks.matching.fits import dtype_fits, rank_fits, static_mismatches, swapped_pairs
 from aotidoctor.checks.matching.overlay import Overlay, Pair, overlay_call
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import LeafSpec
@@ -35,6 +36,15 @@ class TensorPair:
             "unused": self.spec.used is False,
             **extra,
         }
+
+
+def leaf_check(find: Finder, run: Callable[[Case], Findings], *, facts: tuple[str, ...] = ()) -> Check:
+    """The check that ``run`` makes of the leaves, where they can be compared."""
+
+    def compare(case: Case) -> Findings:
+        return find.unchecked(missing_reason(case)) if overlay_of(case) is None else run(case)
+
+    return find.check(compare, needs=LEAF_NEEDS, facts=facts)
 
 
 def overlay_of(case: Case) -> Overlay | None:
@@ -127,8 +137,3 @@ def contract_source(case: Case, spec: LeafSpec) -> FileSource | None:
     if contract is None or contract.member is None:
         return None
     return FileSource(file=contract.member, line=spec.check_line or spec.source_line)
-
-
-def still_one_element(pair: TensorPair) -> bool:
-    """The rank differs and it does not matter."""
-    return one_element(pair.spec, pair.tensor)
