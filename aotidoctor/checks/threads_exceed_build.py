@@ -19,7 +19,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import at_member, unstated
+from aotidoctor.checks.package.facts import at_member, plural, unstated
 from aotidoctor.model.case import Case
 
 FIND = Finder("AD-HOST-010", "threads_exceed_build")
@@ -38,9 +38,9 @@ def run(case: Case) -> Findings:
         FIND.error(
             "baked",
             kernel,
-            observed=plural_threads(threads),
+            observed=plural(threads, "thread"),
             expected=f"at most {baked}",
-            message=f"{kernel} has room for {plural_threads(baked)} and would be run by {threads}: run with "
+            message=f"{kernel} has room for {plural(baked, 'thread')} and would be run by {threads}: run with "
             f"torch.set_num_threads({baked}), or compile with as many threads as it is run with",
             source=at_member(case, contract.member),
             facts={"baked": baked, "threads": threads, "kernel": kernel, "chosen": case.options.threads is not None},
@@ -48,11 +48,6 @@ def run(case: Case) -> Findings:
         for kernel, baked in contract.needs.baked_threads.items()
         if threads > baked
     ]
-
-
-def plural_threads(count: int) -> str:
-    """``1 thread``, ``2 threads``."""
-    return f"{count} thread" if count == 1 else f"{count} threads"
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind", "device_unavailable"))

@@ -15,13 +15,12 @@ from typing import TypeVar
 from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.named import Place, arrange_names, is_argument_name
 from aotidoctor.model.record import record
-from aotidoctor.model.tree import Container, Leaf, Tree
+from aotidoctor.model.tree import MAPPINGS, Container, Leaf, Tree
 
 T = TypeVar("T")
 U = TypeVar("U")
 
 Expected = tuple[Container[int], Container[int]]
-MAPPINGS = frozenset({"dict", "ordereddict", "defaultdict"})
 
 
 @record

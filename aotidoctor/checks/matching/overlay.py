@@ -14,13 +14,12 @@ from aotidoctor.model.contract import Contract, LeafSpec
 from aotidoctor.model.inputs import InputSet, LeafValue, PlainValue, TensorDesc
 from aotidoctor.model.record import record
 from aotidoctor.model.spec_text import describe_spec
-from aotidoctor.model.tree import Container, Leaf, Tree, child_path
+from aotidoctor.model.tree import MAPPINGS, Container, Leaf, Tree, child_path
 
 SEQUENCES = ("tuple", "list", "namedtuple", "structseq")
 # Of a finding; the text of one names fewer.
 MOST_KEYS = 100
 _KEYS_SHOWN = 20
-MAPPINGS = ("dict", "ordereddict", "defaultdict")
 # What is certainly no instance of a class registered with pytree; any other leaf may hold tensors nobody sees here.
 PLAIN_TYPES = frozenset({"None", "NoneType", "bool", "int", "float", "complex", "str", "bytes", "ndarray", "set"})
 
