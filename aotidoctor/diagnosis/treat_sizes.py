@@ -22,10 +22,7 @@ BLAME = "AD-RUN-022"
 def into_range(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     """Cut each dim above its maximum down to it; else fill each below its minimum up to that."""
     items = found(findings, "AD-IN-017", "high")
-    if not items:
-        return _lengthen(case, found(findings, "AD-IN-017", "low"))
-    wanted = {place: high for item in items if (place := _place(item)) and (high := _int(item, "high")) is not None}
-    return _shorten(case, wanted) if len(wanted) == len(items) else None
+    return _shorten(case, _asked(items, "high")) if items else _lengthen(case, found(findings, "AD-IN-017", "low"))
 
 
 def into_grid(case: Case, findings: Sequence[Evidence]) -> Plan | None:
@@ -36,7 +33,7 @@ def into_grid(case: Case, findings: Sequence[Evidence]) -> Plan | None:
         place, high = _place(item), _int(item, "high")
         if place is not None and high is not None:
             wanted[place] = min(high, wanted.get(place, high))
-    return _shorten(case, wanted) if wanted else None
+    return _shorten(case, wanted)
 
 
 def into_table(case: Case, findings: Sequence[Evidence]) -> Plan | None:
@@ -49,60 +46,60 @@ def into_table(case: Case, findings: Sequence[Evidence]) -> Plan | None:
             path, _, dim = str(place).rstrip("]").rpartition(".shape[")
             if dim.isdigit() and most is not None:
                 wanted[path, int(dim)] = most
-    return _shorten(case, wanted) if wanted else None
+    return _shorten(case, wanted)
 
 
 def agree(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     """Cut all dims that share a symbol to the smallest size that one of them has."""
-    items = found(findings, "AD-IN-016", "symbol")
-    wanted = {place: size for item in items if (place := _place(item)) and (size := _int(item, "size")) is not None}
-    return _shorten(case, wanted) if len(wanted) == len(items) else None
+    return _shorten(case, _asked(found(findings, "AD-IN-016", "symbol"), "size"))
 
 
 def divisible(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     """Drop the remainder of each dim that must be a multiple."""
-    items = found(findings, "AD-IN-015", "remainder")
-    wanted = {
-        place: size for item in items if (place := _place(item)) and (size := _int(item, "expected_size")) is not None
-    }
-    return _shorten(case, wanted) if len(wanted) == len(items) else None
+    return _shorten(case, _asked(found(findings, "AD-IN-015", "remainder"), "expected_size"))
 
 
-def _shorten(case: Case, wanted: Mapping[Place, int]) -> Plan | None:
+def _asked(items: Sequence[Evidence], name: str) -> dict[Place, int] | None:
+    """The size that each finding has under ``name``, by its place; None where one does not tell both."""
+    told = {place: size for item in items if (place := _place(item)) and (size := _int(item, name)) is not None}
+    return told if len(told) == len(items) else None
+
+
+def _shorten(case: Case, wanted: Mapping[Place, int] | None) -> Plan | None:
     """Cut ``wanted`` dims to these sizes, and with them every dim of the same symbols."""
+    if not wanted:
+        return None
     sizes = {**wanted, **_follow(case, wanted)}
     cuts = [
         (path, at, sizes[path, at], size)
         for path, at, size, _ in _dims(case)
         if (path, at) in sizes and sizes[path, at] < size
     ]
-    if not cuts:
-        return None
-    steps: tuple[JsonObject, ...] = tuple(
-        {"op": "clamp_dim", "path": path, "dim": at, "size": new} for path, at, new, _ in cuts
-    )
-    text = ", ".join(f"{path}.shape[{at}] from {old} to {new}" for path, at, new, old in cuts)
     lines = [f"{path} = {path}.narrow({at}, 0, {new}).contiguous()" for path, at, new, _ in cuts]
-    return Plan(text=f"cut {text}", steps=steps, command="\n".join(lines))
+    return _resized("cut", cuts, "\n".join(lines))
 
 
 def _lengthen(case: Case, items: Sequence[Evidence]) -> Plan | None:
     """Every dim of the symbols in question at the least size, its last entry repeated. It shows what is wrong only."""
-    low = {place: size for item in items if (place := _place(item)) and (size := _int(item, "low")) is not None}
+    low = _asked(items, "low") or {}
     symbols = {str(dim.expr): low[path, at] for path, at, _, dim in _dims(case) if (path, at) in low and dim.expr}
     grown = [
         (path, at, symbols[str(dim.expr)], size)
         for path, at, size, dim in _dims(case)
         if 0 < size < symbols.get(str(dim.expr), 0)
     ]
-    if not grown or len(low) != len(items):
+    return _resized("fill", grown)
+
+
+def _resized(verb: str, changes: Sequence[tuple[str, int, int, int]], command: str = "") -> Plan | None:
+    """The plan of ``(path, dim, size, size before)``; None without any."""
+    if not changes:
         return None
     steps: tuple[JsonObject, ...] = tuple(
-        {"op": "clamp_dim", "path": path, "dim": at, "size": new} for path, at, new, _ in grown
+        {"op": "clamp_dim", "path": path, "dim": at, "size": new} for path, at, new, _ in changes
     )
-    return Plan(
-        text="fill " + ", ".join(f"{path}.shape[{at}] from {old} to {new}" for path, at, new, old in grown), steps=steps
-    )
+    text = ", ".join(f"{path}.shape[{at}] from {old} to {new}" for path, at, new, old in changes)
+    return Plan(text=f"{verb} {text}", steps=steps, command=command)
 
 
 def _follow(case: Case, wanted: Mapping[Place, int]) -> dict[Place, int]:
@@ -114,21 +111,12 @@ def _follow(case: Case, wanted: Mapping[Place, int]) -> dict[Place, int]:
         if solved is not None:
             symbol, value = solved
             values[symbol] = min(value, values.get(symbol, value))
-    touched = _symbols(dims, wanted)
+    touched = {symbol for path, at, _, dim in dims if (path, at) in wanted and dim.expr for symbol in dim.expr.symbols}
     return {
         (path, at): new
         for path, at, _, dim in dims
         if dim.expr is not None and dim.expr.symbols & touched and (new := evaluate(dim.expr, values)) is not None
     }
-
-
-def _symbols(dims: Sequence[tuple[str, int, int, Dim]], wanted: Mapping[Place, int]) -> frozenset[str]:
-    return frozenset(
-        symbol
-        for path, at, _, dim in dims
-        if (path, at) in wanted and dim.expr is not None
-        for symbol in dim.expr.symbols
-    )
 
 
 def _dims(case: Case) -> Iterator[tuple[str, int, int, Dim]]:
