@@ -35,6 +35,16 @@ def merged(plans: Sequence[Plan | None]) -> Plan | None:
     )
 
 
+def each_leaf(paths: Sequence[str], op: str, text: str, command: str, **more: JsonValue) -> Plan | None:
+    """The same step for every leaf, whose path stands for ``{0}`` in ``text`` and ``command``."""
+    return merged(
+        [
+            Plan(text=text.format(path), steps=({"op": op, "path": path, **more},), command=command.format(path))
+            for path in paths
+        ]
+    )
+
+
 def found(findings: Sequence[Evidence], code: str, *kinds: str) -> list[Evidence]:
     """Evidence of one code, the errors if there are any, else the warnings; notes only where a kind is asked for."""
     hits = [item for item in findings if item.code == code and (not kinds or item.kind in kinds)]

@@ -6,9 +6,20 @@ from collections.abc import Mapping, Sequence
 from itertools import permutations
 from math import prod
 
-from aotidoctor.diagnosis.treat_plan import Plan, couples, found, merged, path_of, paths_of, spec_at, tensor_at
+from aotidoctor.diagnosis.treat_plan import (
+    Plan,
+    couples,
+    each_leaf,
+    found,
+    merged,
+    path_of,
+    paths_of,
+    spec_at,
+    tensor_at,
+)
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Dim, LeafSpec
+from aotidoctor.model.dtypes import contiguous_stride
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.json_types import JsonValue
 
@@ -50,7 +61,7 @@ def _restride_one(case: Case, item: Evidence) -> Plan | None:
         return None
     strides = _expected_strides(case, item, path)
     tensor = tensor_at(case, path)
-    plain = strides is None or (tensor is not None and strides == contiguous_strides(tensor.shape))
+    plain = strides is None or (tensor is not None and strides == contiguous_stride(tensor.shape))
     step: dict[str, JsonValue] = {"op": "contiguous", "path": path, "stride": None if plain else [*(strides or ())]}
     if plain:
         return Plan(text=f"make {path} contiguous", steps=(step,), command=f"{path} = {path}.contiguous()")
@@ -69,11 +80,6 @@ def _expected_strides(case: Case, item: Evidence, path: str) -> tuple[int, ...] 
         return None
     known = tuple(step for step in strides if isinstance(step, int))
     return known if len(known) == len(strides) else None
-
-
-def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Strides in elements of a contiguous tensor of ``shape``."""
-    return tuple(prod(max(size, 1) for size in shape[at + 1 :]) for at in range(len(shape)))
 
 
 def to_device(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
@@ -95,16 +101,7 @@ def _move(item: Evidence) -> Plan | None:
 def resolve(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
     """Carry out conj and neg bits."""
     paths = paths_of(found(findings, "AD-IN-011"))
-    return merged(
-        [
-            Plan(
-                text=f"resolve the lazy bits of {path}",
-                steps=({"op": "resolve", "path": path},),
-                command=f"{path} = {path}.resolve_conj().resolve_neg()",
-            )
-            for path in paths
-        ]
-    )
+    return each_leaf(paths, "resolve", "resolve the lazy bits of {0}", "{0} = {0}.resolve_conj().resolve_neg()")
 
 
 def dense(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
@@ -128,12 +125,7 @@ def dense(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
 def clone(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
     """Give each of the overlapping inputs its own memory."""
     paths = paths_of(found(findings, "AD-IN-018", "overlap"))
-    return merged(
-        [
-            Plan(text=f"clone {path}", steps=({"op": "clone", "path": path},), command=f"{path} = {path}.clone()")
-            for path in paths
-        ]
-    )
+    return each_leaf(paths, "clone", "clone {0}", "{0} = {0}.clone()")
 
 
 def reshape(case: Case, findings: Sequence[Evidence]) -> Plan | None:

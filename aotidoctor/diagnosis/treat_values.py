@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.diagnosis.treat_plan import Plan, found, merged, path_of, paths_of, tensor_at
+from aotidoctor.diagnosis.treat_plan import Plan, each_leaf, found, merged, path_of, paths_of, tensor_at
 from aotidoctor.diagnosis.treat_sizes import into_table
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue
@@ -19,16 +19,7 @@ _INTEGERS = frozenset({"uint8", "int8", "int16", "int32", "int64", "uint16", "ui
 def nan_to_num(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
     """Finite numbers in place of NaN and Inf."""
     items = [*found(findings, "AD-IN-019", "nan"), *found(findings, "AD-IN-019", "inf")]
-    return merged(
-        [
-            Plan(
-                text=f"replace NaN and Inf in {path}",
-                steps=({"op": "nan_to_num", "path": path},),
-                command=f"{path} = torch.nan_to_num({path})",
-            )
-            for path in paths_of(items)
-        ]
-    )
+    return each_leaf(paths_of(items), "nan_to_num", "replace NaN and Inf in {0}", "{0} = torch.nan_to_num({0})")
 
 
 def suspects(cause: str, about: Case, findings: Sequence[Evidence]) -> list[str]:
@@ -156,16 +147,8 @@ def _beyond(tensor: TensorDesc, low: int, high: int | None) -> bool:
 def replace_zeros(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     """Ones in place of the zeros of integer inputs."""
     paths = [] if _indirect(findings, "division") else suspects("integer-division", case, findings)
-    return merged(
-        [
-            Plan(
-                text=f"replace the zeros of {path} by ones",
-                steps=({"op": "replace_value", "path": path, "old": 0, "new": 1},),
-                command=f"{path} = {path}.masked_fill({path} == 0, 1)",
-            )
-            for path in paths
-        ]
-    )
+    command = "{0} = {0}.masked_fill({0} == 0, 1)"
+    return each_leaf(paths, "replace_value", "replace the zeros of {0} by ones", command, old=0, new=1)
 
 
 def _with_symptom(findings: Sequence[Evidence], *symptoms: str) -> Evidence | None:
