@@ -1,4 +1,4 @@
-"""Treatments of one call of the compiled code: other values in place of what it wrote, the rest as it is.
+"""Treatments of one call of the compiled code or of an operator: other values in place of its own, the rest as it is.
 
 They prove where wrong values come from, and are no remedy. Where the call itself writes the outputs there is nothing
 after it, and so nothing to prove.
@@ -13,7 +13,8 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.json_types import JsonObject
 
-VALUES = "AD-RUN-016"
+VALUES, ALONE = "AD-RUN-016", "AD-RUN-015"
+_ENDS_ALONE = ("signalled", "raised", "exited", "timed-out", "bad-return", "fake-kernel")
 
 
 def nodes(case: Case, findings: Sequence[Evidence]) -> Plan | None:
@@ -33,6 +34,17 @@ def operator_nodes(case: Case, findings: Sequence[Evidence]) -> Plan | None:
 def zeros(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     """Zeros in place of the NaN and Inf that the first such call made."""
     return _plan(case, found(findings, VALUES, "nan", "inf"), "put_zeros", "zeros in place of the NaN and Inf in")
+
+
+def stand_in(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
+    """Zeros of the form that its fake kernel promises from the one operator that fails when it is called alone."""
+    names = list(dict.fromkeys(item.subject for item in found(findings, ALONE, *_ENDS_ALONE)))
+    if len(names) != 1 or names[0] is None:
+        return None
+    return Plan(
+        text=f"put zeros of the promised form in place of what {names[0]} returns, to see the call return",
+        steps=({"op": "stand_in_operator", "target": names[0]},),
+    )
 
 
 def _plan(case: Case, items: Sequence[Evidence], name: str, text: str) -> Plan | None:

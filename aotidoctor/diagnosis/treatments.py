@@ -8,15 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from aotidoctor.diagnosis import (
-    treat_host,
-    treat_operator,
-    treat_results,
-    treat_sizes,
-    treat_tensors,
-    treat_tree,
-    treat_values,
-)
+from aotidoctor.diagnosis import treat_host, treat_results, treat_sizes, treat_tensors, treat_tree, treat_values
 from aotidoctor.diagnosis.treat_plan import Plan
 from aotidoctor.model.case import Case
 from aotidoctor.model.diagnosis import Treatment
@@ -63,12 +55,12 @@ PLANNERS: Mapping[str, tuple[str, Planner]] = {
     "nan-produced": ("zeros", treat_results.zeros),
     "overflow": ("zeros", treat_results.zeros),
     "custom-op-contract": ("nodes", treat_results.operator_nodes),
-    "custom-op-crash": ("stand-in", treat_operator.stand_in),
-    "custom-op-exception": ("stand-in", treat_operator.stand_in),
-    "custom-op-exits": ("stand-in", treat_operator.stand_in),
-    "custom-op-hang": ("stand-in", treat_operator.stand_in),
-    "custom-op-bad-return": ("stand-in", treat_operator.stand_in),
-    "custom-op-fake-kernel": ("stand-in", treat_operator.stand_in),
+    "custom-op-crash": ("stand-in", treat_results.stand_in),
+    "custom-op-exception": ("stand-in", treat_results.stand_in),
+    "custom-op-exits": ("stand-in", treat_results.stand_in),
+    "custom-op-hang": ("stand-in", treat_results.stand_in),
+    "custom-op-bad-return": ("stand-in", treat_results.stand_in),
+    "custom-op-fake-kernel": ("stand-in", treat_results.stand_in),
 }
 
 
