@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from aotidoctor.diagnosis.explain import is_failure
@@ -221,16 +222,10 @@ def _words(line: str) -> str:
     return " ".join(_WORD.findall(_QUOTED.sub(" ", line)))[:120]
 
 
-def _kernel(seen: Seen) -> Text:
-    return None if seen.is_static or seen.is_of_operator else _fact(seen, "kernel")
-
-
-def _operator(seen: Seen) -> Text:
-    return None if seen.is_static or seen.is_of_operator else _fact(seen, "op")
-
-
-def _fact(seen: Seen, name: str) -> Text:
+def _fact(name: str, seen: Seen) -> Text:
     """Of the failed run if it names one, else of the findings that the cause rests on, else of any."""
+    if seen.is_static or seen.is_of_operator:
+        return None
     grounds = seen.first.evidence if seen.first is not None else ()
     ranked = sorted(seen.findings, key=lambda item: (item is not seen.failed, item.id not in grounds))
     found = next((item for item in ranked if isinstance(item.facts.get(name), str)), None)
@@ -258,7 +253,7 @@ RULES: tuple[tuple[str, str, Callable[[Seen], Text]], ...] = (
     ("subject", "exact", _subject),
     ("variant", "exact", _variant),
     ("symptom", "exact", _symptom),
-    ("kernel", "exact", _kernel),
-    ("operator", "exact", _operator),
+    ("kernel", "exact", partial(_fact, "kernel")),
+    ("operator", "exact", partial(_fact, "op")),
     ("frames", "exact", _frames),
 )
