@@ -45,7 +45,7 @@ _PLACED = re.compile(r"(?P<function>\S+) \((?=[^()/.]*[/.])(?P<file>[^()]*)\)$")
 _LINE = re.compile(r":\d+$")
 _CLONE = re.compile(r"(?:\.(?:isra|constprop|part|cold|lto_priv|_omp_fn|omp_fn|clone)(?:\.\d+)*)+|\[abi:\w+\]|@plt")
 _LAMBDA = re.compile(r"\{lambda\([^{}]*\)#\d+\}|<lambda[^<>]*>|\{unnamed type#\d+\}|\$_\d+")
-_BUILD = re.compile(r"\bc[0-9a-z]{40,}\b")
+BUILD = re.compile(r"\bc[0-9a-z]{40,}\b")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 _KERNEL = re.compile(r"\b((?:cpp|triton)_\w*?)_\d+\b")
 
@@ -58,7 +58,7 @@ def plain_kernel(name: str) -> str:
 def normal_function(name: str) -> str:
     """A function's name without arguments, template arguments and what a build or an address adds."""
     text = re.sub(r" \[clone [^\]]*\]", "", name).replace("(anonymous namespace)::", "")
-    text = _ADDRESS.sub("", _BUILD.sub("", _LAMBDA.sub("{lambda}", _CLONE.sub("", text))))
+    text = _ADDRESS.sub("", BUILD.sub("", _LAMBDA.sub("{lambda}", _CLONE.sub("", text))))
     text = _without_nested(_without_nested(text, "(", ")"), "<", ">")
     return plain_kernel(text.removesuffix(" const").strip().split(" ")[-1])
 

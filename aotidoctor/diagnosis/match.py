@@ -7,7 +7,7 @@ which more than a note meets, so playbooks list the condition with the best subj
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from aotidoctor.model.diagnosis import Condition, Playbook
 from aotidoctor.model.evidence import Evidence, FactValue, Severity
@@ -67,7 +67,7 @@ def match(playbook: Playbook, findings: Sequence[Evidence]) -> Match | None:
     optional = [_all(condition, findings) for condition in playbook.any_of]
     if not all(required) or (playbook.any_of and not any(optional)):
         return None
-    evidence = _distinct(item for group in (*optional, *required) for item in group)
+    evidence = tuple({id(item): item for group in (*optional, *required) for item in group}.values())
     met = [c for c, group in zip(playbook.any_of, optional, strict=True) if group]
     shares = [playbook.confidence if c.confidence is None else c.confidence for c in met]
     return Match(
@@ -109,10 +109,3 @@ def _fact_holds(wanted: str | float | bool, observed: FactValue) -> bool:
 
 def _all(condition: Condition, findings: Sequence[Evidence]) -> list[Evidence]:
     return [item for item in findings if holds(condition, item)]
-
-
-def _distinct(items: Iterable[Evidence]) -> tuple[Evidence, ...]:
-    kept: dict[int, Evidence] = {}
-    for item in items:
-        kept.setdefault(id(item), item)
-    return tuple(kept.values())

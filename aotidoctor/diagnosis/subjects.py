@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from aotidoctor.diagnosis.frames import plain_kernel
+from aotidoctor.diagnosis.frames import BUILD, plain_kernel
 
 _LEAF = re.compile(r"(?:args|kwargs)\b")
 _RESULT = re.compile(r"result\b")
@@ -14,7 +14,6 @@ _KEY = re.compile(r"[A-Z][A-Z0-9_]*$")
 _LIBRARY = re.compile(r"lib[\w+-]+\.so")
 _MEMBER = re.compile(r"(?:^|/)data/(?:aotinductor|weights|constants|sample_inputs)(?:/|$)")
 _PATH = re.compile(r"/|\\|\.(?:pt2|pt|pth|py|so|npz|npy|json|safetensors|zip|onnx|dll|dylib)$")
-_BUILD = re.compile(r"\bc[0-9a-z]{40,}\b")
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 # Buffers are numbered through in each build.
 _BUFFER = re.compile(r"\b(buf)\d+\b")
@@ -50,7 +49,7 @@ def normal_subject(subject: str | None) -> str:
         return subject
     if kind == "member":
         return _member(subject)
-    text = _BUFFER.sub(r"\1", _ADDRESS.sub("<address>", _BUILD.sub("<hash>", subject)))
+    text = _BUFFER.sub(r"\1", _ADDRESS.sub("<address>", BUILD.sub("<hash>", subject)))
     return plain_kernel(_LIBRARY_VERSION.sub(r"\1", _SYMBOL_VERSION.sub(r"\1", text)))
 
 
@@ -58,4 +57,4 @@ def _member(subject: str) -> str:
     """The member's own name: the folders are named after the package and the model."""
     rest = subject[(found.end() if (found := _MEMBER.search(subject)) else 0) :]
     name = rest.rpartition("/")[2]
-    return _BUILD.sub("<hash>", name) if "/" in rest and name else "model"
+    return BUILD.sub("<hash>", name) if "/" in rest and name else "model"

@@ -167,13 +167,13 @@ def _call(args: JsonObject, kwargs: JsonObject) -> str:
     positional = next((items for items in args.values() if isinstance(items, list)), [])
     named = kwargs.get("dict")
     pairs = [item for item in named if isinstance(item, list)] if isinstance(named, list) else []
-    words = [_python(item, "") for item in positional]
-    words += [f"{key}={_python(value, '')}" for key, value in pairs]
+    words = [_python(item) for item in positional]
+    words += [f"{key}={_python(value)}" for key, value in pairs]
     return f"model({', '.join(words)})"
 
 
-def _python(form: JsonValue, gap: str) -> str:
-    """A template as the expression that a user would write; ``gap`` stands for a leaf without a name."""
+def _python(form: JsonValue) -> str:
+    """A template as the expression that a user would write."""
     match form:
         case {"leaf": str(path)}:
             return path
@@ -181,13 +181,13 @@ def _python(form: JsonValue, gap: str) -> str:
             return f"torch.tensor({path}, dtype=torch.{dtype})"
         case {"dict": [*items]}:
             pairs = [(item[0], item[1]) for item in items if isinstance(item, list)]
-            return "{" + ", ".join(f"{key!r}: {_python(value, gap)}" for key, value in pairs) + "}"
+            return "{" + ", ".join(f"{key!r}: {_python(value)}" for key, value in pairs) + "}"
         case {"list": [*items]}:
-            return "[" + ", ".join(_python(item, gap) for item in items) + "]"
+            return "[" + ", ".join(_python(item) for item in items) + "]"
         case {"tuple": [*items]}:
-            inner = ", ".join(_python(item, gap) for item in items)
+            inner = ", ".join(_python(item) for item in items)
             return f"({inner},)" if len(items) == 1 else f"({inner})"
         case {"value": value}:
             return repr(value)
         case _:
-            return gap
+            return ""
