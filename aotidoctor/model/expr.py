@@ -10,6 +10,7 @@ not know becomes ``Opaque``: it keeps its text and evaluates to None.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 
 from aotidoctor.model.expr_nodes import Expr, Function, Num, Opaque, Product, Sum, Sym, product_of, sum_of
 from aotidoctor.model.expr_reader import Reader, Unreadable
@@ -83,16 +84,11 @@ def _value(expr: Expr, env: Mapping[str, int]) -> Rational | None:
 
 
 def _combine(expr: Sum | Product | Function, values: list[Rational]) -> Rational | None:
-    result = values[0]
     match expr:
         case Sum():
-            for value in values[1:]:
-                result = result.plus(value)
-            return result
+            return reduce(Rational.plus, values)
         case Product():
-            for value in values[1:]:
-                result = result.times(value)
-            return result
+            return reduce(Rational.times, values)
         case Function(name=name):
             return _apply(name, values)
 
@@ -100,7 +96,7 @@ def _combine(expr: Sum | Product | Function, values: list[Rational]) -> Rational
 def _apply(name: str, values: list[Rational]) -> Rational | None:
     match name:
         case "max" | "min":
-            return sorted(values, key=Rational.sort_key)[0 if name == "min" else -1]
+            return sorted(values)[0 if name == "min" else -1]
         case "floor":
             return Rational(values[0].floor())
         case "ceil":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
+from math import prod
 
 from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.record import record
@@ -62,10 +63,7 @@ class TensorDesc:
     @property
     def numel(self) -> int:
         """Number of elements; 1 for a 0-d tensor."""
-        count = 1
-        for size in self.shape:
-            count *= size
-        return count
+        return prod(self.shape)
 
 
 @record

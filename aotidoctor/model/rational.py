@@ -42,19 +42,6 @@ class Rational:
         """The integer part, as a C++ conversion to ``int64_t`` gives it."""
         return self.floor() if self.over >= 0 else self.ceil()
 
-    def sort_key(self) -> RationalOrder:
-        """A key for ``sorted``."""
-        return RationalOrder(self)
-
-
-class RationalOrder:
-    """Compares fractions by value."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Rational) -> None:
-        self.value = value
-
-    def __lt__(self, other: RationalOrder) -> bool:
+    def __lt__(self, other: Rational) -> bool:
         """Whether the value is smaller."""
-        return self.value.over * other.value.under < other.value.over * self.value.under
+        return self.over * other.under < other.over * self.under
