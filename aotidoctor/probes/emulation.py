@@ -32,7 +32,7 @@ from aotidoctor.model.answers.emulated import Emulation, Finding
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.jobs import Watch, changed
-from aotidoctor.model.run import Exited, Outcome, Request, TimedOut
+from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes import blame
 from aotidoctor.probes.cuda import why_not
 from aotidoctor.probes.kernel_inputs import kernel_of
@@ -125,7 +125,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     made = [item for one in worth_telling(found) for item in _tell(case, one, outcome, found)]
     if made:
         return made
-    if isinstance(outcome.ending, TimedOut) or not succeeded(outcome):
+    if not succeeded(outcome):
         return [_quiet("unavailable", outcome, f"it did not come to its end: {_why_nothing(outcome, None)}")]
     if found.done < found.launched or found.not_emulated:
         return [
@@ -162,8 +162,8 @@ def is_bad(outcome: Outcome) -> bool:
 def went_through(outcome: Outcome) -> bool:
     """Whether everything was carried out, without a fault."""
     found = read_emulation(outcome)
-    done = isinstance(outcome.ending, Exited) and outcome.ending.done and outcome.error is None
-    return done and found is not None and found.problem is None and not is_bad(outcome) and found.done == found.launched
+    done = succeeded(outcome) and found is not None and found.problem is None and found.done == found.launched
+    return done and not is_bad(outcome)
 
 
 def _alone(found: Emulation) -> str:

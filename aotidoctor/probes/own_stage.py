@@ -14,8 +14,9 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import NotChecked
 from aotidoctor.model.fault import FAILED_HERE
 from aotidoctor.model.jobs import Run
-from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Request, Signalled, TimedOut
+from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Request, TimedOut
 from aotidoctor.probes.payload import device_of
+from aotidoctor.probes.plain_run import ending_of
 from aotidoctor.probes.probe import succeeded
 from aotidoctor.probes.symptoms import recognise
 
@@ -83,10 +84,6 @@ def note(code: str, name: str, outcome: Outcome, stage: str) -> NotChecked:
 
 def _ending(outcome: Outcome) -> str:
     match outcome.ending:
-        case Signalled(name=name):
-            return name
-        case TimedOut(limit=limit):
-            return f"no end within {limit:g} s"
         case Exited(code=code):
             error = outcome.error
             return (
@@ -95,4 +92,4 @@ def _ending(outcome: Outcome) -> str:
                 else f"exit status {code}"
             )
         case _:
-            return "no start"
+            return ending_of(outcome)[1]

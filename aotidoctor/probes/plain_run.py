@@ -34,7 +34,7 @@ from aotidoctor.probes.allocation import sizes_behind
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 from aotidoctor.probes.symptoms import CALL_FAILED, Symptom, first_exception, recognise
-from aotidoctor.probes.taint import said_first, taint_facts, without_taint
+from aotidoctor.probes.taint import said_first, taint_facts, untainted
 
 CODE, NAME = "AD-RUN-001", "plain_run"
 # No tensor has a dim of this many elements.
@@ -116,8 +116,9 @@ def read_ending(code: str, case: Case, outcome: Outcome) -> Evidence:
         return evidence(
             code, "ok", Severity.INFO, outcome, observed=observed, expected="no failure", facts={"stage": "done"}
         )
-    kind, observed, facts = _ending(outcome)
-    symptom = said_first(_at_load(_symptom(without_taint(outcome)), outcome.stage), outcome)
+    kind, observed, facts = ending_of(outcome)
+    worth_reading = replace(outcome, stderr_tail=untainted(outcome.stderr_tail))
+    symptom = said_first(_at_load(_symptom(worth_reading), outcome.stage), outcome)
     facts |= {
         "stage": outcome.stage,
         "symptom": symptom.name,
@@ -141,7 +142,8 @@ def read_ending(code: str, case: Case, outcome: Outcome) -> Evidence:
     )
 
 
-def _ending(outcome: Outcome) -> tuple[str, str, dict[str, FactValue]]:
+def ending_of(outcome: Outcome) -> tuple[str, str, dict[str, FactValue]]:
+    """Kind, words and facts of a failure by its ending alone."""
     match outcome.ending:
         case Signalled(name=name, signal=number):
             return "signalled", name, {"signal": name, "number": number}

@@ -67,11 +67,7 @@ def succeeded(outcome: Outcome | None) -> bool:
     """The child ended by itself, said that it was done, and no exception was caught in it."""
     if outcome is None or outcome.error is not None:
         return False
-    match outcome.ending:
-        case Exited(done=done):
-            return done
-        case _:
-            return False
+    return isinstance(outcome.ending, Exited) and outcome.ending.done
 
 
 def unasked(code: str, name: str, reason: str, *, moot: bool = True) -> NotChecked:

@@ -7,7 +7,6 @@ it as it was, and what is said after them is worth as much as before.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from aotidoctor.model.evidence import FactValue
 from aotidoctor.model.record import record
@@ -56,11 +55,6 @@ def untainted(text: str) -> str:
     lines = text.splitlines(keepends=True)
     end = next((index for index, line in enumerate(lines) if DEADLY.search(line)), None)
     return text if end is None else "".join(lines[: end + 1])
-
-
-def without_taint(outcome: Outcome) -> Outcome:
-    """The outcome with the part of stderr that is worth reading."""
-    return replace(outcome, stderr_tail=untainted(outcome.stderr_tail))
 
 
 def said_first(symptom: Symptom, outcome: Outcome) -> Symptom:

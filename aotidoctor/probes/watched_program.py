@@ -26,8 +26,8 @@ from pathlib import PurePosixPath
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
-from aotidoctor.model.run import ChildError, Exited, NotStarted, Outcome, OutOfMemory, Signalled, TimedOut
-from aotidoctor.probes.plain_run import custom_ops
+from aotidoctor.model.run import ChildError, Exited, Outcome, Signalled
+from aotidoctor.probes.plain_run import custom_ops, ending_of
 from aotidoctor.probes.probe import History, Probe, evidence, unasked
 from aotidoctor.probes.symptoms import recognise
 
@@ -120,12 +120,8 @@ def _ending(outcome: Outcome) -> tuple[str, str, dict[str, FactValue]]:
                 # The exception is the failure; that nobody caught it ended the program.
                 return "raised", f"{name}{after}", {"ended_by": name}
             return "signalled", f"{name}{after}", {"signal": name, "number": number}
-        case TimedOut(limit=limit):
-            return "timed-out", f"no end within {limit:g} s", {"limit": limit}
-        case OutOfMemory(reason=reason):
-            return "out-of-memory", f"killed for memory ({reason})", {}
-        case NotStarted(reason=reason):
-            return "not-started", reason, {}
+        case _:
+            return ending_of(outcome)
 
 
 def _child_signal(code: int) -> int | None:
