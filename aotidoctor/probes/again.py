@@ -102,8 +102,20 @@ def read_repeated(case: Case, plain: Outcome, outcome: Outcome) -> Sequence[Evid
     """One finding on a repetition of the plain run."""
     if succeeded(plain) and succeeded(outcome):
         return [_compare(case, plain, outcome)]
-    if succeeded(plain) != succeeded(outcome) and isinstance((outcome if succeeded(plain) else plain).ending, TimedOut):
-        fine = plain if succeeded(plain) else outcome
+    if not succeeded(plain) and not succeeded(outcome):
+        return [
+            evidence(
+                CODE,
+                "same",
+                Severity.INFO,
+                outcome,
+                observed="2 of 2 runs failed in the same way",
+                expected="the same ending in each run",
+                facts={"failed": 2, "runs": 2},
+            )
+        ]
+    fine, failed = (plain, outcome) if succeeded(plain) else (outcome, plain)
+    if isinstance(failed.ending, TimedOut):
         return [
             evidence(
                 CODE,
@@ -116,29 +128,17 @@ def read_repeated(case: Case, plain: Outcome, outcome: Outcome) -> Sequence[Evid
                 facts={"failed": 1, "runs": 2},
             )
         ]
-    if succeeded(plain) != succeeded(outcome):
-        ending = read_ending(CODE, case, outcome if succeeded(plain) else plain)
-        return [
-            evidence(
-                CODE,
-                "flaky",
-                Severity.ERROR,
-                outcome,
-                subject=ending.subject,
-                observed=f"1 of 2 runs failed: {ending.observed}",
-                expected="the same ending in each run",
-                facts={**ending.facts, "failed": 1, "runs": 2},
-            )
-        ]
+    ending = read_ending(CODE, case, failed)
     return [
         evidence(
             CODE,
-            "same",
-            Severity.INFO,
+            "flaky",
+            Severity.ERROR,
             outcome,
-            observed="2 of 2 runs failed in the same way",
+            subject=ending.subject,
+            observed=f"1 of 2 runs failed: {ending.observed}",
             expected="the same ending in each run",
-            facts={"failed": 2, "runs": 2},
+            facts={**ending.facts, "failed": 1, "runs": 2},
         )
     ]
 

@@ -62,7 +62,9 @@ def _judge(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]
         return [read_ending(CODE, case, outcome)]
     same = same_outputs(outputs(history.outcomes["plain_run"], 0), outputs(outcome, 0))
     ops = case.contract.needs.uninitialized_ops if case.contract is not None else ()
-    random_between = history.has("AD-RUN-002", "differs") and _differs_between(history)
+    random_between = any(
+        item.code == "AD-RUN-002" and item.facts.get("between_processes") is True for item in history.findings
+    )
     if random_between and ops:
         # No pattern is needed: fresh processes hold other garbage, and the code is known to read it.
         return [_depends("different values in identical processes", ops, outcome)]
@@ -85,10 +87,6 @@ def _depends(observed: str, ops: tuple[str, ...], outcome: Outcome) -> Evidence:
         expected="the same bits",
         facts={"fill": FILL, "uninitialized_ops": ops},
     )
-
-
-def _differs_between(history: History) -> bool:
-    return any(item.code == "AD-RUN-002" and item.facts.get("between_processes") is True for item in history.findings)
 
 
 PROBE = Probe(

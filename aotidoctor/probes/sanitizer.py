@@ -62,24 +62,11 @@ def _answers_differ(case: Case, history: History) -> bool:
 def _tools(case: Case, history: History) -> tuple[tuple[str, str | None], ...]:
     plain = history.outcomes["plain_run"]
     symptom = "an answer" if succeeded(plain) else symptom_of(case, plain)
-    timing = vanished_blocking(history)
+    varies = vanished_blocking(history) or _answers_differ(case, history)
     return (
-        (
-            "memcheck",
-            None if symptom in (*ACCESS, *VAGUE) else f"{symptom} is not a memory access fault",
-        ),
-        (
-            "initcheck",
-            None
-            if timing or _answers_differ(case, history)
-            else "nothing indicates that the call depends on earlier memory contents",
-        ),
-        (
-            "racecheck",
-            None
-            if timing or _answers_differ(case, history)
-            else "the failure does not depend on timing, as far as it was seen",
-        ),
+        ("memcheck", None if symptom in (*ACCESS, *VAGUE) else f"{symptom} is not a memory access fault"),
+        ("initcheck", None if varies else "nothing indicates that the call depends on earlier memory contents"),
+        ("racecheck", None if varies else "the failure does not depend on timing, as far as it was seen"),
     )
 
 

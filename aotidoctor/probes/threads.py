@@ -70,7 +70,10 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding: heals or same; of outputs that change also rounding or differs."""
     if run_of(outcome).against_threads is not None:
         return _read_changing(case, outcome)
-    if succeeded(outcome) and not _hung_for_certain(history, outcome):
+    if not succeeded(outcome):
+        observed = f"{read_ending(CODE, case, outcome).observed} with one thread"
+        return [evidence(CODE, "same", Severity.INFO, outcome, observed=observed, expected="no failure")]
+    if not _hung_for_certain(history, outcome):
         return [
             evidence(
                 CODE,
@@ -83,22 +86,15 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
                 facts={"threads": 1},
             )
         ]
-    if succeeded(outcome):
-        return [
-            evidence(
-                CODE,
-                "heals",
-                Severity.ERROR,
-                outcome,
-                observed="outputs with one thread",
-                expected="the same ending as with several",
-                facts={"threads": 1},
-            )
-        ]
-    ending = read_ending(CODE, case, outcome)
     return [
         evidence(
-            CODE, "same", Severity.INFO, outcome, observed=f"{ending.observed} with one thread", expected="no failure"
+            CODE,
+            "heals",
+            Severity.ERROR,
+            outcome,
+            observed="outputs with one thread",
+            expected="the same ending as with several",
+            facts={"threads": 1},
         )
     ]
 
