@@ -70,12 +70,9 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     registry = told(Registry, outcome.result).ops
     if registry is None:
         return []
-    found = (_judge(node, registry.get(node.target), outcome) for node in _unique(custom_nodes(case)))
+    nodes = {node.target: node for node in custom_nodes(case)}
+    found = (_judge(node, registry.get(node.target), outcome) for node in nodes.values())
     return [item for item in found if item is not None]
-
-
-def _unique(nodes: Sequence[ExternNode]) -> list[ExternNode]:
-    return list({node.target: node for node in nodes}.values())
 
 
 def _judge(node: ExternNode, entry: Operator | None, outcome: Outcome) -> Evidence | None:

@@ -14,6 +14,7 @@ from aotidoctor.model.answers.made import Compiled
 from aotidoctor.model.case import Case
 from aotidoctor.model.jobs import Recompile
 from aotidoctor.model.run import NotStarted, Outcome
+from aotidoctor.probes.check_inputs import checks_compiled_in
 from aotidoctor.probes.cuda_effects import Effect, cuda_effects, seen_early
 from aotidoctor.probes.payload import run_of
 from aotidoctor.probes.symptoms import RAISED_FROM, recognise
@@ -68,8 +69,7 @@ def _variable(case: Case, outcome: Outcome, name: str) -> Effect:
 
 def _input_checks(case: Case, outcome: Outcome) -> Effect:
     """The checks report only when they complain; else it is known whether they are compiled in and were reached."""
-    objects = case.model.shared_objects if case.model is not None else ()
-    compiled_in = objects[0].features.input_checks if objects else None
+    compiled_in = checks_compiled_in(case)
     complained = outcome.error is not None and recognise(outcome.error.message).name.startswith("check-")
     if complained:
         return True, "the checks complained"

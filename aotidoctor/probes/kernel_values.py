@@ -86,20 +86,21 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """What was asked for: nan, inf or propagated; diverges or agrees; clean or unavailable."""
     if not succeeded(outcome):
         ending = read_ending(CODE, case, outcome)
-        return [_note("unavailable", outcome, f"the watched run failed: {ending.observed}")]
+        return [note("unavailable", outcome, f"the watched run failed: {ending.observed}")]
     watched = read_watched(case, outcome)
     if watched.problem is not None:
-        return [_note("unavailable", outcome, f"values were not followed: {watched.problem}")]
+        return [note("unavailable", outcome, f"values were not followed: {watched.problem}")]
     return read_values(case, history, watched, outcome)
 
 
 def read_values(case: Case, history: History, watched: Watched, outcome: Outcome) -> list[Evidence]:
     """The same of values that were followed, by whatever means."""
     found = [*_nonfinite_findings(case, watched, outcome), *_divergence(case, history, watched, outcome)]
-    return found or [_note("clean", outcome, f"{len(watched.calls)} calls; no NaN or Inf reaches an output")]
+    return found or [note("clean", outcome, f"{len(watched.calls)} calls; no NaN or Inf reaches an output")]
 
 
-def _note(kind: str, outcome: Outcome, observed: str, **facts: FactValue) -> Evidence:
+def note(kind: str, outcome: Outcome, observed: str, **facts: FactValue) -> Evidence:
+    """What is no finding of a call."""
     return evidence(
         CODE, kind, Severity.INFO, outcome, observed=observed, expected="the first call with bad values", facts=facts
     )
@@ -117,9 +118,7 @@ def _nonfinite_findings(case: Case, watched: Watched, outcome: Outcome) -> list[
 def _written(bad: FirstBad, outcome: Outcome, *, nan: bool) -> Evidence:
     what, count = ("NaN", bad.buffer.nan) if nan and bad.buffer.nan else ("Inf", bad.buffer.inf)
     if bad.source is not None:
-        return _note(
-            "propagated", outcome, f"{bad.call.name} reads {what} in {bad.source.name}", source=bad.source.name
-        )
+        return note("propagated", outcome, f"{bad.call.name} reads {what} in {bad.source.name}", source=bad.source.name)
     facts: dict[str, FactValue] = {
         **_place(bad, outcome),
         "nan": bad.buffer.nan,
@@ -150,13 +149,11 @@ def _divergence(case: Case, history: History, watched: Watched, outcome: Outcome
         return []
     drawn = case.contract.needs.random_ops if case.contract is not None else ()
     if drawn:
-        return [
-            _note("unavailable", outcome, f"{drawn[0]} draws other numbers than the program: values do not compare")
-        ]
+        return [note("unavailable", outcome, f"{drawn[0]} draws other numbers than the program: values do not compare")]
     judged = history.has("AD-RUN-011") and not history.has("AD-RUN-011", *WRONG)
     bad = None if judged else first_diverging(case, watched)
     if bad is None:
-        return [_note("agrees", outcome, "what every call wrote agrees with the program", notes=watched.notes)]
+        return [note("agrees", outcome, "what every call wrote agrees with the program", notes=watched.notes)]
     error = f", off by {bad.buffer.error:.3g} from {bad.buffer.matches}" if bad.buffer.error is not None else ""
     return [
         evidence(

@@ -27,14 +27,14 @@ from aotidoctor.localize.kernel_values import Watched
 from aotidoctor.localize.printed import read_printed, read_saved
 from aotidoctor.model.answers.called import Tensor
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.localization import BufferValues, KernelValues
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.cuda_compile import lacking
-from aotidoctor.probes.kernel_values import WRONG, read_values
+from aotidoctor.probes.kernel_values import WRONG, note, read_values
 from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending
-from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, Probe, succeeded, unasked
 from aotidoctor.probes.recompiled import NO_GPU, compile_request
 from aotidoctor.probes.results import outputs, same_outputs
 
@@ -107,17 +107,18 @@ def call_request(case: Case, package: str, level: int) -> Request:
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """What kernel_values finds: nan, inf or propagated; diverges or agrees; clean or unavailable."""
     if not succeeded(outcome):
-        return [_unavailable(outcome, f"the printing run failed: {read_ending(CODE, case, outcome).observed}")]
+        return [note("unavailable", outcome, f"the printing run failed: {read_ending(CODE, case, outcome).observed}")]
     if not _alike(history, outcome):
         return [
-            _unavailable(
+            note(
+                "unavailable",
                 outcome,
                 "the recompiled program gives different outputs, so its values cannot be attributed to this package",
             )
         ]
     watched = _watched(case, outcome)
     if not watched.calls:
-        return [_unavailable(outcome, "the printer printed nothing")]
+        return [note("unavailable", outcome, "the printer printed nothing")]
     found = read_values(case, history, watched, outcome)
     return [replace(item, facts={**item.facts, "method": "value printer"}) for item in found]
 
@@ -164,12 +165,6 @@ def _may_be(buffer: BufferValues, value: Tensor) -> bool:
         return False
     pairs = [(buffer.low, value.min), (buffer.high, value.max)]
     return all(a is None or b is None or math.isclose(a, b, rel_tol=1e-4, abs_tol=1e-30) for a, b in pairs)
-
-
-def _unavailable(outcome: Outcome, observed: str) -> Evidence:
-    return evidence(
-        CODE, "unavailable", Severity.INFO, outcome, observed=observed, expected="the first call with bad values"
-    )
 
 
 PROBE = Probe(
