@@ -1,4 +1,4 @@
-"""Playbooks as records: all of ``playbooks/*.md``, heads parsed, prose on demand.
+"""Playbooks as records: all of ``playbooks/*.md``, heads parsed.
 
 Parsing TOML is the costly part of starting up, so ``load_playbooks`` can leave out the files that name none of the
 codes in hand: what such a file says cannot match. Everything about a file that is not as it must be raises
@@ -8,7 +8,7 @@ codes in hand: what such a file says cannot match. Everything about a file that 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -22,31 +22,6 @@ _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _EXAMPLE = re.compile(r"^```toml (matches|does-not-match)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # What a log says when this is the cause: read by aotidoctor.logs, and by it alone.
 _LOG = re.compile(r"^```toml (?:log|known)\n.*?^```$", re.MULTILINE | re.DOTALL)
-
-
-class Sections(Mapping[str, str]):
-    """Heading to text of one playbook, read from its file at the first look."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._texts: dict[str, str] | None = None
-
-    def __getitem__(self, heading: str) -> str:
-        """The text under ``heading``; ``KeyError`` when there is no such heading."""
-        return self._read()[heading]
-
-    def __iter__(self) -> Iterator[str]:
-        """Headings in the order of the file."""
-        return iter(self._read())
-
-    def __len__(self) -> int:
-        """Number of headings."""
-        return len(self._read())
-
-    def _read(self) -> dict[str, str]:
-        if self._texts is None:
-            self._texts = sections_of(split(_text(self._path), str(self._path))[1])
-        return self._texts
 
 
 def load_playbooks(mentioning: Collection[str] | None = None) -> tuple[Playbook, ...]:
@@ -109,7 +84,6 @@ def parse_playbook(text: str, path: Path) -> Playbook:
         would_confirm=head.text("would_confirm"),
         versions=head.text("versions", ""),
         path=str(path),
-        sections=Sections(path),
     )
     head.done()
     if not playbook.any_of and not playbook.all_of and stage not in LOG_STAGES:
@@ -117,8 +91,9 @@ def parse_playbook(text: str, path: Path) -> Playbook:
     return playbook
 
 
-def sections_of(prose: str) -> dict[str, str]:
+def sections_of(playbook: Playbook) -> dict[str, str]:
     """Heading to text, in order; the example blocks are left out."""
+    _, prose = split(_text(Path(playbook.path)), playbook.path)
     parts = _HEADING.split(_LOG.sub("", _EXAMPLE.sub("", prose)))
     return {title.strip(): text.strip() for title, text in zip(parts[1::2], parts[2::2], strict=True)}
 
@@ -136,9 +111,10 @@ def examples_of(playbook: Playbook) -> Mapping[str, tuple[Head, ...]]:
 
 def check_prose(playbook: Playbook) -> None:
     """Raise ``PlaybookError`` unless headings and example blocks are as they must be."""
-    if tuple(playbook.sections) != HEADINGS:
-        raise PlaybookError(f"{playbook.path}: observed headings {tuple(playbook.sections)}, expected {HEADINGS}")
-    empty = [title for title, text in playbook.sections.items() if not text]
+    sections = sections_of(playbook)
+    if tuple(sections) != HEADINGS:
+        raise PlaybookError(f"{playbook.path}: observed headings {tuple(sections)}, expected {HEADINGS}")
+    empty = [title for title, text in sections.items() if not text]
     if empty:
         raise PlaybookError(f"{playbook.path}: no text under {', '.join(empty)}")
     examples = examples_of(playbook)

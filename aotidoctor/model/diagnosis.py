@@ -65,7 +65,6 @@ class Playbook:
     would_confirm: str
     versions: str
     path: str
-    sections: Mapping[str, str]
     stage: str = ""
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from aotidoctor.diagnosis.head import PlaybookError, split
-from aotidoctor.diagnosis.playbooks import check_prose, load_playbooks, parse_playbook, read_playbook
+from aotidoctor.diagnosis.playbooks import check_prose, load_playbooks, parse_playbook, read_playbook, sections_of
 
 GOOD = """\
 cause = "it"
@@ -62,7 +62,7 @@ def test_prose_is_checked(tmp_path):
     path = tmp_path / "it.md"
     path.write_text(f"+++\n{GOOD}+++\n\n## What happened\n\nx\n")
     playbook = read_playbook(path)
-    assert playbook.sections["What happened"] == "x"
+    assert sections_of(playbook)["What happened"] == "x"
     with pytest.raises(PlaybookError, match="headings"):
         check_prose(playbook)
 
