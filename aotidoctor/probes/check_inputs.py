@@ -18,13 +18,13 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from aotidoctor.model.c10 import AT_NAMES, DEVICE_TYPES, SCALAR_TYPES
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.complaints import in_words
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
@@ -78,7 +78,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         return [evidence(CODE, "silent", Severity.INFO, outcome, observed="no complaint", expected="no complaint")]
     ending = read_ending(CODE, case, outcome)
     symptom = str(ending.facts.get("symptom"))
-    words = in_words(symptom, ending.facts)
+    words = _in_words(symptom, ending.facts)
     observed, expected, suffix = words or (ending.observed, "no complaint", "")
     leaf = _subject(case, symptom, ending)
     subject = f"{leaf}{suffix}" if leaf is not None else None
@@ -155,6 +155,38 @@ def _input_facts(case: Case, ending: Evidence) -> dict[str, FactValue]:
     leaves = case.contract.tensor_leaves()
     at = int(index)
     return {"path": leaves[at].path, "input_index": at} if at < len(leaves) else {}
+
+
+def _in_words(symptom: str, facts: Mapping[str, FactValue]) -> tuple[str, str, str] | None:
+    """``(observed, expected, suffix of the subject)``; None for what is no complaint about an input.
+
+    They print dtypes and devices as numbers of c10 (``expected: 4(at::kLong), but got: 3``).
+    """
+    got, wanted, dim = str(facts.get("got")), str(facts.get("wanted")), facts.get("dim")
+    match symptom:
+        case "check-dtype":
+            return _dtype(got), AT_NAMES.get(wanted.removeprefix("at::"), wanted), ""
+        case "check-low":
+            return got, f"at least {wanted}", f".shape[{dim}]"
+        case "check-high":
+            return got, f"at most {wanted}", f".shape[{dim}]"
+        case "check-dim":
+            return got, wanted, f".shape[{dim}]"
+        case "check-stride":
+            return f"{got} at dim {dim}", wanted, ".stride"
+        case "check-device":
+            return DEVICE_TYPES.get(_number(got), f"device type {got}"), wanted or "cpu", ""
+        case _:
+            return None
+
+
+def _dtype(code: str) -> str:
+    number = _number(code)
+    return SCALAR_TYPES[number] if 0 <= number < len(SCALAR_TYPES) else f"dtype {code}"
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdigit() else -1
 
 
 PROBE = Probe(
