@@ -31,12 +31,12 @@ from aotidoctor.localize.emulated import element_text, failure_of, read_emulatio
 from aotidoctor.model.answers.emulated import Emulation, Finding
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
-from aotidoctor.model.jobs import Watch, changed
+from aotidoctor.model.jobs import Watch
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes import blame
 from aotidoctor.probes.cuda import why_not
 from aotidoctor.probes.kernel_inputs import kernel_of
-from aotidoctor.probes.payload import base_payload, device_of
+from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 from aotidoctor.probes.reference import comparison
 
@@ -84,23 +84,17 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     if named is not None and (case.contract is None or named not in {call.name for call in case.contract.kernels}):
         return unasked(CODE, NAME, f"--emulate-kernel: the package launches no kernel {named}", moot=False)
     reference = case.options.reference
-    payload = replace(
-        changed(base_payload(case), comparison(case)),
+    request = run_request(
+        case,
+        NAME,
+        "the package carried out on the CPU, with every address checked",
+        **comparison(case),
         emulate_seconds=case.options.timeout * SHARE,
         emulate_kernels=() if named is None else (named,),
         watch=None if reference is None else Watch(reference=reference),
     )
-    return Request(
-        probe=NAME,
-        job="emulate",
-        payload=payload,
-        # Read when Triton is imported.
-        env={"TRITON_INTERPRET": "1"},
-        fresh=True,
-        timeout=case.options.timeout,
-        memory_limit=case.options.memory_limit,
-        purpose="the package carried out on the CPU, with every address checked",
-    )
+    # The variable is read when Triton is imported.
+    return replace(request, job="emulate", env={"TRITON_INTERPRET": "1"}, fresh=True)
 
 
 def _moot(case: Case, history: History) -> str | None:

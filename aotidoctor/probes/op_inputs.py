@@ -26,7 +26,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request, TimedOut
 from aotidoctor.probes.custom_ops import custom_nodes
-from aotidoctor.probes.payload import base_payload, device_of
+from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 
 CODE, NAME = "AD-RUN-020", "op_inputs"
@@ -45,16 +45,9 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     if reason is not None or plain is None:
         return unasked(CODE, NAME, reason or "there was no plain run")
     targets = tuple(dict.fromkeys(node.target for node in nodes))
-    payload = replace(base_payload(case), targets=targets, reference=case.options.reference)
-    return Request(
-        probe=NAME,
-        job="op_inputs",
-        payload=payload,
-        fresh=device_of(case) != "cpu",
-        timeout=timeout_of(case, plain),
-        memory_limit=case.options.memory_limit,
-        purpose="the arguments of the custom operators",
-    )
+    purpose = "the arguments of the custom operators"
+    request = run_request(case, NAME, purpose, targets=targets, reference=case.options.reference)
+    return replace(request, job="op_inputs", timeout=timeout_of(case, plain))
 
 
 def _reason(case: Case, history: History, plain: Outcome | None) -> str | None:
