@@ -34,9 +34,8 @@ def output_finding(
     imprecise = [item for item in found if item.verdict in FINE[1:] and item not in wrong]
     if not wrong and not imprecise:
         facts: dict[str, FactValue] = {"outputs": len(found), "max_abs_diff": max(map(_size, found), default=0.0)}
-        return _finding(
+        return Maker(CODE, Severity.INFO)(
             "agrees",
-            Severity.INFO,
             None,
             observed=f"within tolerance{note}",
             expected="agreement",
@@ -46,7 +45,9 @@ def output_finding(
     worst = max(wrong or imprecise, key=_rank)
     kind, severity = (_kind(worst), Severity.ERROR) if wrong else ("precision", _loudness(imprecise))
     observed = _measured(worst) + note
-    return _finding(kind, severity, worst.path, observed=observed, source=source, facts=facts_of(worst))
+    return Maker(CODE, severity)(
+        kind, worst.path, observed=observed, expected=EXPECTED, source=source, facts=facts_of(worst)
+    )
 
 
 def of_another_program(findings: Iterable[Evidence]) -> bool:
@@ -82,9 +83,8 @@ def weights_finding(weights: WeightsCompared, found: Sequence[OutputComparison],
     }
     subject = ", ".join(weights.names[:4])
     severity = Severity.ERROR if wrong else Severity.WARN
-    return _finding(
+    return Maker(CODE, severity)(
         "weights",
-        severity,
         subject,
         observed=weights.sentence,
         expected="the reference's weights",
@@ -182,16 +182,3 @@ def _size(item: OutputComparison) -> float:
     if item.nan_differs:
         return math.inf
     return item.max_abs if item.max_abs is not None else 0.0
-
-
-def _finding(
-    kind: str,
-    severity: Severity,
-    subject: str | None,
-    *,
-    observed: str,
-    source: Source | None,
-    facts: dict[str, FactValue],
-    expected: str = EXPECTED,
-) -> Evidence:
-    return Maker(CODE, severity)(kind, subject, observed=observed, expected=expected, source=source, facts=facts)
