@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from aotidoctor.localize.smaller import Parts, Size, Smallest, cuts, lines_of, sizes_of
+from aotidoctor.localize.smaller import Size, Smallest, cuts, lines_of, sizes_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import NotStarted, Outcome, Request
@@ -76,8 +76,8 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     return []
 
 
-def finding(sizes: Sequence[Size], end: Smallest, outcome: Outcome, runs: int) -> Evidence:
-    """What is left. ``outcome`` is the last run that failed alike."""
+def finding(sizes: Sequence[Size], end: Smallest, outcome: Outcome, runs: int, *, finished: bool = True) -> Evidence:
+    """What is left, or is so far. ``outcome`` is the last run that failed alike."""
     found = cuts(sizes, end.parts)
     kept = {one.name: end.parts[one.name] for one in sizes}
     named = {one.name: str(one.places[0]) for one in sizes}
@@ -91,13 +91,14 @@ def finding(sizes: Sequence[Size], end: Smallest, outcome: Outcome, runs: int) -
         "command": lines_of(found),
     }
     observed = "; ".join(_text(one, end) for one in sizes)
+    kind = "smaller" if smaller else "needs-all"
     return evidence(
         CODE,
-        "smaller" if smaller else "needs-all",
+        kind if finished else "unfinished",
         Severity.INFO,
         outcome,
         subject=named[smaller[0].name] if smaller else named[sizes[0].name],
-        observed=f"fails in the same way with {observed}",
+        observed=f"fails in the same way with {observed}" + ("" if finished else "; the search was not finished"),
         expected="the smallest inputs that still fail",
         facts=facts,
     )
@@ -110,21 +111,6 @@ def _text(size: Size, end: Smallest) -> str:
     rows = f"entry {part.start}" if part.size == 1 else f"entries {part.start} to {part.start + part.size - 1}"
     gone = f", not with {end.gone[size.name]}" if size.name in end.gone else ""
     return f"{part.size} of {size.value} in {size.places[0]} ({rows}{gone})"
-
-
-def unfinished(sizes: Sequence[Size], parts: Parts, outcome: Outcome, runs: int) -> Evidence:
-    """The time was up; what is left so far fails."""
-    item = finding(sizes, Smallest(parts=parts), outcome, runs)
-    return evidence(
-        CODE,
-        "unfinished",
-        Severity.INFO,
-        outcome,
-        subject=item.subject,
-        observed=f"{item.observed}; the search was not finished",
-        expected=item.expected,
-        facts=item.facts,
-    )
 
 
 PROBE = Probe(

@@ -57,7 +57,7 @@ def _shrink(session: Session) -> None:
     session.on_event(Event(kind=EventKind.PROBE_START, name=PROBE.name))
     end = _search(session, asked)
     if end is None:
-        session.add([shrink.unfinished(sizes, asked.parts, asked.last, asked.runs)])
+        session.add([shrink.finding(sizes, Smallest(parts=asked.parts), asked.last, asked.runs, finished=False)])
         session.not_checked.append(
             NotChecked(code=PROBE.code, name=PROBE.name, reason=f"{session.refusal()}; not finished")
         )
