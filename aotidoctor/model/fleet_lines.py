@@ -86,18 +86,10 @@ def _text(name: str, value: JsonValue) -> str:
     return value
 
 
-def _text_or_none(name: str, value: JsonValue) -> str | None:
-    return None if value is None else _text(name, value)
-
-
 def _number(name: str, value: JsonValue) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not -_LARGEST < value < _LARGEST:
         raise _wrong(name, value, "a number")
     return float(value)
-
-
-def _number_or_none(name: str, value: JsonValue) -> float | None:
-    return None if value is None else _number(name, value)
 
 
 def _whole(name: str, value: JsonValue) -> int:
@@ -106,12 +98,8 @@ def _whole(name: str, value: JsonValue) -> int:
     return value
 
 
-def _whole_or_none(name: str, value: JsonValue) -> int | None:
-    return None if value is None else _whole(name, value)
-
-
-def _flag_or_none(name: str, value: JsonValue) -> bool | None:
-    if value is not None and not isinstance(value, bool):
+def _flag(name: str, value: JsonValue) -> bool:
+    if not isinstance(value, bool):
         raise _wrong(name, value, "true or false")
     return value
 
@@ -142,15 +130,20 @@ def _verdict(name: str, value: JsonValue) -> str:
 
 _Reader = Callable[[str, JsonValue], object]
 
+
+def _or_none(read: _Reader) -> _Reader:
+    return lambda name, value: None if value is None else read(name, value)
+
+
 _SPECIAL: Mapping[str, _Reader] = {
     "verdict": _verdict,
     "status": _whole,
     "attempts": _whole,
-    "size": _whole_or_none,
-    "bytes_read": _whole_or_none,
+    "size": _or_none(_whole),
+    "bytes_read": _or_none(_whole),
     "seconds": _number,
-    "confidence": _number_or_none,
-    "as_expected": _flag_or_none,
+    "confidence": _or_none(_number),
+    "as_expected": _or_none(_flag),
     "causes": _texts,
     "labels": _labels,
     "facts": _facts,
@@ -160,7 +153,7 @@ _SPECIAL: Mapping[str, _Reader] = {
 def _readers(names: Sequence[str]) -> dict[str, _Reader]:
     """Of each field the function that looks at its value: a text where nothing else is said."""
     always = ("item", "name", "command", "ending", "key", "started", "tool")
-    return {name: _SPECIAL.get(name, _text if name in always else _text_or_none) for name in names}
+    return {name: _SPECIAL.get(name, _text if name in always else _or_none(_text)) for name in names}
 
 
 _DEFAULTS: Mapping[str, object] = {
