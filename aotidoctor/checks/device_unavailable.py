@@ -30,7 +30,8 @@ def run(case: Case) -> Findings:
         return FIND.unchecked(NO_MODEL)
     reason = unavailable(case)
     if reason is None:
-        unknown = _unknown(case)
+        # What a profile would have to state before one can say that the device is there.
+        unknown = unstated(case, "torch", "torch.cuda", "gpus") if device_of(case) in GPU_DEVICES else None
         return FIND.unchecked(unknown) if unknown is not None else []
     kind, words = reason
     device = device_of(case)
@@ -64,14 +65,8 @@ def unavailable(case: Case) -> tuple[str, str] | None:
         return None
     if case.host.cuda_driver is None:
         return "no-driver", "this host has no NVIDIA driver"
-    return None if _hidden_devices_possible(case) else ("no-device", "the NVIDIA driver lists no GPU")
-
-
-def _unknown(case: Case) -> str | None:
-    """What a profile would have to state before one can say that the device is there."""
-    if device_of(case) not in GPU_DEVICES:
-        return None
-    return unstated(case, "torch", "torch.cuda", "gpus")
+    # Some container runtimes and WSL give the device without /proc/driver/nvidia/gpus; a container proves nothing.
+    return None if case.host.in_container else ("no-device", "the NVIDIA driver lists no GPU")
 
 
 def _built_for(torch: TorchBuild, device: str, system: str) -> bool:
@@ -82,11 +77,6 @@ def _built_for(torch: TorchBuild, device: str, system: str) -> bool:
             return bool(torch.xpu)
         case _:
             return system == "Darwin"
-
-
-def _hidden_devices_possible(case: Case) -> bool:
-    # Some container runtimes and WSL give the device without /proc/driver/nvidia/gpus; a container proves nothing.
-    return bool(case.host.in_container)
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind", "artifact_bad_metadata"))

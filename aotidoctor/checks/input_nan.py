@@ -19,21 +19,21 @@ from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.pairs import TensorPair, leaf_check, tensor_pairs
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.inputs import ValueStats
 
 FIND = Finder("AD-IN-019", "input_nan")
 
 
 def run(case: Case) -> Findings:
     """One finding per tensor with a NaN (warning) or an Inf (note)."""
-    pairs = [pair for pair in tensor_pairs(case, "stride") if pair.tensor.stats is not None]
-    return [_finding(pair) for pair in pairs if pair.tensor.stats and (pair.tensor.stats.nan or pair.tensor.stats.inf)]
+    pairs = [(pair, pair.tensor.stats) for pair in tensor_pairs(case, "stride")]
+    return [_finding(pair, stats) for pair, stats in pairs if stats is not None and (stats.nan or stats.inf)]
 
 
-def _finding(pair: TensorPair) -> Evidence:
-    stats = pair.tensor.stats
-    nan, inf = (stats.nan, stats.inf) if stats is not None else (0, 0)
+def _finding(pair: TensorPair, stats: ValueStats) -> Evidence:
+    nan, inf = stats.nan, stats.inf
     state = FIND.warn if nan else FIND.info
-    first = f" (first at element {stats.first_nonfinite})" if stats and stats.first_nonfinite is not None else ""
+    first = f" (first at element {stats.first_nonfinite})" if stats.first_nonfinite is not None else ""
     return state(
         "nan" if nan else "inf",
         pair.path,

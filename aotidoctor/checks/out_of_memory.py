@@ -31,7 +31,7 @@ def run(case: Case) -> Findings:
         return FIND.unchecked(NO_MODEL)
     if device_of(case) in (None, "cpu") and (reason := unstated(case, "memory_total")) is not None:
         return FIND.unchecked(reason)
-    constants = _constants(case)
+    constants = _constants(case, case.model)
     objects = sum(item.size for item in case.model.shared_objects)
     limits = [(constants, limit, words) for limit, words in _memory(case) if limit is not None]
     space = case.options.memory_limit or case.host.address_space_limit
@@ -55,13 +55,9 @@ def run(case: Case) -> Findings:
     ]
 
 
-def _constants(case: Case) -> int:
+def _constants(case: Case, model: ModelEntry) -> int:
     declared = sum(constant.data_size or 0 for constant in case.contract.constants) if case.contract else 0
-    return declared or _weights(case.model)
-
-
-def _weights(model: ModelEntry | None) -> int:
-    return sum(item.constants_span or 0 for item in model.shared_objects) if model else 0
+    return declared or sum(item.constants_span or 0 for item in model.shared_objects)
 
 
 def _memory(case: Case) -> list[tuple[int | None, str]]:
