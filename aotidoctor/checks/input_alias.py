@@ -20,6 +20,7 @@ from itertools import combinations
 
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.pairs import TensorPair, leaf_check, tensor_pairs
+from aotidoctor.checks.matching.reads import span
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import TensorDesc
@@ -36,14 +37,7 @@ def run(case: Case) -> Findings:
 def _overlap(a: TensorDesc, b: TensorDesc) -> bool:
     if a.storage is None or a.storage != b.storage or a.numel == 0 or b.numel == 0:
         return False
-    (a_first, a_last), (b_first, b_last) = _extent(a), _extent(b)
-    return a_first <= b_last and b_first <= a_last
-
-
-def _extent(tensor: TensorDesc) -> tuple[int, int]:
-    """First and last element of the storage that the tensor can touch."""
-    span = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride or (), strict=False))
-    return tensor.storage_offset, tensor.storage_offset + span
+    return a.storage_offset < b.storage_offset + span(b) and b.storage_offset < a.storage_offset + span(a)
 
 
 def _finding(a: TensorPair, b: TensorPair) -> Evidence:

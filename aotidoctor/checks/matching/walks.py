@@ -13,12 +13,12 @@ a tensor is only suspected where besides
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import prod
 
 from aotidoctor.checks.matching.pairs import TensorPair
 from aotidoctor.checks.matching.reads import short_reads
 from aotidoctor.checks.matching.symbols import agreed_values, readings
 from aotidoctor.model.contract import Walk
+from aotidoctor.model.dtypes import contiguous_stride
 from aotidoctor.model.evidence import FactValue
 from aotidoctor.model.expr import Sym, evaluate
 from aotidoctor.model.record import record
@@ -89,7 +89,7 @@ def _misfit(pair: TensorPair, values: Mapping[str, int]) -> Misfit | None:
         return None
     walks = [steps for walk in pair.spec.walks if (steps := _numbers(walk, values)) is not None]
     given = _dims(tensor.shape, tensor.stride)
-    plain = _dims(tensor.shape, _contiguous(tensor.shape))
+    plain = _dims(tensor.shape, contiguous_stride(tensor.shape))
     odd = [steps for steps in walks if not bears(given, steps, reordered=not (steps.parted and steps.turns == plain))]
     if odd and given != plain:
         meant = all(bears(plain, steps) for steps in odd)
@@ -107,10 +107,6 @@ def _misfit(pair: TensorPair, values: Mapping[str, int]) -> Misfit | None:
 def _told(odd: Sequence[Steps]) -> Steps:
     """The one that says most."""
     return max(odd, key=lambda steps: (len(steps.turns), steps.end))
-
-
-def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:
-    return tuple(prod(shape[at + 1 :]) for at in range(len(shape)))
 
 
 def _dims(shape: Sequence[int], strides: Sequence[int]) -> Dims:
