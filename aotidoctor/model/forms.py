@@ -201,5 +201,4 @@ def build_plan(plan: JsonValue, make: Callable[[str, list[U], list[str | int]], 
             return make("tuple", [build_plan(child, make, pick) for child in children], [])
         case {"list": list(children)}:
             return make("list", [build_plan(child, make, pick) for child in children], [])
-    msg = f"not a plan: {plan!r}"
-    raise ValueError(msg)
+    raise ValueError(f"not a plan: {plan!r}")

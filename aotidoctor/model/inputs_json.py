@@ -79,14 +79,12 @@ def _part(makers: _Makers[T], name: str, value: JsonValue) -> Tree[T]:
         case dict():
             children = tuple(_tree(makers, item, f"{name}[{key!r}]", 1) for key, item in value.items())
             return Container(type="dict", children=children, keys=tuple(value))
-    msg = f"{name}: observed {type(value).__name__}, expected a list or an object"
-    raise DocumentError(msg)
+    raise DocumentError(f"{name}: observed {type(value).__name__}, expected a list or an object")
 
 
 def _tree(makers: _Makers[T], value: JsonValue, path: str, depth: int) -> Tree[T]:
     if depth > MAX_DEPTH:
-        msg = f"{path[:80]}: nested more than {MAX_DEPTH} deep"
-        raise DocumentError(msg)
+        raise DocumentError(f"{path[:80]}: nested more than {MAX_DEPTH} deep")
     if next(makers.room, None) is None:
         raise too_many("values outside of tensors", MOST_PLACES)
     match value:
@@ -121,8 +119,7 @@ def _entry(item: JsonValue, path: str) -> tuple[str | int, JsonValue]:
     match item:
         case [str() | int() as key, value]:
             return key, value
-    msg = f"{path}: observed {str(item)[:40]}, expected [key, value] pairs"
-    raise DocumentError(msg)
+    raise DocumentError(f"{path}: observed {str(item)[:40]}, expected [key, value] pairs")
 
 
 def _is_tensor(spec: JsonObject) -> bool:
@@ -140,8 +137,7 @@ def tensor_spec(spec: JsonObject, path: str) -> TensorSpec:
     """The tensor that ``spec`` describes. Raises ``DocumentError``."""
     unknown = set(spec) - {"dtype", "shape", "stride", "device", "data", "low", "high", "seed"}
     if unknown:
-        msg = f"{path}: unknown keys {sorted(unknown)[:5]}"
-        raise DocumentError(msg)
+        raise DocumentError(f"{path}: unknown keys {sorted(unknown)[:5]}")
     flat: list[Number] | None = None
     shape = _integers(spec.get("shape"), f"{path}.shape")
     if spec.get("data") is not None:
@@ -149,8 +145,9 @@ def tensor_spec(spec: JsonObject, path: str) -> TensorSpec:
         seen = _flatten(spec["data"], flat, f"{path}.data", 0)
         shape = seen if shape is None else shape
         if math.prod(shape) != len(flat):
-            msg = f"{path}.data: observed {len(flat)} values, expected {math.prod(shape)} for shape {shape}"
-            raise DocumentError(msg)
+            raise DocumentError(
+                f"{path}.data: observed {len(flat)} values, expected {math.prod(shape)} for shape {shape}"
+            )
     seed, device = spec.get("seed", 0), spec.get("device", "cpu")
     return TensorSpec(
         dtype=_dtype(spec.get("dtype"), flat, path),
@@ -167,8 +164,7 @@ def tensor_spec(spec: JsonObject, path: str) -> TensorSpec:
 def _stride(spec: JsonObject, shape: tuple[int, ...], path: str) -> tuple[int, ...] | None:
     stride = _integers(spec.get("stride"), f"{path}.stride")
     if stride is not None and len(stride) != len(shape):
-        msg = f"{path}.stride: observed {len(stride)} strides, expected {len(shape)}"
-        raise DocumentError(msg)
+        raise DocumentError(f"{path}.stride: observed {len(stride)} strides, expected {len(shape)}")
     return stride
 
 
@@ -178,8 +174,7 @@ def _dtype(value: JsonValue, flat: list[Number] | None, path: str) -> str:
         return "bool" if kinds == {bool} else "int64" if kinds == {int} else "float32"
     name = str(value).removeprefix("torch.")
     if name not in ITEMSIZE:
-        msg = f"{path}.dtype: observed {name[:40]!r}, expected the name of a torch dtype"
-        raise DocumentError(msg)
+        raise DocumentError(f"{path}.dtype: observed {name[:40]!r}, expected the name of a torch dtype")
     return name
 
 
@@ -188,8 +183,7 @@ def _integers(value: JsonValue, path: str) -> tuple[int, ...] | None:
         return None
     good = isinstance(value, list) and len(value) <= MAX_DEPTH and all(_is_size(item) for item in value)
     if not good:
-        msg = f"{path}: observed {str(value)[:40]}, expected a list of sizes"
-        raise DocumentError(msg)
+        raise DocumentError(f"{path}: observed {str(value)[:40]}, expected a list of sizes")
     return tuple(item for item in value if isinstance(item, int)) if isinstance(value, list) else ()
 
 
@@ -200,8 +194,7 @@ def _is_size(value: JsonValue) -> bool:
 def _number(value: JsonValue, path: str) -> float | None:
     if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
         return value
-    msg = f"{path}: observed {str(value)[:40]}, expected a number"
-    raise DocumentError(msg)
+    raise DocumentError(f"{path}: observed {str(value)[:40]}, expected a number")
 
 
 def _flatten(value: JsonValue, flat: list[Number], path: str, depth: int) -> tuple[int, ...]:
@@ -212,10 +205,8 @@ def _flatten(value: JsonValue, flat: list[Number], path: str, depth: int) -> tup
         flat.append(value)
         return ()
     if not isinstance(value, list) or depth > MAX_DEPTH:
-        msg = f"{path}: observed {str(value)[:40]}, expected numbers in a rectangular list"
-        raise DocumentError(msg)
+        raise DocumentError(f"{path}: observed {str(value)[:40]}, expected numbers in a rectangular list")
     shapes = {_flatten(item, flat, path, depth + 1) for item in value}
     if len(shapes) > 1:
-        msg = f"{path}: observed rows of different sizes, expected a rectangular list"
-        raise DocumentError(msg)
+        raise DocumentError(f"{path}: observed rows of different sizes, expected a rectangular list")
     return (len(value), *(shapes.pop() if shapes else ()))
