@@ -75,12 +75,11 @@ class Head:
             raise self.wrong(key, value, "a string")
         return value
 
-    def number(self, key: str, allowed: range | None = None) -> int:
+    def number(self, key: str, allowed: range) -> int:
         """A required whole number inside ``allowed``."""
         value = self._take(key, None)
-        if not isinstance(value, int) or isinstance(value, bool) or (allowed is not None and value not in allowed):
-            wanted = f"{allowed.start}..{allowed.stop - 1}" if allowed else "a whole number"
-            raise self.wrong(key, value, wanted)
+        if not isinstance(value, int) or isinstance(value, bool) or value not in allowed:
+            raise self.wrong(key, value, f"{allowed.start}..{allowed.stop - 1}")
         return value
 
     def share(self, key: str, *, optional: bool = False) -> float | None:

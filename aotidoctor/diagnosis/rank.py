@@ -105,8 +105,8 @@ def _in_case(diagnosis: Diagnosis, found: Match, case: Case, findings: Sequence[
 
 
 def is_guess(cause: str, case: Case) -> bool:
-    """Whether inputs that nothing describes may as well be the reason (rule 6)."""
-    return cause in BY_INPUTS and _unread(case)
+    """Whether inputs of which the package leaves open what they must be like may as well be the reason (rule 6)."""
+    return cause in BY_INPUTS and case.inputs is not None and case.contract is not None and case.contract.leaves_open()
 
 
 def _is_symptom(diagnosis: Diagnosis, found: Match, case: Case) -> bool:
@@ -123,11 +123,6 @@ def _is_symptom(diagnosis: Diagnosis, found: Match, case: Case) -> bool:
 def _accounted(found: Match) -> bool:
     """Whether the code itself holds a reason why its outputs change."""
     return any(item.facts.get(name) for item in found.loud() for name in _REASONS)
-
-
-def _unread(case: Case) -> bool:
-    """Whether the package leaves open what some input must be like (rule 6)."""
-    return case.contract is not None and case.inputs is not None and case.contract.leaves_open()
 
 
 def _located(diagnosis: Diagnosis, case: Case, findings: Sequence[Evidence]) -> Diagnosis:
@@ -155,16 +150,11 @@ def confirm(diagnosis: Diagnosis, how: str, *, remedied: bool = True, emulated: 
 
     ``remedied``: what was run is what a user would do, and not only a proof. ``emulated``: in emulation only.
     """
+    confirmed = replace(diagnosis, confirmation=how, would_confirm="")
     if emulated:
-        return replace(diagnosis, status=Status.EMULATED, confidence=IN_EMULATION, confirmation=how, would_confirm="")
-    return replace(
-        diagnosis,
-        status=Status.CONFIRMED,
-        confidence=CONFIRMED,
-        confirmation=how,
-        would_confirm="",
-        remedy=replace(diagnosis.remedy, verified=remedied),
-    )
+        return replace(confirmed, status=Status.EMULATED, confidence=IN_EMULATION)
+    remedy = replace(diagnosis.remedy, verified=remedied)
+    return replace(confirmed, status=Status.CONFIRMED, confidence=CONFIRMED, remedy=remedy)
 
 
 def rerank(diagnoses: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:
