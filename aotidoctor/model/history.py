@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-
 from aotidoctor.model.record import record
 
 CASES_SCHEMA = "aotidoctor.cases/1"
@@ -51,8 +49,8 @@ class CaseRecord:
     count: int = 0
     first_seen: str = ""
     last_seen: str = ""
-    sightings: tuple[Sighting, ...] = field(default_factory=tuple)
-    notes: tuple[Note, ...] = field(default_factory=tuple)
+    sightings: tuple[Sighting, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 @record

@@ -84,15 +84,13 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     subject = f"{leaf}{suffix}" if leaf is not None else None
     severity = Severity.WARN if _refuses_harmless(case, history, symptom, ending) else Severity.ERROR
     return [
-        Evidence(
-            code=CODE,
-            kind=ending.kind,
+        replace(
+            ending,
             severity=severity,
             subject=subject,
             observed=observed,
             expected=expected,
             message=f"{subject or ending.facts.get('stage')}: {ending.facts.get('line') or ending.observed}",
-            source=ending.source,
             facts={
                 **ending.facts,
                 **_input_facts(case, ending),

@@ -24,7 +24,6 @@ from collections.abc import Sequence
 from aotidoctor.localize.first_bad import FirstBad, first_diverging, first_nonfinite
 from aotidoctor.localize.kernel_values import Watched, read_watched
 from aotidoctor.model.case import Case
-from aotidoctor.model.contract import KernelCall
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.jobs import Watch
 from aotidoctor.model.json_types import objects
@@ -54,7 +53,8 @@ def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
         return unasked(CODE, NAME, "the outputs are finite, and nothing indicates that they are wrong")
     if not case.options.localize and explains_values(history):
         return unasked(CODE, NAME, "a static finding already explains wrong numbers")
-    if device_of(case) == "cuda" and any(call.kind == "triton" for call in _calls(case)):
+    launches = case.contract is not None and any(call.kind == "triton" for call in case.contract.kernels)
+    if launches and device_of(case) == "cuda":
         return unasked(CODE, NAME, UNSEEN, moot=False)
     settings = Watch(reference=case.options.reference)
     return run_request(case, NAME, "with the values of every kernel", watch=settings, observe=(), calls=1)
@@ -64,10 +64,6 @@ def _of_emulation(case: Case, history: History) -> Reuse | NotChecked:
     if case.options.localize or history.has("AD-RUN-011", *WRONG):
         return Reuse(probe="emulation")
     return unasked(CODE, NAME, "nothing indicates that the numbers are wrong")
-
-
-def _calls(case: Case) -> Sequence[KernelCall]:
-    return case.contract.kernels if case.contract is not None else ()
 
 
 def _nonfinite(history: History) -> bool:

@@ -17,6 +17,7 @@ KILLS = ("SIGKILL", "SIGTERM", "SIGXCPU")
 MEMORY = ("alloc-failed", "storage-overflow", "cuda-oom")
 # What pybind says to a result of a Python kernel that is none.
 NO_TENSOR = re.compile(r"Unable to cast .* to (?:Tensor|List\[Tensor\])", re.DOTALL)
+ENDINGS = ("signalled", "raised", "exited", "timed-out", "out-of-memory", "flaky")
 RUNS = ("AD-RUN-001", "AD-RUN-002", "AD-RUN-008", "AD-RUN-009")
 
 
@@ -67,11 +68,9 @@ def _kind(ending: Evidence, outcome: Outcome) -> str:
 
 
 def _package_failed(history: History) -> bool:
-    return any(item.code in RUNS and item.severity is Severity.ERROR and _is_ending(item) for item in history.findings)
-
-
-def _is_ending(item: Evidence) -> bool:
-    return item.kind in ("signalled", "raised", "exited", "timed-out", "out-of-memory", "flaky")
+    return any(
+        item.code in RUNS and item.severity is Severity.ERROR and item.kind in ENDINGS for item in history.findings
+    )
 
 
 def late_damage(history: History) -> bool:

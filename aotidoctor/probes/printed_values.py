@@ -138,15 +138,12 @@ def _watched(case: Case, outcome: Outcome) -> Watched:
     text, saved = outcome.result.get("printed"), outcome.result.get("saved")
     printed = isinstance(text, str)
     calls = read_printed(str(text), order, bodies) if printed else read_saved(saved, order, bodies)
-    return Watched(calls=calls, written_by=_writers(calls, outcome), compared=not printed)
-
-
-def _writers(calls: Sequence[KernelValues], outcome: Outcome) -> tuple[tuple[str, int | None], ...]:
-    """Which call wrote each output: the last one with a result of the same size and the same statistics."""
-    return tuple((value.path, _writer(calls, value)) for value in outputs(outcome, 0))
+    written_by = tuple((value.path, _writer(calls, value)) for value in outputs(outcome, 0))
+    return Watched(calls=calls, written_by=written_by, compared=not printed)
 
 
 def _writer(calls: Sequence[KernelValues], value: Tensor) -> int | None:
+    """Which call wrote the output: the last one with a result of the same size and the same statistics."""
     return next(
         (
             number
