@@ -116,17 +116,19 @@ class InputSet:
         """``(path, tensor)`` of the tensor leaves in flattening order: what the runtime will be handed."""
         return tuple((path, value) for path, value in self.leaves() if isinstance(value, TensorDesc))
 
+    def with_tensors(self, change: Callable[[TensorDesc], TensorDesc]) -> InputSet:
+        """The description with each tensor as ``change`` makes it."""
+        return replace(self, args=_with_tensors(self.args, change), kwargs=_with_tensors(self.kwargs, change))
+
     def without_elements(self) -> InputSet:
         """The description without the functions that look at values: they hold the tensors."""
-        return replace(self, args=_without_elements(self.args), kwargs=_without_elements(self.kwargs))
+        return self.with_tensors(lambda tensor: replace(tensor, elements=None))
 
 
-def _without_elements(tree: Container[LeafValue]) -> Container[LeafValue]:
-    return replace(tree, children=tuple(_bare(child) for child in tree.children))
+def _with_tensors(tree: Container[LeafValue], change: Callable[[TensorDesc], TensorDesc]) -> Container[LeafValue]:
+    def changed(child: Tree[LeafValue]) -> Tree[LeafValue]:
+        if isinstance(child, Container):
+            return _with_tensors(child, change)
+        return Leaf(value=change(child.value)) if isinstance(child.value, TensorDesc) else child
 
-
-def _bare(tree: Tree[LeafValue]) -> Tree[LeafValue]:
-    if isinstance(tree, Container):
-        return _without_elements(tree)
-    value = tree.value
-    return Leaf(value=replace(value, elements=None)) if isinstance(value, TensorDesc) else tree
+    return replace(tree, children=tuple(map(changed, tree.children)))

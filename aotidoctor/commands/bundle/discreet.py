@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from aotidoctor.model.dtypes import ITEMSIZE
-from aotidoctor.model.inputs import InputSet, LeafValue, TensorDesc
+from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.localization import BufferValues, Localization
 from aotidoctor.model.report import Report
-from aotidoctor.model.tree import Container, Leaf, Tree
 
 # Bounds of so few elements are the elements.
 _FEW = 64
@@ -24,7 +23,7 @@ def discreet(report: Report) -> Report:
     """``report`` without bounds of floating-point inputs and of small tensors. Bounds of integers decide diagnoses."""
     case, place = report.case, report.localization
     if case.inputs is not None:
-        case = replace(case, inputs=_inputs(case.inputs))
+        case = replace(case, inputs=case.inputs.with_tensors(_value))
     runs = tuple(replace(run, result=_object(run.result)) for run in report.runs)
     # What a desk noted of earlier cases is its own.
     return replace(
@@ -59,23 +58,7 @@ def _count(shape: Sequence[object]) -> int:
     return count
 
 
-def _inputs(found: InputSet) -> InputSet:
-    return replace(found, args=_container(found.args), kwargs=_container(found.kwargs))
-
-
-def _container(tree: Container[LeafValue]) -> Container[LeafValue]:
-    return replace(tree, children=tuple(_tree(child) for child in tree.children))
-
-
-def _tree(tree: Tree[LeafValue]) -> Tree[LeafValue]:
-    if isinstance(tree, Leaf):
-        return Leaf(value=_value(tree.value))
-    return _container(tree)
-
-
-def _value(value: LeafValue) -> LeafValue:
-    if not isinstance(value, TensorDesc):
-        return value
+def _value(value: TensorDesc) -> TensorDesc:
     stats = value.stats
     if stats is not None and not _is_integer(value.dtype):
         stats = replace(stats, low=None, high=None)

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from aotidoctor.model.inputs import InputSet, LeafValue, TensorDesc
-from aotidoctor.model.tree import Container, Leaf, Tree
+from aotidoctor.model.inputs import InputSet, TensorDesc
 from aotidoctor.readers.inputs import describe_live
 
 # Values are looked at to find the one index that is too large; of huge tensors nobody waits for that.
@@ -21,8 +20,7 @@ def packed(inputs: object) -> str:
     """The description as text. Raises InputsError for endless nesting."""
     args, kwargs = arguments(inputs)
     described = describe_live(args, kwargs)
-    sent = replace(described, args=_container(described.args), kwargs=_container(described.kwargs))
-    return base64.b64encode(pickle.dumps(sent)).decode("ascii")
+    return base64.b64encode(pickle.dumps(described.with_tensors(_with_values))).decode("ascii")
 
 
 def unpacked(text: str) -> InputSet:
@@ -46,19 +44,12 @@ def arguments(inputs: object) -> tuple[Sequence[object], Mapping[str, object]]:
     return (inputs,), {}
 
 
-def _container(tree: Container[LeafValue]) -> Container[LeafValue]:
-    return replace(tree, children=tuple(_with_values(child) for child in tree.children))
-
-
-def _with_values(tree: Tree[LeafValue]) -> Tree[LeafValue]:
-    """The tree with values in place of the functions that look at them, which cannot be sent."""
-    if isinstance(tree, Container):
-        return _container(tree)
-    described = tree.value
-    if not isinstance(described, TensorDesc) or described.elements is None:
-        return tree
+def _with_values(described: TensorDesc) -> TensorDesc:
+    """The tensor with values in place of the function that looks at them, which cannot be sent."""
+    if described.elements is None:
+        return described
     values = described.elements() if (described.storage_nbytes or 0) <= MOST_BYTES else None
-    return Leaf(value=replace(described, elements=partial(_given, values)))
+    return replace(described, elements=partial(_given, values))
 
 
 def _given(values: _Values) -> _Values:
