@@ -8,7 +8,7 @@ from importlib import import_module
 
 import pytest
 
-STAGES = ("checks", "diagnosis", "readers.contract", "readers.inputs", "readers.package")
+STAGES = ("checks", "readers.contract", "readers.inputs", "readers.package")
 
 
 @pytest.mark.parametrize("stage", STAGES)
