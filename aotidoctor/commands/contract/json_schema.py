@@ -15,12 +15,11 @@ from aotidoctor.commands.contract.expressions import step_of
 from aotidoctor.commands.contract.read import Shippable
 from aotidoctor.model.contract import Dim, LeafSpec
 from aotidoctor.model.json_types import JsonObject, JsonValue
-from aotidoctor.model.tree import Container, Leaf, Tree
+from aotidoctor.model.tree import MAPPINGS, Container, Leaf, Tree
 from aotidoctor.version import __version__
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _MASKS = ("bool", "int8", "uint8")
-_MAPPINGS = ("dict", "ordereddict", "defaultdict")
 _NO_ELEMENT: JsonObject = {"properties": {"shape": {"contains": {"const": 0}}}}
 
 
@@ -65,7 +64,7 @@ def _tree(wanted: Shippable, tree: Tree[int]) -> JsonObject:
     match tree:
         case Leaf(value=index):
             return _leaf(wanted, wanted.contract.leaves[index])
-        case Container(type=kind, children=children, keys=keys) if kind in _MAPPINGS:
+        case Container(type=kind, children=children, keys=keys) if kind in MAPPINGS:
             names: list[JsonValue] = [str(key) for key in keys]
             return {
                 "type": "object",

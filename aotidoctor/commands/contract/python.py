@@ -14,12 +14,11 @@ from aotidoctor.commands.contract.fast import fast
 from aotidoctor.commands.contract.read import Shippable
 from aotidoctor.model.contract import Dim, LeafSpec
 from aotidoctor.model.expr import Expr
-from aotidoctor.model.tree import Container, Leaf, Tree
+from aotidoctor.model.tree import MAPPINGS, Container, Leaf, Tree
 from aotidoctor.version import __version__
 
 _COPIED = "# --- copied from here ---\n"
 _FAMILIES = {"tuple": "sequence", "list": "sequence", "structseq": "sequence"}
-_MAPPINGS = ("dict", "ordereddict", "defaultdict")
 _PUBLIC = '''
 def find_problems(args=(), kwargs=None, *, strict=False):
     """All problems of a call, as a list of ContractError; empty where it is right. See validate_inputs."""
@@ -95,7 +94,7 @@ def _node(tree: Tree[int]) -> str:
         case Leaf(value=index):
             return str(index)
         case Container(type=kind, children=children, keys=keys):
-            family = "mapping" if kind in _MAPPINGS else "sequence" if kind.startswith("namedtuple") else kind
+            family = "mapping" if kind in MAPPINGS else "sequence" if kind.startswith("namedtuple") else kind
             shown = f"{kind} of {len(children)}"
             inner = "".join(f"{_node(child)}, " for child in children)
             return f"_Node({_FAMILIES.get(family, family)!r}, {shown!r}, {tuple(keys)!r}, ({inner}))"
