@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import os
-import platform
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -167,7 +166,7 @@ def _work(wish: object, shape: PageFormat, *, quiet: bool, fail_on: FailOn, case
     from aotidoctor.reports.redact import Redactor  # noqa: PLC0415 - likewise
 
     assert isinstance(wish, fleets.Wish)  # noqa: S101 - its class is not imported for the help
-    hide = Redactor.of(environ=os.environ, host_name=platform.node())
+    hide = Redactor.of(os.environ)
     redacts = wish.settings.redact
     progress = BatchProgress(sys.stderr, os.environ, quiet=quiet)
     try:

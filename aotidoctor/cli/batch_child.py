@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gc
 import os
-import platform
 import resource
 import select
 import socket
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 from aotidoctor.cli import urls
-from aotidoctor.cli.execute import examined, left_out, redacted, stand_in
+from aotidoctor.cli.execute import examined, left_out, stand_in
 from aotidoctor.cli.limits import limited, report_limited
 from aotidoctor.cli.progress import make_progress
 from aotidoctor.commands import batch_item
@@ -36,7 +35,7 @@ from aotidoctor.model.fleet_lines import result_line
 from aotidoctor.model.json_types import JsonObject, JsonValue, as_list
 from aotidoctor.remote.urls import cleaned
 from aotidoctor.reports.json.render import render
-from aotidoctor.reports.redact import Redactor
+from aotidoctor.reports.redact import redacted
 from aotidoctor.reports.status import CANNOT_EXAMINE, INTERNAL_ERROR, exit_status
 
 if TYPE_CHECKING:
@@ -148,7 +147,7 @@ class Judge:
         given = (result.name, result.inputs, result.reference, result.log, result.host, result.problem)
         shown = tuple(None if text is None else cleaned(text) for text in given)
         if self.settings.redact:
-            shown = Redactor.of(environ=os.environ, host_name=platform.node()).value(shown)
+            shown = redacted(shown, os.environ)
         name, inputs, reference, log, host, problem = shown
         return replace(result, name=name or "", inputs=inputs, reference=reference, log=log, host=host, problem=problem)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import shlex
 import sys
 import textwrap
@@ -16,12 +15,12 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from aotidoctor.cli import options as opt
-from aotidoctor.cli.execute import examined, redacted
+from aotidoctor.cli.execute import examined
 from aotidoctor.cli.progress import make_progress
 from aotidoctor.cli.show import Format, Show, make_show, rendered, warn, write_stdout
 from aotidoctor.model.errors import AotidoctorError
 from aotidoctor.model.report import Report
-from aotidoctor.reports.redact import Redactor
+from aotidoctor.reports.redact import Redactor, redacted
 from aotidoctor.reports.status import OK, PROBLEM, UNKNOWN, exit_status
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def _demo_fleet(show: Show, environ: Mapping[str, str]) -> NoReturn:
     from aotidoctor.commands.fleet import rendered as fleet_in  # noqa: PLC0415 - likewise
 
     progress = make_progress(sys.stderr, environ, quiet=show.detail < 0)
-    redactor = Redactor.of(environ=environ, host_name=platform.node())
+    redactor = Redactor.of(environ)
     try:
         with progress:
             found = demo_fleet.make(environ, progress.on_event, redactor)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import sys
 import traceback
 from collections.abc import Mapping
@@ -61,7 +60,7 @@ def _compared(a: str, b: str, shown: PageFormat, environ: Mapping[str, str], *, 
     from aotidoctor.model.errors import AotidoctorError, LimitReachedError  # noqa: PLC0415
     from aotidoctor.reports.redact import Redactor  # noqa: PLC0415
 
-    redactor = Redactor.of(environ=environ, host_name=platform.node())
+    redactor = Redactor.of(environ)
     try:
         with limited():
             found = compare_files(a, b, environ)

@@ -30,7 +30,7 @@ from aotidoctor.model.event import Event
 from aotidoctor.model.evidence import NotChecked
 from aotidoctor.model.host import Host
 from aotidoctor.model.report import Report
-from aotidoctor.reports.redact import Redactor
+from aotidoctor.reports.redact import redacted
 from aotidoctor.reports.status import exit_status
 from aotidoctor.reports.text import neutral
 from aotidoctor.triage import limit
@@ -114,11 +114,6 @@ def kept(report: Report, store: str | None, environ: Mapping[str, str]) -> Repor
         where = traceback.extract_tb(error.__traceback__)[-1]
         warn(f"--cases: {type(error).__name__} at {os.path.basename(where.filename)}:{where.lineno}")  # noqa: PTH119
     return report
-
-
-def redacted(report: Report, environ: Mapping[str, str]) -> Report:
-    """``report`` without what is private to this machine and its user."""
-    return Redactor.of(environ=environ, host_name=platform.node()).report(report)
 
 
 def left_out(report: Report, name: str, reason: str) -> Report:

@@ -8,7 +8,6 @@ its exit status stands.
 from __future__ import annotations
 
 import contextlib
-import platform
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -39,9 +38,9 @@ def _repro(report: Report, path: Path, environ: Mapping[str, str], redact: bool)
 def _plugin(name: str, report: Report, path: Path, environ: Mapping[str, str], redact: bool) -> str:
     """In the format of a plugin, which gets the report as it is shown."""
     from aotidoctor.plugins.active import PluginError, render_with  # noqa: PLC0415 - for a format of a plugin only
-    from aotidoctor.reports.redact import Redactor  # noqa: PLC0415 - likewise
+    from aotidoctor.reports.redact import redacted  # noqa: PLC0415 - likewise
 
-    shown = Redactor.of(environ=environ, host_name=platform.node()).report(report) if redact else report
+    shown = redacted(report, environ) if redact else report
     try:
         write_file(path, render_with(name, shown))
     except PluginError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import os
-import platform
 import sys
 import traceback
 from collections.abc import Sequence
@@ -122,7 +121,7 @@ def _judged(wanted: Wanted, kind: FleetFormat, *, redact: bool) -> Fleet:
     from aotidoctor.model.errors import AotidoctorError, UsageError  # noqa: PLC0415 - `--help` does not need it
     from aotidoctor.reports.redact import Redactor  # noqa: PLC0415 - likewise
 
-    redactor = Redactor.of(environ=os.environ, host_name=platform.node()) if redact else None
+    redactor = Redactor.of(os.environ) if redact else None
     try:
         from aotidoctor.commands.fleet import judge  # noqa: PLC0415 - likewise
 

@@ -107,10 +107,10 @@ def _tidy_up(room: str) -> None:
 
 def _report(watched: Watched, hello: JsonObject, message: JsonObject, room: str) -> None:
     # A block that ends well does not pay for these.
-    from aotidoctor.cli.execute import redacted  # noqa: PLC0415
     from aotidoctor.cli.show import make_show  # noqa: PLC0415
     from aotidoctor.cli.watch import show_on_stderr  # noqa: PLC0415
     from aotidoctor.commands.watch import report as watching  # noqa: PLC0415
+    from aotidoctor.reports.redact import redacted  # noqa: PLC0415
     from aotidoctor.runner.watch_core import autopsy  # noqa: PLC0415
 
     quiet = bool(hello["quiet"])

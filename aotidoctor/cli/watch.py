@@ -129,9 +129,10 @@ def _triage(
     options: Options,
 ) -> None:
     """Everything after a failure. Its modules are imported here: a program that ends well does not pay for them."""
-    from aotidoctor.cli.execute import argv, kept, redacted  # noqa: PLC0415 - likewise
+    from aotidoctor.cli.execute import argv, kept  # noqa: PLC0415 - likewise
     from aotidoctor.cli.progress import make_progress  # noqa: PLC0415 - likewise
     from aotidoctor.commands.watch import report as watching  # noqa: PLC0415 - see above
+    from aotidoctor.reports.redact import redacted  # noqa: PLC0415 - likewise
     from aotidoctor.runner.watch_core import autopsy  # noqa: PLC0415 - likewise
 
     with tempfile.TemporaryDirectory(prefix="aotidoctor-") as room:

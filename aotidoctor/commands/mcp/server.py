@@ -7,8 +7,9 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from aotidoctor.commands.mcp.inside import Root
-from aotidoctor.commands.mcp.tools import Tools, ask_in, redactor_of
+from aotidoctor.commands.mcp.tools import Tools, ask_in
 from aotidoctor.model.errors import AotidoctorError, CannotExamineError
+from aotidoctor.reports.redact import Redactor
 from aotidoctor.runner.command import Command, Finished
 from aotidoctor.version import __version__
 
@@ -39,7 +40,7 @@ def serve(folder: str, *, may_run: bool, environ: Mapping[str, str]) -> None:
         raise CannotExamineError(
             f"the package mcp is not installed: pip install 'aotidoctor[mcp]' ({error})"
         ) from error
-    redactor = redactor_of(environ=environ)
+    redactor = Redactor.of(environ)
     make = ask_in(root.folder)
     room = anyio.CapacityLimiter(_AT_A_TIME)
 

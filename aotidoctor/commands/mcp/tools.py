@@ -6,9 +6,7 @@ The types of the parameters are those that a JSON schema is made of.
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from aotidoctor.commands.mcp.answer import answer, page
 from aotidoctor.commands.mcp.inside import Root
@@ -188,6 +186,3 @@ def ask_in(folder: str) -> Callable[[Sequence[str], float, bytes], Command]:
         return Command(words, cwd=folder, seconds=seconds, most=_MOST_OUTPUT, stdin=stdin)
 
     return make
-
-
-redactor_of = partial(Redactor.of, host_name=platform.node())

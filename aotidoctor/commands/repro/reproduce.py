@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
@@ -79,7 +78,7 @@ def reproduce(
             made = _made(bench, known, environ, keep_weights=keep_weights)
         if made.certified:
             note = readme(made, known.cause)
-            redactor = Redactor.of(environ=environ, host_name=platform.node())
+            redactor = Redactor.of(environ)
             (folder / README).write_text(redactor.text(note) if redact else note, encoding="utf-8")
             hand_over(folder, directory, made)
     return made

@@ -15,7 +15,6 @@ changes any more, and placeholders are never looked into, so redacting twice is 
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping
 from typing import TypeVar
 
@@ -27,7 +26,7 @@ T = TypeVar("T")
 
 def redacted(value: T, environ: Mapping[str, str]) -> T:
     """A record without what is private to this machine and its user."""
-    return Redactor.of(environ=environ, host_name=platform.node()).value(value)
+    return Redactor.of(environ).value(value)
 
 
 __all__ = ["Identity", "Redactor", "redacted"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
@@ -9,7 +10,6 @@ from typing import TypeVar
 
 from aotidoctor.model.errors import InputsError
 from aotidoctor.model.inputs import TensorDesc
-from aotidoctor.model.report import Report
 from aotidoctor.reports.redact.identity import Identity, is_common, is_telling
 from aotidoctor.reports.redact.names import Name, expressions
 from aotidoctor.reports.redact.patterns import (
@@ -67,13 +67,9 @@ class Redactor:
         self._arrange()
 
     @classmethod
-    def of(cls, *, environ: Mapping[str, str], host_name: str) -> Redactor:
-        """A redactor for the user and host that ``environ`` describes."""
-        return cls(Identity.of(environ, host_name))
-
-    def report(self, report: Report) -> Report:
-        """``report`` with every text redacted."""
-        return self.value(report)
+    def of(cls, environ: Mapping[str, str]) -> Redactor:
+        """A redactor for this machine and the user that ``environ`` describes."""
+        return cls(Identity.of(environ, platform.node()))
 
     def value(self, value: T) -> T:
         """Anything made of texts, containers and records, with its texts redacted."""

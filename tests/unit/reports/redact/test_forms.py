@@ -94,7 +94,7 @@ def test_a_name_met_once_is_looked_for_everywhere():
     base = builders.misleading()
     runs = tuple(replace(run, stdout_tail="built by someone: Xk29fj2k", stderr_tail="") for run in base.runs)
     argv = ("/home/someone/m.pt2", "password=Xk29fj2k")
-    shown = redactor().report(replace(base, runs=runs, argv=argv))
+    shown = redactor().value(replace(base, runs=runs, argv=argv))
     assert shown.argv == ("/home/<user-1>/m.pt2", "password=<secret-1>")
     assert {run.stdout_tail for run in shown.runs} == {"built by <user-1>: <secret-1>"}
 

@@ -10,7 +10,7 @@ from aotidoctor.reports.redact.placeholders import Placeholders
 
 
 def redactor():
-    return Redactor.of(environ={"HOME": "/root"}, host_name="box")
+    return Redactor(Identity.of({"HOME": "/root"}, "box"))
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from aotidoctor.model.errors import InputsError
 from aotidoctor.model.run import ChildError
-from aotidoctor.reports.redact import Redactor
+from aotidoctor.reports.redact import Identity, Redactor
 from tests.unit.reports import builders
 
 ENVIRON = {"HOME": "/home/marianne", "USER": "marianne", "HF_TOKEN": "not-a-known-form-1", "PATH": "/usr/bin"}
 
 
 def redactor(environ=ENVIRON, host="bluebird.example.org"):
-    return Redactor.of(environ=environ, host_name=host)
+    return Redactor(Identity.of(environ, host))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_the_same_secret_has_the_same_number_in_all_of_a_report():
     one, two = "password=correcthorse", "password=batterystaple"
     base = builders.misleading()
     runs = tuple(replace(run, stdout_tail=f"{two} {one}", stderr_tail=one) for run in base.runs)
-    shown = redactor().report(replace(base, runs=runs, argv=("aotidoctor", one)))
+    shown = redactor().value(replace(base, runs=runs, argv=("aotidoctor", one)))
     first = shown.argv[1]
     assert {run.stderr_tail for run in shown.runs} == {first}
     assert len({shown.argv[1], shown.runs[0].stdout_tail.split()[0]}) == 2
@@ -105,7 +105,7 @@ def test_every_text_of_a_report_is_redacted():
     report = replace(base, case=case, runs=(run,), argv=("aotidoctor", f"{home}/m.pt2"), internal_error=home)
     from aotidoctor.reports.json import render as json_
 
-    text = json_.render(redactor().report(report))
+    text = json_.render(redactor().value(report))
     assert "marianne" not in text
     assert "<home>/m.pt2" in text
     assert json_.render(report).count("marianne") >= 8
@@ -113,7 +113,7 @@ def test_every_text_of_a_report_is_redacted():
 
 def test_a_report_without_secrets_is_the_same_object_inside():
     report = builders.misleading()
-    shown = redactor().report(report)
+    shown = redactor().value(report)
     assert shown == report
     assert shown.case is report.case
 
@@ -121,8 +121,8 @@ def test_a_report_without_secrets_is_the_same_object_inside():
 @pytest.mark.parametrize("name", [*builders.GOLDEN, "hostile"])
 def test_redacting_a_report_twice_is_once(name):
     report = builders.hostile() if name == "hostile" else builders.GOLDEN[name]()
-    once = redactor().report(report)
-    assert redactor().report(once) == once
+    once = redactor().value(report)
+    assert redactor().value(once) == once
 
 
 NAMES = ["/home/marianne", "marianne", "/home/", "bob", "/Users/", "bluebird", "bluebird.example.org"]
