@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from aotidoctor.diagnosis.signing import signed
 from aotidoctor.model import extensions
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from aotidoctor.model.localization import Localization
     from aotidoctor.model.log import LogReading
     from aotidoctor.model.run import Outcome
+    from aotidoctor.triage.session import Session
 
 
 class Stopwatch:
@@ -38,30 +39,6 @@ class Stopwatch:
         return time.monotonic() - self._since
 
 
-class Found(Protocol):
-    """What a report needs of a session."""
-
-    @property
-    def case(self) -> Case:
-        """What was examined."""
-
-    @property
-    def findings(self) -> Sequence[Evidence]:
-        """What was seen."""
-
-    @property
-    def not_checked(self) -> Sequence[NotChecked]:
-        """What was not looked at."""
-
-    @property
-    def runs(self) -> Sequence[Outcome]:
-        """Child runs."""
-
-    @property
-    def out_of_time(self) -> bool:
-        """Whether a limit of time cut it short."""
-
-
 @record
 class Facts:
     """What was found without a session: by reading alone."""
@@ -74,7 +51,7 @@ class Facts:
 
 
 def finish(
-    found: Found,
+    found: Session | Facts,
     diagnoses: tuple[Diagnosis, ...],
     watch: Stopwatch,
     *,
