@@ -17,7 +17,8 @@ import typer
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import examined
 from aotidoctor.cli.progress import make_progress
-from aotidoctor.cli.show import Format, Show, make_show, rendered, warn, write_stdout
+from aotidoctor.cli.show import Format, Show, rendered, warn, write_stdout
+from aotidoctor.cli.shown import make_show
 from aotidoctor.model.errors import AotidoctorError
 from aotidoctor.model.report import Report
 from aotidoctor.reports.redact import Redactor, redacted
@@ -51,7 +52,7 @@ def demo(
     """
     if cuda and fleet:
         raise typer.BadParameter("--cuda and --fleet cannot be combined", param_hint="--fleet")
-    show = make_show(format_=None, json=json, quiet=quiet, redact=redact)
+    show = make_show((), json=json, quiet=quiet, redact=redact)
     if fleet:
         _demo_fleet(show, os.environ)
     seen: list[Seen] = []

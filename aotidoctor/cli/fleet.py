@@ -15,7 +15,7 @@ import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv
-from aotidoctor.cli.show import warn, write_report, write_stdout
+from aotidoctor.cli.show import chosen_format, warn, write_report, write_stdout
 
 if TYPE_CHECKING:
     from aotidoctor.commands.fleet import Wanted
@@ -76,9 +76,7 @@ def fleet(
     """
     if (fail_on_new or on_new is not None) and baseline is None:
         raise typer.BadParameter("without --baseline nothing is new", param_hint="--baseline")
-    if json and format_ not in (None, FleetFormat.JSON):
-        raise typer.BadParameter("--json and another --format cannot be combined", param_hint="--json")
-    kind = FleetFormat.JSON if json else format_ or FleetFormat.RICH
+    kind = chosen_format(format_, FleetFormat.RICH, json=json)
     files = [_spec(text, [*results, *([baseline] if baseline else [])], accepted) for text in report or ()]
     from aotidoctor.commands import fleet as command  # noqa: PLC0415 - `--help` does not need pandas
 

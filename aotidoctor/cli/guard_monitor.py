@@ -107,7 +107,7 @@ def _tidy_up(room: str) -> None:
 
 def _report(watched: Watched, hello: JsonObject, message: JsonObject, room: str) -> None:
     # A block that ends well does not pay for these.
-    from aotidoctor.cli.show import make_show  # noqa: PLC0415
+    from aotidoctor.cli.shown import make_show  # noqa: PLC0415
     from aotidoctor.cli.watch import show_on_stderr  # noqa: PLC0415
     from aotidoctor.commands.watch import report as watching  # noqa: PLC0415
     from aotidoctor.reports.redact import redacted  # noqa: PLC0415
@@ -116,7 +116,7 @@ def _report(watched: Watched, hello: JsonObject, message: JsonObject, room: str)
     quiet = bool(hello["quiet"])
     with contextlib.suppress(OSError):
         os.chdir(str(hello["cwd"]))
-    show = make_show(format_=None, json=False, report=[str(spec) for spec in _list(hello["reports"])], quiet=quiet)
+    show = make_show((), report=[str(spec) for spec in _list(hello["reports"])], quiet=quiet)
     wish = watching.Wish(
         package=_optional(hello["package"]),
         live=_live(message.get("live")),

@@ -10,16 +10,18 @@ import sys
 from collections.abc import Mapping, Sequence
 from io import TextIOWrapper
 from pathlib import Path
+from typing import TypeVar
 
 import typer
 
-from aotidoctor.cli.extras import EXTRAS
 from aotidoctor.cli.formats import FORMATS, Wanted
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.reports.bounded import bounded
 from aotidoctor.reports.text import neutral
 from aotidoctor.reports.write import write_file
+
+F = TypeVar("F", bound=enum.Enum)
 
 
 class Format(str, enum.Enum):
@@ -67,12 +69,6 @@ class FailOn(str, enum.Enum):
     NEVER = "never"
 
 
-# Formats of --report: what a file can hold. `rich` depends on the terminal, so it is not one of them.
-_FILE_FORMATS = (Format.JSON, Format.MD, Format.HTML, Format.SARIF, Format.JUNIT, Format.GITHUB)
-# What --output-dir writes: a report to read and one to keep.
-_DIRECTORY_FORMATS = (Format.JSON, Format.MD)
-
-
 @record
 class Show:
     """The output options.
@@ -92,68 +88,17 @@ class Show:
     cases: str | None = None
 
 
-def page_format(format_: PageFormat | None, *, json: bool) -> PageFormat:
+def chosen_format(given: F | None, default: F, *, json: bool) -> F:
+    """The format of stdout: as given, or ``default``. Raises BadParameter."""
+    as_json = type(default)("json")
+    if json and given not in (None, as_json):
+        raise typer.BadParameter("--json and another --format cannot be combined", param_hint="--json")
+    return as_json if json else given or default
+
+
+def page_format(given: PageFormat | None, *, json: bool) -> PageFormat:
     """The format of a page. Raises BadParameter."""
-    if json and format_ not in (None, PageFormat.JSON):
-        raise typer.BadParameter("--json and another --format cannot be combined", param_hint="--json")
-    return PageFormat.JSON if json else format_ or PageFormat.RICH
-
-
-def make_show(
-    *,
-    format_: Format | None,
-    json: bool,
-    report: Sequence[str] | None = None,
-    output_dir: str | None = None,
-    quiet: bool = False,
-    verbose: int = 0,
-    fail_on: FailOn = FailOn.ERROR,
-    redact: bool = True,
-    form: IssueForm = IssueForm.GENERIC,
-    plugins: bool = True,
-    protected: Sequence[str | None] = (),
-) -> Show:
-    """The output options as one value; ``protected`` are files that must not be overwritten. Raises BadParameter."""
-    if json and format_ not in (None, Format.JSON):
-        raise typer.BadParameter("--json and another --format cannot be combined", param_hint="--json")
-    specs = [_spec(text, plugins=plugins) for text in report or ()]
-    files = [(Format(kind), path) for kind, path in specs if kind in _FILE_FORMATS]
-    extras = tuple((kind, path) for kind, path in specs if kind not in _FILE_FORMATS)
-    if output_dir is not None:
-        files += [(kind, Path(output_dir) / f"report.{kind.value}") for kind in _DIRECTORY_FORMATS]
-    taken = {os.path.realpath(path) for path in protected if path}
-    for _, path in (*files, *extras):
-        if os.path.realpath(path) in taken:
-            raise typer.BadParameter(f"{path} is what is examined; it is not overwritten", param_hint="--report")
-    chosen = Format.JSON if json else format_ or Format.RICH
-    if form is not IssueForm.GENERIC and Format.MD not in (chosen, *(kind for kind, _ in files)):
-        raise typer.BadParameter(
-            "--for needs Markdown output: --format md, --report md:PATH or -o DIR", param_hint="--for"
-        )
-    return Show(
-        format=chosen,
-        files=tuple(files),
-        extras=extras,
-        detail=-1 if quiet else min(verbose, 2),
-        fail_on=fail_on,
-        redact=redact,
-        form=form,
-        plugins=plugins,
-    )
-
-
-def _spec(text: str, *, plugins: bool) -> tuple[str, Path]:
-    """The kind of report and its path: a format of a file, a key of ``EXTRAS``, or a format of a plugin."""
-    name, colon, path = text.partition(":")
-    known = [*(kind.value for kind in _FILE_FORMATS), *EXTRAS]
-    if plugins and name not in known:
-        from aotidoctor.plugins.discover import found  # noqa: PLC0415 - for a name that is none of ours
-
-        known += [entry.name for entry in found() if entry.group == "reports"]
-    if not colon or not path or name not in known:
-        hint = f"{text!r} is not FMT:PATH; formats of a file: {', '.join(known)}"
-        raise typer.BadParameter(hint, param_hint="--report")
-    return name, Path(path)
+    return chosen_format(given, PageFormat.RICH, json=json)
 
 
 def rendered(report: Report, kind: Format, show: Show, environ: Mapping[str, str]) -> str:
@@ -163,27 +108,19 @@ def rendered(report: Report, kind: Format, show: Show, environ: Mapping[str, str
     return bounded(report, lambda short: FORMATS[kind.value](short, wanted))
 
 
-@record
-class Documents:
-    """What is printed, and what goes into files."""
-
-    stdout: str
-    files: tuple[tuple[Path, str], ...]
+def documents(report: Report, show: Show, environ: Mapping[str, str]) -> list[tuple[Path | None, str]]:
+    """``report`` in all formats that are asked for, each with the file that it goes to; None is stdout."""
+    wanted = ((None, show.format), *((path, kind) for kind, path in show.files))
+    return [(path, rendered(report, kind, show, environ)) for path, kind in wanted]
 
 
-def documents(report: Report, show: Show, environ: Mapping[str, str]) -> Documents:
-    """``report`` in all formats that are asked for."""
-    return Documents(
-        stdout=rendered(report, show.format, show, environ),
-        files=tuple((path, rendered(report, kind, show, environ)) for kind, path in show.files),
-    )
-
-
-def emit(made: Documents) -> None:
+def emit(made: Sequence[tuple[Path | None, str]]) -> None:
     """Print the document and write the files. A file that cannot be written is a warning: the result is on stdout."""
-    write_stdout(made.stdout)
-    for path, text in made.files:
-        write_report(path, text)
+    for path, text in made:
+        if path is None:
+            write_stdout(text)
+        else:
+            write_report(path, text)
 
 
 def write_report(path: Path, text: str) -> None:

@@ -14,7 +14,7 @@ import typer
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.answer import answering, document
 from aotidoctor.cli.asked import asked
-from aotidoctor.cli.show import FailOn, warn, write_stdout
+from aotidoctor.cli.show import FailOn, chosen_format, warn, write_stdout
 from aotidoctor.model.case import Options
 
 if TYPE_CHECKING:
@@ -67,9 +67,7 @@ def sweep(
     from aotidoctor.commands.sweep.ask import sweep as ask  # noqa: PLC0415 - `--help` does not need it
     from aotidoctor.reports.sweep_view import SCHEMA  # noqa: PLC0415 - likewise
 
-    if json and format_ not in (None, SweepFormat.JSON):
-        raise typer.BadParameter("--json and another --format cannot be combined", param_hint="--json")
-    shown = SweepFormat.JSON if json else format_ or SweepFormat.RICH
+    shown = chosen_format(format_, SweepFormat.RICH, json=json)
     files = [_file(text, package) for text in report or ()]
     options = replace(wanted, reference=reference, budget=budget)
     with answering(SCHEMA if shown is SweepFormat.JSON else None, package):

@@ -13,7 +13,8 @@ import typer
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, examined, present
 from aotidoctor.cli.progress import make_progress
-from aotidoctor.cli.show import FailOn, Format, make_show, write_stdout
+from aotidoctor.cli.show import FailOn, Format, write_stdout
+from aotidoctor.cli.shown import make_show
 from aotidoctor.cli.urls import fetched
 from aotidoctor.reports.write import write_file
 
@@ -67,7 +68,7 @@ def triton_init(
         raise typer.BadParameter(f"{target} exists; --force overwrites it", param_hint="--output")
     if target is not None and os.path.realpath(target) == os.path.realpath(package):
         raise typer.BadParameter(f"{target} is the package", param_hint="--output")
-    show = make_show(format_=format_, json=json, fail_on=FailOn.ERROR, redact=redact, protected=(package,))
+    show = make_show((package,), format_=format_, json=json, redact=redact)
     drawn: list[Drawn] = []
 
     def work(_: object) -> Report:

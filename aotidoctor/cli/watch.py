@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from aotidoctor.cli import options as opt
-from aotidoctor.cli.show import IssueForm, Show, make_show, rendered, warn, write_report
+from aotidoctor.cli.show import IssueForm, Show, rendered, warn, write_report
+from aotidoctor.cli.shown import make_show
 from aotidoctor.model.watched import Program, Watched
 from aotidoctor.runner.watch import die_as, is_good
 from aotidoctor.runner.watch import watch as run_watched
@@ -73,15 +74,13 @@ def watch(
     failure, with --rerun the whole program.
     """
     show = make_show(
-        format_=None,
-        json=False,
+        (package, inputs, reference, setup, cases, *(custom_op_library or ()), *program),
         report=report,
         output_dir=output_dir,
         quiet=quiet,
         verbose=verbose,
         redact=redact,
-        form=for_,
-        protected=(package, inputs, reference, setup, cases, *(custom_op_library or ()), *program),
+        for_=for_,
     )
     show = replace(show, cases=cases)
     given = Program(argv=tuple(program), limit=timeout, core=core)
