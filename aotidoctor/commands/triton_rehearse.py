@@ -11,7 +11,7 @@ from dataclasses import field, replace
 from aotidoctor.commands.triton import case_of, report_on
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.errors import UsageError
-from aotidoctor.model.event import Event, EventKind
+from aotidoctor.model.event import Event
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.jobs import Hook
 from aotidoctor.model.json_types import JsonObject
@@ -176,12 +176,12 @@ def _hook(model: ServedModel, wish: Wish, session: Session) -> tuple[Evidence, .
 
 def _run(session: Session, request: Request) -> Outcome | None:
     name = f"{request.probe}: {request.purpose}"
-    session.on_event(Event(kind=EventKind.PROBE_START, name=name))
+    session.begins(name)
     outcome = session.run(request)
     if outcome is None:
         session.not_checked.append(NotChecked(code=CODE, name=request.probe, reason=session.refusal()))
         return None
-    session.on_event(Event(kind=EventKind.PROBE_END, name=name, seconds=outcome.seconds, verdict=outcome.stage))
+    session.ended(name, outcome.seconds, outcome.stage)
     return outcome
 
 

@@ -19,7 +19,7 @@ from aotidoctor.model.artifact import Artifact, ArtifactKind, ExportedFacts
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.errors import UsageError
-from aotidoctor.model.event import Event, EventKind
+from aotidoctor.model.event import Event
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.fault import failure
 from aotidoctor.model.jobs import Verify
@@ -216,7 +216,7 @@ def _check_file(session: Session) -> None:
 def _ask_child(session: Session, question: Question, declared: JsonValue) -> Outcome | None:
     options = session.case.options
     payload = Verify(program=question.program, code=user_code(session.case), dynamic_shapes=declared)
-    session.on_event(Event(kind=EventKind.PROBE_START, name=NAME))
+    session.begins(NAME)
     outcome = session.run(
         Request(
             probe=NAME,
@@ -229,10 +229,7 @@ def _ask_child(session: Session, question: Question, declared: JsonValue) -> Out
     )
     if outcome is not None:
         verdict = "rebuilt" if answer.programs(outcome) else answer.why_nothing(outcome)
-        done = Event(
-            kind=EventKind.PROBE_END, name=NAME, seconds=outcome.seconds, verdict=verdict, ok=outcome.error is None
-        )
-        session.on_event(done)
+        session.ended(NAME, outcome.seconds, verdict, ok=outcome.error is None)
     return outcome
 
 

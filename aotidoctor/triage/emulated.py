@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from aotidoctor.localize.emulated import read_emulation
 from aotidoctor.model.diagnosis import Diagnosis, Treatment
-from aotidoctor.model.event import Event, EventKind
+from aotidoctor.model.event import EventKind
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.run import Outcome
 from aotidoctor.probes import emulation
@@ -63,7 +63,7 @@ def treat(session: Session, diagnoses: Sequence[Diagnosis]) -> Verdicts | None:
 
 
 def _try(session: Session, treatment: Treatment, baseline: Outcome) -> Outcome | None:
-    session.on_event(Event(kind=EventKind.PROBE_START, name=treatment.name))
+    session.begins(treatment.name)
     payload = replace(run_of(baseline), watch=None, treatment=tuple(treatment.steps))
     outcome = session.run(replace(baseline.request, probe=TREATMENT, payload=payload, purpose=treatment.text))
     if outcome is None:
@@ -83,7 +83,5 @@ def _try(session: Session, treatment: Treatment, baseline: Outcome) -> Outcome |
         ]
     )
     verdict = "healed" if healed else "the failure stayed"
-    session.on_event(
-        Event(kind=EventKind.TREATMENT, name=treatment.name, seconds=outcome.seconds, verdict=verdict, ok=healed)
-    )
+    session.ended(treatment.name, outcome.seconds, verdict, ok=healed, kind=EventKind.TREATMENT)
     return outcome

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from aotidoctor.model import extensions
-from aotidoctor.model.evidence import NotChecked
 from aotidoctor.model.jobs import Job, UserCode
 from aotidoctor.model.run import Exited, Outcome, Request
 from aotidoctor.triage.session import Session
@@ -32,7 +31,7 @@ def admit(session: Session) -> None:
             good.append(module)
         else:
             reason = f"the plugin cannot be used: {problem}"
-            session.not_checked.append(NotChecked(code=CODE, name=f"setup {module}", reason=reason))
+            session.leave_out(CODE, f"setup {module}", reason)
     if good:
         options = replace(session.case.options, imports=tuple(good))
         session.case = replace(session.case, options=options)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from aotidoctor.model.artifact import RUNNABLE_KINDS
-from aotidoctor.model.evidence import NotChecked
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import base_payload, device_of
 from aotidoctor.readers.contract import recovered_contract
@@ -24,7 +23,7 @@ def recover_contract(session: Session) -> None:
     """Replace the case's missing contract by a recovered one, or say why there is none."""
     reason = _why_not(session)
     if reason is not None:
-        session.not_checked.append(NotChecked(code=CODE, name=NAME, reason=reason))
+        session.leave_out(CODE, NAME, reason)
         return
     name = session.case.model.name if session.case.model is not None else "model"
     request = Request(
@@ -37,9 +36,7 @@ def recover_contract(session: Session) -> None:
     )
     outcome = session.run(request)
     if outcome is None or not succeeded(outcome):
-        session.not_checked.append(
-            NotChecked(code=CODE, name=NAME, reason=session.refusal() if outcome is None else _failure(outcome))
-        )
+        session.leave_out(CODE, NAME, session.refusal() if outcome is None else _failure(outcome))
         return
     contract = recovered_contract(name, outcome.result)
     session.case = with_inputs(replace(session.case, contract=completed(contract, session.case.reference)))

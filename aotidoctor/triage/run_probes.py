@@ -14,7 +14,6 @@ from aotidoctor.model.answers import told
 from aotidoctor.model.answers.called import Acted
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.errors import UsageError
-from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.fault import failure
 from aotidoctor.model.run import Outcome, Request, Signalled, TimedOut
@@ -74,7 +73,7 @@ def _guard_probe(probe: Probe, session: Session) -> None:
     try:
         _ask_probe(probe, session)
     except Exception:  # noqa: BLE001 - the same guard
-        session.not_checked.append(NotChecked(code=probe.code, name=probe.name, reason=failure()))
+        session.leave_out(probe.code, probe.name, failure())
 
 
 def _ask_probe(probe: Probe, session: Session) -> None:
@@ -108,18 +107,15 @@ def plan_of(probe: Probe, session: Session) -> Plan:
 
 
 def _run_probe(probe: Probe, request: Request, session: Session) -> None:
-    session.on_event(Event(kind=EventKind.PROBE_START, name=probe.name))
+    session.begins(probe.name)
     outcome = session.run(_shortened(request, session))
     if outcome is None:
-        reason = session.refusal()
-        session.not_checked.append(NotChecked(code=probe.code, name=probe.name, reason=reason))
+        session.leave_out(probe.code, probe.name, session.refusal())
         return
     outcome = _without_ours(probe, outcome, session)
     if probe.name != "plain_run" and outcome.error is not None and own_failure(session.case, outcome) == "scan":
         # It failed in our hands once more, and that is said: nothing of it is the model's.
-        session.on_event(
-            Event(kind=EventKind.PROBE_END, name=probe.name, seconds=outcome.seconds, verdict="failed here")
-        )
+        session.ended(probe.name, outcome.seconds, "failed here")
         return
     if probe.name == "emulation":
         # Its rules are of the emulation alone.
@@ -136,9 +132,7 @@ def _run_probe(probe: Probe, request: Request, session: Session) -> None:
     _note_debugger(probe, outcome, session)
     verdict = found[0].observed if found else "as expected"
     fine = not any(item.severity is Severity.ERROR for item in found)
-    session.on_event(
-        Event(kind=EventKind.PROBE_END, name=probe.name, seconds=outcome.seconds, verdict=verdict, ok=fine)
-    )
+    session.ended(probe.name, outcome.seconds, verdict, ok=fine)
 
 
 def _without_ours(probe: Probe, outcome: Outcome, session: Session) -> Outcome:
@@ -181,7 +175,7 @@ def _allowed(request: Request, seconds: float, session: Session) -> Request:
 def _note_debugger(probe: Probe, outcome: Outcome, session: Session) -> None:
     """A debugger that could not do its work is something that was not looked at."""
     if probe.name == BACKTRACE and outcome.debugger_problem is not None:
-        session.not_checked.append(NotChecked(code=probe.code, name=probe.name, reason=outcome.debugger_problem))
+        session.leave_out(probe.code, probe.name, outcome.debugger_problem)
 
 
 def _correct_threads(session: Session, outcome: Outcome) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from aotidoctor import checks
 from aotidoctor.model import extensions
 from aotidoctor.model.errors import LimitReachedError
+from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.fault import FAILED_HERE, failure
 from aotidoctor.model.record import record
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from aotidoctor.checks import Check
     from aotidoctor.model.case import Case
     from aotidoctor.model.diagnosis import Diagnosis
-    from aotidoctor.model.event import Event
     from aotidoctor.model.run import Outcome, Request
     from aotidoctor.triage.trial import Trial
 
@@ -67,6 +67,20 @@ class Session:
         for item in found:
             self.findings.append(replace(item, id=f"E{len(self.findings) + 1}"))
 
+    def leave_out(self, code: str, name: str, reason: str) -> None:
+        """Keep why something was not looked at."""
+        self.not_checked.append(NotChecked(code=code, name=name, reason=reason))
+
+    def begins(self, name: str) -> None:
+        """A line for whoever watches: a run of ``name`` begins."""
+        self.on_event(Event(kind=EventKind.PROBE_START, name=name))
+
+    def ended(
+        self, name: str, seconds: float, verdict: str, *, ok: bool | None = None, kind: EventKind = EventKind.PROBE_END
+    ) -> None:
+        """Likewise: what came of it."""
+        self.on_event(Event(kind=kind, name=name, seconds=seconds, verdict=verdict, ok=ok))
+
     def refusal(self) -> str:
         """Why ``run`` gave no outcome."""
         return "the time budget is spent" if self.out_of_time else "no child processes in this command"
@@ -83,10 +97,8 @@ class Session:
             return None
         outcome = self.judge_effect(self.case, self.runner.run(replace(request, timeout=allowed)))
         self.runs.append(outcome)
-        self.not_checked += [
-            NotChecked(code=_RUN, name=request.probe, reason=f"{FAILED_HERE}: the child's answer: {place}")
-            for place in outcome.malformed
-        ]
+        for place in outcome.malformed:
+            self.leave_out(_RUN, request.probe, f"{FAILED_HERE}: the child's answer: {place}")
         return outcome
 
 

@@ -20,8 +20,8 @@ from aotidoctor.checks.package.facts import main_object
 from aotidoctor.diagnosis.rank import confirm, is_guess, rerank
 from aotidoctor.diagnosis.treatments import combine, plan_treatment
 from aotidoctor.model.diagnosis import Diagnosis, Treatment
-from aotidoctor.model.event import Event, EventKind
-from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.event import EventKind
+from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import run_of
@@ -183,24 +183,16 @@ def _try(session: Session, treatment: Treatment, baseline: Outcome) -> Trial | N
     tried = next((trial for trial in session.trials if trial.outcome.request.payload == request.payload), None)
     if tried is not None and tried.baseline is baseline:
         return tried
-    session.on_event(Event(kind=EventKind.PROBE_START, name=treatment.name))
+    session.begins(treatment.name)
     outcome = session.run(request)
     if outcome is None:
-        reason = session.refusal()
-        session.not_checked.append(NotChecked(code=CODE, name=NAME, reason=reason))
+        session.leave_out(CODE, NAME, session.refusal())
         return None
     trial = judge(session, treatment, baseline, outcome)
     session.trials.append(trial)
     session.add([evidence_of(trial)])
-    session.on_event(
-        Event(
-            kind=EventKind.TREATMENT,
-            name=treatment.name,
-            seconds=outcome.seconds,
-            verdict=VERDICTS[kind_of(trial)],
-            ok=trial.healed,
-        )
-    )
+    verdict = VERDICTS[kind_of(trial)]
+    session.ended(treatment.name, outcome.seconds, verdict, ok=trial.healed, kind=EventKind.TREATMENT)
     return trial
 
 
@@ -217,4 +209,4 @@ def _say_untreated(session: Session, diagnoses: Sequence[Diagnosis], reason: str
     if not diagnoses:
         return
     told = reason or f"there is no unambiguous treatment of {diagnoses[0].cause} to try"
-    session.not_checked.append(NotChecked(code=CODE, name=NAME, reason=told))
+    session.leave_out(CODE, NAME, told)

@@ -12,16 +12,15 @@ from dataclasses import dataclass, field
 
 from aotidoctor.localize.compiler_steps import BAD, FAILED, GOOD, Found, NotFound, Question, next_question
 from aotidoctor.model.answers.made import Step
-from aotidoctor.model.event import Event, EventKind
-from aotidoctor.model.evidence import FactValue, NotChecked
+from aotidoctor.model.evidence import FactValue
 from aotidoctor.model.jobs import changed
 from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.run import Exited, Outcome, Request
 from aotidoctor.probes import compiler_bisect, recompiled
 from aotidoctor.probes.compiler_bisect import WORDS
 from aotidoctor.triage.chains.compile_cache import CompileCache, key_of, open_cache
-from aotidoctor.triage.chains.recompile import Recompiled, compile_now, guarded, say_why, target_of, tell
-from aotidoctor.triage.run_probes import history_of, plan_of, succeeded
+from aotidoctor.triage.chains.recompile import Recompiled, asked, compile_now, target_of
+from aotidoctor.triage.run_probes import history_of, succeeded
 from aotidoctor.triage.session import Session
 
 CAUSE = "codegen-bug"
@@ -51,7 +50,7 @@ class Search:
 
 def bisect(session: Session, made: Recompiled, cache: CompileCache | None = None) -> None:
     """Search, if ``made`` is wrong as well and the time for it was given; adds its finding."""
-    guarded(session, compiler_bisect.PROBE, lambda: _bisect(session, made, cache or open_cache()))
+    asked(session, compiler_bisect.PROBE, lambda plan: _bisect(session, made, cache or open_cache(), plan))
 
 
 def proof(session: Session) -> dict[str, str]:
@@ -64,11 +63,7 @@ def proof(session: Session) -> dict[str, str]:
     return {CAUSE: f"wrong with {step} on{_at(bad)}, right with it off{_at(good)}"}
 
 
-def _bisect(session: Session, made: Recompiled, cache: CompileCache) -> None:
-    plan = plan_of(compiler_bisect.PROBE, session)
-    if not isinstance(plan, Request):
-        say_why(session, plan)
-        return
+def _bisect(session: Session, made: Recompiled, cache: CompileCache, plan: Request) -> None:
     key = key_of(made.key, session.case.generated, files=(session.case.inputs_path,))
     whole = session.outcomes[recompiled.NAME]
     search = Search(made=made, compile=plan, key=key, answers=cache.answers(key), last=whole, whole=whole.id)
@@ -77,7 +72,8 @@ def _bisect(session: Session, made: Recompiled, cache: CompileCache) -> None:
         if reason is not None:
             left = (step.of - step.done) * made.seconds
             session.add([compiler_bisect.unfinished(search.last, _text(step), step.done, step.of, left)])
-            session.not_checked.append(_not_checked(f"{reason}; the same command resumes from here"))
+            told = f"{reason}; the same command resumes from here"
+            session.leave_out(compiler_bisect.CODE, compiler_bisect.NAME, told)
             return
     match step:
         case Found():
@@ -103,7 +99,7 @@ def _ask(session: Session, cache: CompileCache, search: Search, question: Questi
     if session.deadline is not None and session.deadline - time.monotonic() < MARGIN * search.made.seconds:
         return "the time budget is too short for one more compile"
     began = time.monotonic()
-    session.on_event(Event(kind=EventKind.PROBE_START, name=_name(question)))
+    session.begins(_name(question))
     answer = _answer(session, cache, search, question)
     if answer not in (GOOD, BAD, FAILED):
         return answer
@@ -112,7 +108,7 @@ def _ask(session: Session, cache: CompileCache, search: Search, question: Questi
     search.answers[question.key] = answer
     search.runs[question.key] = search.last.id
     cache.remember(search.key, search.answers)
-    tell(session, _name(question), time.monotonic() - began, f"{_text(question)}: {answer}", ok=answer == GOOD)
+    session.ended(_name(question), time.monotonic() - began, f"{_text(question)}: {answer}", ok=answer == GOOD)
     return None
 
 
@@ -198,7 +194,3 @@ def _text(question: Question) -> str:
     kept = question.max + 1
     of = f"{question.steps} {question.subsystem}"
     return f"none of {of}" if kept == 0 else f"the first {kept} of {of}"
-
-
-def _not_checked(reason: str) -> NotChecked:
-    return NotChecked(code=compiler_bisect.CODE, name=compiler_bisect.NAME, reason=reason)

@@ -7,17 +7,14 @@ call. What is asked when, and what was printed, is in ``probes.printed_values`` 
 from __future__ import annotations
 
 from aotidoctor.localize.package_code import compare_code
-from aotidoctor.model.event import Event, EventKind
-from aotidoctor.model.evidence import NotChecked
-from aotidoctor.model.run import Request
+from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes import printed_values
+from aotidoctor.probes.probe import Probe
 from aotidoctor.probes.recompiled import compile_of
-from aotidoctor.readers.contract import read_contract
-from aotidoctor.readers.package import read_artifact
-from aotidoctor.triage.chains.compile_cache import CompileCache, open_cache
-from aotidoctor.triage.chains.recompile import PATIENCE, guarded, obtain, say_why, tell
-from aotidoctor.triage.open_case import select_model
-from aotidoctor.triage.run_probes import history_of, plan_of
+from aotidoctor.triage.chains.compile_cache import CompileCache, Kept, open_cache
+from aotidoctor.triage.chains.recompile import PATIENCE, asked, model_in, obtain
+from aotidoctor.triage.run_probes import history_of
 from aotidoctor.triage.session import Session
 
 PROBE = printed_values.PROBE
@@ -25,36 +22,42 @@ PROBE = printed_values.PROBE
 
 def print_values(session: Session, cache: CompileCache | None = None) -> None:
     """Ask it, if nothing else told; adds its findings."""
-    guarded(session, PROBE, lambda: _print_values(session, cache or open_cache()))
+    asked(session, PROBE, lambda plan: _print_values(session, cache or open_cache(), plan))
 
 
-def _print_values(session: Session, cache: CompileCache) -> None:
-    plan = plan_of(PROBE, session)
-    if not isinstance(plan, Request):
-        say_why(session, plan)
-        return
-    session.on_event(Event(kind=EventKind.PROBE_START, name=f"{PROBE.name}: {PATIENCE}"))
-    kept = obtain(session, cache, plan)
+def _print_values(session: Session, cache: CompileCache, plan: Request) -> None:
+    kept = compiled(session, cache, PROBE, plan)
     if kept is None:
         return
-    level = compile_of(plan).printer
-    reason = unfit(session, str(kept.package), level)
-    outcome = (
-        session.run(printed_values.call_request(session.case, str(kept.package), level)) if reason is None else None
-    )
+    outcome = session.run(printed_values.call_request(session.case, str(kept.package), compile_of(plan).printer))
     if outcome is None:
-        session.not_checked.append(NotChecked(code=PROBE.code, name=PROBE.name, reason=reason or session.refusal()))
+        session.leave_out(PROBE.code, PROBE.name, session.refusal())
         return
-    found = list(PROBE.read(session.case, history_of(session), outcome))
+    read(session, PROBE, outcome, kept.seconds + outcome.seconds)
+
+
+def compiled(session: Session, cache: CompileCache, probe: Probe, request: Request) -> Kept | None:
+    """The package that ``request`` describes, where what it prints speaks of this one."""
+    session.begins(f"{probe.name}: {PATIENCE}")
+    kept = obtain(session, cache, request)
+    reason = unfit(session, str(kept.package), compile_of(request).printer) if kept is not None else None
+    if reason is None:
+        return kept
+    session.leave_out(probe.code, probe.name, reason)
+    return None
+
+
+def read(session: Session, probe: Probe, outcome: Outcome, seconds: float) -> Evidence:
+    """Keep what was printed; the first finding."""
+    found = list(probe.read(session.case, history_of(session), outcome))
     session.add(found)
-    tell(session, PROBE.name, kept.seconds + outcome.seconds, found[0].observed, ok=None)
+    session.ended(probe.name, seconds, found[0].observed)
+    return found[0]
 
 
 def unfit(session: Session, package: str, level: int) -> str | None:
     """Why what that package prints would not speak of this one; None where it does."""
-    artifact = read_artifact(package, crc_limit=0)
-    model = select_model(artifact, None)
-    contract = read_contract(artifact, model) if model is not None else None
+    model, contract = model_in(package)
     features = model.shared_objects[0].features if model is not None and model.shared_objects else None
     if features is None or features.printer_level != level:
         return f"the value printer of level {level} was not compiled in"

@@ -18,14 +18,13 @@ from aotidoctor.model.answers import told
 from aotidoctor.model.answers.made import Compiled, Step
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.contract import Contract
-from aotidoctor.model.event import Event, EventKind
 from aotidoctor.model.evidence import FactValue, NotChecked
 from aotidoctor.model.fault import failure
 from aotidoctor.model.jobs import changed
 from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.record import record
 from aotidoctor.model.run import Exited, Outcome, Request
-from aotidoctor.probes import Plan, recompiled
+from aotidoctor.probes import recompiled
 from aotidoctor.probes.payload import device_of
 from aotidoctor.probes.probe import Probe
 from aotidoctor.probes.recompiled import compile_of
@@ -63,28 +62,24 @@ class Recompiled:
 
 def recompile(session: Session, cache: CompileCache | None = None) -> Recompiled | None:
     """Ask it, if its answer can change the diagnosis; None where there is no such package."""
-    return guarded(session, recompiled.PROBE, lambda: _recompile(session, cache or open_cache()))
+    return asked(session, recompiled.PROBE, lambda plan: _recompile(session, cache or open_cache(), plan))
 
 
-def _recompile(session: Session, cache: CompileCache) -> Recompiled | None:
+def _recompile(session: Session, cache: CompileCache, plan: Request) -> Recompiled | None:
     probe = recompiled.PROBE
-    plan = plan_of(probe, session)
-    if not isinstance(plan, Request):
-        say_why(session, plan)
-        return None
-    session.on_event(Event(kind=EventKind.PROBE_START, name=f"{probe.name}: {PATIENCE}"))
+    session.begins(f"{probe.name}: {PATIENCE}")
     kept = obtain(session, cache, plan)
     if kept is None:
         return None
     ran = session.run(recompiled.comparison_request(history_of(session), probe.name, str(kept.package), plan.purpose))
     if ran is None:
-        session.not_checked.append(NotChecked(code=probe.code, name=probe.name, reason=session.refusal()))
+        session.leave_out(probe.code, probe.name, session.refusal())
         return None
     session.outcomes[probe.name] = ran
     made = _described(session, kept, key_for(session, plan) or "")
     finding = recompiled.read_with(history_of(session), ran, _facts(made, plan))
     session.add([finding])
-    tell(session, probe.name, ran.seconds + kept.seconds, finding.observed, ok=finding.kind == "agrees")
+    session.ended(probe.name, ran.seconds + kept.seconds, finding.observed, ok=finding.kind == "agrees")
     return replace(made, kind=finding.kind)
 
 
@@ -101,18 +96,18 @@ def obtain(session: Session, cache: CompileCache, request: Request) -> Kept | No
     """The package that ``request`` describes, from the cache or compiled now. What prevents it is told."""
     key = key_for(session, request)
     if key is None:
-        session.not_checked.append(NotChecked(code=recompiled.CODE, name=request.probe, reason=NO_COMPILER))
+        session.leave_out(recompiled.CODE, request.probe, NO_COMPILER)
         return None
     kept = cache.take(key)
     if kept is not None:
         return kept
     made = compile_now(session, cache, request, key)
     if not isinstance(made, Outcome):
-        session.not_checked.append(NotChecked(code=recompiled.CODE, name=request.probe, reason=made))
+        session.leave_out(recompiled.CODE, request.probe, made)
         return None
     if not succeeded(made):
         session.add([recompiled.read_compile(session.case, made)])
-        tell(session, request.probe, made.seconds, session.findings[-1].observed, ok=False)
+        session.ended(request.probe, made.seconds, session.findings[-1].observed, ok=False)
         cache.discard(target_of(made), headers=not isinstance(made.ending, Exited))
         return None
     facts: JsonObject = {name: value for name, value in made.result.items() if name in ("seconds", "switchable")}
@@ -151,25 +146,20 @@ def key_for(session: Session, request: Request) -> str | None:
     return key_of(__version__, host.torch.version, host.torch.path, compiler, machine, settings, files=files)
 
 
-def guarded(session: Session, probe: Probe, ask: Callable[[], T]) -> T | None:
-    """The ladder's guard: an error of ours, or a cache that fails, costs this question only."""
+def asked(session: Session, probe: Probe, ask: Callable[[Request], T]) -> T | None:
+    """``ask`` of what ``probe`` wants to run; None, with the reasons kept, where it wants nothing.
+
+    The ladder's guard: an error of ours, or a cache that fails, costs this question only.
+    """
     try:
-        return ask()
+        plan = plan_of(probe, session)
+        if isinstance(plan, Request):
+            return ask(plan)
+        parts = plan if isinstance(plan, tuple) else (plan,)
+        session.not_checked += [part for part in parts if isinstance(part, NotChecked)]
     except Exception:  # noqa: BLE001 - as in the ladder
-        session.not_checked.append(NotChecked(code=probe.code, name=probe.name, reason=failure()))
-        return None
-
-
-def say_why(session: Session, plan: Plan) -> None:
-    """Keep the reasons of a question that is not asked."""
-    for part in plan if isinstance(plan, tuple) else (plan,):
-        if isinstance(part, NotChecked):
-            session.not_checked.append(part)
-
-
-def tell(session: Session, name: str, seconds: float, verdict: str, *, ok: bool | None) -> None:
-    """One line for whoever watches."""
-    session.on_event(Event(kind=EventKind.PROBE_END, name=name, seconds=seconds, verdict=verdict, ok=ok))
+        session.leave_out(probe.code, probe.name, failure())
+    return None
 
 
 def target_of(outcome: Outcome) -> Path:
@@ -177,10 +167,15 @@ def target_of(outcome: Outcome) -> Path:
     return Path(compile_of(outcome.request).target)
 
 
-def _described(session: Session, kept: Kept, key: str) -> Recompiled:
-    artifact = read_artifact(str(kept.package), crc_limit=0)
+def model_in(package: str) -> tuple[ModelEntry | None, Contract | None]:
+    """The model of a package that was compiled here, and its contract."""
+    artifact = read_artifact(package, crc_limit=0)
     model = select_model(artifact, None)
-    contract = read_contract(artifact, model) if model is not None else None
+    return model, read_contract(artifact, model) if model is not None else None
+
+
+def _described(session: Session, kept: Kept, key: str) -> Recompiled:
+    model, contract = model_in(str(kept.package))
     compiled = told(Compiled, kept.facts)
     return Recompiled(
         package=str(kept.package),

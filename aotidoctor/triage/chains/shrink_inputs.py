@@ -9,13 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from aotidoctor.localize.smaller import Part, Parts, Size, Smallest, cuts, sizes_of, smallest, steps_of
-from aotidoctor.model.event import Event, EventKind
-from aotidoctor.model.evidence import NotChecked
 from aotidoctor.model.jobs import changed
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes import shrink
-from aotidoctor.triage.chains.recompile import guarded, say_why, tell
-from aotidoctor.triage.run_probes import plan_of
+from aotidoctor.triage.chains.recompile import asked
 from aotidoctor.triage.session import Session
 
 PROBE = shrink.PROBE
@@ -37,33 +34,26 @@ class _Asked:
 
 def shrink_inputs(session: Session) -> None:
     """Ask it; adds its finding."""
-    guarded(session, PROBE, lambda: _shrink(session))
+    if session.case.options.shrink:
+        asked(session, PROBE, lambda plan: _shrink(session, plan))
 
 
-def _shrink(session: Session) -> None:
-    if not session.case.options.shrink:
-        return
-    plan = plan_of(PROBE, session)
-    if not isinstance(plan, Request):
-        say_why(session, plan)
-        return
+def _shrink(session: Session, plan: Request) -> None:
     plain = session.outcomes["plain_run"]
     wanted = shrink.signature_of(session.case, plain)
     if wanted is None:
         return
     sizes = sizes_of(session.case)
     whole = {one.name: Part(start=0, size=one.value) for one in sizes}
-    asked = _Asked(plan=plan, sizes=sizes, wanted=wanted, last=plain, parts=whole)
-    session.on_event(Event(kind=EventKind.PROBE_START, name=PROBE.name))
-    end = _search(session, asked)
+    search = _Asked(plan=plan, sizes=sizes, wanted=wanted, last=plain, parts=whole)
+    session.begins(PROBE.name)
+    end = _search(session, search)
     if end is None:
-        session.add([shrink.finding(sizes, Smallest(parts=asked.parts), asked.last, asked.runs, finished=False)])
-        session.not_checked.append(
-            NotChecked(code=PROBE.code, name=PROBE.name, reason=f"{session.refusal()}; not finished")
-        )
+        session.add([shrink.finding(sizes, Smallest(parts=search.parts), search.last, search.runs, finished=False)])
+        session.leave_out(PROBE.code, PROBE.name, f"{session.refusal()}; not finished")
     else:
-        session.add([shrink.finding(sizes, end, asked.last, asked.runs)])
-    tell(session, PROBE.name, asked.seconds, session.findings[-1].observed, ok=None)
+        session.add([shrink.finding(sizes, end, search.last, search.runs)])
+    session.ended(PROBE.name, search.seconds, session.findings[-1].observed)
 
 
 def _search(session: Session, asked: _Asked) -> Smallest | None:

@@ -16,7 +16,7 @@ from aotidoctor.model.jobs import Recompile, Run
 from aotidoctor.model.run import Request
 from aotidoctor.probes import kernel_values, printed_launches, printed_values
 from aotidoctor.probes.effects import with_effect
-from aotidoctor.triage.chains import print_launches, recompile
+from aotidoctor.triage.chains import print_launches, print_values, recompile
 from aotidoctor.triage.chains.compile_cache import CompileCache
 from aotidoctor.triage.open_case import open_case
 from aotidoctor.triage.session import Session
@@ -245,7 +245,7 @@ class Machine:
 def climbed(tmp_path, monkeypatch):
     def session(machine, *, unfit=None):
         monkeypatch.setattr(recompile, "compiler_of", lambda _: "g++")
-        monkeypatch.setattr(print_launches, "unfit", lambda *_: unfit)
+        monkeypatch.setattr(print_values, "unfit", lambda *_: unfit)
         it = Session(case=able(), runner=machine)
         it.outcomes["plain_run"] = FAULT
         print_launches.print_launches(it, CompileCache(tmp_path / "cache"))
