@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aotidoctor.model.compat import Answer, Compatibility, HostAnswer, PackageNeeds
-from aotidoctor.model.report import Report
 from aotidoctor.reports.text import one_line, plural
+from aotidoctor.reports.tones import Headline
 
 HEADINGS = ("Package", "Host", "Answer", "Because")
 MATRIX = "Packages and hosts"
@@ -37,13 +37,8 @@ def answer_rows(found: Compatibility) -> tuple[tuple[str, ...], ...]:
 
 def because(item: HostAnswer) -> str:
     """Why, in one line."""
-    match item.answer:
-        case Answer.REFUSED:
-            return one_line("; ".join(item.because), _LONGEST)
-        case Answer.UNKNOWN:
-            return one_line("; ".join(item.unknown), _LONGEST)
-        case Answer.RUNS:
-            return one_line("; ".join(item.provided), _LONGEST)
+    reasons = {Answer.REFUSED: item.because, Answer.UNKNOWN: item.unknown, Answer.RUNS: item.provided}
+    return one_line("; ".join(reasons[item.answer]), _LONGEST)
 
 
 def matrix(found: Compatibility) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]] | None:
@@ -100,14 +95,15 @@ def _cpu(item: PackageNeeds) -> str:
     return f"{', '.join(item.isa)}{native}" if item.isa else native.strip()
 
 
-def headline_text(report: Report) -> tuple[str, str, str]:
-    """Word, text and tone of the first line."""
-    answers = report.compat.answers if report.compat is not None else ()
+def headline(found: Compatibility) -> Headline:
+    """The first line: the worst answer, with its reason where it is the only one."""
+    answers = found.answers
     counts = {kind: sum(item.answer is kind for item in answers) for kind in Answer}
     worst = next((kind for kind in (Answer.REFUSED, Answer.UNKNOWN) if counts[kind]), Answer.RUNS)
-    words = {Answer.RUNS: "RUNS", Answer.REFUSED: "WILL NOT RUN", Answer.UNKNOWN: "CANNOT BE TOLD"}[worst]
+    word = {Answer.RUNS: "RUNS", Answer.REFUSED: "WILL NOT RUN", Answer.UNKNOWN: "CANNOT BE TOLD"}[worst]
     if len(answers) == 1:
         reason = because(answers[0])
-        return words, f"on {answers[0].host}" + (f": {one_line(reason, 160)}" if reason else ""), TONES[worst]
+        text = f"on {answers[0].host}" + (f": {one_line(reason, 160)}" if reason else "")
+        return Headline(word, text, TONES[worst])
     told = [f"{WORDS[kind]}: {count}" for kind, count in counts.items() if count]
-    return words, f"{plural(len(answers), 'combination')} of package and host: {', '.join(told)}", TONES[worst]
+    return Headline(word, f"{plural(len(answers), 'combination')} of package and host: {', '.join(told)}", TONES[worst])

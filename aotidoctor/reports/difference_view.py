@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from aotidoctor.model.difference import Comparison, Difference, Side
-from aotidoctor.model.record import record
 from aotidoctor.reports.text import one_line, plural
+from aotidoctor.reports.tones import Headline
 
 HEADINGS = ("", "What", "A", "B", "Playbook", "Why it matters")
 # An outcome is told in the headline and as a row; ``minor`` needs no word.
 MARKS = {"decisive": "✗", "relevant": "!", "outcome": "=", "minor": ""}
-
-
-@record
-class Headline:
-    """The first line. ``tone`` is ``good``, ``bad`` or ``unsure``."""
-
-    word: str
-    text: str
-    tone: str
 
 
 def headline(found: Comparison) -> Headline:
@@ -25,15 +16,11 @@ def headline(found: Comparison) -> Headline:
     if {found.a.kind, found.b.kind} == {"package", "host"}:
         return _fit(found)
     if not found.differences:
-        return Headline(
-            word="SAME", text=f"nothing differs of {plural(sum(found.equal.values()), 'fact')}", tone="good"
-        )
+        return Headline("SAME", f"nothing differs of {plural(sum(found.equal.values()), 'fact')}", "good")
     outcomes = sum(1 for item in found.matters if item.level == "outcome")
     count = len(found.matters) - outcomes
     if not found.matters:
-        return Headline(
-            word="SAME", text=f"{plural(len(found.differences), 'difference')}, none that matters", tone="good"
-        )
+        return Headline("SAME", f"{plural(len(found.differences), 'difference')}, none that matters", "good")
     told = f"{plural(count, 'difference')} that {'matters' if count == 1 else 'matter'}"
     told += f" ({outcomes} in the outcome)" if outcomes else ""
     if count == 0:
@@ -41,7 +28,7 @@ def headline(found: Comparison) -> Headline:
     first = found.matters[0]
     story = _story(found)
     text = f"{told}{f'; {story}' if story else ''}; first: {one_line(first.subject, 80)}"
-    return Headline(word="DIFFERENT", text=text, tone="bad" if first.level == "decisive" else "unsure")
+    return Headline("DIFFERENT", text, "bad" if first.level == "decisive" else "unsure")
 
 
 def _fit(found: Comparison) -> Headline:
@@ -49,12 +36,12 @@ def _fit(found: Comparison) -> Headline:
     unseen = f"; {plural(len(found.unknown), 'check')} could not be run" if found.unknown else ""
     if not found.matters:
         asked = plural(found.equal.get("fit", 0), "check")
-        return Headline(word="FITS", text=f"{asked} passed; nothing was run{unseen}", tone="good")
+        return Headline("FITS", f"{asked} passed; nothing was run{unseen}", "good")
     first = found.matters[0]
     there = first.b if found.a.kind == "package" else first.a
     bad = first.level == "decisive"
     text = f"{first.playbook or first.subject}: {one_line(there, 200)}{unseen}"
-    return Headline(word="DOES NOT FIT" if bad else "MAY NOT FIT", text=text, tone="bad" if bad else "unsure")
+    return Headline("DOES NOT FIT" if bad else "MAY NOT FIT", text, "bad" if bad else "unsure")
 
 
 def _story(found: Comparison) -> str:

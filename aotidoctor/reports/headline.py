@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from aotidoctor.model.evidence import Evidence, Severity
-from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.reports import contract_view, host_view, log_view, serving_view
 from aotidoctor.reports.run_view import outcome_failed
 from aotidoctor.reports.text import one_line, plural
+from aotidoctor.reports.tones import Headline
 
 # Of a report on a program of the user's: its command.
 WATCHED = "program"
@@ -16,85 +16,73 @@ _AGREEING = ("agrees", "precision")
 _HEADLINE = 110
 
 
-@record
-class Headline:
-    """The first line. ``tone`` is ``good``, ``bad``, ``unsure`` or ``partial``."""
-
-    word: str
-    text: str
-    tone: str
-
-
 def headline(report: Report) -> Headline:
     """Verdict and cause."""
     if report.internal_error is not None:
         last = report.internal_error.strip().splitlines()[-1:] or ["no details"]
-        return Headline(word="INTERNAL ERROR", text=f"aotidoctor itself failed: {one_line(last[0])}", tone="partial")
+        return Headline("INTERNAL ERROR", f"aotidoctor itself failed: {one_line(last[0])}", "partial")
     if report.cannot_examine is not None:
-        return Headline(word="CANNOT EXAMINE", text=one_line(report.cannot_examine), tone="partial")
+        return Headline("CANNOT EXAMINE", one_line(report.cannot_examine), "partial")
     if report.compat is not None:
         from aotidoctor.reports import compat_view  # noqa: PLC0415 - for that command only
 
-        word, words, tone = compat_view.headline_text(report)
-        return Headline(word=word, text=words, tone=tone)
+        return compat_view.headline(report.compat)
     return _verdict(report)
 
 
 def _verdict(report: Report) -> Headline:
     match report.verdict:
         case "healthy" if report.log is not None and log_view.is_log(report):
-            return Headline(word="NO FAILURE", text=log_view.calm(report.log), tone="good")
+            return Headline("NO FAILURE", log_view.calm(report.log), "good")
         case "healthy" if WATCHED in report.extra:
-            return Headline(word="HEALTHY", text=f"the program succeeded{_warnings(report)}", tone="good")
+            return Headline("HEALTHY", f"the program succeeded{_warnings(report)}", "good")
         case "healthy":
             return _calm(report)
         case "problem" if report.diagnoses:
             first = report.diagnoses[0]
             harmless = first.severity is not Severity.ERROR
             text = f"{first.cause}: {_cut(one_line(first.title, 4 * _HEADLINE))}"
-            return Headline(word="WARNING" if harmless else "PROBLEM", text=text, tone="unsure" if harmless else "bad")
+            return Headline("WARNING" if harmless else "PROBLEM", text, "unsure" if harmless else "bad")
         case "problem":
             text = one_line(report.extra.get("origin") or "see the evidence")
-            return Headline(word="PROBLEM", text=_cut(text), tone="bad")
+            return Headline("PROBLEM", _cut(text), "bad")
         case _ if report.log is not None and log_view.is_log(report):
-            return Headline(word="UNKNOWN", text=log_view.unknown(report.log), tone="unsure")
+            return Headline("UNKNOWN", log_view.unknown(report.log), "unsure")
         case _ if not any(outcome_failed(outcome) for outcome in report.runs):
-            return Headline(word="UNKNOWN", text="no verdict could be reached", tone="unsure")
+            return Headline("UNKNOWN", "no verdict could be reached", "unsure")
         case _:
-            return Headline(word="UNKNOWN", text="it fails, and no known cause explains why", tone="unsure")
+            return Headline("UNKNOWN", "it fails, and no known cause explains why", "unsure")
 
 
 def _calm(report: Report) -> Headline:
     if report.command == "env":
-        return Headline(word="HOST", text=host_view.summary(report.case.host), tone="good")
+        return Headline("HOST", host_view.summary(report.case.host), "good")
     if report.command == "inspect":
-        return Headline(word="PACKAGE", text=contract_view.summary(report.case), tone="good")
+        return Headline("PACKAGE", contract_view.summary(report.case), "good")
     if serving_view.is_serving(report):
         return _servable(report)
     if report.command == "verify" and not report.interrupted:
-        return Headline(word="HEALTHY", text=f"{_verified(report)}{_warnings(report)}", tone="good")
+        return Headline("HEALTHY", f"{_verified(report)}{_warnings(report)}", "good")
     if report.interrupted or report.out_of_time:
-        return Headline(word="UNFINISHED", text="nothing wrong found before it ended", tone="partial")
+        return Headline("UNFINISHED", "nothing wrong found before it ended", "partial")
     if report.plan:
-        return Headline(word="PLAN", text=f"{plural(len(report.plan), 'probe')}; nothing was run", tone="good")
+        return Headline("PLAN", f"{plural(len(report.plan), 'probe')}; nothing was run", "good")
     if report.command == "compare" and (found := _compared(report)) is not None:
-        return Headline(word="HEALTHY", text=f"{_also_said(found)}{_warnings(report)}", tone="good")
+        return Headline("HEALTHY", f"{_also_said(found)}{_warnings(report)}", "good")
     if not report.runs:
-        return Headline(word="HEALTHY", text="nothing wrong found; nothing was run", tone="good")
+        return Headline("HEALTHY", "nothing wrong found; nothing was run", "good")
     calls = sum(1 for outcome in report.runs if not outcome_failed(outcome))
     if report.case.inputs is None:
-        return Headline(word="HEALTHY", text="it loads; nothing was called without --inputs or --generate", tone="good")
-    return Headline(
-        word="HEALTHY", text=f"nothing wrong found in {plural(calls, 'run')}{_warnings(report)}", tone="good"
-    )
+        return Headline("HEALTHY", "it loads; nothing was called without --inputs or --generate", "good")
+    return Headline("HEALTHY", f"nothing wrong found in {plural(calls, 'run')}{_warnings(report)}", "good")
 
 
 def _servable(report: Report) -> Headline:
     if report.names is not None:
         from aotidoctor.reports import names_view  # noqa: PLC0415 - for names only
 
-        return Headline(word="SERVABLE", text=names_view.summary(report), tone="good")
-    return Headline(word="HEALTHY", text=f"{serving_view.summary(report)}{_warnings(report)}", tone="good")
+        return Headline("SERVABLE", names_view.summary(report), "good")
+    return Headline("HEALTHY", f"{serving_view.summary(report)}{_warnings(report)}", "good")
 
 
 def _verified(report: Report) -> str:

@@ -12,8 +12,8 @@ from aotidoctor.model.report import Report
 from aotidoctor.reports import contract_view, view
 from aotidoctor.reports.headline import headline
 from aotidoctor.reports.text import one_line, plain
+from aotidoctor.reports.tones import COLORS
 
-_COLORS = {"good": "#1a7f37", "bad": "#c62828", "unsure": "#9a6700", "partial": "#7b3fb3"}
 # A page beyond this is for a browser, not for a cell: a notebook keeps its outputs.
 _LARGEST_PAGE = 2 << 20
 _MOST_LEAVES = 200
@@ -27,7 +27,7 @@ def report_piece(report: Report) -> str:
         f"<td style='text-align:left'>{_code(row.text) if row.is_code else _text(row.text)}</td></tr>"
         for row in view.first_rows(report)
     )
-    title = f"<b style='color:{_COLORS[head.tone]}'>{_text(head.word)}</b> {_text(head.text)}"
+    title = f"<b style='color:{COLORS[head.tone]}'>{_text(head.word)}</b> {_text(head.text)}"
     return f"<div><p>{title}</p><table>{rows}</table>{_page(report)}</div>"
 
 

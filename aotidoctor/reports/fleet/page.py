@@ -19,12 +19,12 @@ from aotidoctor.reports.fleet import words
 from aotidoctor.reports.fleet.figures import over_time
 from aotidoctor.reports.html.page import environment, icon
 from aotidoctor.reports.text import one_line
+from aotidoctor.reports.tones import COLORS
 
 ROWS = 10_000
 """Items of a page; those that fail come first."""
 _BYTES = 6 << 20
 _CELL = 240
-_ICON_COLORS = {"good": "#1a7f37", "bad": "#c62828", "unsure": "#9a6700"}
 _DETAILED = 300
 
 
@@ -55,7 +55,7 @@ def render(summary: Overview, rows: Iterable[ItemRow]) -> str:
         command=view.command_text(summary.argv),
         script=Markup(script),  # noqa: S704 - ours
         script_hash=Markup(digest),  # noqa: S704 - likewise
-        icon=icon(_ICON_COLORS[head.tone]),
+        icon=icon(COLORS[head.tone]),
     )
     return page + "\n"
 

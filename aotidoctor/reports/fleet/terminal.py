@@ -14,7 +14,6 @@ from aotidoctor.reports.terminal.captured import for_stream, plain
 from aotidoctor.reports.terminal.layout import Layout
 from aotidoctor.reports.text import one_line
 
-_TONES = {"good": "bold green", "bad": "bold red", "unsure": "bold yellow"}
 _MOST, _DETAILED, _PERIODS = 40, 8, 14
 
 
@@ -30,7 +29,7 @@ def plain_text(summary: Overview, *, width: int = 100, detail: int = 0) -> str:
 
 def _render(summary: Overview, out: Layout, detail: int) -> None:
     head = words.verdict(summary)
-    out.headline(head.word, head.text, style=_TONES[head.tone])
+    out.headline(head)
     if told := words.against(summary):
         out.paragraph(told, style="dim")
     for note in words.notes(summary):
@@ -57,10 +56,7 @@ def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], o
     if not rows:
         return
     out.title(title)
-    table = out.table(*headings)
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    out.show(table)
+    out.table(headings, rows)
     if left > 0:
         out.line(Text(f" and {left:,} more (-v shows all)", style="dim"))
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from aotidoctor.model.clusters import CHANGED, HERE, NEW, Acceptance, Cluster, Example, Gone, Overview, Trait
-from aotidoctor.model.record import record
 from aotidoctor.reports.text import one_line, plural
+from aotidoctor.reports.tones import Headline
 
 CORRELATION = (
     "Features that separate a cluster from the healthy items. They are correlations, and need not be the cause."
@@ -15,16 +15,7 @@ GONE = ("Cause", "What", "Items before", "Healthy now")
 SLOWEST = ("Item", "Host", "Seconds", "State")
 
 
-@record
-class Verdict:
-    """``tone`` is ``good``, ``bad`` or ``unsure``."""
-
-    word: str
-    tone: str
-    text: str
-
-
-def verdict(summary: Overview) -> Verdict:
+def verdict(summary: Overview) -> Headline:
     """The first line."""
     counts = [f"{summary.failing:,} of {plural_of(summary.items, 'item')} failing"]
     if summary.failing:
@@ -38,17 +29,15 @@ def verdict(summary: Overview) -> Verdict:
         new = sum(cluster.change == NEW for cluster in summary.news)
         told = [f"{plural_of(new, 'new cluster')}"] if new else []
         told += [f"{plural_of(regressed, 'item')} healthy before"] if regressed else []
-        return Verdict(word="NEW", tone="bad", text=f"{' and '.join(told)}; {text}")
+        return Headline("NEW", f"{' and '.join(told)}; {text}", "bad")
     if summary.blind:
-        return Verdict(
-            word="NOT EXAMINED", tone="unsure", text=f"{plural_of(summary.blind, 'item')} examined before; {text}"
-        )
+        return Headline("NOT EXAMINED", f"{plural_of(summary.blind, 'item')} examined before; {text}", "unsure")
     if summary.failing:
         known = bool(summary.baseline) or all(cluster.is_accepted for cluster in summary.clusters)
-        return Verdict(word="NOTHING NEW" if known else "FAILING", tone="unsure" if known else "bad", text=text)
+        return Headline("NOTHING NEW" if known else "FAILING", text, "unsure" if known else "bad")
     if not summary.healthy:
-        return Verdict(word="NOT EXAMINED" if summary.items else "EMPTY", tone="unsure", text=text)
-    return Verdict(word="HEALTHY" if not summary.not_examined else "PARTLY EXAMINED", tone="good", text=text)
+        return Headline("NOT EXAMINED" if summary.items else "EMPTY", text, "unsure")
+    return Headline("HEALTHY" if not summary.not_examined else "PARTLY EXAMINED", text, "good")
 
 
 def plural_of(count: int, noun: str) -> str:

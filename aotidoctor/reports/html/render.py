@@ -22,6 +22,7 @@ from aotidoctor.reports.html import place as html_place
 from aotidoctor.reports.html import runs as html_runs
 from aotidoctor.reports.html.blocks import Block, Section, folded, has_long
 from aotidoctor.reports.html.page import environment, icon
+from aotidoctor.reports.tones import COLORS
 
 # The tab tells the verdict, too.
 _LATE = ("calls", "values", "contract", "package")
@@ -38,7 +39,6 @@ for (const table of document.querySelectorAll("table.long")) {
   table.parentNode.before(field);
 }
 """
-_ICON_COLORS = {"good": "#1a7f37", "bad": "#c62828", "unsure": "#9a6700", "partial": "#7b3fb3"}
 
 
 def render(report: Report) -> str:
@@ -55,7 +55,7 @@ def render(report: Report) -> str:
         **_filter(sections),
         command=report.command,
         explain=f"aotidoctor explain {shown.cause}" if shown.cause else "",
-        icon=icon(_ICON_COLORS[shown.tone]),
+        icon=icon(COLORS[shown.tone]),
     )
     return page + "\n"
 

@@ -21,12 +21,9 @@ def show_comparison(report: Report, out: Layout) -> None:
     out.title("Against the reference")
     shown = len(HEADINGS) if out.width >= _WIDE else _NARROW
     told = [at for at in range(shown) if any(row[at] for row in rows)]
-    table = out.table(*(HEADINGS[at] for at in told))
-    for row in rows:
-        table.add_row(*(Text(row[at], style=_STYLES[row[0]]) for at in told))
-    for column in table.columns:
-        # A long shape may take two lines; half a verdict is none.
-        column.no_wrap = column.header != "Values"
-    out.show(table)
+    headings = [HEADINGS[at] for at in told]
+    styled = ([Text(row[at], style=_STYLES[row[0]]) for at in told] for row in rows)
+    # A long shape may take two lines; half a verdict is none.
+    out.table(headings, styled, whole=[heading for heading in headings if heading != "Values"])
     for reason in reasons(report):
         out.paragraph(reason, style="dim")

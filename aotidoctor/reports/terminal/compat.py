@@ -28,9 +28,5 @@ def show_compat(found: Compatibility, out: Layout) -> None:
 
 def _table(out: Layout, title: str, headings: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> None:
     out.title(title)
-    table = out.table(*headings)
-    for row in rows:
-        table.add_row(*(Text(cell, style=_BY_WORD.get(cell, "")) for cell in row))
-    for column in table.columns:
-        column.no_wrap = column.header == "Answer"
-    out.show(table)
+    styled = ([Text(cell, style=_BY_WORD.get(cell, "")) for cell in row] for row in rows)
+    out.table(headings, styled, whole=("Answer",))

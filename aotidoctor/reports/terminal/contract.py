@@ -24,12 +24,12 @@ def show_contract(report: Report, out: Layout, detail: int) -> None:
     out.title("Contract")
     shown = rows if detail > 0 else _most_telling(rows)
     observed = report.case.inputs is not None
-    table = out.table("", "Leaf", "Expected", *(("Observed",) if observed else ()))
+    cells = []
     for row in shown:
         style = STYLES[row.mark]
-        cells = [Text(_MARKS[row.mark], style=style), Text(row.path, style=style), Text(row.expected)]
-        table.add_row(*cells, *((Text(row.observed or "", style=style),) if observed else ()))
-    out.show(table)
+        leaf = [Text(_MARKS[row.mark], style=style), Text(row.path, style=style), Text(row.expected)]
+        cells.append([*leaf, *([Text(row.observed or "", style=style)] if observed else [])])
+    out.table(("", "Leaf", "Expected", *(("Observed",) if observed else ())), cells)
     if len(shown) < len(rows):
         out.line(Text(f" and {plural(len(rows) - len(shown), 'more leaf', 'more leaves')} (-v shows all)", style="dim"))
     problem = report.case.inputs_error

@@ -13,7 +13,6 @@ from aotidoctor.reports.terminal.captured import for_stream, plain
 from aotidoctor.reports.terminal.layout import Layout
 from aotidoctor.reports.text import plural
 
-_STYLES = {"good": "bold green", "bad": "bold red", "unsure": "bold yellow"}
 _LEVELS = {"decisive": "red", "relevant": "yellow", "outcome": "cyan", "minor": "dim"}
 # Below this width a table would fold every cell.
 _WIDE, _UNFOLDED = 110, 80
@@ -34,7 +33,7 @@ def plain_text(found: Comparison, *, width: int = 80, detail: int = 0) -> str:
 
 def _show(found: Comparison, out: Layout, detail: int) -> None:
     head = view.headline(found)
-    out.headline(head.word, head.text, style=_STYLES[head.tone])
+    out.headline(head)
     if detail < 0:
         return
     for side in (found.a, found.b):
@@ -60,12 +59,8 @@ def _differences(found: Comparison, out: Layout, detail: int) -> None:
 
 
 def _table(told: Sequence[Difference], out: Layout) -> None:
-    table = out.table(*view.HEADINGS)
-    for item in told:
-        cells = [Text(words) for words in view.row(item)]
-        cells[0].stylize(_LEVELS[item.level])
-        table.add_row(*cells)
-    out.show(table)
+    rows = ((item, view.row(item)) for item in told)
+    out.table(view.HEADINGS, ((Text(row[0], style=_LEVELS[item.level]), *row[1:]) for item, row in rows))
 
 
 def _list(told: Sequence[Difference], out: Layout) -> None:

@@ -53,23 +53,16 @@ def host(found: Host, out: Layout, *, detail: int) -> None:
 def settings(environment: Mapping[str, str], out: Layout) -> None:
     """Which debug settings act when, and which are set."""
     out.title("Debug settings")
-    table = out.table("Setting", "Acts", "What it does")
-    for item in SETTINGS:
-        value = environment.get(item.name)
-        name = item.name if value is None else f"{item.name}={value}"
-        table.add_row(Text(name), Text(item.acts), Text(item.what))
-    out.show(table)
+    named = ((f"{item.name}={environment[item.name]}" if item.name in environment else item.name) for item in SETTINGS)
+    rows = ((name, item.acts, item.what) for name, item in zip(named, SETTINGS, strict=True))
+    out.table(("Setting", "Acts", "What it does"), rows)
 
 
 def _pairs(title: str, rows: Sequence[tuple[str, str]], out: Layout) -> None:
     if not rows:
         return
     out.title(title)
-    table = out.table("", "")
-    table.show_header = False
-    for label, words in rows:
-        table.add_row(Text(one_line(label, 60), style="dim"), Text(one_line(words)))
-    out.show(table)
+    out.table(("", ""), ((Text(one_line(label, 60), style="dim"), one_line(words)) for label, words in rows))
 
 
 def _findings(report: Report, out: Layout) -> None:
@@ -160,12 +153,12 @@ def _features(item: SharedObject) -> str:
 
 def _inputs(contract: Contract, out: Layout) -> None:
     out.title(f"Inputs ({contract.source})")
-    table = out.table("Leaf", "Expected", "In the code", "Used")
-    for leaf in contract.leaves:
-        used = "" if leaf.used is None else "yes" if leaf.used else "no"
-        name = leaf.generated_name or ""
-        table.add_row(Text(one_line(leaf.path, 80)), Text(contract_view.leaf_text(leaf)), Text(name), Text(used))
-    out.show(table)
+    used = {True: "yes", False: "no", None: ""}
+    rows = (
+        (one_line(leaf.path, 80), contract_view.leaf_text(leaf), leaf.generated_name or "", used[leaf.used])
+        for leaf in contract.leaves
+    )
+    out.table(("Leaf", "Expected", "In the code", "Used"), rows)
     for symbol in contract.symbols:
         shown = f"{symbol.definition}; in {', '.join(symbol.appears_in)}" if symbol.appears_in else symbol.definition
         out.row(one_line(symbol.name, 20), one_line(shown))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
 from rich import box
 from rich.console import Console
 from rich.padding import Padding
@@ -10,8 +12,10 @@ from rich.text import Text
 
 from aotidoctor.reports.terminal.neutral import NEUTRAL
 from aotidoctor.reports.text import plain
+from aotidoctor.reports.tones import Headline
 
 _LABEL_WIDTH = 11
+TONES = {"good": "bold green", "bad": "bold red", "unsure": "bold yellow", "partial": "bold magenta"}
 # By severity, and by the mark of a row.
 STYLES = {"": "", "info": "dim", "warn": "yellow", "error": "red"}
 
@@ -32,12 +36,12 @@ class Layout:
         """An empty line."""
         self._console.print()
 
-    def headline(self, word: str, words: str, *, style: str) -> None:
+    def headline(self, head: Headline) -> None:
         """The verdict on a coloured ground, and its text beside it."""
         grid = Table.grid(padding=(0, 1))
         grid.add_column(no_wrap=True)
         grid.add_column(ratio=1, overflow="fold")
-        grid.add_row(Text(f" {word} ", style=f"reverse {style}"), Text(words, style="bold"))
+        grid.add_row(Text(f" {head.word} ", style=f"reverse {TONES[head.tone]}"), Text(head.text, style="bold"))
         self._console.print(grid)
 
     def title(self, words: str) -> None:
@@ -86,13 +90,18 @@ class Layout:
             for start in range(0, max(len(line), 1), width):
                 self._console.print(Text.assemble((f" {bar} ", "dim"), line[start : start + width]), soft_wrap=True)
 
-    def table(self, *headings: str) -> Table:
-        """An empty table in the common style; the columns fold instead of cutting text."""
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
+    def table(
+        self,
+        headings: Sequence[str],
+        rows: Iterable[Sequence[str | Text]],
+        *,
+        whole: Collection[str] = (),
+        ratios: Mapping[str, int] | None = None,
+    ) -> None:
+        """A table, one column in. Text folds instead of being cut, except in the columns that are kept ``whole``."""
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False, show_header=any(headings))
         for heading in headings:
-            table.add_column(heading, overflow="fold")
-        return table
-
-    def show(self, table: Table) -> None:
-        """Print a table, one column in."""
+            table.add_column(heading, overflow="fold", no_wrap=heading in whole, ratio=(ratios or {}).get(heading))
+        for row in rows:
+            table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
         self._console.print(Padding(table, (0, 0, 0, 1)))

@@ -18,12 +18,9 @@ def show_log(log: LogReading, out: Layout, *, detail: int) -> None:
         return
     out.title("Log")
     if rows:
-        table = out.table(*log_view.HEADINGS)
-        for row in rows:
-            table.add_row(Text(row.line, style=STYLES[row.tone]), Text(one_line(row.said, 160)), Text(row.what))
-        table.columns[0].no_wrap = True
-        table.columns[1].ratio, table.columns[2].ratio = 3, 2
-        out.show(table)
+        cells = ((Text(row.line, style=STYLES[row.tone]), one_line(row.said, 160), row.what) for row in rows)
+        line, said, what = log_view.HEADINGS
+        out.table(log_view.HEADINGS, cells, whole=(line,), ratios={said: 3, what: 2})
     if hidden:
         out.line(Text(f" and {plural(hidden, 'more')} (-v shows all)".replace("mores", "more"), style="dim"))
     for label, text in facts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -34,21 +35,14 @@ def _timeline(place: Localization, out: Layout, *, whole: bool) -> None:
     out.title("Calls")
     if before:
         out.line(Text(f" {plural(before, 'call')} before these (-vv shows all)", style="dim"))
-    table = out.table("", "Call", "Kind", "Took", "Made of")
-    for row in rows:
-        style = "red" if row[0] else ""
-        table.add_row(*(Text(cell, style=style) for cell in row))
-    out.show(table)
+    out.table(("", "Call", "Kind", "Took", "Made of"), map(_marked, rows))
 
 
 def _stack(place: Localization, out: Layout, *, whole: bool) -> None:
     rows = place_view.frame_rows(place, whole=whole)
     if rows:
         out.title("Native stack")
-        table = out.table("", "Function", "Place")
-        for number, function, where in rows:
-            table.add_row(Text(number), Text(function), Text(where, style="dim"))
-        out.show(table)
+        out.table(("", "Function", "Place"), ((number, name, Text(where, style="dim")) for number, name, where in rows))
     # A run that named the cause at once did not look for the place.
     shown = place_view.excerpt(place) if rows or place.timeline or whole else None
     if shown is not None:
@@ -63,10 +57,11 @@ def _values(place: Localization, out: Layout, *, whole: bool) -> None:
     if not rows:
         return
     out.title("Values of kernels")
-    table = out.table(*rows[0])
-    for row in rows[1:]:
-        style = "red" if row[0] else ""
-        table.add_row(*(Text(cell, style=style) for cell in row))
-    out.show(table)
+    out.table(rows[0], map(_marked, rows[1:]))
     for note in place.notes:
         out.paragraph(note, style="dim")
+
+
+def _marked(row: Sequence[str]) -> list[Text]:
+    """In red where the row has a mark."""
+    return [Text(cell, style="red" if row[0] else "") for cell in row]

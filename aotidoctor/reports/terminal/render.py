@@ -18,7 +18,7 @@ from aotidoctor.reports.headline import headline
 from aotidoctor.reports.terminal import facts
 from aotidoctor.reports.terminal.captured import for_stream, plain
 from aotidoctor.reports.terminal.contract import show_contract
-from aotidoctor.reports.terminal.layout import STYLES, Layout
+from aotidoctor.reports.terminal.layout import STYLES, TONES, Layout
 from aotidoctor.reports.terminal.runs import show_runs
 from aotidoctor.reports.text import one_line, plural, seconds
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from aotidoctor.model.localization import Localization
     from aotidoctor.model.signature import Signature
 
-_TONES = {"good": "bold green", "bad": "bold red", "unsure": "bold yellow", "partial": "bold magenta"}
 _NAMES_SHOWN = 4
 # Their document is a description; a healthy one is no shorter.
 _DESCRIBING = ("inspect", "triton", "env")
@@ -73,14 +72,13 @@ def render(report: Report, console: Console, *, detail: int = 0) -> None:
 
 
 def _first_screen(report: Report, out: Layout) -> None:
-    verdict = headline(report)
-    out.headline(verdict.word, verdict.text, style=_TONES[verdict.tone])
+    out.headline(headline(report))
     if view.has_artifact(report):
         out.paragraph(view.artifact_text(report), style="dim")
     if report.log is not None and log_view.is_log(report):
         out.paragraph(log_view.log_text(report.log), style="dim")
     if note := view.partial_note(report):
-        out.line(Text(f" {note}", style=_TONES["partial"]))
+        out.line(Text(f" {note}", style=TONES["partial"]))
     rows = view.first_rows(report)
     if rows:
         out.blank()
@@ -130,10 +128,7 @@ def _probes(report: Report, out: Layout) -> None:
     if not rows:
         return
     out.title(f"{probe_rows.TITLE}: {probe_rows.verdict(report)}")
-    table = out.table(*probe_rows.HEADINGS)
-    for row in rows:
-        table.add_row(*(Text(text) for text in row))
-    out.show(table)
+    out.table(probe_rows.HEADINGS, rows)
 
 
 def _calm(report: Report, out: Layout) -> None:

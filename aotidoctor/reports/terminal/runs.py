@@ -22,7 +22,7 @@ def show_runs(report: Report, out: Layout, detail: int) -> None:
     if not report.runs:
         return
     out.title("Runs")
-    table = out.table("", "Probe", "Ended", "In", "Time", "Setting took effect")
+    rows = []
     for outcome in report.runs:
         effect = run_view.took_effect(outcome)
         if effect and outcome.took_effect_why:
@@ -30,10 +30,8 @@ def show_runs(report: Report, out: Layout, detail: int) -> None:
         style = STYLES["error"] if run_view.outcome_failed(outcome) else ""
         name = one_line(outcome.request.probe, 40)
         ended = Text(run_view.run_ending(outcome), style=style)
-        table.add_row(
-            Text(outcome.id), Text(name), ended, Text(outcome.stage), Text(seconds(outcome.seconds)), Text(effect)
-        )
-    out.show(table)
+        rows.append((outcome.id, name, ended, outcome.stage, seconds(outcome.seconds), effect))
+    out.table(("", "Probe", "Ended", "In", "Time", "Setting took effect"), rows)
     failed = next((outcome for outcome in report.runs if run_view.outcome_failed(outcome)), None)
     for outcome in report.runs if detail > 0 else [failed] if failed else []:
         _printed(outcome, out, detail)

@@ -14,12 +14,8 @@ def show_names(report: Report, out: Layout) -> None:
     """The names of a package's tensors, where they were asked for."""
     for title, rows in names_view.tables(report):
         out.title(title)
-        table = out.table(*names_view.HEADINGS)
-        for row in rows:
-            table.add_row(*(Text(one_line(cell, 200)) for cell in row))
-        for column in table.columns[1:3]:
-            column.no_wrap = True
-        out.show(table)
+        shown = ([one_line(cell, 200) for cell in row] for row in rows)
+        out.table(names_view.HEADINGS, shown, whole=names_view.HEADINGS[1:3])
 
 
 def show_serving(report: Report, out: Layout, *, detail: int) -> None:
@@ -34,13 +30,8 @@ def show_serving(report: Report, out: Layout, *, detail: int) -> None:
         if not model.rows:
             out.paragraph("nothing wrong found")
             continue
-        table = out.table(*serving_view.HEADINGS)
-        for row in model.rows:
-            style = STYLES[row.severity]
-            table.add_row(Text(row.rule, style=style), Text(row.line), Text(row.what), Text(row.remedy))
-        for column in table.columns[:2]:
-            column.no_wrap = True
-        table.columns[2].ratio, table.columns[3].ratio = 3, 2
-        out.show(table)
+        rule, line, what, remedy = serving_view.HEADINGS
+        rows = ((Text(row.rule, style=STYLES[row.severity]), row.line, row.what, row.remedy) for row in model.rows)
+        out.table(serving_view.HEADINGS, rows, whole=(rule, line), ratios={what: 3, remedy: 2})
     if hidden:
         out.line(Text(f" and {plural(hidden, 'note')} without a problem (-v shows all)", style="dim"))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TextIO
 
-from rich.text import Text
-
 from aotidoctor.model.record import record
 from aotidoctor.reports.terminal.captured import for_stream
 from aotidoctor.reports.terminal.layout import Layout
@@ -29,15 +27,8 @@ def shown(parts: Sequence[Part], *, stream: TextIO, environ: Mapping[str, str]) 
 
 def _parts(parts: Sequence[Part], out: Layout) -> None:
     for part in parts:
-        _part(part, out)
-
-
-def _part(part: Part, out: Layout) -> None:
-    out.title(part.title)
-    for label, words in part.labelled:
-        out.row(label, words)
-    if part.rows:
-        table = out.table(*part.headings)
-        for row in part.rows:
-            table.add_row(*(Text(cell) for cell in row))
-        out.show(table)
+        out.title(part.title)
+        for label, words in part.labelled:
+            out.row(label, words)
+        if part.rows:
+            out.table(part.headings, part.rows)
