@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from aotidoctor.model.fleet import FleetSummary
 from aotidoctor.reports.json.artifact import picked
-from aotidoctor.reports.json.render import clean
-from aotidoctor.reports.text import escaped_json, neutral
+from aotidoctor.reports.json.render import dumps
+from aotidoctor.reports.text import neutral
 
 SCHEMA = "aotidoctor.batch/1"
 # Causes that the text names; the JSON has them all.
@@ -24,7 +23,7 @@ def render_json(summary: FleetSummary, status: int) -> str:
         **picked(summary, "verdicts causes statuses interrupted problem notes"),
         "exit_status": status,
     }
-    return escaped_json(json.dumps(clean(document), indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
+    return dumps(document)
 
 
 def render_text(summary: FleetSummary) -> str:

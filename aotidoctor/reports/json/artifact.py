@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from aotidoctor.model.artifact import Artifact, ExportedFacts, ModelEntry, SharedObject
+from aotidoctor.model.artifact import Artifact, ModelEntry, SharedObject
 from aotidoctor.model.case import Case
 
 if TYPE_CHECKING:
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 
 NAMES_LISTED = 100
+# Lists of members' names, of which a damaged archive may have very many.
+_NAMED = "names_duplicate names_unsafe names_symlink names_directory bad_crc unread_crc oversized"
 
 
 def record(value: DataclassInstance) -> dict[str, object]:
@@ -36,14 +38,8 @@ def artifact(case: Case) -> dict[str, object]:
         "members": [picked(member, "name size crc") for member in found.members[:NAMES_LISTED]],
         "model_name": case.model.name if case.model is not None else None,
         "models": [_model(model) for model in found.models],
-        "exported": [_exported(facts) for facts in found.exported],
-        "names_duplicate": found.names_duplicate[:NAMES_LISTED],
-        "names_unsafe": found.names_unsafe[:NAMES_LISTED],
-        "names_symlink": found.names_symlink[:NAMES_LISTED],
-        "names_directory": found.names_directory[:NAMES_LISTED],
-        "bad_crc": found.bad_crc[:NAMES_LISTED],
-        "unread_crc": found.unread_crc[:NAMES_LISTED],
-        "oversized": found.oversized[:NAMES_LISTED],
+        "exported": [picked(facts, "name constant_inputs custom_ops ops") for facts in found.exported],
+        **{name: getattr(found, name)[:NAMES_LISTED] for name in _NAMED.split()},
         **picked(found, "first_line link_target problem counts other_contents"),
         **({"stamp": _stamp(case.stamp)} if case.stamp is not None else {}),
     }
@@ -52,7 +48,7 @@ def artifact(case: Case) -> dict[str, object]:
 def _stamp(seen: StampSeen) -> dict[str, object]:
     """What the package states of its origin; its hashes are counted."""
     stamp = seen.stamp
-    told: dict[str, object] = {"member": seen.member, "problem": seen.problem}
+    told = picked(seen, "member problem")
     if stamp is None:
         return told
     return {
@@ -70,8 +66,7 @@ def _stamp(seen: StampSeen) -> dict[str, object]:
 
 def _model(model: ModelEntry) -> dict[str, object]:
     return {
-        "name": model.name,
-        "layout": model.layout,
+        **picked(model, "name layout"),
         "n_members": len(model.members),
         "size": sum(member.size for member in model.members),
         "shared_objects": [_shared_object(item) for item in model.shared_objects],
@@ -79,9 +74,8 @@ def _model(model: ModelEntry) -> dict[str, object]:
         "wrapper_lines": model.wrapper_cpp.count("\n") if model.wrapper_cpp is not None else None,
         "n_kernel_sources": len(model.kernel_sources),
         "metadata": [picked(m, "member values problem") for m in model.metadata],
-        "extern_member": model.extern_member,
-        "extern_problem": model.extern_problem,
-        "extern_ops": [{"name": node.name, "target": node.target} for node in model.extern_nodes[:NAMES_LISTED]],
+        **picked(model, "extern_member extern_problem"),
+        "extern_ops": [picked(node, "name target") for node in model.extern_nodes[:NAMES_LISTED]],
         "n_extern_ops": len(model.extern_nodes),
         "gpu_code": model.gpu_code[:NAMES_LISTED],
         "n_gpu_code": len(model.gpu_code),
@@ -99,7 +93,3 @@ def _shared_object(item: SharedObject) -> dict[str, object]:
         "features": record(item.features),
         **picked(item, "has_debug_lines executable_stack truncated_at problem"),
     }
-
-
-def _exported(facts: ExportedFacts) -> dict[str, object]:
-    return picked(facts, "name constant_inputs custom_ops ops")

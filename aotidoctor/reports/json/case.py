@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aotidoctor.model.case import Case
-from aotidoctor.model.contract import ConstantSpec, Contract, Dim, KernelCall, LeafSpec
+from aotidoctor.model.contract import Contract, Dim, LeafSpec
 from aotidoctor.model.host import Host
 from aotidoctor.reports.json.artifact import NAMES_LISTED, picked, record
 
 if TYPE_CHECKING:
-    from aotidoctor.model.inputs import InputSet, LeafValue
+    from aotidoctor.model.inputs import LeafValue
     from aotidoctor.model.serving_names import NameRow, NameTable
 
 # A report of `run` or `check` shows this many constants and kernels; `inspect` shows all.
 _LISTED = 50
+_CONSTANT = "name original_fqn dtype shape stride device_type data_size kind from_folded"
+_KERNEL = "name kind line origins source_nodes arguments grid warps shared device_code"
 
 
 def contract(found: Contract | None, *, whole: bool) -> dict[str, object] | None:
@@ -27,8 +29,8 @@ def contract(found: Contract | None, *, whole: bool) -> dict[str, object] | None
         "leaves": [_leaf(leaf) for leaf in found.leaves],
         "outputs": [record(output) for output in found.outputs],
         "symbols": [record(symbol) for symbol in found.symbols],
-        "constants": [_constant(constant) for constant in found.constants[:listed]],
-        "kernels": [_kernel(kernel) for kernel in found.kernels[:listed]],
+        "constants": [picked(item, _CONSTANT) for item in found.constants[:listed]],
+        "kernels": [picked(kernel, _KERNEL) for kernel in found.kernels[:listed]],
         "n_kernels": len(found.kernels),
         "bound_checks": [record(check) for check in found.bound_checks[:listed]],
         "custom_ops": found.custom_ops,
@@ -53,8 +55,7 @@ def _leaf(leaf: LeafSpec) -> dict[str, object]:
 def names(table: NameTable) -> dict[str, object]:
     """The tensors of a package under the names of a release of Triton."""
     return {
-        "release": table.release,
-        "servable": table.servable,
+        **picked(table, "release servable"),
         "inputs": [_name_row(row) for row in table.inputs],
         "outputs": [_name_row(row) for row in table.outputs],
         "obstacles": [record(item) for item in table.obstacles],
@@ -66,19 +67,7 @@ def _name_row(row: NameRow) -> dict[str, object]:
 
 
 def _dim(dim: Dim) -> dict[str, object]:
-    expr = str(dim.expr) if dim.expr is not None else None
-    return {
-        **picked(dim, "static min max"),
-        "expr": expr,
-    }
-
-
-def _constant(constant: ConstantSpec) -> dict[str, object]:
-    return picked(constant, "name original_fqn dtype shape stride device_type data_size kind from_folded")
-
-
-def _kernel(kernel: KernelCall) -> dict[str, object]:
-    return picked(kernel, "name kind line origins source_nodes arguments grid warps shared device_code")
+    return {**picked(dim, "static min max"), "expr": str(dim.expr) if dim.expr is not None else None}
 
 
 def inputs(case: Case) -> dict[str, object] | None:
@@ -88,13 +77,11 @@ def inputs(case: Case) -> dict[str, object] | None:
         return {"path": case.inputs_path, "problem": str(error), "cause": error.cause, "leaves": []}
     if found is None:
         return None
-    return _input_set(found) | {"problem": None, "cause": None}
-
-
-def _input_set(found: InputSet) -> dict[str, object]:
     return {
         **picked(found, "path format form sha256 trusted globals notes"),
         "leaves": [{"path": path, **_value(value)} for path, value in found.leaves()],
+        "problem": None,
+        "cause": None,
     }
 
 

@@ -36,8 +36,7 @@ ARTIFACT = nullable(
 _DIM = record_of(
     {
         "static": COUNT_OR_NULL,
-        "min": {"type": ["integer", "null"]},
-        "max": {"type": ["integer", "null"]},
+        **each("min max", {"type": ["integer", "null"]}),
         "expr": TEXT_OR_NULL,
     }
 )
@@ -60,16 +59,11 @@ _LEAF = record_of(
 CONTRACT = nullable(
     record_of(
         {
-            "model_name": TEXT,
-            "source": TEXT,
+            **each("model_name source", TEXT),
             "n_inputs": COUNT,
-            "n_outputs": COUNT_OR_NULL,
-            "n_constants": COUNT_OR_NULL,
+            **each("n_outputs n_constants", COUNT_OR_NULL),
             "leaves": array_of(_LEAF),
-            "outputs": array_of(OPEN),
-            "symbols": array_of(OPEN),
-            "constants": array_of(OPEN),
-            "kernels": array_of(OPEN),
+            **each("outputs symbols constants kernels", array_of(OPEN)),
             "custom_ops": TEXTS,
             "needs": OPEN,
             "weights": TEXT,
@@ -127,7 +121,7 @@ COMPAT = record_of(
         "answers": array_of(
             record_of(
                 {"package": TEXT, "host": TEXT, "answer": one_of("runs", "refused", "unknown")},
-                optional={**each("because causes unknown provided", TEXTS)},
+                optional=each("because causes unknown provided", TEXTS),
             )
         ),
     }

@@ -6,34 +6,33 @@ Like that of reports it says what a reader may rely on, and leaves the rest open
 from __future__ import annotations
 
 from aotidoctor.model.difference import DIFFERENCE_SCHEMA, LEVELS
-from aotidoctor.model.json_types import JsonObject, JsonValue
-from aotidoctor.reports.json.schema_words import TEXT, TEXT_OR_NULL, TEXTS, each, record_of
+from aotidoctor.model.json_types import JsonObject
+from aotidoctor.reports.json.schema_words import TEXT, TEXT_OR_NULL, TEXTS, array_of, each, one_of, record_of
 
 _COUNTS: JsonObject = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}
 
 
 _SIDE = record_of(
     {
-        "label": {"enum": ["A", "B"]},
+        "label": one_of("A", "B"),
         "name": TEXT,
-        "kind": {"enum": ["report", "bundle", "package", "host"]},
+        "kind": one_of("report", "bundle", "package", "host"),
         "parts": TEXTS,
         "verdict": TEXT_OR_NULL,
         "causes": TEXTS,
-        "version": TEXT,
-        "made": TEXT,
+        **each("version made", TEXT),
     }
 )
 _DIFFERENCE = record_of(
     {
         "rank": {"type": "integer", "minimum": 1},
-        "area": {"enum": ["host", "package", "inputs", "outcome", "fit"]},
+        "area": one_of("host", "package", "inputs", "outcome", "fit"),
         **each("subject a b", TEXT),
-        "level": {"enum": list(LEVELS)},
+        "level": one_of(*LEVELS),
         "why": TEXT,
         "playbook": TEXT_OR_NULL,
         "codes": TEXTS,
-        "diagnosed": {"enum": ["", "A", "B"]},
+        "diagnosed": one_of("", "A", "B"),
         "evidence": TEXTS,
     }
 )
@@ -49,19 +48,13 @@ def schema() -> JsonObject:
             "same": {"type": "boolean"},
             "a": _SIDE,
             "b": _SIDE,
-            "differences": {"type": "array", "items": _DIFFERENCE},
-            "equal": _COUNTS,
-            "left_out": _COUNTS,
+            "differences": array_of(_DIFFERENCE),
+            **each("equal left_out", _COUNTS),
             "unknown": TEXTS,
         }
     )
     refused = record_of({"schema": {"const": DIFFERENCE_SCHEMA}, "tool": tool, "same": {"type": "null"}})
-    reasons: list[JsonValue] = [
-        {"required": ["cannot_examine"]},
-        {"required": ["internal_error"]},
-        {"required": ["out_of_time"]},
-    ]
-    refused["anyOf"] = reasons
+    refused["anyOf"] = [{"required": [reason]} for reason in ("cannot_examine", "internal_error", "out_of_time")]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:aotidoctor:diff:1",

@@ -42,24 +42,19 @@ def document(report: Report) -> dict[str, object]:
     further: dict[str, object] = {"debug_settings": SETTINGS} if report.command == "env" else {}
     if report.names is not None:
         further["names"] = json_case.names(report.names)
-    if report.compat is not None:
-        further["compat"] = report.compat
-    if report.history is not None:
-        further["history"] = report.history
+    further |= {name: value for name, value in picked(report, "compat history").items() if value is not None}
     return {
         "schema": SCHEMA,
         "tool": {"name": "aotidoctor", "version": report.version, "argv": report.argv},
         "command": report.command,
         "started": report.started,
         "duration_s": report.seconds,
-        "verdict": report.verdict,
-        "stage": report.stage,
+        **picked(report, "verdict stage"),
         "diagnoses": [_diagnosis(diagnosis) for diagnosis in report.diagnoses],
         "findings": [_finding(finding) for finding in report.findings],
         "not_checked": [picked(item, "code name reason moot") for item in report.not_checked],
         "runs": _runs(report),
-        "plan": report.plan,
-        "localization": report.localization,
+        **picked(report, "plan localization"),
         "artifact": artifact(case) if case.artifact.path else None,
         "contract": json_case.contract(case.contract, whole=report.command == "inspect"),
         "inputs": json_case.inputs(case),
@@ -80,11 +75,7 @@ def _runs(report: Report) -> list[object]:
 def _diagnosis(diagnosis: Diagnosis) -> dict[str, object]:
     return {
         **picked(diagnosis, "cause rank status confidence severity title looked_like subject evidence"),
-        "remedy": {
-            "text": diagnosis.remedy.text,
-            "command": diagnosis.remedy.command,
-            "verified": diagnosis.remedy.verified,
-        },
+        "remedy": picked(diagnosis.remedy, "text command verified"),
         **picked(diagnosis, "confirmation would_confirm playbook"),
     }
 

@@ -12,20 +12,18 @@ _OUTPUTS_SHOWN = 64
 def run(outcome: Outcome) -> dict[str, object]:
     """One child run, as plain values."""
     request, error = outcome.request, outcome.error
-    caught = picked(error, "type message traceback") if error else None
     return {
         "id": outcome.id,
-        "probe": request.probe,
-        "purpose": request.purpose,
+        **picked(request, "probe purpose"),
         "argv": outcome.argv,
         "env": request.env,
         "took_effect": "unknown" if outcome.took_effect is None else outcome.took_effect,
         "took_effect_why": outcome.took_effect_why,
-        **(_ending(outcome.ending)),
+        **_ending(outcome.ending),
         "stage": outcome.stage,
         "stages_s": outcome.stages,
         "seconds": outcome.seconds,
-        "error": caught,
+        "error": picked(error, "type message traceback") if error else None,
         "warnings": outcome.warnings,
         "outputs": _outputs(outcome.result.get("outputs")),
         "applied": outcome.result.get("applied", []),
