@@ -50,15 +50,12 @@ def render(report: Report) -> str:
 def _verdict(report: Report) -> _Note:
     """What stands on the first screen, at the place of the first evidence."""
     head = headline(report)
-    rows = [f"{row.label}: {row.text}" if row.label else row.text for row in view.first_rows(report)]
-    partial = view.partial_note(report)
-    text = "\n".join(line for line in (head.text, partial, *rows) if line)
     first = report.diagnoses[0] if report.diagnoses else None
     found = next(iter(view.evidence_of(report, first)), None) if first is not None else None
     return _Note(
         level=_TONES[head.tone],
         title=f"{head.word}: {first.cause}" if first is not None else head.word,
-        message=text,
+        message="\n".join([head.text, *view.first_lines(report)]),
         place=_place(report, found) if found is not None else None,
     )
 

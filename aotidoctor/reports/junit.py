@@ -13,7 +13,7 @@ from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.reports import run_view, view
 from aotidoctor.reports.headline import headline
-from aotidoctor.reports.junit_xml import Case, attribute, body_text, case_lines
+from aotidoctor.reports.junit_xml import Case, document
 from aotidoctor.reports.places import finding_text
 from aotidoctor.reports.status import FAIL_ON
 from aotidoctor.reports.text import one_line, tail
@@ -33,23 +33,8 @@ class _Asked:
 
 def render(report: Report, fail_on: str = "error", asked: Mapping[str, str] | None = None) -> str:
     """``report`` as XML. ``asked`` are the checks that were asked, code to name: those without a finding passed."""
-    cases = _cases(report, fail_on, asked or {})
-    counts = {kind: sum(1 for case in cases if case.outcome == kind) for kind in ("failure", "error", "skipped")}
-    total = f'tests="{len(cases)}" failures="{counts["failure"]}" errors="{counts["error"]}"'
-    name = attribute(f"aotidoctor {report.command}")
-    seconds = f'time="{max(report.seconds, 0):.3f}"'
-    suite = f'name={name} {total} skipped="{counts["skipped"]}" {seconds} timestamp={attribute(report.started)}'
-    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites name={name} {total} {seconds}>"]
-    lines += [f"  <testsuite {suite}>", *_properties(report)]
-    for case in cases:
-        lines += case_lines(case)
-    lines += [f"    <system-out>{body_text(_summary(report))}</system-out>", "  </testsuite>", "</testsuites>"]
-    return "\n".join(lines) + "\n"
-
-
-def _properties(report: Report) -> list[str]:
     first = report.diagnoses[0] if report.diagnoses else None
-    values = {
+    properties = {
         "tool": f"aotidoctor {report.version}",
         "command": view.command_text(report.argv),
         "verdict": report.verdict,
@@ -58,8 +43,11 @@ def _properties(report: Report) -> list[str]:
         "signature": report.signature or "",
         "package": report.case.artifact.path,
     }
-    rows = [f"      <property name={attribute(name)} value={attribute(value)}/>" for name, value in values.items()]
-    return ["    <properties>", *rows, "    </properties>"]
+    cases, name = _cases(report, fail_on, asked or {}), f"aotidoctor {report.command}"
+    head = headline(report)
+    printed = "\n".join([f"{head.word}: {head.text}", *view.first_lines(report)])
+    seconds = max(report.seconds, 0)
+    return document(name, cases, seconds=seconds, at=report.started, properties=properties, printed=printed)
 
 
 def _cases(report: Report, fail_on: str, asked: Mapping[str, str]) -> list[Case]:
@@ -131,9 +119,3 @@ def _told(report: Report, finding: Evidence) -> str:
         name = finding.source.run
         lines += [tail(run.error.traceback, 4000) for run in report.runs if run.id == name and run.error is not None]
     return "\n".join(line for line in lines if line)
-
-
-def _summary(report: Report) -> str:
-    head = headline(report)
-    rows = [f"{row.label}: {row.text}" if row.label else row.text for row in view.first_rows(report)]
-    return "\n".join(line for line in (f"{head.word}: {head.text}", view.partial_note(report), *rows) if line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Mapping, Sequence
 
 from aotidoctor.model.record import record
 from aotidoctor.reports.text import one_line, plain, tail
@@ -26,16 +27,37 @@ class Case:
     seconds: float = 0.0
 
 
-def case_lines(case: Case) -> list[str]:
+def document(
+    name: str, cases: Sequence[Case], *, seconds: float, at: str, properties: Mapping[str, str], printed: str = ""
+) -> str:
+    """One suite of ``cases``, made ``at`` a time, as a document; ``printed`` is what the suite as a whole says."""
+    counts = {kind: sum(1 for case in cases if case.outcome == kind) for kind in ("failure", "error", "skipped")}
+    head = f'name={attribute(name)} tests="{len(cases)}" failures="{counts["failure"]}" errors="{counts["error"]}"'
+    took = f'time="{seconds:.3f}"'
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f"<testsuites {head} {took}>",
+        f'  <testsuite {head} skipped="{counts["skipped"]}" {took} timestamp={attribute(at)}>',
+        "    <properties>",
+        *(f"      <property name={attribute(key)} value={attribute(text)}/>" for key, text in properties.items()),
+        "    </properties>",
+    ]
+    for case in cases:
+        lines += _case_lines(case)
+    lines += [f"    <system-out>{_body_text(printed)}</system-out>"] if printed else []
+    return "\n".join([*lines, "  </testsuite>", "</testsuites>"]) + "\n"
+
+
+def _case_lines(case: Case) -> list[str]:
     """The element of one case."""
     head = f"    <testcase name={attribute(case.name)} classname={attribute(case.family)}"
     head += f' time="{max(case.seconds, 0):.3f}"'
     body = []
     if case.outcome:
         told = f"type={attribute(case.kind)} message={attribute(case.message)}"
-        body.append(f"      <{case.outcome} {told}>{body_text(case.text)}</{case.outcome}>")
+        body.append(f"      <{case.outcome} {told}>{_body_text(case.text)}</{case.outcome}>")
     if case.printed:
-        body.append(f"      <system-out>{body_text(case.printed)}</system-out>")
+        body.append(f"      <system-out>{_body_text(case.printed)}</system-out>")
     return [f"{head}>", *body, "    </testcase>"] if body else [f"{head}/>"]
 
 
@@ -43,7 +65,7 @@ def _legal(text: str) -> str:
     return _ILLEGAL.sub("\ufffd", plain(text))
 
 
-def body_text(text: str) -> str:
+def _body_text(text: str) -> str:
     """The end of ``text`` as what stands between two tags."""
     return html.escape(_legal(tail(text, _ROOM)), quote=False)
 

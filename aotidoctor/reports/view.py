@@ -44,6 +44,12 @@ def first_rows(report: Report) -> tuple[Row, ...]:
     return (*rows, *_seen_before(report), *_own_failures(report))
 
 
+def first_lines(report: Report) -> list[str]:
+    """What stands under the headline, as plain lines."""
+    rows = [f"{row.label}: {row.text}" if row.label else row.text for row in first_rows(report)]
+    return [line for line in (partial_note(report), *rows) if line]
+
+
 def _seen_before(report: Report) -> tuple[Row, ...]:
     """What a store of cases knows of the failure."""
     return (Row(label="Seen before", text=history_view.told(report.history)),) if report.history is not None else ()

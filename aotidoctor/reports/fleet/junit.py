@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from aotidoctor.model.clusters import NEW, Cluster, ItemRow, Overview
 from aotidoctor.reports import view
 from aotidoctor.reports.fleet import words
-from aotidoctor.reports.junit_xml import Case, attribute, case_lines
+from aotidoctor.reports.junit_xml import Case, document
 from aotidoctor.reports.text import one_line
 
 MOST = 20_000
@@ -28,31 +28,15 @@ def render(summary: Overview, rows: Iterable[ItemRow]) -> str:
             cases.append(_case(row, summary))
         else:
             left += 1
-    counts = {kind: sum(1 for case in cases if case.outcome == kind) for kind in ("failure", "error", "skipped")}
-    total = f'tests="{len(cases)}" failures="{counts["failure"]}" errors="{counts["error"]}"'
-    seconds = f'time="{sum(case.seconds for case in cases):.3f}"'
-    suite = (
-        f'name="aotidoctor fleet" {total} skipped="{counts["skipped"]}" {seconds} timestamp={attribute(summary.made)}'
-    )
-    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f'<testsuites name="aotidoctor fleet" {total} {seconds}>']
-    lines += [f"  <testsuite {suite}>", *_properties(summary, left)]
-    for case in cases:
-        lines += case_lines(case)
-    return "\n".join([*lines, "  </testsuite>", "</testsuites>"]) + "\n"
-
-
-def _properties(summary: Overview, left: int) -> list[str]:
     head = words.verdict(summary)
-    values = {
+    properties = {
         "tool": f"aotidoctor {summary.version}",
         "command": view.command_text(summary.argv),
         "verdict": f"{head.word}: {head.text}",
-        "left_out": f"{left} healthy or known items" if left else "",
+        **({"left_out": f"{left} healthy or known items"} if left else {}),
     }
-    rows = [
-        f"      <property name={attribute(name)} value={attribute(value)}/>" for name, value in values.items() if value
-    ]
-    return ["    <properties>", *rows, "    </properties>"]
+    seconds = sum(case.seconds for case in cases)
+    return document("aotidoctor fleet", cases, seconds=seconds, at=summary.made, properties=properties)
 
 
 def _case(row: ItemRow, summary: Overview) -> Case:
