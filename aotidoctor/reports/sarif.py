@@ -26,7 +26,7 @@ from aotidoctor.reports.sarif_places import Node, Places
 from aotidoctor.reports.status import exit_status
 from aotidoctor.reports.text import one_line, plain
 
-SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 # What GitHub takes in: results of a run, characters of a rule's texts, locations of a result.
 RESULTS, TITLE, LOCATIONS = 5000, 1000, 100
 _LEVELS = {Severity.INFO: "note", Severity.WARN: "warning", Severity.ERROR: "error"}
@@ -66,7 +66,7 @@ def render(report: Report, fail_on: str = "error", manual: Manual = lambda _: No
     left = len(report.diagnoses) + len(report.findings) - len(results)
     invocation = _invocation(log, fail_on, left)
     run: Node = {
-        "tool": {"driver": _driver(log)},
+        "tool": tool(report.version, list(log.rules.values())),
         "invocations": [invocation],
         "automationDetails": {"id": f"aotidoctor/{report.command}/"},
         "originalUriBaseIds": {"SRCROOT": {"description": {"text": "The folder that the command was run in."}}},
@@ -75,16 +75,17 @@ def render(report: Report, fail_on: str = "error", manual: Manual = lambda _: No
         "columnKind": "unicodeCodePoints",
         "properties": {"verdict": report.verdict, "stage": report.stage, "signature": report.signature},
     }
-    return dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
+    return document(run)
 
 
-def _driver(log: _Log) -> Node:
-    return {
-        "name": "aotidoctor",
-        "version": log.report.version,
-        "semanticVersion": log.report.version,
-        "rules": list(log.rules.values()),
-    }
+def document(run: Node) -> str:
+    """The log of one run."""
+    return dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
+
+
+def tool(version: str, rules: list[Node]) -> Node:
+    """Who made it, and by which rules."""
+    return {"driver": {"name": "aotidoctor", "version": version, "semanticVersion": version, "rules": rules}}
 
 
 def _rule(name: str, title: str, page: tuple[str, str] | None) -> Node:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from aotidoctor.model.clusters import CHANGED, KNOWN, NEW, Cluster, Example, Gone, Overview
 from aotidoctor.reports import view
 from aotidoctor.reports.fleet import words
-from aotidoctor.reports.json.render import dumps
-from aotidoctor.reports.sarif import RESULTS, SCHEMA
+from aotidoctor.reports.sarif import RESULTS, Manual, document, tool
+from aotidoctor.reports.sarif_places import Node
 from aotidoctor.reports.text import one_line
 
-Node = dict[str, object]
-Manual = Callable[[str], tuple[str, str] | None]
 _STATES = {NEW: "new", KNOWN: "unchanged", CHANGED: "updated"}
 _HELP = 8000
 
@@ -27,14 +25,7 @@ def render(summary: Overview, manual: Manual = lambda _: None) -> str:
     notes = [_notice("note", note) for note in words.notes(summary)]
     notes += [_notice("warning", f"{one.count} items {one.ending}: {one.problem}") for one in summary.unexamined]
     run: Node = {
-        "tool": {
-            "driver": {
-                "name": "aotidoctor",
-                "version": summary.version,
-                "semanticVersion": summary.version,
-                "rules": [_rule(name, manual(name)) for name in causes],
-            }
-        },
+        "tool": tool(summary.version, [_rule(name, manual(name)) for name in causes]),
         "invocations": [
             {
                 "executionSuccessful": True,
@@ -47,7 +38,7 @@ def render(summary: Overview, manual: Manual = lambda _: None) -> str:
         "results": [*(_result(item, rules) for item in clusters), *(_absent(item, rules) for item in gone)],
         "columnKind": "unicodeCodePoints",
     }
-    return dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
+    return document(run)
 
 
 def _rule(name: str, page: tuple[str, str] | None) -> Node:
