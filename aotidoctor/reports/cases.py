@@ -55,14 +55,14 @@ _SEEN = ("When", "Command", "Package", "Subject", "Host", "How sure")
 def markdown(found: Sequence[CaseRecord], *, whole: bool) -> str:
     """``found`` as Markdown: a list, or each whole."""
     if not whole:
-        rows = [tuple(cell(text, 160) for text in _row(record)) for record in found]
+        rows = [tuple(cell(text) for text in _row(record)) for record in found]
         return f"## {plural(len(found), 'case')}\n\n" + (table(HEADINGS, rows) + "\n" if rows else "")
     parts = []
     for record in found:
         parts.append(f"## Case {record.number}: {prose(record.cause)}\n")
         parts += [f"- **{label}:** {code(text, 600)}" for label, text in _facts(record)]
         parts += [f"- **{label}:** {prose(text, 2000)}" for label, text in map(_note, record.notes)]
-        rows = [tuple(cell(text, 160) for text in row) for row in _seen(record)]
+        rows = [tuple(cell(text) for text in row) for row in _seen(record)]
         parts.append("\n" + table(_SEEN, rows) + "\n")
     return "\n".join(parts)
 

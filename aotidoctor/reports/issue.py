@@ -17,6 +17,7 @@ from aotidoctor.reports.markdown.place import comparison_section
 from aotidoctor.reports.markdown.render import (
     contract_section,
     evidence_section,
+    first_lines,
     models_sections,
     provenance,
     runs_section,
@@ -85,16 +86,7 @@ def _described(report: Report) -> str:
         lines += [f"Package: {code(view.artifact_text(report))}", ""]
     if note := view.partial_note(report):
         lines += [f"**{note}**", ""]
-    for number, row in enumerate(view.first_rows(report)):
-        if row.is_code:
-            lines += ["", fence(row.text, language="python", budget=2000), ""]
-        else:
-            lines.append(f"- **{row.label}:** {_quoted(row)}" if row.label or number == 0 else f"- {prose(row.text)}")
-    return "\n".join(lines).rstrip("\n")
-
-
-def _quoted(row: view.Row) -> str:
-    return code(row.text, 600) if row.label in ("Subject", "Looked like", "Known", "Says") else prose(row.text)
+    return "\n".join([*lines, *first_lines(report)]).rstrip("\n")
 
 
 def _reproduction(report: Report, repro: str | None, level: str) -> list[str]:

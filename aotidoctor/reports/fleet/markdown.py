@@ -7,7 +7,7 @@ from functools import partial
 from aotidoctor.model.clusters import Cluster, Overview
 from aotidoctor.reports import view
 from aotidoctor.reports.fleet import words
-from aotidoctor.reports.markdown.budget import Budget, fitted, section
+from aotidoctor.reports.markdown.budget import Budget, cells, fitted, section
 from aotidoctor.reports.markdown.text import cell, code, details, fence, prose
 
 
@@ -22,10 +22,7 @@ def _parts(summary: Overview, budget: Budget) -> list[str]:
     if told := words.against(summary):
         lines += [f"- {prose(told)}"]
     lines += [f"- {prose(note)}" for note in words.notes(summary)[: budget.rows]]
-    rows = [
-        tuple(cell(text, budget.cell) for text in words.cluster_rows(cluster, number))
-        for number, cluster in enumerate(summary.clusters, 1)
-    ]
+    rows = cells((words.cluster_rows(cluster, number) for number, cluster in enumerate(summary.clusters, 1)), budget)
     shown = summary.clusters[: min(budget.rows, 100)]
     unexamined = [
         (cell(one.ending), f"{one.count:,}", cell(one.problem, budget.cell), cell(one.examples[0].name, budget.cell))
@@ -39,7 +36,7 @@ def _parts(summary: Overview, budget: Budget) -> list[str]:
         section("Not examined", words.UNEXAMINED, unexamined, budget),
         _timeline(summary, budget),
         _matrix(summary, budget),
-        _gone("Gone since the baseline", summary, budget),
+        _gone(summary, budget),
         _slowest(summary, budget),
         f"### Again\n\n{fence(view.command_text(summary.argv), language='sh', budget=4000)}",
         f"Made by aotidoctor {prose(summary.version)} at {summary.made}.",
@@ -71,12 +68,12 @@ def _matrix(summary: Overview, budget: Budget) -> str:
     return section("Hosts and causes", ("Host", *(cell(name) for name in found.causes), "All items"), rows, budget)
 
 
-def _gone(name: str, summary: Overview, budget: Budget) -> str:
+def _gone(summary: Overview, budget: Budget) -> str:
     rows = [
         (cell(words.cause(one)), cell(one.title, budget.cell), str(one.before), str(one.healthy))
         for one in summary.gone
     ]
-    return section(name, words.GONE, rows, budget)
+    return section("Gone since the baseline", words.GONE, rows, budget)
 
 
 def _slowest(summary: Overview, budget: Budget) -> str:

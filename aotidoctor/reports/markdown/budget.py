@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from aotidoctor.model.record import record
-from aotidoctor.reports.markdown.text import details, table
+from aotidoctor.reports.markdown.text import cell, details, table
 from aotidoctor.reports.text import plural
 
 # GitHub refuses a body of more than 65,536 characters. Counted in UTF-16 units, the larger of the ways to count.
@@ -59,6 +59,11 @@ def _without_the_longest(parts: Sequence[str]) -> str:
     shown = [part for index, part in enumerate(parts) if index not in left]
     count = plural(len(left), "part")
     return "\n\n".join([*shown, f"{count} too long for an issue; the JSON report has everything."]) + "\n"
+
+
+def cells(rows: Iterable[Sequence[str]], budget: Budget, *, times: int = 1) -> list[tuple[str, ...]]:
+    """Rows of texts of others as cells, each with the room of ``times`` one."""
+    return [tuple(cell(text, times * budget.cell) for text in row) for row in rows]
 
 
 def section(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], budget: Budget) -> str:

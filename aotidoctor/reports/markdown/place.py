@@ -6,8 +6,8 @@ from aotidoctor.model.localization import Localization
 from aotidoctor.model.report import Report
 from aotidoctor.reports import place_view
 from aotidoctor.reports.comparison_view import HEADINGS, comparison_rows, reasons
-from aotidoctor.reports.markdown.budget import Budget, section
-from aotidoctor.reports.markdown.text import cell, code, fence, prose
+from aotidoctor.reports.markdown.budget import Budget, cells, section
+from aotidoctor.reports.markdown.text import code, fence, prose
 from aotidoctor.reports.value_table import value_rows
 
 
@@ -18,8 +18,8 @@ def place_sections(report: Report, budget: Budget) -> list[str]:
         return []
     known = "\n".join(f"- **{label}:** {code(text, 600)}" for label, text in place_view.place_rows(place))
     entries, _ = place_view.timeline_rows(place, whole=True)
-    calls = [tuple(cell(text, budget.cell) for text in row) for row in entries[-budget.rows :]]
-    frames = [tuple(cell(text, budget.cell) for text in row) for row in place_view.frame_rows(place, whole=True)]
+    calls = cells(entries[-budget.rows :], budget)
+    frames = cells(place_view.frame_rows(place, whole=True), budget)
     shown = place_view.excerpt(place)
     sections = [
         f"### Where\n\n{known}" if known else "",
@@ -34,17 +34,11 @@ def place_sections(report: Report, budget: Budget) -> list[str]:
 
 
 def _values(place: Localization, budget: Budget) -> str:
-    if not place.values:
-        return ""
     rows = value_rows(place.values, place.first_bad)
-    if not rows:
-        return ""
-    shown = [tuple(cell(text, budget.cell) for text in row) for row in rows[1:]]
-    return section("Values of kernels", tuple(rows[0]), shown, budget)
+    return section("Values of kernels", rows[0], cells(rows[1:], budget), budget) if rows else ""
 
 
 def comparison_section(report: Report, budget: Budget) -> str:
     """The outputs against the reference's."""
-    rows = [tuple(cell(text, budget.cell) for text in row) for row in comparison_rows(report)]
-    shown = section("Against the reference", HEADINGS, rows, budget)
+    shown = section("Against the reference", HEADINGS, cells(comparison_rows(report), budget), budget)
     return "\n\n".join(part for part in (shown, *(prose(text) for text in reasons(report) if shown)) if part)

@@ -23,7 +23,7 @@ from aotidoctor.reports import (
 )
 from aotidoctor.reports.debug_settings import SETTINGS
 from aotidoctor.reports.headline import headline
-from aotidoctor.reports.markdown.budget import Budget, fitted, section
+from aotidoctor.reports.markdown.budget import Budget, cells, fitted, section
 from aotidoctor.reports.markdown.place import comparison_section, place_sections
 from aotidoctor.reports.markdown.text import cell, code, details, fence, prose, table
 from aotidoctor.reports.text import plural, seconds
@@ -68,22 +68,20 @@ def _first(report: Report) -> str:
         lines += [code(log_view.log_text(report.log)), ""]
     if note := view.partial_note(report):
         lines += [f"**{note}**", ""]
-    rows = view.first_rows(report)
-    for number, row in enumerate(rows):
+    return "\n".join([*lines, *first_lines(report)]).rstrip("\n")
+
+
+def first_lines(report: Report) -> list[str]:
+    """The first screen under its headline, as a list."""
+    lines: list[str] = []
+    for number, row in enumerate(view.first_rows(report)):
         if row.is_code:
             lines += ["", fence(row.text, language="python", budget=2000), ""]
         else:
+            text = code(row.text, 600) if row.label in ("Subject", "Looked like", "Known", "Says") else prose(row.text)
             # An unlabelled line goes on with the row before it.
-            lines.append(f"- **{row.label}:** {code(row.text, 600)}" if _quoted(row.label) else _bullet(row, number))
-    return "\n".join(lines).rstrip("\n")
-
-
-def _quoted(label: str) -> bool:
-    return label in ("Subject", "Looked like", "Known", "Says")
-
-
-def _bullet(row: view.Row, number: int) -> str:
-    return f"- **{row.label}:** {prose(row.text)}" if row.label or number == 0 else f"- {prose(row.text)}"
+            lines.append(f"- **{row.label}:** {text}" if row.label or number == 0 else f"- {text}")
+    return lines
 
 
 def _plan(report: Report, budget: Budget) -> str:
@@ -123,7 +121,7 @@ def log_section(report: Report, budget: Budget) -> str:
 
 
 def _probes(report: Report, budget: Budget) -> str:
-    rows = [tuple(cell(text, budget.cell) for text in row) for row in probe_rows.probe_rows(report)]
+    rows = cells(probe_rows.probe_rows(report), budget)
     return section(f"{probe_rows.TITLE}: {probe_rows.verdict(report)}", probe_rows.HEADINGS, rows, budget)
 
 
@@ -132,13 +130,12 @@ def models_sections(report: Report, budget: Budget) -> list[str]:
     if not serving_view.is_serving(report):
         return []
     sections = [
-        section(title, names_view.HEADINGS, [tuple(cell(text, budget.cell) for text in row) for row in rows], budget)
-        for title, rows in names_view.tables(report)
+        section(title, names_view.HEADINGS, cells(rows, budget), budget) for title, rows in names_view.tables(report)
     ]
     for model in serving_view.model_rows(report, notes=True):
         if report.names is not None and not model.rows:
             continue
-        rows = [tuple(cell(text, 2 * budget.cell) for text in (r.rule, r.line, r.what, r.remedy)) for r in model.rows]
+        rows = cells(((row.rule, row.line, row.what, row.remedy) for row in model.rows), budget, times=2)
         title = prose(f"{model.name} on {serving_view.release_text(report)}", 200)
         sections.append(section(title, serving_view.HEADINGS, rows, budget) or f"### {title}\n\nNothing wrong found.")
     return sections[: budget.rows]
@@ -153,9 +150,7 @@ def compat_sections(report: Report, budget: Budget) -> list[str]:
     tables.append(("Answers", compat_view.HEADINGS, compat_view.answer_rows(report.compat)))
     tables += [(title, ("", ""), rows) for title, rows in compat_view.needs_tables(report.compat)]
     return [
-        section(
-            prose(title, 200), headings, [tuple(cell(text, 3 * budget.cell) for text in row) for row in rows], budget
-        )
+        section(prose(title, 200), headings, cells(rows, budget, times=3), budget)
         for title, headings, rows in tables[: budget.rows]
     ]
 
@@ -219,21 +214,14 @@ def _package(report: Report, budget: Budget) -> str:
     contract = report.case.contract
     if contract is None:
         return ""
-    constants = [
-        (cell(item.original_fqn or item.name, budget.cell), cell(contract_view.constant_text(item), budget.cell))
-        for item in contract.constants
-    ]
-    kernels = [
-        (cell(item.name, budget.cell), cell(contract_view.kernel_text(item), budget.cell)) for item in contract.kernels
-    ]
-    outputs = [
-        (cell(item.path, budget.cell), cell(contract_view.output_text(item), budget.cell)) for item in contract.outputs
-    ]
+    outputs = ((item.path, contract_view.output_text(item)) for item in contract.outputs)
+    constants = ((item.original_fqn or item.name, contract_view.constant_text(item)) for item in contract.constants)
+    kernels = ((item.name, contract_view.kernel_text(item)) for item in contract.kernels)
     needs = [(label, cell(text, budget.cell)) for label, text in contract_view.needs_rows(contract)]
     sections = (
-        section("Outputs", ("", ""), outputs, budget),
-        section("Constants", ("Name", ""), constants, budget),
-        section("Calls, in order", ("Name", "Origin"), kernels, budget),
+        section("Outputs", ("", ""), cells(outputs, budget), budget),
+        section("Constants", ("Name", ""), cells(constants, budget), budget),
+        section("Calls, in order", ("Name", "Origin"), cells(kernels, budget), budget),
         section("Host requirements", ("", ""), needs, budget),
     )
     return "\n\n".join(section for section in sections if section)
