@@ -46,9 +46,9 @@ def quoted(text: str, kept: str = "") -> str:
     return "".join(chr(byte) if byte in plain else f"%{byte:02X}" for byte in text.encode())
 
 
-def interleaved(word: str) -> tuple[str, ...]:
+def interleaved(word: str) -> str:
     """UTF-16 of ``word`` that was decoded as if it were a single-byte encoding."""
-    return ("\0".join(word),)
+    return "\0".join(word)
 
 
 def obscured(word: str) -> tuple[str, ...]:

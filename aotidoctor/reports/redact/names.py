@@ -39,7 +39,7 @@ class Name:
         return is_ordinary(self.text) or (strict and is_structural(self.text))
 
 
-def expressions(name: Name, *, strict: bool) -> Iterator[tuple[Kind, str]]:
+def expressions(name: Name, *, strict: bool) -> Iterator[Kind]:
     """Expressions that find ``name``, each with the one group name it is to be given by the caller (``{group}``).
 
     ``strict`` is for bundles: also inside longer words, in base64, in hexadecimal and backwards.
@@ -48,18 +48,18 @@ def expressions(name: Name, *, strict: bool) -> Iterator[tuple[Kind, str]]:
         yield from _home(name.text, strict=strict)
         return
     if name.only_in_addresses(strict=strict):
-        yield _address(name), name.text
+        yield _address(name)
         return
     inside = strict and len(name.text) >= SUBSTRING
-    yield (_anywhere(name.text) if name.everywhere else _bounded(name.text, inside=inside)), name.text
-    for form in (*escaped(name.text), *interleaved(name.text)):
+    yield _anywhere(name.text) if name.everywhere else _bounded(name.text, inside=inside)
+    for form in (*escaped(name.text), interleaved(name.text)):
         if len(form) > len(name.text):
-            yield replace(_anywhere(form), escaped=True), name.text
+            yield replace(_anywhere(form), escaped=True)
     if strict:
         for core in base64_cores(name.text.encode()):
-            yield Kind(re.escape(core), (core.casefold(),)), name.text
+            yield Kind(re.escape(core), (core.casefold(),))
         for form in obscured(name.text):
-            yield _anywhere(form), name.text
+            yield _anywhere(form)
 
 
 def _anywhere(form: str) -> Kind:
@@ -92,15 +92,15 @@ def _address(name: Name) -> Kind:
     return Kind(rf"(?<![\w.-]){form}(?![\w-])", (name.text.casefold(),))
 
 
-def _home(home: str, *, strict: bool) -> Iterator[tuple[Kind, str]]:
+def _home(home: str, *, strict: bool) -> Iterator[Kind]:
     path = home.rstrip("/")
     if not path.strip("/"):
         return
     end = r"(?![\w-])(?!\.\w)"
     # A compiler's option may stand before it: -I/root/include. So ordinary a folder as /root has namesakes elsewhere.
     start = "" if strict and not is_ordinary(path.rpartition("/")[2]) else r"(?:(?<![\w.-])|(?<=-[A-Z]))"
-    yield Kind(f"{start}{re.escape(path)}{end}", (path.casefold(),)), home
+    yield Kind(f"{start}{re.escape(path)}{end}", (path.casefold(),))
     parts = [re.escape(part) for part in path.strip("/").split("/")]
     escape = r"(?:\\+/|%2[Ff]|%252[Ff]|\\+u002[Ff])"
     needle = path.rsplit("/", 1)[-1].casefold()
-    yield Kind(f"{escape}{_SEPARATOR.join(parts)}{end}", (needle,), escaped=True), home
+    yield Kind(f"{escape}{_SEPARATOR.join(parts)}{end}", (needle,), escaped=True)

@@ -105,14 +105,14 @@ class Redactor:
 
     def names(self) -> tuple[Name, ...]:
         """All private words that are known by now."""
-        return (*self._names.values(),)
+        return tuple(self._names.values())
 
     def _arrange(self) -> None:
         """All kinds, strongest first: a secret inside a path stays a secret."""
         self._groups, self._compiled = {}, {}
         known: dict[bool, list[Kind]] = {True: [], False: []}
         for name in sorted(self._names.values(), key=lambda one: -len(one.text)):
-            for kind, _ in expressions(name, strict=self._strict):
+            for kind in expressions(name, strict=self._strict):
                 group = f"name_{len(self._groups)}"
                 self._groups[group] = name
                 known[name.everywhere].append(replace(kind, pattern=f"(?P<{group}>{kind.pattern})"))
@@ -175,16 +175,12 @@ class Redactor:
                 before, secret = _KEY_AND_SECRET[group]
                 return found[before] + give("secret", found[secret])
             case "url":
-                return self._url(found)
+                login = found["login"] if "<" in found["login"] else give("secret", found["login"])
+                return f"{login}@{give('host', found['where'])}"
             case "ip":
                 return give("ip", found[0]) if is_address(found) else found[0]
             case _:
                 return give(_GIVEN_AS.get(group, "secret"), found[0])
-
-    def _url(self, found: re.Match[str]) -> str:
-        login = found["login"] if "<" in found["login"] else self.placeholders.give("secret", found["login"])
-        where = found["where"]
-        return f"{login}@{self.placeholders.give('host', where)}"
 
     def _walk(self, value: T, *, printed: bool = False) -> T:
         """``value`` with its texts redacted; the very same object where nothing changed."""
