@@ -122,12 +122,8 @@ def tensor_text(
         sizes = ", ".join(dim_text(dim) for dim in dims)
     else:
         sizes = ", ".join("?" * rank) if rank is not None else "…"
-    steps = f" ({_tuple_text(strides)})" if any(step != "?" for step in strides) else ""
+    steps = f" ({', '.join(strides)})" if any(step != "?" for step in strides) else ""
     return f"{dtype or '?'}[{sizes}]{steps}" + (f" {device}" if device else "")
-
-
-def _tuple_text(words: Sequence[str]) -> str:
-    return ", ".join(words)
 
 
 def dim_text(dim: Dim) -> str:
@@ -159,15 +155,18 @@ def value_text(value: LeafValue, *, strides: bool = True) -> str:
 
 def _tensor_value(value: TensorDesc, *, strides: bool) -> str:
     sizes = ", ".join(map(str, value.shape))
-    steps = f" ({_tuple_text([str(step) for step in value.stride])})" if value.stride and strides else ""
-    flags = [name for name, on in (("conj", value.conj), ("neg", value.neg), ("quantized", value.quantized)) if on]
-    if value.layout != "strided":
-        flags.append(value.layout)
-    if value.subclass is not None:
-        flags.append(value.subclass)
+    steps = f" ({', '.join(map(str, value.stride))})" if value.stride and strides else ""
+    flags = unusual(value)
     if value.stats is not None and value.stats.nan + value.stats.inf:
         flags.append(f"{value.stats.nan} NaN, {value.stats.inf} Inf")
     return f"{value.dtype}[{sizes}]{steps} {value.device}" + (f" {', '.join(flags)}" if flags else "")
+
+
+def unusual(value: TensorDesc) -> list[str]:
+    """What sets a tensor apart from an ordinary one."""
+    flags = [name for name, on in (("conj", value.conj), ("neg", value.neg), ("quantized", value.quantized)) if on]
+    flags += [value.layout] if value.layout != "strided" else []
+    return [*flags, *([value.subclass] if value.subclass is not None else [])]
 
 
 def output_text(output: OutputSpec) -> str:
@@ -179,7 +178,7 @@ def output_text(output: OutputSpec) -> str:
 def constant_text(constant: ConstantSpec) -> str:
     """``float32[8, 16] (16, 1) cpu``."""
     sizes = ", ".join(map(str, constant.shape)) if constant.shape is not None else "…"
-    steps = f" ({_tuple_text([str(step) for step in constant.stride])})" if constant.stride else ""
+    steps = f" ({', '.join(map(str, constant.stride))})" if constant.stride else ""
     return f"{constant.dtype or '?'}[{sizes}]{steps}" + (f" {constant.device_type}" if constant.device_type else "")
 
 

@@ -7,7 +7,8 @@ Python literals, so that nothing in them can become code.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.contract import Dim, LeafSpec
@@ -15,7 +16,10 @@ from aotidoctor.model.inputs import LeafValue, PlainValue, TensorDesc
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.model.tree import MAPPINGS, Container, Leaf, Tree
+from aotidoctor.reports.contract_view import is_ordinary
 from aotidoctor.reports.text import one_line
+
+T = TypeVar("T")
 
 # Leaves of a call; a longer script helps nobody.
 LEAVES = 120
@@ -86,7 +90,8 @@ def _given(report: Report) -> tuple[list[str], list[str]] | None:
     notes += [f"None stands for {one_line(', '.join(sorted(set(other))), 200)}"] if other else []
     args: Tree[LeafValue] = found.args
     kwargs: Tree[LeafValue] = found.kwargs
-    shown = [f"args = {_as_tuple(_tree(args))}", f"kwargs = {_mapping(kwargs)}"]
+    named = _tree(kwargs, _leaf)
+    shown = [f"args = {_as_tuple(_tree(args, _leaf))}", f"kwargs = {named if named.startswith('{') else '{}'}"]
     return shown, [*notes, *_strange((args, kwargs))]
 
 
@@ -98,7 +103,11 @@ def _expected(report: Report) -> tuple[list[str], list[str]] | None:
     leaves = contract.leaves
     args: Tree[int] = contract.args
     kwargs: Tree[int] = contract.kwargs
-    shown = [f"args = {_as_tuple(_spec_tree(args, leaves))}", f"kwargs = {_spec_tree(kwargs, leaves)}"]
+
+    def leaf(index: int) -> str:
+        return _spec(leaves[index]) if 0 <= index < len(leaves) else "None"
+
+    shown = [f"args = {_as_tuple(_tree(args, leaf))}", f"kwargs = {_tree(kwargs, leaf)}"]
     return shown, ["no inputs were given: these are the smallest that the contract allows, with made-up values"]
 
 
@@ -106,25 +115,12 @@ def _as_tuple(text: str) -> str:
     return f"({text[1:-1]},)" if text.startswith("[") and len(text) > 2 else "()" if text == "[]" else text
 
 
-def _mapping(tree: Tree[LeafValue]) -> str:
-    text = _tree(tree)
-    return text if text.startswith("{") else "{}"
-
-
-def _tree(tree: Tree[LeafValue]) -> str:
+def _tree(tree: Tree[T], shown: Callable[[T], str]) -> str:
     match tree:
         case Leaf(value=value):
-            return _leaf(value)
+            return shown(value)
         case Container():
-            return _joined(tree.type, tree.keys, [_tree(child) for child in tree.children])
-
-
-def _spec_tree(tree: Tree[int], leaves: tuple[LeafSpec, ...]) -> str:
-    match tree:
-        case Leaf(value=index):
-            return _spec(leaves[index]) if 0 <= index < len(leaves) else "None"
-        case Container():
-            return _joined(tree.type, tree.keys, [_spec_tree(child, leaves) for child in tree.children])
+            return _joined(tree.type, tree.keys, [_tree(child, shown) for child in tree.children])
 
 
 def _joined(kind: str, keys: tuple[str | int, ...], children: list[str]) -> str:
@@ -173,11 +169,7 @@ def _literal(value: PlainValue) -> str | None:
 
 def _tensor(value: TensorDesc) -> str:
     text = _within(value) or _made(value.dtype, value.shape, value.device)
-    step, ordinary = 1, True
-    for size, stride in zip(reversed(value.shape), reversed(value.stride or ()), strict=False):
-        ordinary = ordinary and (size == 1 or stride == step)
-        step *= size
-    if ordinary or value.stride is None or value.layout != "strided":
+    if is_ordinary(value) or value.stride is None or value.layout != "strided":
         return text
     return f"torch.empty_strided({value.shape}, {value.stride}, {_options(value.dtype, value.device)}).copy_({text})"
 
@@ -214,9 +206,7 @@ def _size(dim: Dim) -> int:
 def _made(dtype: str, shape: tuple[int, ...], device: str) -> str:
     sizes = f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
     options = _options(dtype, device)
-    if dtype in _FLOATS:
-        return f"torch.rand({sizes}, {options})"
-    return f"torch.ones({sizes}, {options})"
+    return f"torch.{'rand' if dtype in _FLOATS else 'ones'}({sizes}, {options})"
 
 
 def _options(dtype: str, device: str) -> str:

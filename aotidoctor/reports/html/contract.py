@@ -182,10 +182,7 @@ def _shape(sizes: Sequence[str], marks: _Marks) -> Cell:
 
 def _holds(value: TensorDesc) -> str:
     """What is unusual about a tensor, and the values that were looked at."""
-    flags = [name for name, on in (("conj", value.conj), ("neg", value.neg), ("quantized", value.quantized)) if on]
-    flags += [value.layout] if value.layout != "strided" else []
-    flags += [value.subclass] if value.subclass is not None else []
-    return ", ".join((*flags, *_values(value.stats)))
+    return ", ".join((*contract_view.unusual(value), *_values(value.stats)))
 
 
 def _values(stats: ValueStats | None) -> tuple[str, ...]:
