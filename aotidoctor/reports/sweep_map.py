@@ -12,15 +12,14 @@ from aotidoctor.reports.sweep_view import MEANINGS, cells, counts, headline, ord
 from aotidoctor.reports.text import one_line, plain
 
 AXES = ("base", "dtype", "stride", "size", "divisibility", "rank", "value", "keys", "none", "pair")
-_CLASSES = {
-    Judged.FAULT: "fault",
-    Judged.UNGUARDED: "unguarded",
-    Judged.REFUSED: "refused",
-    Judged.HARMLESS: "harmless",
-    Judged.FINE: "fine",
-    Judged.UNKNOWN: "unknown",
+_SIGNS = {
+    Judged.FAULT: "!",
+    Judged.UNGUARDED: "~",
+    Judged.REFUSED: "x",
+    Judged.HARMLESS: "+",
+    Judged.FINE: "=",
+    Judged.UNKNOWN: "?",
 }
-_SIGNS = {"fault": "!", "unguarded": "~", "refused": "x", "harmless": "+", "fine": "=", "unknown": "?"}
 _STYLE = """
 :root { color-scheme: light dark; --line: #8886; }
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; }
@@ -42,7 +41,7 @@ def html(found: Sweep) -> str:
     axes = [axis for axis in AXES if any(row.axis == axis for row in rows)]
     subjects = list(dict.fromkeys(row.subject for row in found.rows))
     legend = "".join(
-        f"<li>{_square(_CLASSES[judged], '', '')} <b>{judged.value}</b> ({count}): {escape(MEANINGS[judged])}</li>"
+        f"<li>{_square(judged)} <b>{judged.value}</b> ({count}): {escape(MEANINGS[judged])}</li>"
         for judged, count in counts(found).items()
     )
     lines = [
@@ -67,13 +66,13 @@ def html(found: Sweep) -> str:
 
 def _cell(rows: tuple[SweepRow, ...], subject: str, axis: str, numbers: dict[int, int]) -> str:
     found = [row for row in rows if (row.subject, row.axis) == (subject, axis)]
-    return "".join(_square(_CLASSES[row.judged], f"#r{numbers[id(row)]}", _title(row)) for row in found)
+    return "".join(_square(row.judged, f"#r{numbers[id(row)]}", _title(row)) for row in found)
 
 
-def _square(name: str, target: str, title: str) -> str:
+def _square(judged: Judged, target: str = "", title: str = "") -> str:
     link = f' href="{target}"' if target else ""
     shown = f' title="{title}"' if title else ""
-    return f'<a class="square {name}"{link}{shown}>{_SIGNS[name]}</a>'
+    return f'<a class="square {judged.name.lower()}"{link}{shown}>{_SIGNS[judged]}</a>'
 
 
 def _title(row: SweepRow) -> str:
@@ -83,7 +82,7 @@ def _title(row: SweepRow) -> str:
 def _row(row: SweepRow, at: int) -> str:
     meaning, *rest = cells(row)
     told = "".join(f'<td class="words">{_safe(one, 240)}</td>' for one in rest)
-    return f'<tr id="r{at}"><td>{_square(_CLASSES[row.judged], "", "")} {meaning}</td>{told}</tr>'
+    return f'<tr id="r{at}"><td>{_square(row.judged)} {meaning}</td>{told}</tr>'
 
 
 def _safe(text: str, limit: int) -> str:

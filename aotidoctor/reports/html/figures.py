@@ -99,21 +99,15 @@ def value_figure(place: Localization) -> tuple[Block, ...]:
     said = "What each call wrote, in order: smallest to largest value, mean" + (
         ", and the largest difference from the program." if against else "."
     )
-    return _drawn(_draw_values(rows), said + more, _told(rows))
-
-
-def _told(rows: Sequence[ValueRow]) -> str:
     bad = [row.tensor for row in rows if row.nan or row.inf]
-    return f"Values of {plural(len(rows), 'tensor')}; NaN or Inf in {', '.join(bad[:8]) or 'none'}."
+    told = f"Values of {plural(len(rows), 'tensor')}; NaN or Inf in {', '.join(bad[:8]) or 'none'}."
 
-
-def _draw_values(rows: Sequence[ValueRow]) -> Callable[[], Markup]:
     def draw() -> Markup:
         from aotidoctor.reports import plots  # noqa: PLC0415
 
         return plots.values(rows)
 
-    return draw
+    return _drawn(draw, said + more, told)
 
 
 def error_rows(found: Sequence[OutputComparison]) -> tuple[ErrorRow, ...]:

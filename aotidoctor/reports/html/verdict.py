@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import replace
 
 from markupsafe import Markup
 
@@ -59,7 +60,7 @@ def verdict(report: Report, known: Collection[str]) -> Verdict:
     named = report.diagnoses and report.cannot_examine is None and report.internal_error is None
     if not named or report.verdict != "problem":
         rows = tuple((row.label, text.linked(row.text, known)) for row in view.first_rows(report))
-        return Verdict(word=shown.word, tone=shown.tone, title=shown.title, note=shown.note, rows=rows)
+        return replace(shown, rows=rows)
     return _named(report, report.diagnoses[0], shown, known)
 
 
@@ -67,14 +68,12 @@ def _named(report: Report, first: Diagnosis, shown: Verdict, known: Collection[s
     found = view.telling(report, first)
     if found is not None and not found.expected and found.observed in first.looked_like:
         found = None  # It says the same once more.
-    return Verdict(
-        word=shown.word,
-        tone=shown.tone,
+    return replace(
+        shown,
         title=one_line(first.title, 600),
         cause=first.cause,
         stage=first.stage or report.stage or "",
         refs=text.links(name for name in first.evidence if name in known),
-        note=shown.note,
         subject=one_line(first.subject or ""),
         looked_like=one_line(first.looked_like, 600),
         looked_refs=_symptom(report, first, known),
