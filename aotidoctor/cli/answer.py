@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import PurePath
 
 import typer
 
 from aotidoctor.cli.show import warn, write_stdout
-from aotidoctor.model.fault import FAILED_HERE
+from aotidoctor.model.fault import FAILED_HERE, whereabouts
 from aotidoctor.version import __version__
 
 
@@ -48,9 +46,7 @@ def answering(schema: str | None, package: str) -> Iterator[None]:
     except (typer.Exit, typer.BadParameter):
         raise
     except Exception as error:
-        # Only the type and the place: the message may hold what is private.
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        note = f"{type(error).__name__} at {PurePath(where.filename).name}:{where.lineno}"
+        note = whereabouts(error)
         told("internal_error", note)
         warn(f"{FAILED_HERE}: {note}")
         raise typer.Exit(5) from error

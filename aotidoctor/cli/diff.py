@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Mapping
 from io import StringIO
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +14,7 @@ from aotidoctor.cli import options as opt
 from aotidoctor.cli.limits import limited
 from aotidoctor.cli.show import PageFormat, page_format, warn, write_stdout
 from aotidoctor.cli.urls import fetched
+from aotidoctor.model.fault import whereabouts
 from aotidoctor.version import __version__
 
 if TYPE_CHECKING:
@@ -70,8 +70,7 @@ def _compared(a: str, b: str, shown: PageFormat, environ: Mapping[str, str], *, 
     except AotidoctorError as error:
         _fail(redactor.text(str(error)) if redact else str(error), error.exit_status, shown)
     except Exception as error:  # noqa: BLE001 - the guard: its own failure ends in one document, too
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        _fail(f"{type(error).__name__} at {os.path.basename(where.filename)}:{where.lineno}", 5, shown)  # noqa: PTH119
+        _fail(whereabouts(error), 5, shown)
     raise AssertionError  # _fail has raised.
 
 

@@ -28,6 +28,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.errors import AotidoctorError, LimitReachedError, UsageError
 from aotidoctor.model.event import Event
 from aotidoctor.model.evidence import NotChecked
+from aotidoctor.model.fault import whereabouts
 from aotidoctor.model.host import Host
 from aotidoctor.model.report import Report
 from aotidoctor.reports.redact import redacted
@@ -90,9 +91,7 @@ def present(report: Report, show: Show, environ: Mapping[str, str], *, static: b
         report = left_out(stand_in(report.command, ""), "report", str(reached))
         emit(documents(report, show, environ))
     except Exception as error:  # noqa: BLE001 - a report that cannot be shown must still end in one document
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        # Only the type and the place: the message may hold what redaction was about to remove.
-        note = f"{type(error).__name__} at {os.path.basename(where.filename)}:{where.lineno} while showing the report"  # noqa: PTH119
+        note = f"{whereabouts(error)} while showing the report"
         report = replace(stand_in(report.command, ""), internal_error=note)
         emit(documents(report, show, environ))
     else:
@@ -111,8 +110,7 @@ def kept(report: Report, store: str | None, environ: Mapping[str, str]) -> Repor
     except AotidoctorError as error:
         warn(f"--cases: {error}")
     except Exception as error:  # noqa: BLE001 - the report stands whatever becomes of the store
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        warn(f"--cases: {type(error).__name__} at {os.path.basename(where.filename)}:{where.lineno}")  # noqa: PTH119
+        warn(f"--cases: {whereabouts(error)}")
     return report
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from aotidoctor.model.errors import AotidoctorError
+from aotidoctor.model.fault import whereabouts
 from aotidoctor.model.report import Report
 from aotidoctor.reports.text import neutral
 from aotidoctor.reports.write import write_file
@@ -65,8 +65,7 @@ def _made(kind: str, report: Report, path: Path, environ: Mapping[str, str], *, 
     except (OSError, AotidoctorError) as error:
         return f"warning: no {kind} at {path}: {error}"
     except Exception as error:  # noqa: BLE001 - the document is out: nothing may change its exit status any more
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        return f"warning: no {kind} at {path}: {type(error).__name__} at {Path(where.filename).name}:{where.lineno}"
+        return f"warning: no {kind} at {path}: {whereabouts(error)}"
 
 
 def _say(line: str) -> None:

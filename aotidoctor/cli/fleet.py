@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
@@ -16,6 +15,7 @@ import typer
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv
 from aotidoctor.cli.show import chosen_format, warn, write_report, write_stdout
+from aotidoctor.model.fault import whereabouts
 
 if TYPE_CHECKING:
     from aotidoctor.commands.fleet import Wanted
@@ -86,7 +86,7 @@ def fleet(
     try:
         _show(found, kind, files, detail=-1 if quiet else int(verbose))
     except Exception as error:  # noqa: BLE001 - the guard: its own failure ends in a status, too
-        _fail(_told(error), 5, FleetFormat.CHAT)
+        _fail(whereabouts(error), 5, FleetFormat.CHAT)
     if words:
         command.call_for_news(found.summary, words, os.environ, warn)
     raise typer.Exit(command.status(found.summary, fail_on_new=fail_on_new))
@@ -131,12 +131,7 @@ def _judged(wanted: Wanted, kind: FleetFormat, *, redact: bool) -> Fleet:
     except KeyboardInterrupt:
         _fail("interrupted", 130, kind)
     except Exception as error:  # noqa: BLE001 - the guard: its own failure ends in one document, too
-        _fail(_told(error), 5, kind)
-
-
-def _told(error: Exception) -> str:
-    where = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__} at {Path(where.filename).name}:{where.lineno}"
+        _fail(whereabouts(error), 5, kind)
 
 
 def _fail(message: str, status: int, kind: FleetFormat) -> NoReturn:
