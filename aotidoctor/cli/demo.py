@@ -56,7 +56,7 @@ def demo(
     if fleet:
         _demo_fleet(show, os.environ)
     seen: list[Seen] = []
-    for patient, report in (_emulated if cuda else _triaged)(show, os.environ):
+    for patient, report in _triaged(show, os.environ, cuda=cuda):
         seen.append((patient, report))
         if show.format is Format.RICH:
             write_stdout(_screen(len(seen), patient, report, os.environ))
@@ -89,31 +89,19 @@ def _demo_fleet(show: Show, environ: Mapping[str, str]) -> NoReturn:
     raise typer.Exit(OK if demo_fleet.is_as_expected(found) else UNKNOWN)
 
 
-def _triaged(show: Show, environ: Mapping[str, str]) -> Iterator[Seen]:
-    """Each patient with its report; ends after one that could not be examined."""
+def _triaged(show: Show, environ: Mapping[str, str], *, cuda: bool) -> Iterator[Seen]:
+    """Each patient, or the one for CUDA, with its report; ends after one that could not be examined."""
     # `--help` does not need the stages.
-    from aotidoctor.commands.demo import PATIENTS, triage, warm_runner  # noqa: PLC0415
+    from aotidoctor.commands import demo, demo_cuda  # noqa: PLC0415
 
-    with warm_runner(environ) as runner:
-        for patient in PATIENTS:
+    with demo.warm_runner(environ) as runner:
+        for patient in (demo_cuda.PATIENT,) if cuda else demo.PATIENTS:
+            triage = demo_cuda.triage if cuda else partial(demo.triage, patient)
             progress = make_progress(sys.stderr, environ, quiet=show.detail < 0)
-            work = partial(triage, patient, runner, environ)
-            report = examined("run", patient.package, work, progress)
+            report = examined("run", patient.package, partial(triage, runner, environ), progress)
             yield patient, redacted(report, environ) if show.redact else report
             if not _was_examined(report):
                 return
-
-
-def _emulated(show: Show, environ: Mapping[str, str]) -> Iterator[Seen]:
-    """The one for CUDA."""
-    from aotidoctor.commands import demo_cuda  # noqa: PLC0415 - as above
-    from aotidoctor.commands.demo import warm_runner  # noqa: PLC0415
-
-    with warm_runner(environ) as runner:
-        progress = make_progress(sys.stderr, environ, quiet=show.detail < 0)
-        work = partial(demo_cuda.triage, runner, environ)
-        report = examined("run", demo_cuda.PATIENT.package, work, progress)
-        yield demo_cuda.PATIENT, redacted(report, environ) if show.redact else report
 
 
 def _was_examined(report: Report) -> bool:
