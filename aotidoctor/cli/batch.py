@@ -15,11 +15,10 @@ import typer
 from aotidoctor.cli import options as opt
 from aotidoctor.cli import urls
 from aotidoctor.cli.execute import argv
-from aotidoctor.cli.show import FailOn, PageFormat, page_format, warn, write_stdout
-from aotidoctor.model.errors import CannotExamineError, UsageError
+from aotidoctor.cli.show import FailOn, PageFormat, page_format, refusing, warn, write_stdout
+from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.fleet import FleetSummary
 from aotidoctor.model.interruption import status as interruption_status
-from aotidoctor.reports.text import neutral
 
 _CACHE = os.path.join("aotidoctor", "fleet.sqlite")  # noqa: PTH118 - a name
 _STATIC_S, _EXECUTING_S = 120.0, 900.0
@@ -151,12 +150,8 @@ def _at_urls(words: tuple[str, ...], hosts: tuple[str, ...]) -> Iterator[tuple[t
     """Within: manifests and host profiles of URLs as local paths. Items stay URLs: who judges them fetches them."""
     wanted = {f"{at}": word for at, word in enumerate(words) if word.endswith((".csv", ".jsonl"))}
     given: dict[str, object] = {**wanted, "hosts": hosts}
-    try:
-        with urls.localized(given, tuple(given)) as (local, _):
-            yield tuple(str(local.get(f"{at}", word)) for at, word in enumerate(words)), tuple(local["hosts"])  # type: ignore[arg-type]
-    except CannotExamineError as error:
-        warn(str(error))
-        raise typer.Exit(error.exit_status) from error
+    with refusing(), urls.localized(given, tuple(given)) as (local, _):
+        yield tuple(str(local.get(f"{at}", word)) for at, word in enumerate(words)), tuple(local["hosts"])  # type: ignore[arg-type]
 
 
 def _work(wish: object, shape: PageFormat, *, quiet: bool, fail_on: FailOn, cases: str | None) -> NoReturn:
@@ -170,18 +165,14 @@ def _work(wish: object, shape: PageFormat, *, quiet: bool, fail_on: FailOn, case
     redacts = wish.settings.redact
     progress = BatchProgress(sys.stderr, os.environ, quiet=quiet)
     try:
-        summary = fleets.batch(
-            wish,
-            argv=argv(),
-            environ=os.environ,
-            redact=lambda text: hide.text(cleaned(text)) if redacts else cleaned(text),
-            on_progress=progress.show,
-        )
-    except UsageError as error:
-        raise typer.BadParameter(neutral(str(error))) from error
-    except CannotExamineError as error:
-        warn(str(error))
-        raise typer.Exit(error.exit_status) from error
+        with refusing():
+            summary = fleets.batch(
+                wish,
+                argv=argv(),
+                environ=os.environ,
+                redact=lambda text: hide.text(cleaned(text)) if redacts else cleaned(text),
+                on_progress=progress.show,
+            )
     finally:
         progress.close()
     if cases is not None:

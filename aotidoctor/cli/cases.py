@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aotidoctor.cli import options as opt
-from aotidoctor.cli.show import PageFormat, page_format, warn, write_stdout
+from aotidoctor.cli.show import PageFormat, page_format, refusing, write_stdout
 
 if TYPE_CHECKING:
     from aotidoctor.commands.cases.store import Query, Store
@@ -146,16 +146,11 @@ def _said(added: tuple[int, int]) -> None:
 def _opened(path: str | None, *, make: bool = False) -> Iterator[Store]:
     """The store; what goes wrong with it ends the process with its status."""
     from aotidoctor.commands.cases.store import open_store  # noqa: PLC0415 - `--help` does not need it
-    from aotidoctor.model.errors import AotidoctorError  # noqa: PLC0415 - likewise
 
     if path is None:
         raise typer.BadParameter("name the store: --cases FILE or AOTIDOCTOR_CASES", param_hint="--cases")
-    try:
-        with open_store(path, make=make) as store:
-            yield store
-    except AotidoctorError as error:
-        warn(str(error))
-        raise typer.Exit(error.exit_status) from error
+    with refusing(), open_store(path, make=make) as store:
+        yield store
 
 
 def _query(signature: str | None, cause: str | None, subject: str | None, words: str | None, most: int) -> Query:

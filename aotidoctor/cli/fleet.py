@@ -14,7 +14,7 @@ import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv
-from aotidoctor.cli.show import chosen_format, warn, write_report, write_stdout
+from aotidoctor.cli.show import chosen_format, refusing, warn, write_report, write_stdout
 from aotidoctor.model.fault import whereabouts
 
 if TYPE_CHECKING:
@@ -94,12 +94,9 @@ def fleet(
 
 def _words(on_new: str | None) -> tuple[str, ...]:
     from aotidoctor.commands.fleet import hook_words  # noqa: PLC0415 - see above
-    from aotidoctor.model.errors import UsageError  # noqa: PLC0415 - likewise
 
-    try:
+    with refusing():
         return hook_words(on_new) if on_new is not None else ()
-    except UsageError as error:
-        raise typer.BadParameter(str(error)) from error
 
 
 def _spec(text: str, folders: Sequence[str], accepted: str | None) -> tuple[str, Path]:

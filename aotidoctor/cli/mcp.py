@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from aotidoctor.cli.show import warn
-from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.reports.status import CANNOT_EXAMINE
+from aotidoctor.cli.show import refusing
 
 RootFolder = Annotated[
     str,
@@ -32,8 +29,5 @@ def mcp(*, root: RootFolder = ".", allow_run: AllowRun = False) -> None:
         raise typer.BadParameter(f"{root!r} is not a folder", param_hint="--root")
     from aotidoctor.commands.mcp.server import serve  # noqa: PLC0415 - `--help` does not need it
 
-    try:
+    with refusing():
         serve(root, may_run=allow_run, environ=os.environ)
-    except CannotExamineError as error:
-        warn(str(error))
-        sys.exit(CANNOT_EXAMINE)

@@ -7,7 +7,7 @@ import enum
 import errno
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TypeVar
@@ -15,6 +15,7 @@ from typing import TypeVar
 import typer
 
 from aotidoctor.cli.formats import FORMATS, Wanted
+from aotidoctor.model.errors import AotidoctorError, UsageError
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.reports.bounded import bounded
@@ -150,6 +151,18 @@ def _stdout() -> TextIOWrapper:
     if isinstance(sys.stdout, TextIOWrapper):
         return sys.stdout
     raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+
+@contextlib.contextmanager
+def refusing() -> Iterator[None]:
+    """Within: what cannot be examined is told on stderr, and ends the command with its status. Raises BadParameter."""
+    try:
+        yield
+    except UsageError as error:
+        raise typer.BadParameter(neutral(str(error))) from error
+    except AotidoctorError as error:
+        warn(str(error))
+        raise typer.Exit(error.exit_status) from error
 
 
 def warn(message: str) -> None:

@@ -13,10 +13,7 @@ from dataclasses import field, replace
 from functools import wraps
 from typing import TYPE_CHECKING
 
-import typer
-
-from aotidoctor.cli.show import warn
-from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.cli.show import refusing
 from aotidoctor.model.evidence import NotChecked
 from aotidoctor.model.record import record
 
@@ -106,11 +103,8 @@ def fetched(*names: str) -> Callable[[Command], Command]:
                 function(**given)
                 return
             with ExitStack() as stack:
-                try:
+                with refusing():
                     local, _ = stack.enter_context(localized(given, names))
-                except CannotExamineError as error:
-                    warn(str(error))
-                    raise typer.Exit(error.exit_status) from error
                 function(**local)
 
         return command
