@@ -5,19 +5,15 @@ All of it can be read without the script, which sorts tables, filters the items,
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterable
 from importlib.resources import files
 from itertools import islice
-
-from markupsafe import Markup
 
 from aotidoctor.model.clusters import HERE, Cluster, ItemRow, Overview
 from aotidoctor.reports import view
 from aotidoctor.reports.fleet import words
 from aotidoctor.reports.fleet.figures import over_time
-from aotidoctor.reports.html.page import environment, icon
+from aotidoctor.reports.html.page import environment, icon, scripted
 from aotidoctor.reports.text import one_line
 from aotidoctor.reports.tones import COLORS
 
@@ -33,7 +29,6 @@ def render(summary: Overview, rows: Iterable[ItemRow]) -> str:
     head = words.verdict(summary)
     shown = _within(rows)
     script = (files("aotidoctor.reports") / "templates" / "fleet.js").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     template = environment().get_template("fleet.html.jinja")
     page = template.render(
         head=head,
@@ -53,8 +48,7 @@ def render(summary: Overview, rows: Iterable[ItemRow]) -> str:
         matrix=list(zip(summary.matrix.hosts, summary.matrix.counts, summary.matrix.totals, strict=True)),
         most=max((count for counts in summary.matrix.counts for count in counts), default=1) or 1,
         command=view.command_text(summary.argv),
-        script=Markup(script),  # noqa: S704 - ours
-        script_hash=Markup(digest),  # noqa: S704 - likewise
+        **scripted(script),
         icon=icon(COLORS[head.tone]),
     )
     return page + "\n"

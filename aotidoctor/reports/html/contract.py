@@ -59,7 +59,7 @@ class _Marks:
 
 def contract_blocks(report: Report) -> tuple[Block, ...]:
     """The table; of a long one the marked leaves and the first others, with the rest folded. Then the symbols."""
-    lines = _lines(report)
+    lines = [_line(report, leaf) for leaf in contract_view.leaves(report)]
     room = max(_SHOWN - sum(1 for line in lines if line.tone), 5)
     first: list[Line] = []
     rest: list[Line] = []
@@ -74,13 +74,9 @@ def contract_blocks(report: Report) -> tuple[Block, ...]:
     return (*blocks, *_symbols(report), *_problem(report))
 
 
-def _lines(report: Report) -> list[Line]:
-    return [_line(report, leaf) for leaf in contract_view.leaves(report)]
-
-
-def is_marked(report: Report) -> bool:
-    """Whether a leaf differs from what is expected."""
-    return any(line.tone for line in _lines(report))
+def is_marked(blocks: Sequence[Block]) -> bool:
+    """Whether a leaf of ``contract_blocks`` differs from what is expected; the first of them are never folded."""
+    return any(line.tone for block in blocks if isinstance(block, Table) for line in block.rows)
 
 
 def _table(report: Report, lines: Sequence[Line]) -> Table:

@@ -9,19 +9,15 @@ apart by the style sheet alone.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from collections.abc import Iterator
-
-from markupsafe import Markup
+from collections.abc import Iterator, Mapping
 
 from aotidoctor.model.report import Report
 from aotidoctor.reports.html import contract as html_contract
 from aotidoctor.reports.html import evidence, facts, log, text, verdict
 from aotidoctor.reports.html import place as html_place
 from aotidoctor.reports.html import runs as html_runs
-from aotidoctor.reports.html.blocks import Block, Section, folded, has_long
-from aotidoctor.reports.html.page import environment, icon
+from aotidoctor.reports.html.blocks import Section, folded, has_long
+from aotidoctor.reports.html.page import environment, icon, scripted
 from aotidoctor.reports.tones import COLORS
 
 # The tab tells the verdict, too.
@@ -68,12 +64,11 @@ def _in_order(sections: list[Section]) -> list[Section]:
     return [*rest[:at], *late, *rest[at:]]
 
 
-def _filter(sections: list[Section]) -> dict[str, str]:
+def _filter(sections: list[Section]) -> Mapping[str, str]:
     """The script and the hash that allows it; both empty where no table is long."""
     if not any(has_long(section.blocks) for section in sections):
         return {"script": "", "script_hash": ""}
-    digest = hashlib.sha256(_SCRIPT.encode()).digest()
-    return {"script": Markup(_SCRIPT), "script_hash": Markup(base64.b64encode(digest).decode())}  # noqa: S704 - ours
+    return scripted(_SCRIPT)
 
 
 def _sections(report: Report, known: frozenset[str]) -> Iterator[Section]:
@@ -85,7 +80,7 @@ def _sections(report: Report, known: frozenset[str]) -> Iterator[Section]:
     yield Section(id="compat", title="Packages and hosts", blocks=facts.compat_blocks(report))
     yield Section(id="comparison", title="Against the reference", blocks=facts.comparison_blocks(report))
     contract = Section(id="contract", title=_contract_title(report), blocks=html_contract.contract_blocks(report))
-    first = html_contract.is_marked(report) or report.command == "inspect"
+    first = html_contract.is_marked(contract.blocks) or report.command == "inspect"
     if first:
         yield contract
     yield Section(id="where", title="Where", blocks=html_place.place_blocks(place, known))
@@ -97,9 +92,8 @@ def _sections(report: Report, known: frozenset[str]) -> Iterator[Section]:
 
 
 def _rest(report: Report, known: frozenset[str]) -> Iterator[Section]:
-    runs: tuple[Block, ...] = html_runs.matrix_blocks(report, known)
     yield Section(id="evidence", title="Evidence", blocks=evidence.evidence_blocks(report, known))
-    yield Section(id="probes", title="Probes", blocks=runs)
+    yield Section(id="probes", title="Probes", blocks=html_runs.matrix_blocks(report, known))
     yield Section(id="runs", title="Runs", blocks=html_runs.run_blocks(report, known))
     yield Section(id="package", title="Package", blocks=facts.package_blocks(report))
     yield Section(id="unchecked", title="Not checked", blocks=evidence.not_checked_blocks(report, known))
