@@ -32,7 +32,7 @@ def _all_rows(host: Host, *, whole: bool) -> tuple[tuple[str, str], ...]:
     always = (
         ("profile", host.profile or ""),
         ("not stated", ", ".join(sorted(host.unstated))),
-        ("system", f"{host.system} {host.machine}{_container(host)}"),
+        ("system", f"{host.system} {host.machine}{' (container)' if host.in_container else ''}"),
         ("python", host.python),
         ("torch", _torch(host)),
         ("CPU", f"{host.cpu_model or 'unknown'}, {host.cores} cores, {host.threads} threads"),
@@ -67,10 +67,6 @@ def summary(host: Host) -> str:
         return f"{host.profile}: {host.system} {host.machine}, a profile that leaves out {len(host.unstated)} facts"
     gpus = plural(len(host.gpus), "GPU") if host.gpus else "no GPU"
     return f"{host.system} {host.machine}, torch {_torch(host)}, {gpus}"
-
-
-def _container(host: Host) -> str:
-    return " (container)" if host.in_container else ""
 
 
 def _torch(host: Host) -> str:

@@ -44,12 +44,9 @@ class _Log:
 
     report: Report
     manual: Manual
+    places: Places
     rules: dict[str, Node] = field(default_factory=dict)
     prints: Counter[str] = field(default_factory=Counter)
-    places: Places = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.places = Places(report=self.report)
 
     def rule(self, name: str, title: str) -> int:
         """Index of the rule ``name``."""
@@ -60,7 +57,7 @@ class _Log:
 
 def render(report: Report, fail_on: str = "error", manual: Manual = lambda _: None) -> str:
     """``report`` as a SARIF log; ``fail_on`` decides the exit status that it states."""
-    log = _Log(report=report, manual=manual)
+    log = _Log(report=report, manual=manual, places=Places(report=report))
     results = [_diagnosed(log, diagnosis) for diagnosis in report.diagnoses]
     results += [_found(log, finding) for finding in report.findings[: RESULTS - len(results)]]
     left = len(report.diagnoses) + len(report.findings) - len(results)
@@ -183,7 +180,6 @@ def _fingerprints(log: _Log, what: str, subject: str) -> Mapping[str, str]:
 
 def _invocation(log: _Log, fail_on: str, left: int) -> Node:
     report = log.report
-    status = exit_status(report, fail_on)
     notes = [_notice("note", f"{item.name}: {item.reason}", item.code) for item in report.not_checked]
     if report.internal_error is not None:
         notes.append(_notice("error", report.internal_error, "internal-error"))
@@ -193,12 +189,11 @@ def _invocation(log: _Log, fail_on: str, left: int) -> Node:
         notes.append(_notice("warning", partial, "partial"))
     if left:
         notes.append(_notice("warning", f"{left} more findings are not listed here", "cut"))
-    times = _times(report)
     return {
         "executionSuccessful": report.internal_error is None and report.cannot_examine is None,
-        "exitCode": status,
+        "exitCode": exit_status(report, fail_on),
         "commandLine": view.command_text(report.argv),
-        **times,
+        **_times(report),
         "toolExecutionNotifications": notes,
     }
 

@@ -36,7 +36,7 @@ def package(report: Report, out: Layout, detail: int) -> None:
         out.paragraph("not readable from this file without running it")
         return
     _inputs(contract, out)
-    _outputs(contract, out)
+    _pairs("Outputs", [(item.path, contract_view.output_text(item)) for item in contract.outputs], out)
     _constants(contract, out, detail)
     _kernels(contract, out, detail)
     _pairs("Host requirements", contract_view.needs_rows(contract), out)
@@ -164,33 +164,24 @@ def _inputs(contract: Contract, out: Layout) -> None:
         out.row(one_line(symbol.name, 20), one_line(shown))
 
 
-def _outputs(contract: Contract, out: Layout) -> None:
-    rows = tuple((output.path, contract_view.output_text(output)) for output in contract.outputs)
-    _pairs("Outputs", rows, out)
-
-
 def _constants(contract: Contract, out: Layout, detail: int) -> None:
-    if not contract.constants:
-        return
     total = sum(constant.data_size or 0 for constant in contract.constants)
-    shown = contract.constants if detail > 0 else contract.constants[:_SHOWN]
-    rows = tuple((item.original_fqn or item.name, contract_view.constant_text(item)) for item in shown)
-    _pairs(f"Constants ({len(contract.constants)}, {size(total)})", rows, out)
-    _more(len(contract.constants) - len(shown), out)
+    rows = [(item.original_fqn or item.name, contract_view.constant_text(item)) for item in contract.constants]
+    _first(f"Constants ({len(rows)}, {size(total)})", rows, out, detail)
 
 
 def _kernels(contract: Contract, out: Layout, detail: int) -> None:
-    if not contract.kernels:
-        return
-    shown = contract.kernels if detail > 0 else contract.kernels[:_SHOWN]
-    rows = tuple((f"{number}. {item.name}", contract_view.kernel_text(item)) for number, item in enumerate(shown, 1))
-    _pairs(f"Calls, in order ({len(contract.kernels)})", rows, out)
-    _more(len(contract.kernels) - len(shown), out)
+    numbered = enumerate(contract.kernels, 1)
+    rows = [(f"{number}. {item.name}", contract_view.kernel_text(item)) for number, item in numbered]
+    _first(f"Calls, in order ({len(rows)})", rows, out, detail)
 
 
-def _more(count: int, out: Layout) -> None:
-    if count > 0:
-        out.line(Text(f" and {count} more (-v shows all)", style="dim"))
+def _first(title: str, rows: Sequence[tuple[str, str]], out: Layout, detail: int) -> None:
+    """All rows, or the first and how many more there are."""
+    shown = rows if detail > 0 else rows[:_SHOWN]
+    _pairs(title, shown, out)
+    if len(shown) < len(rows):
+        out.line(Text(f" and {len(rows) - len(shown)} more (-v shows all)", style="dim"))
 
 
 def _notes(contract: Contract, out: Layout) -> None:
