@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aotidoctor.cli import options as opt
+from aotidoctor.cli.answer import document
 from aotidoctor.cli.limits import limited
 from aotidoctor.cli.show import PageFormat, page_format, warn, write_stdout
 from aotidoctor.cli.urls import fetched
 from aotidoctor.model.fault import whereabouts
-from aotidoctor.version import __version__
 
 if TYPE_CHECKING:
     from aotidoctor.model.difference import Comparison
 
-_TOOL = {"name": "aotidoctor", "version": __version__}
 _KINDS = "A report (JSON), a bundle, a package, `env --json` of a host, or `here` for this one."
 One = Annotated[str, typer.Argument(metavar="A", help=_KINDS)]
 Other = Annotated[str, typer.Argument(metavar="B", help="The same; the failing one, if one of them fails.")]
@@ -80,10 +79,8 @@ def _fail(message: str, status: int, shown: PageFormat) -> None:
 
     line = one_line(message, 1000)
     if shown is PageFormat.JSON:
-        from aotidoctor.reports.json.render import dumps  # noqa: PLC0415 - likewise
-
         name = {4: "cannot_examine", 6: "out_of_time"}.get(status, "internal_error")
-        write_stdout(dumps({"schema": DIFFERENCE_SCHEMA, "tool": _TOOL, "same": None, name: line}))
+        write_stdout(document(DIFFERENCE_SCHEMA, {"same": None, name: line}))
     else:
         title = "# Not compared\n\n" if shown is PageFormat.MD else " NOT COMPARED  "
         write_stdout(f"{title}{line}\n")
@@ -95,12 +92,10 @@ def _rendered(found: Comparison, shown: PageFormat, detail: int, environ: Mappin
     match shown:
         case PageFormat.JSON:
             from aotidoctor.model.difference import DIFFERENCE_SCHEMA  # noqa: PLC0415 - the chosen format only
-            from aotidoctor.reports.json.render import dumps  # noqa: PLC0415 - likewise
+            from aotidoctor.reports.json.artifact import picked  # noqa: PLC0415 - likewise
 
-            head = {"schema": DIFFERENCE_SCHEMA, "tool": _TOOL}
-            fields = ("a", "b", "differences", "equal", "left_out", "unknown")
-            body = {name: getattr(found, name) for name in fields}
-            return dumps({**head, "same": not found.matters, **body})
+            body = picked(found, "a b differences equal left_out unknown")
+            return document(DIFFERENCE_SCHEMA, {"same": not found.matters, **body})
         case PageFormat.MD:
             from aotidoctor.reports.markdown.difference import render  # noqa: PLC0415 - likewise
 

@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aotidoctor.model.json_types import as_list, text_of
 from aotidoctor.model.run import Ending, Exited, OutOfMemory, Signalled
 from aotidoctor.model.watched import Stream, StreamKind, Watched
 from aotidoctor.runner.memory import oom_kills, risen
@@ -79,7 +80,7 @@ def _main() -> None:
         ending, text = Exited(code=1 if asked is None else int(str(asked)), done=asked is None), str(message["raised"])
     stream = Stream(name="stderr", kind=StreamKind.FILE, head=text.encode(), size=len(text.encode()))
     watched = Watched(
-        argv=tuple(str(word) for word in _list(hello["argv"])),
+        argv=tuple(str(word) for word in as_list(hello["argv"])),
         ending=ending,
         status=1 if status is None else status,
         pid=pid,
@@ -116,12 +117,12 @@ def _report(watched: Watched, hello: JsonObject, message: JsonObject, room: str)
     quiet = bool(hello["quiet"])
     with contextlib.suppress(OSError):
         os.chdir(str(hello["cwd"]))
-    show = make_show((), report=[str(spec) for spec in _list(hello["reports"])], quiet=quiet)
+    show = make_show((), report=[str(spec) for spec in as_list(hello["reports"])], quiet=quiet)
     wish = watching.Wish(
-        package=_optional(hello["package"]),
+        package=text_of(hello["package"]),
         live=_live(message.get("live")),
         # What runs the package again is not for a program that is waiting.
-        checked_inputs=_optional(hello["inputs"]),
+        checked_inputs=text_of(hello["inputs"]),
         no_again="",
         command="guard",
     )
@@ -193,14 +194,6 @@ def _live(text: object) -> InputSet | None:
     from aotidoctor.commands.watch.live import unpacked  # noqa: PLC0415 - for a failure only
 
     return unpacked(text)
-
-
-def _optional(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
 
 
 def _text(path: str) -> str:

@@ -61,7 +61,7 @@ def minimize(
             options,
             output_dir,
             environ=os.environ,
-            on_step=_quiet if quiet else _tell,
+            on_step=(lambda _: None) if quiet else _tell,
             with_repro=repro,
         )
     from aotidoctor.reports.redact import redacted  # noqa: PLC0415 - after the work
@@ -98,10 +98,6 @@ def _text(found: Minimized) -> str:
         *([f" Script  {one_line(found.repro)}"] if found.repro else []),
     ]
     return "\n".join(lines) + "\n"
-
-
-def _quiet(_text: str) -> None:
-    """Say nothing."""
 
 
 def _tell(text: str) -> None:

@@ -71,7 +71,7 @@ def sweep(
     files = [_file(text, package) for text in report or ()]
     options = replace(wanted, reference=reference, budget=budget)
     with answering(SCHEMA if shown is SweepFormat.JSON else None, package):
-        found = ask(package, options, environ=os.environ, most=calls, on_row=_quiet if quiet else _tell)
+        found = ask(package, options, environ=os.environ, most=calls, on_row=(lambda *_: None) if quiet else _tell)
     if redact:
         from aotidoctor.reports.redact import redacted  # noqa: PLC0415 - after the work
 
@@ -127,10 +127,6 @@ def _status(found: Sweep, fail_on: FailOn) -> int:
         FailOn.NEVER: set[Judged](),
     }[fail_on]
     return int(any(row.judged in wanted for row in found.rows))
-
-
-def _quiet(_row: SweepRow, _at: int, _of: int) -> None:
-    """Say nothing."""
 
 
 def _tell(row: SweepRow, at: int, of: int) -> None:
