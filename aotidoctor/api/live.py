@@ -32,6 +32,9 @@ _SCRIPT = ("__main__.", "__mp_main__.")
 _MAX_DEPTH = 64
 
 
+Change = Callable[[object], object]
+
+
 class _Torch(Protocol):
     """What of the caller's torch is used here."""
 
@@ -148,17 +151,13 @@ def _tensor(torch: _Torch, array: object) -> object:
         return array
 
 
-class _Change(Protocol):
-    def __call__(self, array: object, /) -> object: ...
-
-
-def _mapped(source: Source, change: _Change) -> tuple[list[object], dict[str, object]]:
+def _mapped(source: Source, change: Change) -> tuple[list[object], dict[str, object]]:
     """Arguments and keyword arguments with ``change`` of every array in plain containers."""
     args = [_changed(value, change, 1) for value in source.args or ()]
     return args, {name: _changed(value, change, 1) for name, value in (source.kwargs or {}).items()}
 
 
-def _changed(value: object, change: _Change, depth: int) -> object:
+def _changed(value: object, change: Change, depth: int) -> object:
     if depth > _MAX_DEPTH:
         observed = f"containers of more than {_MAX_DEPTH} levels"
         raise InputsError(observed, cause="inputs-file-format", subject="inputs", observed=observed)

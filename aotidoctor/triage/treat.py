@@ -77,9 +77,8 @@ def treat(session: Session, diagnoses: Sequence[Diagnosis], *, quiet: bool = Fal
     baseline = _baseline(session)
     found = plans(session, diagnoses)
     if baseline is None or not found:
-        if quiet:
-            return Verdicts(confirmed={})
-        _say_untreated(session, diagnoses, "there is no run to compare a treated one with" if found else None)
+        if not quiet:
+            _say_untreated(session, diagnoses, "there is no run to compare a treated one with" if found else None)
         return Verdicts(confirmed={})
     first = _try(session, found[0], baseline)
     if first is None:
