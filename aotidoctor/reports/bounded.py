@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from typing import TypeVar
 
 from aotidoctor.model.evidence import NotChecked
 from aotidoctor.model.report import Report
+from aotidoctor.reports.renamed import with_fields
 
 T = TypeVar("T")
 
@@ -63,7 +64,8 @@ class _Cutter:
         if isinstance(value, str):
             result = self._text(value, place)
         elif is_dataclass(value) and not isinstance(value, type):
-            result = self._record(value, place)
+            before = f"{place}." if place else ""
+            result = with_fields(value, lambda name, item: self._walk(item, f"{before}{name}"))
         elif isinstance(value, Mapping):
             kept = list(value.items())[: self._entries]
             self._count(place, len(value) - len(kept))
@@ -79,15 +81,6 @@ class _Cutter:
             return text
         self._count(place, len(text) - self._characters)
         return text[: self._characters] + "…"
-
-    def _record(self, value: T, place: str) -> T:
-        changed: dict[str, object] = {}
-        for item in fields(value):  # type: ignore[arg-type]  # the caller has asked is_dataclass
-            before = getattr(value, item.name)
-            after = self._walk(before, f"{place}.{item.name}" if place else item.name)
-            if after is not before and after != before:
-                changed[item.name] = after
-        return replace(value, **changed) if changed else value  # type: ignore[type-var]
 
     def _count(self, place: str, more: int) -> None:
         if more > 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from typing import TypeVar, cast
@@ -13,6 +13,17 @@ T = TypeVar("T")
 def renamed(value: T, words: Mapping[str, str]) -> T:
     """``value``, made of texts, containers and records, with each of ``words`` replaced in all texts."""
     return cast("T", _walk(value, words))
+
+
+def with_fields(value: T, change: Callable[[str, object], object]) -> T:
+    """A record with what ``change`` makes of each field and its name; the very same one where nothing differs."""
+    changed: dict[str, object] = {}
+    for item in fields(value):  # type: ignore[arg-type]  # the caller has asked is_dataclass
+        before = getattr(value, item.name)
+        after = change(item.name, before)
+        if after is not before and after != before:
+            changed[item.name] = after
+    return replace(value, **changed) if changed else value  # type: ignore[type-var]
 
 
 def _walk(value: object, words: Mapping[str, str]) -> object:
@@ -29,10 +40,5 @@ def _walk(value: object, words: Mapping[str, str]) -> object:
         case frozenset():
             return frozenset(_walk(item, words) for item in value)
         case _ if is_dataclass(value) and not isinstance(value, type):
-            given = {item.name: getattr(value, item.name) for item in fields(value) if item.init}
-            changed = {name: _walk(item, words) for name, item in given.items()}
-            different = {
-                name: item for name, item in changed.items() if item is not given[name] and item != given[name]
-            }
-            return replace(value, **different) if different else value
+            return with_fields(value, lambda _, item: _walk(item, words))
     return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from typing import TypeVar
 
 from aotidoctor.model.errors import InputsError
@@ -25,6 +25,7 @@ from aotidoctor.reports.redact.patterns import (
 )
 from aotidoctor.reports.redact.placeholders import Placeholders
 from aotidoctor.reports.redact.values import without_values
+from aotidoctor.reports.renamed import with_fields
 
 T = TypeVar("T")
 
@@ -207,15 +208,11 @@ class Redactor:
         return self._walk(item, printed=key in _PRINTED)
 
     def _record(self, value: T) -> T:
-        changed: dict[str, object] = {}
-        for item in fields(value):  # type: ignore[arg-type]  # the caller has asked is_dataclass
-            if item.name in _OPAQUE and not self._strict:
-                continue
-            before = getattr(value, item.name)
-            after = self._walk(before, printed=item.name in _PRINTED)
-            if after is not before and after != before:
-                changed[item.name] = after
-        return replace(value, **changed) if changed else value  # type: ignore[type-var]
+        def shown(name: str, item: object) -> object:
+            is_left = name in _OPAQUE and not self._strict
+            return item if is_left else self._walk(item, printed=name in _PRINTED)
+
+        return with_fields(value, shown)
 
     def _error(self, error: InputsError) -> InputsError:
         hidden = InputsError(
