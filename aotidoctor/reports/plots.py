@@ -110,16 +110,7 @@ def _label(axes: Axes, at: int, words: str, *, bad: bool) -> None:
     """The name of a row before it; the row in question stands on a coloured ground."""
     if bad:
         axes.axhspan(at - 0.5, at + 0.5, color=_BAND, linewidth=0)
-    axes.annotate(
-        clean(words),
-        xy=(0, at),
-        xycoords=axes.get_yaxis_transform(),
-        xytext=(-8, 0),
-        textcoords="offset points",
-        ha="right",
-        va="center_baseline",
-        color=_BAD if bad else _DIM,
-    )
+    _beside(axes, at, clean(words), color=_BAD if bad else _DIM, before=True)
 
 
 def _call(axes: Axes, at: int, words: str, *, bad: bool) -> None:
@@ -145,15 +136,15 @@ def _range(axes: Axes, at: int, row: ValueRow) -> None:
         _beside(axes, at, ", ".join(counts), color=_BAD)
 
 
-def _beside(axes: Axes, at: int, words: str, *, color: str) -> None:
-    """Words at the right of the panel."""
+def _beside(axes: Axes, at: int, words: str, *, color: str, before: bool = False) -> None:
+    """Words at the right of the panel, or ``before`` it."""
     axes.annotate(
         words,
-        xy=(1, at),
+        xy=(0 if before else 1, at),
         xycoords=axes.get_yaxis_transform(),
-        xytext=(4, 0),
+        xytext=(-8 if before else 4, 0),
         textcoords="offset points",
-        ha="left",
+        ha="right" if before else "left",
         va="center_baseline",
         color=color,
     )
