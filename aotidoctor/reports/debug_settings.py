@@ -8,7 +8,7 @@ from __future__ import annotations
 from aotidoctor.model.record import record
 
 
-@record
+@record(kw_only=False)
 class DebugSetting:
     """An environment variable. ``acts`` is ``run`` (on any package), ``compile`` (baked in) or ``cuda-init``."""
 
@@ -19,31 +19,25 @@ class DebugSetting:
 
 SETTINGS = (
     DebugSetting(
-        name="AOTI_RUNTIME_CHECK_INPUTS",
-        acts="run",
-        what="compares inputs with the contract, rank excepted; read at the first call of each load",
+        "AOTI_RUNTIME_CHECK_INPUTS",
+        "run",
+        "compares inputs with the contract, rank excepted; read at the first call of each load",
     ),
-    DebugSetting(name="TORCH_SHOW_CPP_STACKTRACES", acts="run", what="adds the C++ stack to exceptions"),
-    DebugSetting(name="TORCH_CPP_LOG_LEVEL", acts="run", what="INFO shows what the loader extracts"),
+    DebugSetting("TORCH_SHOW_CPP_STACKTRACES", "run", "adds the C++ stack to exceptions"),
+    DebugSetting("TORCH_CPP_LOG_LEVEL", "run", "INFO shows what the loader extracts"),
     DebugSetting(
-        name="PYTORCH_NO_CUDA_MEMORY_CACHING",
-        acts="cuda-init",
-        what="one allocation per tensor, so an out-of-bounds write is detected; in old versions any value enabled it",
+        "PYTORCH_NO_CUDA_MEMORY_CACHING",
+        "cuda-init",
+        "one allocation per tensor, so an out-of-bounds write is detected; in old versions any value enabled it",
     ),
+    DebugSetting("CUDA_LAUNCH_BLOCKING", "cuda-init", "errors appear at their launch; needs a new process"),
+    DebugSetting("PYTORCH_USE_CUDA_DSA", "cuda-init", "device assertions; inert unless torch was built with them"),
+    DebugSetting("TORCHINDUCTOR_NAN_ASSERTS", "compile", "asserts that inputs hold no NaN or Inf"),
     DebugSetting(
-        name="CUDA_LAUNCH_BLOCKING", acts="cuda-init", what="errors appear at their launch; needs a new process"
+        "AOT_INDUCTOR_DEBUG_INTERMEDIATE_VALUE_PRINTER", "compile", "1 saves, 2 prints values, 3 prints kernel names"
     ),
-    DebugSetting(
-        name="PYTORCH_USE_CUDA_DSA", acts="cuda-init", what="device assertions; inert unless torch was built with them"
-    ),
-    DebugSetting(name="TORCHINDUCTOR_NAN_ASSERTS", acts="compile", what="asserts that inputs hold no NaN or Inf"),
-    DebugSetting(
-        name="AOT_INDUCTOR_DEBUG_INTERMEDIATE_VALUE_PRINTER",
-        acts="compile",
-        what="1 saves, 2 prints values, 3 prints kernel names",
-    ),
-    DebugSetting(name="TORCHINDUCTOR_SIZE_ASSERTS", acts="compile", what="asserts on sizes and strides"),
-    DebugSetting(name="AOT_INDUCTOR_DEBUG_SYMBOLS", acts="compile", what="debug symbols in the library"),
-    DebugSetting(name="INDUCTOR_PROVENANCE", acts="compile", what="writes kernel_information.json into the package"),
-    DebugSetting(name="TORCH_COMPILE_DEBUG", acts="compile", what="keeps graphs and generated code of the compilation"),
+    DebugSetting("TORCHINDUCTOR_SIZE_ASSERTS", "compile", "asserts on sizes and strides"),
+    DebugSetting("AOT_INDUCTOR_DEBUG_SYMBOLS", "compile", "debug symbols in the library"),
+    DebugSetting("INDUCTOR_PROVENANCE", "compile", "writes kernel_information.json into the package"),
+    DebugSetting("TORCH_COMPILE_DEBUG", "compile", "keeps graphs and generated code of the compilation"),
 )
