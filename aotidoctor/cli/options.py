@@ -62,14 +62,9 @@ def names(text: str | None) -> tuple[str, ...] | None:
 
 
 Package = Annotated[str, typer.Argument(metavar="PACKAGE", help="The .pt2 file (or what should be one).")]
-Inputs = Annotated[
-    str | None,
-    typer.Option("--inputs", "-i", metavar="FILE", help="Inputs: .pt, .npz, .npy, .safetensors or .json."),
-]
-RequiredInputs = Annotated[
-    str,
-    typer.Option("--inputs", "-i", metavar="FILE", help="Inputs: .pt, .npz, .npy, .safetensors or .json."),
-]
+_INPUTS = typer.Option("--inputs", "-i", metavar="FILE", help="Inputs: .pt, .npz, .npy, .safetensors or .json.")
+Inputs = Annotated[str | None, _INPUTS]
+RequiredInputs = Annotated[str, _INPUTS]
 ModelName = Annotated[str | None, typer.Option(metavar="NAME", help="Model inside the package.")]
 Device = Annotated[str | None, typer.Option(metavar="DEVICE", help="Device to load on: cpu, cuda or cuda:1.")]
 Reference = Annotated[
