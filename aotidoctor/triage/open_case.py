@@ -234,18 +234,14 @@ def with_inputs(case: Case, live: InputSet | None = None) -> Case:
     contract = case.contract
     try:
         if case.inputs_path is not None or inputs is not None:
-            inputs = inputs or _read(case.inputs_path or "", case)
+            trust, trees = case.options.trust_pickle, expected_trees(contract)
+            inputs = inputs or input_files.read_inputs(case.inputs_path or "", trust_pickle=trust, expected=trees)
             contract = None if contract is None else contracts.resolve_leaves(contract, inputs)
         elif case.options.generate and case.contract is not None:
             inputs, generated = input_files.generate_inputs(case.contract, seed=case.options.seed)
     except InputsError as raised:
         error = raised
     return replace(case, contract=contract, inputs=inputs, inputs_error=error, generated=generated)
-
-
-def _read(path: str, case: Case) -> InputSet:
-    trees = expected_trees(case.contract)
-    return input_files.read_inputs(path, trust_pickle=case.options.trust_pickle, expected=trees)
 
 
 def expected_trees(contract: Contract | None) -> tuple[Container[int], Container[int]] | None:
