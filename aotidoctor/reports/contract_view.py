@@ -97,7 +97,10 @@ def leaf_text(spec: LeafSpec, *, strides: bool = True) -> str:
         return "a value baked in at export" + (f" ({spec.dtype})" if spec.dtype else "")
     if spec.kind == "unknown":
         return "unknown"
-    return tensor_text(spec.dtype, spec.dims, spec.rank, stride_texts(spec) if strides else (), spec.device_type)
+    told = stride_texts(spec) if strides else ()
+    steps = f" ({', '.join(told)})" if any(step != "?" for step in told) else ""
+    device = f" {spec.device_type}" if spec.device_type else ""
+    return f"{spec.dtype or '?'}[{', '.join(size_texts(spec))}]{steps}{device}"
 
 
 def stride_texts(spec: LeafSpec) -> tuple[str, ...]:
@@ -110,20 +113,11 @@ def stride_texts(spec: LeafSpec) -> tuple[str, ...]:
     )
 
 
-def tensor_text(
-    dtype: str | None,
-    dims: Sequence[Dim] | None,
-    rank: int | None,
-    strides: Sequence[str],
-    device: str | None,
-) -> str:
-    """dtype, sizes, strides where any is known, device."""
-    if dims is not None:
-        sizes = ", ".join(dim_text(dim) for dim in dims)
-    else:
-        sizes = ", ".join("?" * rank) if rank is not None else "…"
-    steps = f" ({', '.join(strides)})" if any(step != "?" for step in strides) else ""
-    return f"{dtype or '?'}[{sizes}]{steps}" + (f" {device}" if device else "")
+def size_texts(spec: LeafSpec) -> list[str]:
+    """A word for each dim, ``?`` where only the rank is known; ``…`` where not even that is."""
+    if spec.dims is not None:
+        return [dim_text(dim) for dim in spec.dims]
+    return ["?"] * spec.rank if spec.rank is not None else ["…"]
 
 
 def dim_text(dim: Dim) -> str:

@@ -133,14 +133,10 @@ def _expected(report: Report, spec: LeafSpec | None, marks: _Marks) -> tuple[Cel
     if spec is None or spec.kind != "tensor":
         words = contract_view.unexpected_text(report) if spec is None else contract_view.leaf_text(spec)
         return (_property(words, "leaf", marks, span=len(_EXPECTED)),)
-    if spec.dims is not None:
-        sizes = [contract_view.dim_text(dim) for dim in spec.dims]
-    else:
-        sizes = ["?"] * spec.rank if spec.rank is not None else ["…"]
     steps = contract_view.stride_texts(spec)
     return (
         _property(spec.dtype or "?", "dtype", marks),
-        _shape(sizes, marks),
+        _shape(contract_view.size_texts(spec), marks),
         _property(f"({', '.join(steps)})" if steps else "", "strides", marks),
         _property(spec.device_type or "", "device", marks),
     )
