@@ -52,7 +52,7 @@ def run_probes(session: Session, *, only: Collection[str] | None = None, but: Co
     ]
     try:
         while left:
-            _guard_probe(left[0], session)
+            _ask_probe(left[0], session)
             left.pop(0)
     except KeyboardInterrupt:
         session.not_checked += [NotChecked(code=item.code, name=item.name, reason="interrupted") for item in left]
@@ -69,17 +69,13 @@ def _all() -> tuple[Probe, ...]:
     return (*PROBES, *LATER, *extensions.current().probes)
 
 
-def _guard_probe(probe: Probe, session: Session) -> None:
+def _ask_probe(probe: Probe, session: Session) -> None:
     try:
-        _ask_probe(probe, session)
+        plan = plan_of(probe, session)
+        for part in plan if isinstance(plan, tuple) else (plan,):
+            _ask_part(probe, part, session)
     except Exception:  # noqa: BLE001 - the same guard
         session.leave_out(probe.code, probe.name, failure())
-
-
-def _ask_probe(probe: Probe, session: Session) -> None:
-    plan = plan_of(probe, session)
-    for part in plan if isinstance(plan, tuple) else (plan,):
-        _ask_part(probe, part, session)
 
 
 def _ask_part(probe: Probe, plan: Request | Reuse | NotChecked, session: Session) -> None:
