@@ -13,7 +13,6 @@ from aotidoctor.api.report import Report, public
 from aotidoctor.commands import diagnose as command
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError, LimitReachedError, UsageError
-from aotidoctor.model.record import record
 
 if TYPE_CHECKING:
     from aotidoctor.model.event import Event
@@ -23,32 +22,37 @@ if TYPE_CHECKING:
 _LIVE = "(args and kwargs of the calling program)"
 
 
-@record
 class Wish:
-    """What all three hand on: environment, command as stated, progress, runner, store of cases.
+    """What all three hand on: environment, command as stated, progress, runner."""
 
-    ``argv`` is empty where the report is to state the same question on the command line.
-    """
-
-    environ: Mapping[str, str] | None
-    argv: tuple[str, ...]
-    on_event: Callable[[Event], None] | None
-    runner: Runner | None = None
-    command: str
-    plugins: bool
-    plan: bool = False
-    static: bool = False
-    cases: PathLike | None = None
-
-    @property
-    def name(self) -> str:
-        """The name that the command line has for it."""
-        return "check" if self.static and not self.plan else self.command
+    def __init__(
+        self,
+        environ: Mapping[str, str] | None,
+        argv: tuple[str, ...],
+        on_event: Callable[[Event], None] | None,
+        runner: Runner | None,
+        command: str,
+        *,
+        plugins: bool,
+        plan: bool = False,
+        static: bool = False,
+        cases: PathLike | None = None,
+    ) -> None:
+        self.environ = environment(environ)
+        self.argv = argv
+        self.on_event = on_event
+        self.runner = runner
+        self.command = command
+        self.plugins = plugins
+        self.plan = plan
+        self.static = static
+        self.keep = keeper_of(cases)
+        # The name that the command line has for it.
+        self.name = "check" if static and not plan else command
 
 
 def examined(package: PathLike, source: Source, options: Options, asked: Mapping[str, object], wish: Wish) -> Report:
     """The public report on ``package`` with the inputs of ``source``; ``asked`` are the keywords as given."""
-    environ, keep = environment(wish.environ), keeper_of(wish.cases)
     if options.generate and (source.path or source.is_live):
         raise UsageError("inputs and generate cannot be combined")
     place = path("package", package)
@@ -56,20 +60,20 @@ def examined(package: PathLike, source: Source, options: Options, asked: Mapping
     try:
         with plugins(wish.name, wanted=wish.plugins), given(source, to_run=not wish.static) as live:
             if wish.plan:
-                return public(command.plan(place, source.path, options, argv=argv, environ=environ, live=live))
+                return public(command.plan(place, source.path, options, argv=argv, environ=wish.environ, live=live))
             found = command.diagnose(
                 place,
                 source.path,
                 options,
                 argv=argv,
-                environ=environ,
+                environ=wish.environ,
                 static_only=wish.static,
                 command=wish.command,
                 on_event=wish.on_event,
                 runner=wish.runner,
                 live=live,
             )
-            return public(keep(found, environ))
+            return public(wish.keep(found, wish.environ))
     except LimitReachedError as reached:
         raise CannotExamineError(f"{place}: {reached}") from reached
 

@@ -120,21 +120,14 @@ def diagnose(
     asked = asked_of(locals())
     if host is not None and not (plan or static_only):
         raise UsageError("host: only a plan can be made for another machine: plan=True, or check()")
+    is_static = static_only or plan
     return examined(
         package,
         source_of(inputs, args, kwargs),
         options_of(options, asked),
         asked,
         Wish(
-            environ=environ,
-            argv=argv,
-            on_event=on_event,
-            runner=runner,
-            command=command,
-            plugins=not no_plugins,
-            plan=plan,
-            static=static_only or plan,
-            cases=cases,
+            environ, argv, on_event, runner, command, plugins=not no_plugins, plan=plan, static=is_static, cases=cases
         ),
     )
 
@@ -178,7 +171,7 @@ def check(
         source_of(inputs, args, kwargs),
         options_of(options, asked),
         asked,
-        Wish(environ=environ, argv=argv, on_event=on_event, command="check", plugins=not no_plugins, static=True),
+        Wish(environ, argv, on_event, None, "check", plugins=not no_plugins, static=True),
     )
 
 
@@ -228,8 +221,9 @@ def compare(
         return _judged(from_, package, source, wanted, argv or ("aotidoctor", "compare", "--from", str(from_)))
     if package is None or wanted.reference is None or not (source.path or source.is_live or wanted.generate):
         raise UsageError("compare needs a package, a reference and inputs (or generate=True); or from_ a report")
-    wish = Wish(environ=environ, argv=argv, on_event=on_event, runner=runner, command="compare", plugins=not no_plugins)
-    return examined(package, source, wanted, asked, wish)
+    return examined(
+        package, source, wanted, asked, Wish(environ, argv, on_event, runner, "compare", plugins=not no_plugins)
+    )
 
 
 def _judged(
