@@ -73,12 +73,12 @@ def storages(arguments: dict[str, Any]) -> dict[int, str | None]:
 def writes(op: Any, arguments: dict[str, Any], before: dict[int, str | None]) -> list[str]:
     """Arguments whose memory changed in the call though the schema declares no argument there as written to."""
     allowed = {storage(tensor) for name, tensor in tensors_in(arguments) if _declared(op, name)}
-    changed = [
+    # Nothing can be written to a tensor without memory, such as one without elements.
+    return [
         name
         for name, tensor in tensors_in(arguments)
-        if storage(tensor) not in allowed and before.get(storage(tensor)) != _digest(tensor)
+        if storage(tensor) not in {0, *allowed} and before.get(storage(tensor)) != _digest(tensor)
     ]
-    return [name for name in changed if name]
 
 
 def aliases(op: Any, arguments: dict[str, Any], result: Any) -> list[list[str]]:

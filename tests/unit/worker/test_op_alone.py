@@ -222,6 +222,23 @@ def test_a_tensor_of_a_list_that_is_written_to(tmp_path):
     assert call["writes"] == ["parts[1]"]
 
 
+@pytest.mark.parametrize("schema", ["(Tensor x, Tensor w) -> Tensor", "(Tensor(a!) x, Tensor w) -> Tensor"])
+def test_a_tensor_without_elements_is_not_written_to(schema, tmp_path):
+    torch = torch_()
+    given = {"x": torch.ones(0, 4), "w": torch.ones(4, 4)}
+    _, call = ask(tmp_path, schema, lambda x, w: x @ w, given)
+    assert (call["bad"], call["writes"], call["aliases"]) == (None, [], [])
+
+
+def test_an_argument_that_gets_other_memory_is_written_to(tmp_path):
+    def moves(x):
+        x.set_(torch_().zeros(2))
+        return torch_().ones(2)
+
+    _, call = ask(tmp_path, "(Tensor x) -> Tensor", moves, {"x": torch_().ones(2)})
+    assert call["writes"] == ["x"]
+
+
 def test_random_results_and_where_they_come_from(tmp_path):
     torch = torch_()
     x = {"x": torch.ones(8)}
