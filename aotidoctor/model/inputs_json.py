@@ -171,7 +171,8 @@ def _stride(spec: JsonObject, shape: tuple[int, ...], path: str) -> tuple[int, .
 def _dtype(value: JsonValue, flat: list[Number] | None, path: str) -> str:
     if value is None:
         kinds = {type(item) for item in flat or ()}
-        return "bool" if kinds == {bool} else "int64" if kinds == {int} else "float32"
+        # As torch.tensor infers it: an empty list is float32, and bool beside int is int64.
+        return "float32" if not kinds or float in kinds else "int64" if int in kinds else "bool"
     name = str(value).removeprefix("torch.")
     if name not in ITEMSIZE:
         raise DocumentError(f"{path}.dtype: observed {name[:40]!r}, expected the name of a torch dtype")

@@ -18,7 +18,7 @@ from aotidoctor.readers.inputs.opcodes import load
 from aotidoctor.readers.inputs.problems import corrupt
 from aotidoctor.readers.inputs.storage import MalformedError, Storage, StorageId
 from aotidoctor.readers.inputs.tensors import Reader
-from aotidoctor.readers.inputs.torch_zip import find_pickle, read_storage
+from aotidoctor.readers.inputs.torch_zip import find_pickle, is_big_endian, read_storage
 
 
 def read_saved_state(path: str, state: PickledState) -> dict[str, Payload]:
@@ -38,11 +38,12 @@ def _tensors(path: str, member: str, data: memoryview) -> dict[str, Payload]:
     if pickle is None:
         raise corrupt(path, member, "no data.pkl", "a file of torch.save")
     prefix = pickle.removesuffix("data.pkl")
+    big_endian = is_big_endian(members, prefix)
     known: dict[str, Storage] = {}
 
     def resolve(wanted: StorageId) -> Storage:
         if wanted.key not in known:
-            known[wanted.key] = read_storage(members, prefix, wanted, big_endian=False)
+            known[wanted.key] = read_storage(members, prefix, wanted, big_endian=big_endian)
         return known[wanted.key]
 
     loaded = load(bytes(members.read(pickle)))
@@ -62,19 +63,28 @@ def _payload(name: str, child: Tree[LeafValue], member: str, known: dict[str, St
     value = child.value if isinstance(child, Leaf) else None
     if not isinstance(value, TensorDesc):
         return Payload(stored=StoredTensor(fqn=name, problem="no tensor"), member=member, pickled=True)
-    data = known[value.storage].data if value.storage in known else None
-    plain = value.layout == "strided" and not value.quantized and not value.conj and not value.neg
+    storage = None if value.storage is None else known.get(value.storage)
+    data = None if storage is None else storage.data
+    problem = _no_bytes(value, storage)
     stored = StoredTensor(
         fqn=name,
         dtype=value.dtype,
         shape=value.shape,
         stride=value.stride,
         offset=value.storage_offset,
-        content=None if data is None or not plain else _content(data),
-        problem=None if data is not None and plain else f"a tensor of a different kind ({value.layout})",
+        content=None if data is None or problem else _content(data),
+        problem=problem,
     )
     parameter = value.subclass == "Parameter"
     return Payload(stored=stored, member=member, nbytes=value.storage_nbytes, parameter=parameter, pickled=True)
+
+
+def _no_bytes(value: TensorDesc, storage: Storage | None) -> str | None:
+    """Why the bytes of the storage are not those of a tensor here, None when they are."""
+    plain = value.layout == "strided" and not value.quantized and not value.conj and not value.neg
+    if storage is None or storage.data is None or not plain:
+        return f"a tensor of a different kind ({value.layout})"
+    return "values of a big-endian machine" if storage.big_endian else None
 
 
 def _content(data: memoryview) -> Content:

@@ -23,8 +23,7 @@ def find_pickle(members: Members) -> str | None:
 def read_torch_zip(members: Members, pickle_name: str, *, trusted: bool) -> Content:
     """The content of the file. Raises ``InputsError``."""
     prefix = pickle_name.removesuffix("data.pkl")
-    order = f"{prefix}byteorder"
-    big_endian = order in members.infos and bytes(members.read(order)[:3]) == b"big"
+    big_endian = is_big_endian(members, prefix)
     known: dict[str, Storage] = {}
 
     def resolve(wanted: StorageId) -> Storage:
@@ -41,6 +40,12 @@ def read_torch_zip(members: Members, pickle_name: str, *, trusted: bool) -> Cont
     content = pickle_content(members.path, loaded, reader, member=pickle_name, format_="pt", trusted=trusted)
     unchecked = f"{members.unchecked} records were not compared with their CRC"
     return dataclasses.replace(content, notes=(unchecked,)) if members.unchecked else content
+
+
+def is_big_endian(members: Members, prefix: str) -> bool:
+    """Whether the file says that a big-endian machine wrote its storages. Raises ``InputsError``."""
+    order = f"{prefix}byteorder"
+    return order in members.infos and bytes(members.read(order)[:3]) == b"big"
 
 
 def read_storage(members: Members, prefix: str, wanted: StorageId, *, big_endian: bool) -> Storage:

@@ -56,6 +56,8 @@ def test_what_a_document_means(document, expected):
     [
         ({"data": [[1, 2], [3, 4]]}, "int64", (2, 2), (1, 2, 3, 4)),
         ({"data": [True, False]}, "bool", (2,), (True, False)),
+        ({"data": [True, 2]}, "int64", (2,), (True, 2)),
+        ({"data": [True, 2.5]}, "float32", (2,), (True, 2.5)),
         ({"data": 7}, "int64", (), (7,)),
         ({"data": [[], []]}, "float32", (2, 0), ()),
         ({"data": ["Infinity", "-Infinity"]}, "float32", (2,), (math.inf, -math.inf)),

@@ -46,6 +46,18 @@ def test_another_kind_of_tensor_has_no_bytes_to_compare(tmp_path):
     assert (found["s"].stored.content, found["s"].stored.problem) == (None, "a tensor of a different kind (sparse_coo)")
 
 
+@pytest.mark.parametrize(("order", "problem"), [("little", None), ("big", "values of a big-endian machine")])
+def test_values_of_a_big_endian_machine_are_not_taken_as_they_lie(order, problem, tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.byteorder", order)  # what torch.save writes into its record
+    place(tmp_path, {"w": torch.ones(2)})
+    monkeypatch.undo()
+    data = (tmp_path / "state.pt").read_bytes()
+    found = read_saved_state(str(tmp_path / "state.pt"), PickledState(member="state.pt", offset=0, size=len(data)))
+    assert found["w"].stored.problem == problem
+    assert (found["w"].stored.content is None) == (problem is not None)
+    assert (found["w"].stored.dtype, found["w"].stored.shape) == ("float32", (2,))
+
+
 @pytest.mark.parametrize("cut", [1, 10, 200, 10_000])
 def test_cut(cut, tmp_path):
     path, state = place(tmp_path, {"w": torch.ones(100)})
