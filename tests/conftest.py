@@ -69,13 +69,15 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.fixture(autouse=True)
 def usual_signals() -> Iterator[None]:
-    """A suite that is started by nohup or as a job in the background ignores signals, and so would what tests start."""
+    """Of a suite that nohup, a shell's background or perf starts, some signals are ignored or blocked: no test sees it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     ignored = [number for number in USUAL if signal.getsignal(number) is signal.SIG_IGN]
     for number in ignored:
         signal.signal(number, USUAL[number])
+    blocked = signal.pthread_sigmask(signal.SIG_SETMASK, ())
     yield
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     for number in ignored:
         signal.signal(number, signal.SIG_IGN)

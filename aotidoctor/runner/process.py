@@ -11,7 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from aotidoctor.runner.proc_files import link
+
 MARKER = "AOTIDOCTOR_RUN"
+# A process in the middle of execve shows no environment: that much later, on a busy machine too, it does.
+_LOOKS = 10
 
 
 class Watch:
@@ -106,7 +110,15 @@ def marked(token: str, *, after: int = 0) -> list[int]:
     pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
     if _newest_pid() >= after:
         pids = [pid for pid in pids if pid > after]
-    return [pid for pid in pids if wanted in _environ(pid).split(b"\0")]
+    found: list[int] = []
+    for _ in range(_LOOKS):
+        environs = {pid: _environ(pid) for pid in pids}
+        found += [pid for pid, environ in environs.items() if wanted in environ.split(b"\0")]
+        pids = [pid for pid, environ in environs.items() if not environ and _has_program(pid)]
+        if not pids:
+            break
+        time.sleep(0.002)
+    return found
 
 
 def _newest_pid() -> int:
@@ -115,6 +127,11 @@ def _newest_pid() -> int:
         return int(Path("/proc/loadavg").read_text(encoding="ascii").split()[-1])
     except (OSError, ValueError, IndexError):
         return -1
+
+
+def _has_program(pid: int) -> bool:
+    """Neither a thread of the kernel nor one that has ended."""
+    return link(f"/proc/{pid}/exe") is not None and not _has_ended(pid)
 
 
 def _environ(pid: int) -> bytes:

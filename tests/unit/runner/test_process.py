@@ -10,6 +10,7 @@ import time
 import pytest
 
 from aotidoctor.model.run import ChildError, Exited, NotStarted, OutOfMemory, Signalled, TimedOut
+from aotidoctor.runner import process as processes
 from aotidoctor.runner.ending import NO_CHANNEL, End, classify
 from aotidoctor.runner.process import MARKER, Watch, kill_all
 from aotidoctor.runner.readout import Readout
@@ -53,6 +54,27 @@ def test_what_left_the_group_is_found_by_its_mark():
     ):
         assert kill_all(leader.pid, environ[MARKER]) == 1
         assert (leader.wait(10), stray.wait(10)) == (-signal.SIGKILL, -signal.SIGKILL)
+
+
+def test_what_is_in_the_middle_of_execve_is_looked_at_again(monkeypatch):
+    seen, read = [], processes._environ
+
+    def environ(pid):
+        seen.append(pid)
+        return b"" if seen.count(pid) == 1 else read(pid)
+
+    monkeypatch.setattr(processes, "_environ", environ)
+    env = {**os.environ, MARKER: "in-execve"}
+    with subprocess.Popen(["sleep", "60"], env=env, start_new_session=True) as stray:
+        assert processes.marked("in-execve", after=stray.pid - 1) == [stray.pid]
+        assert seen.count(stray.pid) == 2
+        stray.kill()
+
+
+def test_one_without_an_environment_is_looked_at_a_few_times_only():
+    with subprocess.Popen(["sleep", "60"], env={}, start_new_session=True) as stray:
+        assert processes.marked("no-such-token", after=stray.pid - 1) == []
+        stray.kill()
 
 
 IMPORT = ChildError(type="ImportError", message="no libtorch")
