@@ -16,6 +16,7 @@ from pathlib import Path
 
 from aotidoctor.logs.bounded import bounded
 from aotidoctor.logs.found import Found
+from aotidoctor.logs.literals import literals_of
 from aotidoctor.logs.marks import has_mark
 from aotidoctor.logs.printed import printed_by
 from aotidoctor.logs.prose import is_prose
@@ -83,6 +84,8 @@ _BY_WORDS = 0.42
 # Of such an entry words count that many messages have.
 _IN_PASSING = ("the message speaks", "the message is of")
 _TABLES = ("messages", "origins", "summaries")
+# What a text must have for an expression to be worth compiling: most fit few texts.
+_words = lru_cache(maxsize=1024)(literals_of)
 
 
 @dataclass(frozen=True)
@@ -258,7 +261,8 @@ def _subject(regex: str, texts: Sequence[str]) -> str:
 
 
 def _search(regex: str, text: str) -> bool:
-    return _compiled(regex).search(text) is not None
+    words = _words(regex)
+    return (not words or any(word in text for word in words)) and _compiled(regex).search(text) is not None
 
 
 @lru_cache(maxsize=512)
