@@ -45,10 +45,15 @@ def _key(*parts: str) -> str:
 
 def folder(cache_dir: Path, model: BaseModel) -> Path:
     """Where the compiled model lies, or will."""
+    return cache_dir / f"{model.name}-{_digest(model.name)}"
+
+
+@cache
+def _digest(name: str) -> str:
+    model = BY_NAME[name]
     library = {"cpp": ops.CPP, "python": ops.PYTHON, "fine": ops.FINE}.get(model.needs or "", "")
     around = inspect.getsource(model.around) if model.around is not None else ""
-    key = _key(inspect.getsource(model.build), repr(sorted(model.config.items())), library + around)
-    return cache_dir / f"{model.name}-{key}"
+    return _key(inspect.getsource(model.build), repr(sorted(model.config.items())), library + around)
 
 
 def library(cache_dir: Path) -> Path:

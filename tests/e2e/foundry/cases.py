@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -161,10 +162,12 @@ def _sample(kit: Kit, where: Path, base: str) -> Path:
     return Path(shutil.copy(kit.sample_path(base), where / "sample.pt"))
 
 
+_EXPORTED = re.compile(r"\{exported:(\w+)\}")
+
+
 def fill(text: str, kit: Kit, where: Path) -> str:
     """Put paths where the tables of cases have names."""
-    for name in BY_NAME:
-        text = text.replace("{exported:" + name + "}", str(kit.exported(name)))
+    text = _EXPORTED.sub(lambda hit: str(kit.exported(hit[1])), text)
     return text.replace("{library}", str(kit.library)).replace("{where}", str(where))
 
 
