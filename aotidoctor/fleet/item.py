@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import field
 
-from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.record import record
 
 # Commands that take a package, those that take something else, and those that execute what the item names.
@@ -16,6 +16,8 @@ COMMANDS = (*PACKAGE_COMMANDS, "classify", "triton", "analyze")
 EXECUTING = frozenset({"run", "verify"})
 # Commands that judge for another machine.
 FOR_HOSTS = frozenset({"check", "compat"})
+# What another process is told of an item; the others only the results need.
+_ASKED = ("command", "path", "package", "inputs", "reference", "setup", "host")
 
 
 @record
@@ -40,7 +42,7 @@ class Item:
     @property
     def id(self) -> str:
         """16 hex digits of what is asked; labels and expectations are no part of it."""
-        asked = [self.command, self.path, self.package, self.inputs, self.reference, self.setup, self.host]
+        asked = [getattr(self, name) for name in _ASKED]
         return hashlib.sha256(json.dumps(asked).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     @property
@@ -53,27 +55,10 @@ class Item:
 
 def item_json(item: Item) -> JsonObject:
     """``item`` for another process, without what only the results need."""
-    given: JsonObject = {"command": item.command, "path": item.path}
-    for name in ("package", "inputs", "reference", "setup", "host"):
-        value: JsonValue = getattr(item, name)
-        if value is not None:
-            given[name] = value
-    return given
+    return {name: value for name in _ASKED if (value := getattr(item, name)) is not None}
 
 
 def read_item(document: JsonObject) -> Item:
     """The item that ``item_json`` wrote."""
-
-    def text(name: str) -> str | None:
-        value = document.get(name)
-        return value if isinstance(value, str) else None
-
-    return Item(
-        command=text("command") or "",
-        path=text("path") or "",
-        package=text("package"),
-        inputs=text("inputs"),
-        reference=text("reference"),
-        setup=text("setup"),
-        host=text("host"),
-    )
+    given = {name: value for name in _ASKED if isinstance(value := document.get(name), str)}
+    return Item(**{"command": "", "path": "", **given})  # type: ignore[arg-type]  # they are all texts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.record import record
 
 
@@ -28,11 +28,7 @@ class Settings:
 
 def settings_json(settings: Settings) -> JsonObject:
     """``settings`` for another process."""
-    found: JsonObject = {}
-    for name in _NAMES:
-        value: JsonValue = getattr(settings, name)
-        found[name] = value
-    return found
+    return {name: getattr(settings, name) for name in _NAMES}
 
 
 def read_settings(document: JsonObject) -> Settings:
