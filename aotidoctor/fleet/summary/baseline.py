@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from aotidoctor.fleet.results import Damage, read_fleet, read_results
 from aotidoctor.fleet.summary.table import FAILING, HEALTHY, UNEXAMINED, Table, key_of, state_of
-from aotidoctor.model.clusters import CHANGED, KNOWN, NEW, Cluster, DamagedFile, Gone, Unexamined
-from aotidoctor.model.record import record
+from aotidoctor.model.clusters import CHANGED, KNOWN, NEW, Cluster, DamagedFile, Gone, Overview
 
 _MOST_GONE = 500
 
@@ -53,20 +51,8 @@ def news(table: Table, base: Baseline) -> set[str]:
     return {key for item, key in pairs if key and (key not in old or base.items.get(item) == HEALTHY)}
 
 
-@record
-class Compared:
-    """The clusters with their changes, and what is not among them."""
-
-    clusters: tuple[Cluster, ...]
-    unexamined: tuple[Unexamined, ...]
-    gone: tuple[Gone, ...]
-    added: int
-    removed: int
-    fixed: int
-
-
-def compare(table: Table, found: Sequence[Cluster], groups: Sequence[Unexamined], base: Baseline) -> Compared:
-    """The clusters ``found`` and the unexamined ``groups`` of ``table`` against ``base``."""
+def compared(summary: Overview, table: Table, base: Baseline) -> Overview:
+    """``summary`` of ``table`` with what has changed since ``base``."""
     before, regressed, blind, cured = base.counts(), Counter[str](), Counter[str](), Counter[str]()
     added = fixed = 0
     there: set[str] = set()
@@ -85,13 +71,16 @@ def compare(table: Table, found: Sequence[Cluster], groups: Sequence[Unexamined]
         elif was not in (HEALTHY, UNEXAMINED):
             fixed += 1
             cured[was] += 1
-    return Compared(
-        clusters=tuple(_changed(cluster, before, regressed[cluster.key]) for cluster in found),
-        unexamined=tuple(replace(group, blind=blind[group.ending]) for group in groups),
+    return replace(
+        summary,
+        clusters=tuple(_changed(cluster, before, regressed[cluster.key]) for cluster in summary.clusters),
+        unexamined=tuple(replace(group, blind=blind[group.ending]) for group in summary.unexamined),
         gone=_gone(base, before, now, cured),
         added=added,
         removed=sum(item not in there for item in base.items),
         fixed=fixed,
+        baseline=base.folder,
+        damaged=(*summary.damaged, *base.damaged),
     )
 
 

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 import pandas as pd
 
 from aotidoctor.fleet.summary.accepted import covering, unused
-from aotidoctor.fleet.summary.baseline import Baseline, compare, news, past
+from aotidoctor.fleet.summary.baseline import Baseline, compared, news, past
 from aotidoctor.fleet.summary.clusters import MOST_CLUSTERS, cluster_keys, clusters, unexamined
 from aotidoctor.fleet.summary.table import FAILING, HEALTHY, UNEXAMINED, Table, read_table
 from aotidoctor.fleet.summary.traits import find_traits
@@ -19,6 +19,11 @@ from aotidoctor.model.record import record
 from aotidoctor.version import __version__
 
 _ORDER = {FAILING: 0, UNEXAMINED: 1, HEALTHY: 2}
+# The columns that are texts in the row of an item.
+_TEXTS = (
+    "item", "name", "host", "command", "state", "cause", "subject", "title", "stage", "signature", "seen", "problem",
+    "labels",
+)  # fmt: skip
 
 
 @record
@@ -30,7 +35,7 @@ class Fleet:
 
     def rows(self) -> Iterator[ItemRow]:
         """The items: those that fail by cluster, then what was not examined, then the healthy ones."""
-        return item_rows(self.table, self.summary.clusters)
+        return _item_rows(self.table, self.summary.clusters)
 
 
 def summarize(
@@ -71,23 +76,8 @@ def summarize(
     if len(table.folders) > 1:
         summary = replace(summary, past=past(table))
     if baseline is not None:
-        summary = _against(summary, table, baseline)
+        summary = compared(summary, table, baseline)
     return Fleet(summary=_accepted(summary, table, accepted) if accepted else summary, table=table)
-
-
-def _against(summary: Overview, table: Table, base: Baseline) -> Overview:
-    compared = compare(table, summary.clusters, summary.unexamined, base)
-    return replace(
-        summary,
-        clusters=compared.clusters,
-        unexamined=compared.unexamined,
-        gone=compared.gone,
-        added=compared.added,
-        removed=compared.removed,
-        fixed=compared.fixed,
-        baseline=base.folder,
-        damaged=(*summary.damaged, *base.damaged),
-    )
 
 
 def _accepted(summary: Overview, table: Table, entries: Sequence[Acceptance]) -> Overview:
@@ -109,8 +99,7 @@ def _accepted(summary: Overview, table: Table, entries: Sequence[Acceptance]) ->
     return replace(summary, clusters=found, unused=unused(entries, used))
 
 
-def item_rows(table: Table, found: Sequence[Cluster]) -> Iterator[ItemRow]:
-    """The items of ``table`` as rows: those that fail by cluster, then what was not examined, then the healthy ones."""
+def _item_rows(table: Table, found: Sequence[Cluster]) -> Iterator[ItemRow]:
     numbers = {cluster.key: number for number, cluster in enumerate(found, 1)}
     rows = table.latest
     cluster = rows["key"].astype("object").map(numbers).fillna(0).astype("int64")
@@ -119,31 +108,12 @@ def item_rows(table: Table, found: Sequence[Cluster]) -> Iterator[ItemRow]:
     rank = rows["state"].astype("object").map(_ORDER)
     order = rows.assign(cluster=cluster, place=place, rank=rank)
     order = order.sort_values(["rank", "place", "name"], kind="stable")
-    names = (
-        "item", "name", "host", "command", "state", "cause", "subject", "title", "stage", "signature", "seconds",
-        "seen", "problem", "labels", "report", "cluster",
-    )  # fmt: skip
-    for values in zip(*(order[name] for name in names), strict=True):
-        (item, name, host, command, state, cause, subject, title, stage, signature, *rest) = values
-        seconds, seen, problem, labels, report, number = rest
-        yield ItemRow(
-            item=str(item),
-            name=str(name),
-            host=str(host),
-            command=str(command),
-            state=str(state),
-            cause=str(cause),
-            subject=str(subject),
-            title=str(title),
-            stage=str(stage),
-            signature=str(signature),
-            cluster=int(number),
-            seconds=float(seconds),
-            seen=str(seen),
-            problem=str(problem),
-            labels=str(labels),
-            report=f"{REPORTS_FOLDER}/{item}.json" if report else "",
-        )
+    for *values, number, seconds, report in zip(
+        *(order[name] for name in (*_TEXTS, "cluster", "seconds", "report")), strict=True
+    ):
+        texts = dict(zip(_TEXTS, map(str, values), strict=True))
+        path = f"{REPORTS_FOLDER}/{texts['item']}.json" if report else ""
+        yield ItemRow(**texts, cluster=int(number), seconds=float(seconds), report=path)
 
 
 OTHERS = "other causes"

@@ -155,13 +155,7 @@ class _Columns:
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
-        self._texts: dict[str, list[str]] = {
-            name: []
-            for name in (
-                "item", "name", "host", "command", "state", "cause", "stage", "key", "signature", "family", "ending",
-                "subject", "title", "problem", "seen", "labels",
-            )
-        }  # fmt: skip
+        self._texts: dict[str, list[str]] = {name: [] for name in (*_OWN, *_REPEATED)}
         self._folder, self._seconds = array("I"), array("d")
         self._confirmed, self._report, self._as_expected = array("b"), array("b"), array("b")
 
