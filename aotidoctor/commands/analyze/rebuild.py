@@ -11,7 +11,6 @@ from aotidoctor.commands.bundle.member_names import safe_name
 from aotidoctor.model import records
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
-from aotidoctor.model.contract import Contract
 from aotidoctor.model.errors import InputsError
 from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.readers.contract import read_contract, resolve_leaves
@@ -66,14 +65,7 @@ def _with_texts(model: ModelEntry, table: JsonValue, sent: Sent) -> ModelEntry:
 
 def _inputs_error(saved: JsonObject) -> InputsError:
     said = {name: str(saved.get(name) or "") for name in _ERROR_FIELDS}
-    return InputsError(
-        str(saved.get("message") or ""),
-        cause=said["cause"],
-        kind=said["kind"],
-        subject=said["subject"],
-        observed=said["observed"],
-        expected=said["expected"],
-    )
+    return InputsError(str(saved.get("message") or ""), **said)
 
 
 def _with_contract(case: Case, sent: Sent) -> Case:
@@ -81,12 +73,8 @@ def _with_contract(case: Case, sent: Sent) -> Case:
         return case
     try:
         found = read_contract(case.artifact, case.model)
-        settled = _settled(found, case)
+        settled = found if found is None or case.inputs is None else resolve_leaves(found, case.inputs)
     except Exception:  # noqa: BLE001 - the guard around a reader of foreign text: the saved contract is there
         sent.problems.append(f"the contract could not be read anew: {traceback.format_exc(limit=-1)[-200:]}")
         return case
     return case if settled is None else replace(case, contract=settled)
-
-
-def _settled(found: Contract | None, case: Case) -> Contract | None:
-    return found if found is None or case.inputs is None else resolve_leaves(found, case.inputs)

@@ -16,6 +16,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from aotidoctor.commands.cases.tables import is_empty, make_tables, refuse_others, told
@@ -137,17 +138,8 @@ class Store:
             notes = self._connection.execute(
                 "SELECT text, at, solved FROM notes WHERE case_number = ? ORDER BY at, key", (record.number,)
             ).fetchall()
-        return CaseRecord(
-            number=record.number,
-            signature=record.signature,
-            family=record.family,
-            cause=record.cause,
-            stage=record.stage,
-            title=record.title,
-            looked_like=record.looked_like,
-            count=record.count,
-            first_seen=record.first_seen,
-            last_seen=record.last_seen,
+        return replace(
+            record,
             sightings=tuple(Sighting(**dict(zip(_SIGHTING, map(str, row), strict=True))) for row in seen),
             notes=tuple(Note(text=str(row[0]), at=str(row[1]), solved=bool(row[2])) for row in notes),
         )
