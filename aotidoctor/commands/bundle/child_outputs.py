@@ -23,9 +23,11 @@ class Outputs:
         """Copy the streams of one run; one that cannot be read is left out, as the report has its tail."""
         for stream in _STREAMS:
             try:
-                data = _read(directory / stream)
+                written, _ = _ends(directory / stream, HEAD, TAIL)
             except OSError:
                 continue
+            # A flood's beginning is given back to the file system and reads as zeros.
+            data = _HOLE.sub(b"\n[... given back to the file system ...]\n", written)
             if data and len(data) <= self._left:
                 self._left -= len(data)
                 self.texts[f"{run}.{stream}"] = decoded(data)
@@ -33,14 +35,8 @@ class Outputs:
 
 def read_log(path: Path, limit: int = HEAD + TAIL) -> tuple[str, int]:
     """The text of a log, its middle left out where it is longer than ``limit``; and its size. Raises OSError."""
-    with path.open("rb") as stream:
-        size = stream.seek(0, 2)
-        stream.seek(0)
-        if size <= limit:
-            return decoded(stream.read(limit)), size
-        head = stream.read(limit // 4)
-        stream.seek(size - limit + limit // 4)
-        return decoded(head + _gap(size - limit) + stream.read(limit - limit // 4)), size
+    data, size = _ends(path, limit // 4, limit - limit // 4)
+    return decoded(data), size
 
 
 def decoded(data: bytes) -> str:
@@ -54,19 +50,13 @@ def decoded(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _read(path: Path) -> bytes:
+def _ends(path: Path, head: int, tail: int) -> tuple[bytes, int]:
+    """The bytes of a file, its middle left out where it is longer than both; and its size."""
     with path.open("rb") as stream:
         size = stream.seek(0, 2)
         stream.seek(0)
-        if size <= HEAD + TAIL:
-            data = stream.read(HEAD + TAIL)
-        else:
-            head = stream.read(HEAD)
-            stream.seek(size - TAIL)
-            data = head + _gap(size - HEAD - TAIL) + stream.read(TAIL)
-    # A flood's beginning is given back to the file system and reads as zeros.
-    return _HOLE.sub(b"\n[... given back to the file system ...]\n", data)
-
-
-def _gap(size: int) -> bytes:
-    return f"\n[... {size} bytes left out ...]\n".encode()
+        if size <= head + tail:
+            return stream.read(head + tail), size
+        data = stream.read(head) + f"\n[... {size - head - tail} bytes left out ...]\n".encode()
+        stream.seek(size - tail)
+        return data + stream.read(tail), size
