@@ -19,7 +19,7 @@ from aotidoctor.fleet.manifest import MANIFESTS, read_manifest
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.record import record
 from aotidoctor.model.report import SCHEMA
-from aotidoctor.readers.package.blob import file_blob
+from aotidoctor.readers.package.blob import opened_blob
 from aotidoctor.readers.package.zip_directory import read_directory
 from aotidoctor.remote.urls import is_url
 
@@ -107,21 +107,17 @@ def _kind(path: str) -> str:
     """``package``, ``log`` or ``sent`` (a bundle or a report)."""
     if path.endswith(PACKAGES):
         return "package"
+    kind = "log" if path.endswith(LOGS) else "package"
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, ValueError):
-        return "log" if path.endswith(LOGS) else "package"
-    try:
-        blob = file_blob(descriptor, 0, os.fstat(descriptor).st_size)
-        head = blob.read_at(0, _HEAD)
-        if head.startswith(b"PK"):
-            directory = read_directory(blob)
-            names = {entry.name for entry in directory.entries} if directory is not None else set()
-            return "sent" if names.issuperset(_BUNDLE) else "package"
+        with opened_blob(path) as (blob, _):
+            kind = "package"
+            head = blob.read_at(0, _HEAD)
+            if head.startswith(b"PK"):
+                directory = read_directory(blob)
+                names = {entry.name for entry in directory.entries} if directory is not None else set()
+                return "sent" if names.issuperset(_BUNDLE) else "package"
     except OSError:
-        return "package"
-    finally:
-        os.close(descriptor)
+        return kind
     if head.lstrip().startswith(b"{") and f'"schema": {json.dumps(SCHEMA)}'.encode() in head:
         return "sent"
     return "package" if head.startswith(b"\x7fELF") or path.endswith((".so", ".pt", ".zip")) else "log"

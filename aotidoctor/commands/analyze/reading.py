@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import stat
 from dataclasses import dataclass, field
 
@@ -13,7 +12,7 @@ from aotidoctor.commands.bundle import SCHEMA as BUNDLE_SCHEMA
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.json_types import JsonObject, JsonValue, objects
 from aotidoctor.model.report import SCHEMA
-from aotidoctor.readers.package.blob import Blob, file_blob
+from aotidoctor.readers.package.blob import Blob, opened_blob
 from aotidoctor.readers.package.integrity import read_entry
 from aotidoctor.readers.package.names import duplicate_names, is_symlink_mode, unsafe_kind
 from aotidoctor.readers.package.zip_directory import Entry, ZipDirectory, read_directory
@@ -55,18 +54,12 @@ def read_sent(path: str) -> Sent:
         CannotExamineError: there is no such file, or it is neither a bundle nor a report.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, ValueError) as error:
-        raise CannotExamineError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-    try:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode):
-            raise CannotExamineError(f"{path}: observed no file, {_EXPECTED}")
-        return _read(path, file_blob(descriptor, 0, facts.st_size))
+        with opened_blob(path) as (blob, mode):
+            if not stat.S_ISREG(mode):
+                raise CannotExamineError(f"{path}: observed no file, {_EXPECTED}")
+            return _read(path, blob)
     except OSError as error:
         raise CannotExamineError(f"{path}: {error.strerror or error}") from error
-    finally:
-        os.close(descriptor)
 
 
 def _read(path: str, blob: Blob) -> Sent:

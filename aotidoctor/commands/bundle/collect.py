@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from aotidoctor.commands.bundle import CASE, CASE_SCHEMA, GIVEN_LOGS
-from aotidoctor.commands.bundle.archive_facts import file_checksum, list_members
 from aotidoctor.commands.bundle.child_outputs import read_log
 from aotidoctor.commands.bundle.included import included
 from aotidoctor.commands.bundle.member_names import safe_name
@@ -16,6 +15,8 @@ from aotidoctor.model import records
 from aotidoctor.model.artifact import Artifact, ModelEntry
 from aotidoctor.model.errors import InputsError
 from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.readers.package.blob import Blob, opened_blob
+from aotidoctor.readers.package.zip_directory import read_directory
 from aotidoctor.reports.json.case import host as host_facts
 from aotidoctor.reports.json.case import inputs as inputs_facts
 from aotidoctor.reports.json.render import clean
@@ -35,7 +36,7 @@ _SENT = (
     "/.data/serialization_id",
 )  # fmt: skip
 _OTHER = "not used by aotidoctor; --include package sends it"
-_LISTED = 200
+_LISTED, _ENTRIES = 200, 5000
 
 
 def collect(material: Material, wanted: Wanted) -> tuple[list[Piece], list[Absent]]:
@@ -122,10 +123,21 @@ def _package_facts(job: Job) -> Iterator[Found]:
     members: list[JsonValue] = [{"name": member.name, "size": member.size} for member in artifact.members]
     facts: JsonObject = {"name": path.name, "size": artifact.size, "sha256": artifact.sha256, "members": members}
     if path.is_file():
-        facts |= {"sha256": artifact.sha256 or file_checksum(path), "members": list_members(path)}
+        with opened_blob(path) as (blob, _):
+            facts |= {"sha256": artifact.sha256 or blob.sha256(), "members": _entries(blob)}
     yield Piece(name="package/members.json", what="members of the package with sizes and CRCs", document=facts)
     if "package" not in job.wanted.include:
         yield from _not_sent(artifact)
+
+
+def _entries(blob: Blob) -> list[JsonValue]:
+    """Name, size, compressed size and CRC-32 of the members; none for a file that is no archive."""
+    directory = read_directory(blob)
+    entries = directory.entries if directory is not None else ()
+    return [
+        {"name": entry.name, "size": entry.size, "compressed": entry.compressed, "crc32": f"{entry.crc:08x}"}
+        for entry in entries[:_ENTRIES]
+    ]
 
 
 def _not_sent(artifact: Artifact) -> Iterator[Absent]:

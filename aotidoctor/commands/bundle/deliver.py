@@ -16,7 +16,7 @@ from aotidoctor.commands.bundle.zip_file import write_whole
 from aotidoctor.model.errors import CannotExamineError, UsageError
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
-from aotidoctor.readers.package.blob import file_blob
+from aotidoctor.readers.package.blob import opened_blob
 from aotidoctor.readers.package.zip_directory import read_directory
 from aotidoctor.reports.redact import Identity
 
@@ -86,13 +86,8 @@ def deliver_report(report: Report, path: Path, environ: Mapping[str, str], *, re
 
 def _is_bundle(path: Path) -> bool:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with opened_blob(path) as (blob, _):
+            directory = read_directory(blob)
     except OSError:
         return False
-    try:
-        directory = read_directory(file_blob(descriptor, 0, os.fstat(descriptor).st_size))
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
     return directory is not None and any(entry.name == MANIFEST for entry in directory.entries)

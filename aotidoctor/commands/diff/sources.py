@@ -7,7 +7,6 @@ reads them.
 from __future__ import annotations
 
 import math
-import os
 import re
 import stat
 from collections.abc import Mapping
@@ -21,7 +20,7 @@ from aotidoctor.commands.diff.node import Node
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.json_types import JsonObject, JsonValue, objects
 from aotidoctor.model.record import record
-from aotidoctor.readers.package.blob import file_blob
+from aotidoctor.readers.package.blob import opened_blob
 from aotidoctor.readers.package.zip_directory import Entry, read_directory
 
 if TYPE_CHECKING:
@@ -83,26 +82,17 @@ def _sniff(name: str) -> tuple[str, tuple[Entry, ...]]:
     if Path(name).is_dir():
         return "package", ()
     try:
-        descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, ValueError) as error:
-        raise CannotExamineError(
-            f"{name}: observed {getattr(error, 'strerror', None) or error}, {_EXPECTED}"
-        ) from error
-    try:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode):
-            raise CannotExamineError(f"{name}: observed no regular file, {_EXPECTED}")
-        blob = file_blob(descriptor, 0, facts.st_size)
-        directory = read_directory(blob)
-        if directory is None:
-            head = blob.read_at(0, _JSON_LOOKED_AT).lstrip(b"\xef\xbb\xbf \t\r\n")
-            return ("report" if head.startswith((b"{", b"[")) else "package"), ()
-        bundle = any(entry.name == MANIFEST for entry in directory.entries)
-        return ("bundle" if bundle else "package"), tuple(directory.entries)
+        with opened_blob(name) as (blob, mode):
+            if not stat.S_ISREG(mode):
+                raise CannotExamineError(f"{name}: observed no regular file, {_EXPECTED}")
+            directory = read_directory(blob)
+            if directory is None:
+                head = blob.read_at(0, _JSON_LOOKED_AT).lstrip(b"\xef\xbb\xbf \t\r\n")
+                return ("report" if head.startswith((b"{", b"[")) else "package"), ()
     except OSError as error:
         raise CannotExamineError(f"{name}: observed {error.strerror or error}, {_EXPECTED}") from error
-    finally:
-        os.close(descriptor)
+    bundle = any(entry.name == MANIFEST for entry in directory.entries)
+    return ("bundle" if bundle else "package"), tuple(directory.entries)
 
 
 def _sent(name: str, kind: str) -> Source:

@@ -6,8 +6,12 @@ unless it has first looked at its size.
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 from aotidoctor.model.record import record
 
@@ -39,6 +43,13 @@ class Blob:
             yield data
             position += len(data)
 
+    def sha256(self) -> str:
+        """Of all bytes, in hexadecimal."""
+        digest = hashlib.sha256()
+        for chunk in self.chunks():
+            digest.update(chunk)
+        return digest.hexdigest()
+
 
 def file_blob(descriptor: int, offset: int, size: int) -> Blob:
     """The ``size`` bytes at ``offset`` of an open file. The descriptor must stay open while the blob is in use."""
@@ -50,6 +61,21 @@ def file_blob(descriptor: int, offset: int, size: int) -> Blob:
         return _pread_all(descriptor, wanted, offset + start)
 
     return Blob(size, read_at)
+
+
+@contextmanager
+def opened_blob(path: str | Path) -> Iterator[tuple[Blob, int]]:
+    """The file at ``path`` with its mode; nobody is waited for at the other end of a named pipe. Raises OSError."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except ValueError as error:
+        # A NUL character.
+        raise OSError(errno.EINVAL, str(error)) from error
+    try:
+        status = os.fstat(descriptor)
+        yield file_blob(descriptor, 0, status.st_size), status.st_mode
+    finally:
+        os.close(descriptor)
 
 
 def path_blob(path: str, size: int) -> Blob:

@@ -8,7 +8,7 @@ import struct
 
 from aotidoctor.model.artifact import SharedObject
 from aotidoctor.model.record import record
-from aotidoctor.readers.package.blob import Blob, file_blob
+from aotidoctor.readers.package.blob import Blob, opened_blob
 from aotidoctor.readers.package.elf import ElfError, read_elf
 from aotidoctor.readers.package.elf_dynamic import read_dynamic
 from aotidoctor.readers.package.elf_symbols import exported_names
@@ -28,15 +28,11 @@ class NamedSymbols:
 
 def read_named_symbols(path: str, part: str) -> NamedSymbols:
     """Read the object at ``path``. Raises ``OSError``; damage does not raise: it is told in ``compiled.problem``."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        blob = file_blob(descriptor, 0, os.fstat(descriptor).st_size)
+    with opened_blob(path) as (blob, _):
         compiled = read_shared_object(blob, os.path.basename(path))  # noqa: PTH119 - a name to show, no path to use
         if compiled.format != "elf" or compiled.problem:
             return NamedSymbols(compiled=compiled)
         return _with_symbols(blob, compiled, part)
-    finally:
-        os.close(descriptor)
 
 
 def _with_symbols(blob: Blob, compiled: SharedObject, part: str) -> NamedSymbols:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from collections.abc import Iterator
@@ -105,7 +104,7 @@ def _opened(path: str) -> Iterator[Blob]:
 
 def _read_file(base: Artifact, blob: Blob, crc_limit: int, *, whole: bool = True) -> Artifact:
     head = blob.read_at(0, HEAD_SIZE)
-    base = replace(base, sha256=_sha256(blob) if whole else None)
+    base = replace(base, sha256=blob.sha256() if whole and blob.size <= HASH_LIMIT else None)
     is_zip = head.startswith(_ZIP)
     # Something may have been put before the archive, but a file that begins as an object is one.
     directory = read_zip_directory(blob) if is_zip or object_format(head) is None else None
@@ -121,12 +120,3 @@ def _read_file(base: Artifact, blob: Blob, crc_limit: int, *, whole: bool = True
         case ArtifactKind.BARE_SO:
             return read_bare_object(found)
     return found
-
-
-def _sha256(blob: Blob) -> str | None:
-    if blob.size > HASH_LIMIT:
-        return None
-    digest = hashlib.sha256()
-    for chunk in blob.chunks():
-        digest.update(chunk)
-    return digest.hexdigest()

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.record import record
-from aotidoctor.readers.package.blob import CHUNK, Blob, file_blob
+from aotidoctor.readers.package.blob import CHUNK, Blob, opened_blob
 from aotidoctor.readers.package.zip_directory import STORED, Entry, read_directory
 
 _GNU_STACK = 0x6474E551
@@ -40,15 +40,10 @@ def stack_patches(path: str) -> tuple[Patch, ...]:
         CannotExamineError: the file cannot be read, or it cannot be changed in place.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except (OSError, ValueError) as error:
-        raise CannotExamineError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-    try:
-        return tuple(_patches(path, file_blob(descriptor, 0, os.fstat(descriptor).st_size)))
+        with opened_blob(path) as (blob, _):
+            return tuple(_patches(path, blob))
     except OSError as error:
         raise CannotExamineError(f"{path}: {error.strerror or error}") from error
-    finally:
-        os.close(descriptor)
 
 
 def _patches(path: str, blob: Blob) -> Iterator[Patch]:
