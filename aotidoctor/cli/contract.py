@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import os
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,9 +11,8 @@ import typer
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.answer import answering
 from aotidoctor.cli.limits import limited
-from aotidoctor.cli.show import write_stdout
+from aotidoctor.cli.show import write_output, write_stdout
 from aotidoctor.cli.urls import fetched
-from aotidoctor.reports.write import write_file
 
 
 class Form(str, enum.Enum):
@@ -60,8 +58,5 @@ def contract(
         )
     if output is None:
         write_stdout(text)
-        return
-    try:
-        write_file(Path(output), text)
-    except OSError as error:
-        raise typer.BadParameter(f"{output}: {error.strerror or error}", param_hint="--output") from error
+    else:
+        write_output(output, text)

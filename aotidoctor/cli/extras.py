@@ -7,12 +7,11 @@ its exit status stands.
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from aotidoctor.cli.show import say
 from aotidoctor.model.errors import AotidoctorError
 from aotidoctor.model.fault import whereabouts
 from aotidoctor.model.report import Report
@@ -56,7 +55,7 @@ def write_extras(
 ) -> None:
     """Make each of ``extras``, pairs of a key of ``EXTRAS`` and a path, and say on stderr what became of it."""
     for kind, path in extras:
-        _say(_made(kind, report, path, environ, redact=redact))
+        say(f"aotidoctor: {neutral(_made(kind, report, path, environ, redact=redact))}\n")
 
 
 def _made(kind: str, report: Report, path: Path, environ: Mapping[str, str], *, redact: bool) -> str:
@@ -66,9 +65,3 @@ def _made(kind: str, report: Report, path: Path, environ: Mapping[str, str], *, 
         return f"warning: no {kind} at {path}: {error}"
     except Exception as error:  # noqa: BLE001 - the document is out: nothing may change its exit status any more
         return f"warning: no {kind} at {path}: {whereabouts(error)}"
-
-
-def _say(line: str) -> None:
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(f"aotidoctor: {neutral(line)}\n")
-        sys.stderr.flush()

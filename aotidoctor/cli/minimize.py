@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +12,7 @@ import typer
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.answer import answering, document
 from aotidoctor.cli.asked import asked
-from aotidoctor.cli.show import write_stdout
+from aotidoctor.cli.show import say, write_stdout
 from aotidoctor.model.case import Options
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def minimize(
             options,
             output_dir,
             environ=os.environ,
-            on_step=(lambda _: None) if quiet else _tell,
+            on_step=lambda text: None if quiet else say(f"{text}\n"),
             with_repro=repro,
         )
     from aotidoctor.reports.redact import redacted  # noqa: PLC0415 - after the work
@@ -98,9 +97,3 @@ def _text(found: Minimized) -> str:
         *([f" Script  {one_line(found.repro)}"] if found.repro else []),
     ]
     return "\n".join(lines) + "\n"
-
-
-def _tell(text: str) -> None:
-    """A line of progress."""
-    if sys.stderr is not None:
-        typer.echo(text, err=True)

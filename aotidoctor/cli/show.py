@@ -132,6 +132,14 @@ def write_report(path: Path, text: str) -> None:
         warn(f"could not write {path}: {error.strerror or error}")
 
 
+def write_output(path: str | Path, text: str) -> None:
+    """Write the file that ``--output`` names. Raises BadParameter."""
+    try:
+        write_file(Path(path), text)
+    except OSError as error:
+        raise typer.BadParameter(f"{path}: {error.strerror or error}", param_hint="--output") from error
+
+
 def write_stdout(text: str) -> None:
     """Write ``text``; a closed stdout, a reader that has gone away or a full disk is a warning, never a traceback."""
     try:
@@ -167,6 +175,11 @@ def refusing() -> Iterator[None]:
 
 def warn(message: str) -> None:
     """One line on stderr."""
+    say(f"aotidoctor: warning: {neutral(message)}\n")
+
+
+def say(text: str) -> None:
+    """Write to stderr at once; where nobody reads it, nothing is written."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(f"aotidoctor: warning: {neutral(message)}\n")
+        sys.stderr.write(text)
         sys.stderr.flush()

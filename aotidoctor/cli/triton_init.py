@@ -13,10 +13,9 @@ import typer
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, examined, present
 from aotidoctor.cli.progress import make_progress
-from aotidoctor.cli.show import FailOn, Format, write_stdout
+from aotidoctor.cli.show import FailOn, Format, write_output, write_stdout
 from aotidoctor.cli.shown import make_show
 from aotidoctor.cli.urls import fetched
-from aotidoctor.reports.write import write_file
 
 if TYPE_CHECKING:
     from aotidoctor.commands.triton_init import Drawn
@@ -82,7 +81,7 @@ def triton_init(
     report = examined("triton", package, work, make_progress(sys.stderr, os.environ, quiet=False))
     text = drawn[0].text if drawn else None
     if target is not None and text is not None:
-        _write(target, text)
+        write_output(target, text)
     if drawn and target is None and format_ is None and not json:
         from aotidoctor.reports.status import exit_status  # noqa: PLC0415
 
@@ -96,13 +95,6 @@ def _target(output: str | None) -> Path | None:
         return None
     path = Path(output)
     return path / _NAME if path.is_dir() else path
-
-
-def _write(target: Path, text: str) -> None:
-    try:
-        write_file(target, text)
-    except OSError as error:
-        raise typer.BadParameter(f"{target}: {error.strerror or error}", param_hint="--output") from error
 
 
 def _refusal(drawn: Drawn) -> str:

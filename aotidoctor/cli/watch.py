@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from aotidoctor.cli import options as opt
-from aotidoctor.cli.show import IssueForm, Show, rendered, warn, write_report
+from aotidoctor.cli.show import IssueForm, Show, rendered, say, warn, write_report
 from aotidoctor.cli.shown import make_show
 from aotidoctor.model.watched import Program, Watched
 from aotidoctor.runner.watch import die_as, is_good
@@ -86,7 +86,7 @@ def watch(
     given = Program(argv=tuple(program), limit=timeout, core=core)
     watched = run_watched(given, os.environ, keep=always)
     if watched.exec_error is not None:
-        _say(f"aotidoctor: watch: {watched.exec_error}\n")
+        say(f"aotidoctor: watch: {watched.exec_error}\n")
         _leave(watched)
     if not always and is_good(watched.ending, watched.asked):
         _leave(watched)
@@ -146,7 +146,7 @@ def _triage(
     )
     progress = make_progress(sys.stderr, os.environ, quiet=show.detail < 0 or not (rerun or inputs))
     if rerun and reads_input():
-        _say("aotidoctor: the program's input cannot be replayed: the second run gets no input\n")
+        say("aotidoctor: the program's input cannot be replayed: the second run gets no input\n")
     # What is asked for besides documents may need the recorded inputs.
     with tempfile.TemporaryDirectory(prefix="aotidoctor-") as room:
         with progress:
@@ -163,7 +163,7 @@ def show_on_stderr(made: Report, shown: Report, show: Show, *, printed: bool = T
 
     if printed:
         screen = text(shown, stream=sys.stderr or io.StringIO(), environ=os.environ, detail=show.detail or -1)
-        _say(f"\n{screen}")
+        say(f"\n{screen}")
     for kind, path in show.files:
         write_report(path, rendered(shown, kind, show, os.environ))
     write_extras(made, show.extras, os.environ, redact=show.redact)
@@ -182,12 +182,6 @@ def reads_input() -> bool:
     except OSError:
         return False
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(0)
-
-
-def _say(text: str) -> None:
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(text)
-        sys.stderr.flush()
 
 
 def _leave(watched: Watched) -> NoReturn:
