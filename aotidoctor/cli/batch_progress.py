@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import TextIO, final
 
-from aotidoctor.cli.progress import is_terminal, write
+from aotidoctor.cli.progress import is_live, write
 from aotidoctor.fleet.tally import Tally
 from aotidoctor.reports.text import one_line
 
@@ -23,9 +23,8 @@ class BatchProgress:
     """Shows a tally from time to time."""
 
     def __init__(self, stream: TextIO | None, environ: Mapping[str, str], *, quiet: bool) -> None:
-        ci = environ.get("CI", "").lower() not in ("", "0", "false")
         self._stream = None if quiet else stream
-        self._live = not ci and environ.get("TERM") != "dumb" and is_terminal(stream)
+        self._live = is_live(stream, environ)
         self._next = time.monotonic() + (0.0 if self._live else _LINE_S)
 
     def show(self, tally: Tally) -> None:

@@ -23,14 +23,15 @@ _PATIENCE = 0.4
 
 def make_progress(stream: TextIO | None, environ: Mapping[str, str], *, quiet: bool) -> Progress:
     """A progress that writes to ``stream``: live on a terminal, else line by line; or a silent one."""
-    ci = environ.get("CI", "").lower() not in ("", "0", "false")
-    live = not ci and environ.get("TERM") != "dumb" and is_terminal(stream)
+    live = is_live(stream, environ)
     color = live and "NO_COLOR" not in environ
     return Progress(None if quiet else stream, color=color, unicode=_is_unicode(stream), live=live)
 
 
-def is_terminal(stream: TextIO | None) -> bool:
-    """Whether somebody sees what is written to ``stream`` as it comes."""
+def is_live(stream: TextIO | None, environ: Mapping[str, str]) -> bool:
+    """Whether somebody sees what is written to ``stream`` as it comes: on a terminal that is not dumb, and no CI."""
+    if environ.get("CI", "").lower() not in ("", "0", "false") or environ.get("TERM") == "dumb":
+        return False
     with contextlib.suppress(ValueError, OSError):
         return stream is not None and stream.isatty()
     return False
