@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from functools import lru_cache
 from io import StringIO
 
 from aotidoctor.model.record import record
@@ -58,9 +57,10 @@ def _html(report: Report, _wanted: Wanted) -> str:
 
 def _sarif(report: Report, wanted: Wanted) -> str:
     """With the manual's pages as help of the rules."""
+    from aotidoctor.commands.explain import name_and_text  # noqa: PLC0415 - likewise
     from aotidoctor.reports.sarif import render  # noqa: PLC0415 - likewise
 
-    return render(report, wanted.fail_on, _page)
+    return render(report, wanted.fail_on, name_and_text)
 
 
 def _junit(report: Report, wanted: Wanted) -> str:
@@ -91,14 +91,6 @@ FORMATS: Mapping[str, Render] = {
     "junit": _junit,
     "github": _github,
 }
-
-
-@lru_cache(maxsize=256)
-def _page(topic: str) -> tuple[str, str] | None:
-    from aotidoctor.commands import explain  # noqa: PLC0415 - likewise
-
-    page = explain.find(topic)
-    return (page.name, page.text) if page is not None else None
 
 
 def _asked(report: Report) -> dict[str, str]:

@@ -12,6 +12,7 @@ import inspect
 import itertools
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from aotidoctor.model import playbook_files
@@ -41,7 +42,7 @@ def find(topic: str) -> Page | None:
     """The page of a cause (``input-stride``), a code (``AD-IN-014``) or a check or probe (``input_stride``)."""
     path = playbook_files.find(topic.lower())
     if path is not None:
-        return Page(kind="playbook", name=path.stem, code=None, text=_prose(path.read_text(encoding="utf-8")))
+        return _playbook(path)
     wanted = topic.upper() if _CODE.fullmatch(topic.upper()) else topic
     # The last: a page whose code is spelt in another module.
     candidates = itertools.chain(_pages(wanted), _rules(), _pages())
@@ -50,11 +51,14 @@ def find(topic: str) -> Page | None:
 
 def pages() -> tuple[Page, ...]:
     """Every page, those of a kind together, in order."""
-    playbooks = (
-        Page(kind="playbook", name=path.stem, code=None, text=_prose(path.read_text(encoding="utf-8")))
-        for path in playbook_files.files()
-    )
-    return (*playbooks, *_pages(), *_rules())
+    return (*map(_playbook, playbook_files.files()), *_pages(), *_rules())
+
+
+@lru_cache(maxsize=256)
+def name_and_text(topic: str) -> tuple[str, str] | None:
+    """Those of the page of ``topic``, as formats with help texts take them."""
+    page = find(topic)
+    return (page.name, page.text) if page is not None else None
 
 
 def near(topic: str) -> tuple[str, ...]:
@@ -73,9 +77,10 @@ def markdown(page: Page) -> str:
     return f"{title}\n\n{body.strip()}\n"
 
 
-def _prose(text: str) -> str:
+def _playbook(path: Path) -> Page:
     """A playbook without its machine-readable head and its own tests."""
-    return _OWN_TESTS.sub("", _HEAD.sub("", text)).strip() + "\n"
+    prose = _OWN_TESTS.sub("", _HEAD.sub("", path.read_text(encoding="utf-8"))).strip()
+    return Page(kind="playbook", name=path.stem, code=None, text=f"{prose}\n")
 
 
 def _headed(docstring: str) -> str:

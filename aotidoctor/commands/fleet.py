@@ -77,7 +77,7 @@ def rendered(fleet: Fleet, kind: str) -> Iterator[str]:
         case "sarif":
             from aotidoctor.reports.fleet import sarif  # noqa: PLC0415
 
-            yield sarif.render(fleet.summary, _page)
+            yield sarif.render(fleet.summary, explain.name_and_text)
         case "md":
             from aotidoctor.reports.fleet import markdown  # noqa: PLC0415
 
@@ -124,8 +124,3 @@ def call_for_news(
             warn(f"--on-new: {words[0]}: {problem}")
     if len(summary.news) > MOST_CALLS:
         warn(f"--on-new: called for {MOST_CALLS} of {len(summary.news)} new clusters")
-
-
-def _page(cause: str) -> tuple[str, str] | None:
-    found = explain.find(cause)
-    return (found.name, found.text) if found is not None else None
