@@ -23,9 +23,7 @@ def serve(path: str, *, triton: str | None, argv: tuple[str, ...], environ: Mapp
     served = open_models(path, release, environ)
     session = Session(case=case_of(path, served), runner=None, not_checked=list(served.not_checked))
     for model in served.models:
-        found, not_checked = judge(model)
-        session.add(found)
-        session.not_checked.extend(not_checked)
+        session.add(*judge(model))
     nothing = None if served.models else f"no model for torch_aoti in {path}"
     return report_on(session, served.models, release, watch, cannot_examine=nothing)
 

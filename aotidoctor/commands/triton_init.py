@@ -95,9 +95,7 @@ def draw_config(
         written = write_config(package.table, package.release, _device(package.case), wanted)
         model, reasons = _model(package, written.text), written.problems
         if not reasons:
-            found, not_checked = judge(model)
-            session.add(found)
-            session.not_checked.extend(not_checked)
+            session.add(*judge(model))
             text = written.text
     errors = [item for item in session.findings if item.severity is Severity.ERROR]
     if errors:

@@ -166,9 +166,9 @@ def _judge(session: Session, question: Question, declared: JsonValue) -> None:
         session.not_checked.append(unchecked(archive, NAME))
         return
     if not any(program.get("problem") is None for program in programs):
-        _take(session, *static_answer(archive, session.findings))
+        session.add(*static_answer(archive, session.findings))
     if question.against is not None:
-        _take(session, *judge_against(archive, question.against, question.options.model_name))
+        session.add(*judge_against(archive, question.against, question.options.model_name))
         session.findings[:] = without_used(session.findings)
 
 
@@ -177,11 +177,6 @@ def _why_nothing(outcome: Outcome | None) -> str:
     error = outcome.error if outcome is not None else None
     lacks = error is not None and error.type == "ModuleNotFoundError" and "'torch'" in error.message
     return answer.why_nothing(outcome) + (f"; {INSTALL}" if lacks else "")
-
-
-def _take(session: Session, found: Sequence[Evidence], notes: Sequence[NotChecked]) -> None:
-    session.add(found)
-    session.not_checked.extend(notes)
 
 
 def _judge_rebuilt(session: Session, question: Question, declared: JsonValue) -> list[JsonObject]:

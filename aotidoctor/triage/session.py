@@ -62,10 +62,11 @@ class Session:
     out_of_time: bool = False
     trials: list[Trial] = field(default_factory=list)
 
-    def add(self, found: Sequence[Evidence]) -> None:
-        """Keep findings and give each its id."""
+    def add(self, found: Sequence[Evidence], not_checked: Sequence[NotChecked] = ()) -> None:
+        """Keep findings and give each its id; and what was not checked besides."""
         for item in found:
             self.findings.append(replace(item, id=f"E{len(self.findings) + 1}"))
+        self.not_checked += not_checked
 
     def leave_out(self, code: str, name: str, reason: str) -> None:
         """Keep why something was not looked at."""
