@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -121,11 +120,6 @@ class Workshop:
             # What the budget ended says nothing of the part.
             raise OutOfTimeError("the time budget is spent")
         return outcome
-
-
-def new_room(parent: Path) -> Path:
-    """A folder for one attempt, on the disk of the result."""
-    return Path(tempfile.mkdtemp(prefix=".attempt-", dir=parent))
 
 
 def _plain(options: Options) -> Options:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -116,8 +115,3 @@ def key_of(*paths: str | None) -> str:
         except OSError as error:
             raise CannotExamineError(f"{path}: {error.strerror or error}") from error
     return digest.hexdigest()
-
-
-def remove(place: Path) -> None:
-    """Take a folder away."""
-    shutil.rmtree(place, ignore_errors=True)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from aotidoctor.commands.diagnose import REFERENCE_MODULES
-from aotidoctor.commands.minimize.attempt import Manner, OutOfTimeError, Tried, Workshop, new_room
-from aotidoctor.commands.minimize.folder import Folder, key_of, open_folder, remove
+from aotidoctor.commands.minimize.attempt import Manner, OutOfTimeError, Tried, Workshop
+from aotidoctor.commands.minimize.folder import Folder, key_of, open_folder
 from aotidoctor.commands.minimize.search import fewest
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case, Options
@@ -144,25 +145,24 @@ def _whole(shop: Workshop, folder: Folder, wanted: Manner) -> Tried:
     """The whole program, compiled here: the smallest part that fails as long as there is no other."""
     if folder.operators and folder.known(folder.operators):
         return Tried(manner=wanted, operators=folder.operators, targets=folder.targets)
-    room = new_room(folder.place)
-    try:
-        tried = shop.attempt(None, room)
+    with _room(folder) as room:
+        tried = shop.attempt(None, Path(room))
         if tried.manner == wanted:
             folder.operators, folder.targets = tried.operators, tried.targets
-            folder.answer(tried.operators, failed=True, room=room)
+            folder.answer(tried.operators, failed=True, room=Path(room))
         return tried
-    finally:
-        remove(room)
 
 
 def _ask(shop: Workshop, folder: Folder, names: tuple[str, ...], wanted: Manner) -> bool:
-    room = new_room(folder.place)
-    try:
-        failed = shop.attempt(names, room).manner == wanted
-        folder.answer(names, failed=failed, room=room)
+    with _room(folder) as room:
+        failed = shop.attempt(names, Path(room)).manner == wanted
+        folder.answer(names, failed=failed, room=Path(room))
         return failed
-    finally:
-        remove(room)
+
+
+def _room(folder: Folder) -> tempfile.TemporaryDirectory[str]:
+    """A folder for one attempt, on the disk of the result."""
+    return tempfile.TemporaryDirectory(prefix=".attempt-", dir=folder.place, ignore_cleanup_errors=True)
 
 
 def _repro(folder: Folder, options: Options, environ: Mapping[str, str], on_step: OnStep) -> str:
