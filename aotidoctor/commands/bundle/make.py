@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aotidoctor.commands.bundle import MANIFEST, REPORT, SCHEMA
 from aotidoctor.commands.bundle.collect import as_document, collect
@@ -16,6 +16,7 @@ from aotidoctor.commands.bundle.pieces import Absent, Material, Piece, Sealed, W
 from aotidoctor.commands.bundle.zip_file import zipped
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.record import record
+from aotidoctor.model.report import Report
 from aotidoctor.reports.json.render import document as report_document
 from aotidoctor.reports.json.render import dumps
 from aotidoctor.reports.markdown.render import render as render_markdown
@@ -46,14 +47,6 @@ class Bundle:
     table: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Redaction:
-    """What was looked for, and placeholders of names that are hidden in addresses only."""
-
-    looked_for: Sequence[Needle]
-    only_in_addresses: Sequence[str]
-
-
 def make_bundle(
     material: Material, wanted: Wanted, identity: Identity, placeholders: Placeholders | None = None
 ) -> Bundle:
@@ -67,15 +60,22 @@ def make_bundle(
     pieces, absent = collect(quiet, wanted)
     if not wanted.redact:
         documents, more = _documents(quiet)
-        return _packed(_sealed([*documents, *pieces]), [*absent, *more], {}, None, quiet)
+        return _packed(_sealed([*documents, *pieces]), [*absent, *more], {}, None, quiet.report)
     redactor = Redactor(identity, strict=True, placeholders=placeholders)
     hidden, found, missing = redactor.value((quiet, tuple(pieces), tuple(absent)))
     documents, more = _documents(hidden)
-    table = redactor.placeholders.table()
-    looked_for = needles(_words(redactor))
+    words = _words(redactor)
+    looked_for = needles(words)
     kept, dropped = _tested([*documents, *found], looked_for, wanted, redactor)
-    weak = {label for label, name in _words(redactor) if name.only_in_addresses(strict=True)}
-    bundle = _packed(kept, [*missing, *more, *dropped], table, _Redaction(looked_for, sorted(weak)), hidden)
+    table = redactor.placeholders.table()
+    redaction = {
+        "placeholders": sorted(table),
+        "leak_test": {"forms": len(looked_for), "members": len(kept) + 1, "found": 0},
+        # So short or ordinary that they stay where nothing shows that a name is meant: --redact-word hides them.
+        "only_in_addresses": sorted({label for label, name in words if name.only_in_addresses(strict=True)}),
+        "not_covered": _NOT_COVERED,
+    }
+    bundle = _packed(kept, [*missing, *more, *dropped], table, redaction, hidden.report)
     _last_test(bundle, looked_for, wanted, redactor)
     return bundle
 
@@ -168,43 +168,22 @@ def _packed(
     members: Sequence[Sealed],
     absent: Sequence[Absent],
     table: Mapping[str, str],
-    redaction: _Redaction | None,
-    material: Material,
+    redaction: Mapping[str, object] | None,
+    report: Report,
 ) -> Bundle:
-    manifest = _manifest(members, absent, table, redaction, material)
-    first = Sealed(name=MANIFEST, what="this list", data=dumps(manifest).encode())
-    every = (first, *sorted(members, key=lambda one: one.name))
-    return Bundle(data=zipped(every), members=every, absent=tuple(absent), manifest=manifest, table=table)
-
-
-def _manifest(
-    members: Sequence[Sealed],
-    absent: Sequence[Absent],
-    table: Mapping[str, str],
-    redaction: _Redaction | None,
-    material: Material,
-) -> dict[str, object]:
-    report = material.report
-    return {
+    ordered = sorted(members, key=lambda one: one.name)
+    manifest = {
         "schema": SCHEMA,
         "tool": {"name": "aotidoctor", "version": __version__},
         "command": report.command,
         "verdict": report.verdict,
         "package": {"path": report.case.artifact.path, "size": report.case.artifact.size},
-        "redaction": None if redaction is None else _redaction(table, redaction, members),
-        "members": [_line(member) for member in sorted(members, key=lambda one: one.name)],
+        "redaction": redaction,
+        "members": [_line(member) for member in ordered],
         "left_out": [{"name": item.name, "reason": item.reason} for item in absent],
     }
-
-
-def _redaction(table: Mapping[str, str], made: _Redaction, members: Sequence[Sealed]) -> dict[str, object]:
-    return {
-        "placeholders": sorted(table),
-        "leak_test": {"forms": len(made.looked_for), "members": len(members) + 1, "found": 0},
-        # So short or ordinary that they stay where nothing shows that a name is meant: --redact-word hides them.
-        "only_in_addresses": made.only_in_addresses,
-        "not_covered": _NOT_COVERED,
-    }
+    every = (Sealed(name=MANIFEST, what="this list", data=dumps(manifest).encode()), *ordered)
+    return Bundle(data=zipped(every), members=every, absent=tuple(absent), manifest=manifest, table=table)
 
 
 def _line(member: Sealed) -> dict[str, object]:
