@@ -63,13 +63,18 @@ def open_source(name: str, environ: Mapping[str, str]) -> Source:
         CannotExamineError: there is nothing readable there.
     """
     if name == HERE and not Path(name).exists():
-        return _made(name, "host", _host_report(environ), ("host",))
+        from aotidoctor.commands import diagnose  # noqa: PLC0415 - two reports need no stages
+
+        return _made(name, "host", diagnose.env(environ=environ), ("host",))
     if (saved := Path(name, _SAVED)).is_file():
         return _sent(str(saved), "report")
     sort, entries = _sniff(name)
     if sort in ("report", "bundle"):
         return _sent(name, sort)
-    report = _package_report(name, environ)
+    from aotidoctor.commands import diagnose  # noqa: PLC0415 - likewise
+    from aotidoctor.model.case import Options  # noqa: PLC0415 - likewise
+
+    report = diagnose.inspect(name, Options(), environ=environ)
     kind = report.case.artifact.kind
     if kind.value in _NOTHING:
         raise CannotExamineError(f"{name}: observed a file of kind {kind.value}, {_EXPECTED}")
@@ -170,16 +175,3 @@ def _made(
     held: JsonObject = value if isinstance(value, dict) else {}
     case = report.case if kind == "package" else None
     return Source(name=name, kind=kind, node=Node(value=held, file=name), parts=parts, case=case, weights=weights or {})
-
-
-def _host_report(environ: Mapping[str, str]) -> Report:
-    from aotidoctor.commands import diagnose  # noqa: PLC0415 - two reports need no stages
-
-    return diagnose.env(environ=environ)
-
-
-def _package_report(name: str, environ: Mapping[str, str]) -> Report:
-    from aotidoctor.commands import diagnose  # noqa: PLC0415 - likewise
-    from aotidoctor.model.case import Options  # noqa: PLC0415 - likewise
-
-    return diagnose.inspect(name, Options(), environ=environ)

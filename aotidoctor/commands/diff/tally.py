@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from aotidoctor.commands.diff.rules import RULES
@@ -33,18 +34,12 @@ class Tally:
         else:
             self.differ(rule, subject, shown(a), shown(b))
 
-    def differ(self, rule: str, subject: str, a: str, b: str, *, level: str = "") -> None:
-        """A difference, whose weight may depend on more than the rule."""
+    def differ(self, rule: str, subject: str, a: str, b: str) -> None:
+        """A difference."""
         known = RULES[rule]
         self.differences.append(
             Difference(
-                area=known.area,
-                subject=subject,
-                a=a,
-                b=b,
-                level=level or known.level,
-                why=known.why,
-                playbook=known.playbook,
+                area=known.area, subject=subject, a=a, b=b, level=known.level, why=known.why, playbook=known.playbook
             )
         )
 
@@ -53,17 +48,13 @@ class Tally:
         if a != b:
             self.left_out[what] += 1
 
-    def members(self, rule: str, subject: str, a: object, b: object) -> None:
+    def members(self, rule: str, subject: str, a: Iterable[str], b: Iterable[str]) -> None:
         """Two sets: what only one of them has, in one difference."""
-        first, second = set(_items(a)), set(_items(b))
+        first, second = set(a), set(b)
         self.equal[RULES[rule].area] += len(first & second) or (1 if first == second else 0)
         only_a, only_b = sorted(first - second), sorted(second - first)
         if only_a or only_b:
             self.differ(rule, subject, _listed(only_a), _listed(only_b))
-
-
-def _items(value: object) -> list[str]:
-    return [str(item) for item in value] if isinstance(value, (tuple, list, set, frozenset)) else []
 
 
 def _listed(names: list[str], limit: int = 8) -> str:
