@@ -13,14 +13,12 @@ from aotidoctor.commands.mcp.inside import Root
 from aotidoctor.model.errors import AotidoctorError, ArgumentError, CannotExamineError, UsageError
 from aotidoctor.model.json_types import JsonObject
 from aotidoctor.reports.redact import Redactor
-from aotidoctor.runner.command import Command, Finished
+from aotidoctor.runner.command import Finished
 
 # A command that reads ends within 3 s of processor time; a busy machine takes longer for it.
 _READING_S, _MARGIN_S = 120.0, 60.0
 _BUDGETS = (5, 600)
 _MOST_TEXT = 1 << 20
-# No document of a command is larger than 8 MB.
-_MOST_OUTPUT = 16 << 20
 _USAGE = 2
 
 Ask = Callable[[Sequence[str], float, bytes], Finished]
@@ -110,7 +108,9 @@ class Tools:
         if not packages:
             raise ArgumentError("packages", "no path", "one .pt2 file or more")
         words = ["compat", *(self._root.path(f"packages[{at}]", path) for at, path in enumerate(packages))]
-        words += [part for at, host in enumerate(hosts or ()) for part in ("--host", self._profile(at, host))]
+        words += [
+            part for at, host in enumerate(hosts or ()) for part in ("--host", self._root.profile(f"hosts[{at}]", host))
+        ]
         words += [part for at, one in enumerate(torch or ()) for part in ("--torch", _word(f"torch[{at}]", one))]
         return self._report([*words, *self._options(None, None, model_name)], _READING_S)
 
@@ -135,9 +135,6 @@ class Tools:
     def _allowed(self) -> None:
         if not self._may_run:
             raise UsageError(NEEDS_RUN)
-
-    def _profile(self, at: int, host: str) -> str:
-        return self._root.profile(f"hosts[{at}]", host)
 
     def _options(self, inputs: str | None, reference: str | None, model_name: str | None) -> list[str]:
         words = ["--inputs", self._root.path("inputs", inputs)] if inputs is not None else []
@@ -177,12 +174,3 @@ def _word(where: str, given: str) -> str:
     if not given or given.startswith("-"):
         raise ArgumentError(where, repr(given)[:80], "a name")
     return given
-
-
-def ask_in(folder: str) -> Callable[[Sequence[str], float, bytes], Command]:
-    """Makes the command of each question, in ``folder``."""
-
-    def make(words: Sequence[str], seconds: float, stdin: bytes) -> Command:
-        return Command(words, cwd=folder, seconds=seconds, most=_MOST_OUTPUT, stdin=stdin)
-
-    return make
