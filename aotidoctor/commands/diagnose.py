@@ -207,19 +207,6 @@ def _stage(session: Session, diagnoses: tuple[Diagnosis, ...]) -> str | None:
     return "load" if plain.stage in ("start", "import", "setup", "inputs", "load", "after_load") else "run"
 
 
-def check(
-    path: str,
-    inputs_path: str | None,
-    options: Options,
-    *,
-    argv: tuple[str, ...] = (),
-    environ: Mapping[str, str],
-    on_event: OnEvent | None = None,
-) -> Report:
-    """The static part of ``diagnose``: no child process, no torch, nothing executed."""
-    return diagnose(path, inputs_path, options, argv=argv, environ=environ, static_only=True, on_event=on_event)
-
-
 def inspect(path: str, options: Options, *, argv: tuple[str, ...] = (), environ: Mapping[str, str]) -> Report:
     """What is in the package, its contract and its needs; executes nothing, and judges the artifact only."""
     watch = Stopwatch("inspect", argv)

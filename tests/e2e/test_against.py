@@ -13,7 +13,7 @@ import pytest
 from foundry import edit
 from foundry.models import BY_NAME as MODELS
 
-from aotidoctor.commands.diagnose import check
+from aotidoctor.commands.diagnose import diagnose
 from aotidoctor.commands.verify import Question, verify
 from aotidoctor.model.case import Options
 from aotidoctor.model.evidence import Severity
@@ -182,7 +182,7 @@ def test_a_comparison_that_is_not_made_is_no_health(packages, tmp_path, runner):
 )
 def test_a_reference_that_is_another_program_is_said(program, package, subject, programs, packages):
     options = Options(reference=str(programs / f"{program}.pt2"))
-    report = check(str(packages.package(package)), None, options, environ={})
+    report = diagnose(str(packages.package(package)), None, options, environ={}, static_only=True)
     found = [item for item in report.findings if item.code == "AD-REF-001"]
     assert [item.subject for item in found] == ([subject] if subject else [])
     assert all(item.severity is Severity.WARN for item in found)

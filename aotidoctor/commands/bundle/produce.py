@@ -45,7 +45,9 @@ def examine(
     """What ``check`` finds, or with ``runs`` what ``run`` finds with the full output of every child."""
     journal = Journal(on_event)
     if not runs:
-        report = diagnose.check(package, inputs, options, argv=argv, environ=environ, on_event=journal.on_event)
+        report = diagnose.diagnose(
+            package, inputs, options, argv=argv, environ=environ, static_only=True, on_event=journal.on_event
+        )
         return Material(report=report, journal=tuple(journal.lines))
     # Starting processes needs modules that a bundle without runs does without.
     from aotidoctor.runner import Runner  # noqa: PLC0415

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.commands.diagnose import check
+from aotidoctor.commands.diagnose import diagnose
 from aotidoctor.model.case import Options
 from aotidoctor.readers.contract import recovered_contract
 from aotidoctor.readers.provenance.complete import complete
@@ -25,7 +25,7 @@ OFF_STEP = ("2.6.0-dyn-hidden", "2.6.0-dyn-stride", "2.6.0-custop-stride", "2.6.
 
 
 def first_cause(sample: Sample, reference: str | None) -> str | None:
-    report = check(sample.package, sample.inputs, Options(reference=reference), environ={})
+    report = diagnose(sample.package, sample.inputs, Options(reference=reference), environ={}, static_only=True)
     return report.diagnoses[0].cause if report.diagnoses else None
 
 
@@ -44,13 +44,13 @@ def test_without_a_program_nothing_wrong_is_told(sample):
 
 def test_what_a_package_without_checks_leaves_open_is_named():
     sample = next(one for one in samples() if str(one) == "2.6.0-dyn-good")
-    alone = check(sample.package, sample.inputs, Options(), environ={})
+    alone = diagnose(sample.package, sample.inputs, Options(), environ={}, static_only=True)
     assert alone.verdict == "healthy"
     reason = {item.name: item for item in alone.not_checked}["input_rank"]
     assert not reason.moot
     assert "args[1]" in reason.reason
     assert alone.case.contract.leaves[1].dtype == "float32", "the kernel reads it as const float*"
-    told = check(sample.package, sample.inputs, Options(reference=sample.program), environ={})
+    told = diagnose(sample.package, sample.inputs, Options(reference=sample.program), environ={}, static_only=True)
     assert told.case.contract.completed == ("args[0]", "args[1]", "args[2]")
     assert "input_rank" not in {item.name for item in told.not_checked}
     assert [str(dim.expr) for dim in told.case.contract.leaves[2].dims] == ["s1 + 1", "8"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from aotidoctor.commands.diagnose import check, inspect
+from aotidoctor.commands.diagnose import diagnose, inspect
 from aotidoctor.model.case import Options
 from aotidoctor.reports.html import render as html
 from aotidoctor.reports.json import render as json_
@@ -49,7 +49,7 @@ def test_inspect_names_the_statement_and_the_checks_that_needed_it(package):
 
 @pytest.mark.parametrize("render", [terminal.plain_text, markdown.render, html.render, json_.render])
 def test_a_healthy_call_is_not_called_checked_in_full(package, render):
-    report = check(package, str(DYN / "samples" / "good.pt"), Options(), environ={})
+    report = diagnose(package, str(DYN / "samples" / "good.pt"), Options(), environ={}, static_only=True)
     assert not report.diagnoses
     missed = {item.name: item.reason for item in report.not_checked if not item.moot}
     assert "not_equal" in missed["input_shape"]
@@ -57,7 +57,7 @@ def test_a_healthy_call_is_not_called_checked_in_full(package, render):
 
 
 def test_what_was_read_still_finds_the_fault(package):
-    report = check(package, str(DYN / "samples" / "f64.pt"), Options(), environ={})
+    report = diagnose(package, str(DYN / "samples" / "f64.pt"), Options(), environ={}, static_only=True)
     assert [diagnosis.cause for diagnosis in report.diagnoses][:1] == ["input-dtype"]
 
 
