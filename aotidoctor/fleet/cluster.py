@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from aotidoctor.fleet.digest import host_digest, tool_digest
@@ -42,11 +43,7 @@ _CONNECT_S, _WORKERS_S = 10.0, 60.0
 # A scheduler that does not answer for so long is lost; what was judged is on the disk.
 _SILENCE_S = 15.0
 
-# What a worker answers: the message, the report, how it was lost, why, seconds, attempts.
-Returned = tuple[JsonObject, bytes, str | None, str, float, int]
-
-
-There = Callable[[Sequence[JsonObject], JsonObject, tuple[float, int | None]], list[Returned]]
+There = Callable[[Sequence[JsonObject], JsonObject, Limits], list[Answer]]
 """What a worker does with messages, the settings and the limits: answers to the first of them, to one at least."""
 
 
@@ -66,7 +63,7 @@ class Cluster:
         self._judge = judge or judge_there
         self._address = address
         self._workers = workers
-        self._limits = (limits.seconds, limits.memory)
+        self._limits = limits
         self._settings = settings
         self._stack = ExitStack()
         self._client: Client = None
@@ -185,7 +182,7 @@ class Cluster:
         if future.status == "cancelled":
             raise ClusterLostError(f"the scheduler {self._address or 'of --cluster'} is lost")
         try:
-            returned: list[Returned] = future.result(timeout=_RESULT_S)
+            returned: list[Answer] = future.result(timeout=_RESULT_S)
         except Exception as error:
             if future.status == "cancelled" or (future.status != "error" and self._client.status != "running"):
                 # Not the job has failed, but the way to its answer.
@@ -205,10 +202,8 @@ class Cluster:
             yield Answer(job=jobs[0], lost=KILLED, problem=why[:300], attempts=workers)
             return
         self._waiting.extend(jobs[len(returned) :])
-        for job, (message, body, lost, problem, seconds, attempts) in zip(jobs, returned, strict=False):
-            yield Answer(
-                job=job, message=message, body=body, lost=lost, problem=problem, seconds=seconds, attempts=attempts
-            )
+        for job, answer in zip(jobs, returned, strict=False):
+            yield replace(answer, job=job)
 
 
 def _silence() -> None:
@@ -225,17 +220,14 @@ def _is_lost(error: Exception) -> bool:
 _LOCAL = threading.local()
 
 
-def judge_there(
-    messages: Sequence[JsonObject], settings: JsonObject, limits: tuple[float, int | None]
-) -> list[Returned]:
+def judge_there(messages: Sequence[JsonObject], settings: JsonObject, limits: Limits) -> list[Answer]:
     """On a worker: the answers to some jobs, by the process that this thread keeps; to fewer where they take long."""
     pool, began = _pool(settings, limits), time.monotonic()
-    returned: list[Returned] = []
+    returned: list[Answer] = []
     for message in messages:
         pool.submit(Job(tag="", message=message))
-        answer = next(_coming(pool))
-        returned.append((answer.message, answer.body, answer.lost, answer.problem, answer.seconds, answer.attempts))
-        if time.monotonic() - began > _PACK_S or sum(len(one[1]) for one in returned) > _PACK_BYTES:
+        returned.append(next(_coming(pool)))
+        if time.monotonic() - began > _PACK_S or sum(len(one.body) for one in returned) > _PACK_BYTES:
             break
     return returned
 
@@ -245,14 +237,14 @@ def _coming(pool: Pool) -> Iterator[Answer]:
         yield from pool.wait()
 
 
-def _pool(settings: JsonObject, limits: tuple[float, int | None]) -> Pool:
+def _pool(settings: JsonObject, limits: Limits) -> Pool:
     """The pool of this thread, with one process. It ends with the worker, and where it is asked for something else."""
     kept: Mapping[str, Pool] | None = getattr(_LOCAL, "pools", None)
     key = repr((settings, limits))
     if kept is None or key not in kept:
         for old in (kept or {}).values():
             old.__exit__(None, None, None)
-        kept = _LOCAL.pools = {key: Pool(1, Limits(seconds=limits[0], memory=limits[1]), os.environ, settings)}
+        kept = _LOCAL.pools = {key: Pool(1, limits, os.environ, settings)}
     return kept[key]
 
 

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from aotidoctor.fleet.cluster import Cluster
-from aotidoctor.fleet.pool import Job, Limits
+from aotidoctor.fleet.pool import Answer, Job, Limits
 from tests.optional import optional
 from tests.unit.fleet.test_batch import environ, many, results, steady, words
 
@@ -169,7 +169,7 @@ def deadly(messages, _settings, _limits):
     """One job takes its worker with it; of a pack, two at most are answered at a time."""
     if any(message["do"] == "die" for message in messages):
         os.kill(os.getpid(), signal.SIGKILL)
-    return [({"did": message["do"]}, b"", None, "", 0.0, 1) for message in messages[:2]]
+    return [Answer(job=Job(tag="", message={}), message={"did": message["do"]}) for message in messages[:2]]
 
 
 def answers(cluster, tags):
