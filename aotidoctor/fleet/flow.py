@@ -144,7 +144,7 @@ class Flow:
             return False
         asked = _with_labels(result, item)
         if asked != result:
-            folder.relabel(asked)
+            folder.append(asked)
         self.tally.kept += 1
         self.tally.add(asked)
         return True

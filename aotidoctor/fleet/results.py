@@ -194,12 +194,13 @@ class ResultsFolder:
         path = self._folder / REPORTS_FOLDER / f"{result.item}.json"
         if report is not None:
             replace_file(path, report)
-        self._append(result)
+        self.append(result)
         if report is None:
             with suppress(OSError):
                 path.unlink(missing_ok=True)
 
-    def _append(self, result: FleetResult) -> None:
+    def append(self, result: FleetResult) -> None:
+        """One more line, whose report stays as it is. Raises OSError, after which the file is as it was before."""
         line = result_line(result).encode() + b"\n"
         try:
             written = os.write(self._descriptor, line)
@@ -210,10 +211,6 @@ class ResultsFolder:
             raise
         self._places[result.item] = (self._end, len(line))
         self._end += len(line)
-
-    def relabel(self, result: FleetResult) -> None:
-        """Another line for an item whose report stays as it is. Raises OSError."""
-        self._append(result)
 
     def line(self, item: str) -> FleetResult:
         """The line of ``item`` that counts. Raises KeyError where there is none."""

@@ -10,8 +10,7 @@ until = 2026-12-31                            # the last day on which it holds
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -96,7 +95,6 @@ def covering(
     return None
 
 
-def unused(entries: Sequence[Acceptance], used: Iterable[Acceptance]) -> tuple[Acceptance, ...]:
+def unused(entries: Sequence[Acceptance], used: Collection[Acceptance]) -> tuple[Acceptance, ...]:
     """The entries that cover nothing: they can go."""
-    kept = [*used]
-    return tuple(replace(entry) for entry in entries if entry not in kept)
+    return tuple(entry for entry in entries if entry not in used)
