@@ -6,7 +6,7 @@ are judged by the slower code. So it may only ever be too strict.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from aotidoctor.commands.contract.expressions import root_of, size_text
@@ -17,7 +17,7 @@ from aotidoctor.model.expr import Expr
 from aotidoctor.model.tree import Container, Leaf, Tree
 
 _DEVICES = {"cpu": "is_cpu", "cuda": "is_cuda", "xpu": "is_xpu", "mps": "is_mps"}
-_TYPES = {"tuple": "tuple", "list": "list", "dict": "dict"}
+_TYPES = ("tuple", "list", "dict")
 
 
 class _NotPlainError(Exception):
@@ -80,7 +80,7 @@ def _tree(writer: _Writer, leaves: Sequence[LeafSpec], tree: Tree[int], source: 
         case Leaf(value=index):
             _constant(writer, leaves[index], name)
         case Container(type=kind, children=children, keys=keys) if kind in _TYPES:
-            writer.unless(f"type({name}) is {_TYPES[kind]} and len({name}) == {len(children)}")
+            writer.unless(f"type({name}) is {kind} and len({name}) == {len(children)}")
             if kind == "dict" and keys:
                 writer.unless(f"[*{name}] == {list(keys)!r}")
             for index, child in enumerate(children):
@@ -179,14 +179,8 @@ def _check_bound(writer: _Writer, name: str, expr: Expr, width: int) -> None:
 
 
 def _agreements(writer: _Writer) -> None:
-    """What is left: sizes and strides that follow from the symbols."""
-    for name, text in _followed(writer):
-        writer.unless(f"{name} == {text}")
-
-
-def _followed(writer: _Writer) -> Iterator[tuple[str, str]]:
+    """What is left: sizes and strides that follow from the symbols, where all of those are bound."""
     for name, expr in writer.later:
-        if expr.symbols <= set(writer.bound):
-            text = size_text(expr, writer.bound)
-            if text is not None:
-                yield name, text
+        text = size_text(expr, writer.bound)
+        if text is not None:
+            writer.unless(f"{name} == {text}")
