@@ -128,15 +128,13 @@ def _join(reports: Path, names: Sequence[str]) -> None:
 
 def _placed(result: JsonObject) -> JsonObject:
     """Locations by their URI: the list of files that an index counts in is not that of the joined document."""
-    return {name: _unindexed(value) for name, value in result.items()}
+    return {name: _inside(value) for name, value in result.items() if not (name == "index" and "uri" in result)}
 
 
-def _unindexed(value: JsonValue) -> JsonValue:
+def _inside(value: JsonValue) -> JsonValue:
     if isinstance(value, list):
-        return [_unindexed(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    return {name: _unindexed(item) for name, item in value.items() if not (name == "index" and "uri" in value)}
+        return [_inside(item) for item in value]
+    return _placed(value) if isinstance(value, dict) else value
 
 
 def _driver(run: JsonObject) -> JsonObject:

@@ -81,7 +81,8 @@ def fleet(
     from aotidoctor.commands import fleet as command  # noqa: PLC0415 - `--help` does not need pandas
 
     wanted = command.Wanted(folders=tuple(results), baseline=baseline, accepted=accepted, argv=argv())
-    words = _words(on_new)
+    with refusing():
+        words = command.hook_words(on_new) if on_new is not None else ()
     found = _judged(wanted, kind, redact=redact)
     try:
         _show(found, kind, files, detail=-1 if quiet else int(verbose))
@@ -90,13 +91,6 @@ def fleet(
     if words:
         command.call_for_news(found.summary, words, os.environ, warn)
     raise typer.Exit(command.status(found.summary, fail_on_new=fail_on_new))
-
-
-def _words(on_new: str | None) -> tuple[str, ...]:
-    from aotidoctor.commands.fleet import hook_words  # noqa: PLC0415 - see above
-
-    with refusing():
-        return hook_words(on_new) if on_new is not None else ()
 
 
 def _spec(text: str, folders: Sequence[str], accepted: str | None) -> tuple[str, Path]:
@@ -113,13 +107,12 @@ def _spec(text: str, folders: Sequence[str], accepted: str | None) -> tuple[str,
 
 def _judged(wanted: Wanted, kind: FleetFormat, *, redact: bool) -> Fleet:
     """The summary; what cannot be read or breaks ends the process with its status and, as JSON, its document."""
-    from aotidoctor.model.errors import AotidoctorError, UsageError  # noqa: PLC0415 - `--help` does not need it
+    from aotidoctor.commands.fleet import judge  # noqa: PLC0415 - `--help` does not need it
+    from aotidoctor.model.errors import AotidoctorError, UsageError  # noqa: PLC0415 - likewise
     from aotidoctor.reports.redact import Redactor  # noqa: PLC0415 - likewise
 
     redactor = Redactor.of(os.environ) if redact else None
     try:
-        from aotidoctor.commands.fleet import judge  # noqa: PLC0415 - likewise
-
         return judge(wanted, redactor)
     except UsageError as error:
         raise typer.BadParameter(str(error)) from error

@@ -15,7 +15,7 @@ from aotidoctor.logs.diagnose import log_diagnoses
 from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.fault import failure
-from aotidoctor.model.json_types import JsonValue
+from aotidoctor.model.json_types import as_object, text_of
 from aotidoctor.model.log import LogReading
 from aotidoctor.model.report import Report
 from aotidoctor.triage import treat
@@ -41,8 +41,7 @@ def analyze(path: str, *, argv: tuple[str, ...] = ()) -> Report:
     reading = read_logs(session, sent)
     before = saved.causes(sent.report)
     diagnoses = _causes(session, before)
-    tool = sent.report.get("tool")
-    version = str(tool.get("version") or "") if isinstance(tool, dict) else ""
+    version = str(as_object(sent.report.get("tool")).get("version") or "")
     change = compared(before, diagnoses, tool=version, path=path)
     session.add([change, *unbelieved(sent.problems, path)])
     partial = any(sent.report.get(name) is True for name in ("interrupted", "out_of_time"))
@@ -57,7 +56,7 @@ def analyze(path: str, *, argv: tuple[str, ...] = ()) -> Report:
         cannot_examine=cannot if isinstance(cannot, str) and not diagnoses else None,
         localization=saved.localization(sent.report),
         log=reading or saved.log(sent.report),
-        extra={"from": path, "made_by": version, "made_at": _text(sent.report.get("started"))},
+        extra={"from": path, "made_by": version, "made_at": text_of(sent.report.get("started")) or ""},
     )
 
 
@@ -99,10 +98,6 @@ def _not_asked(sent: Sent, change: str, *, runs: int) -> list[NotChecked]:
     own = NotChecked(code="AD-RUN", name="runs", reason=f"{change}; analyze executes nothing, {what}")
     old = [item for item in saved.not_checked(sent.report) if item.code not in static and item.code != "AD-RUN"]
     return [own, *old]
-
-
-def _text(value: JsonValue) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def read_logs(session: Session, sent: Sent) -> LogReading | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from aotidoctor.model import records
 from aotidoctor.model.evidence import (
     Evidence,
@@ -176,12 +174,8 @@ def _ending(item: JsonObject) -> Ending:
     return NotStarted(reason=why or "unknown")
 
 
-def _error(value: Mapping[str, JsonValue]) -> ChildError:
-    return ChildError(
-        type=str(value.get("type") or ""),
-        message=str(value.get("message") or ""),
-        traceback=str(value.get("traceback") or ""),
-    )
+def _error(value: JsonObject) -> ChildError:
+    return ChildError(**{name: str(value.get(name) or "") for name in ("type", "message", "traceback")})
 
 
 def _text(item: JsonObject, name: str) -> str:
