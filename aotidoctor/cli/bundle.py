@@ -13,12 +13,13 @@ import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.asked import asked
-from aotidoctor.cli.execute import OnEvent, argv, examined
+from aotidoctor.cli.execute import argv, examined
 from aotidoctor.cli.progress import make_progress
 from aotidoctor.cli.show import FailOn, warn, write_stdout
 from aotidoctor.cli.urls import fetched
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import AotidoctorError, UsageError
+from aotidoctor.model.event import OnEvent
 from aotidoctor.model.report import Report
 from aotidoctor.reports.status import exit_status
 

@@ -26,7 +26,7 @@ from aotidoctor.cli.urls import finished, shown_words
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case
 from aotidoctor.model.errors import AotidoctorError, LimitReachedError, UsageError
-from aotidoctor.model.event import Event
+from aotidoctor.model.event import OnEvent
 from aotidoctor.model.evidence import NotChecked
 from aotidoctor.model.fault import whereabouts
 from aotidoctor.model.host import Host
@@ -37,7 +37,6 @@ from aotidoctor.reports.text import neutral
 from aotidoctor.triage import limit
 from aotidoctor.version import __version__
 
-OnEvent = Callable[[Event], None]
 Work = Callable[[OnEvent], Report]
 
 

@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from aotidoctor.cli import options as opt
-from aotidoctor.cli.execute import OnEvent, argv, execute
+from aotidoctor.cli.execute import argv, execute
 from aotidoctor.cli.show import Show
 from aotidoctor.cli.shown import shown
 from aotidoctor.model.case import Options
+from aotidoctor.model.event import OnEvent
 from aotidoctor.model.report import Report
 
 Repository = Annotated[

@@ -10,13 +10,13 @@ import hashlib
 import platform
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from aotidoctor.commands import diagnose
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.model.event import Event, EventKind
+from aotidoctor.model.event import Event, EventKind, OnEvent
 from aotidoctor.model.jobs import DemoBuild
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
@@ -24,8 +24,6 @@ from aotidoctor.model.run import Exited, Outcome, Request
 from aotidoctor.reports.run_view import run_ending
 from aotidoctor.runner import Runner
 from aotidoctor.triage.private_folders import close_to_others, is_private, make_private
-
-OnEvent = Callable[[Event], None]
 
 _RECIPE = Path(__file__).resolve().parent.parent / "worker" / "demo_build.py"
 _BUILD_LIMIT = 900.0

@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from aotidoctor.commands import diagnose
-from aotidoctor.commands.demo import OnEvent, Patient, cache
+from aotidoctor.commands.demo import Patient, cache
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.model.event import OnEvent
 from aotidoctor.model.report import Report
 from aotidoctor.readers.host.packages import relevant_packages
 from aotidoctor.runner import Runner

@@ -11,7 +11,7 @@ import csv
 import os
 import shutil
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from aotidoctor.commands import demo
 from aotidoctor.commands.batch import Wish, batch
 from aotidoctor.commands.fleet import Wanted, judge, rendered
 from aotidoctor.fleet.pool import processors
-from aotidoctor.model.event import Event, EventKind
+from aotidoctor.model.event import Event, EventKind, OnEvent
 from aotidoctor.model.record import record
 from aotidoctor.reports.write import write_file
 
@@ -79,7 +79,7 @@ def folder(environ: Mapping[str, str]) -> Path:
     return files.with_name(f"{files.name}-fleet")
 
 
-def make(environ: Mapping[str, str], on_event: Callable[[Event], None], redactor: Redactor) -> Fleet:
+def make(environ: Mapping[str, str], on_event: OnEvent, redactor: Redactor) -> Fleet:
     """Make the fleet anew, judge it twice, and write the page; the summary of tonight.
 
     Raises CannotExamineError where the demo's model cannot be compiled, or pandas is missing.

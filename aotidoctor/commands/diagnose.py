@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from aotidoctor.model import extensions
 from aotidoctor.model.artifact import RUNNABLE_KINDS, Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Options
-from aotidoctor.model.event import Event, EventKind
+from aotidoctor.model.event import Event, EventKind, OnEvent
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.report import Report
 from aotidoctor.readers.host import read_host
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from aotidoctor.model.localization import Localization
     from aotidoctor.runner import Runner
 
-OnEvent = Callable[[Event], None]
 # Importing these takes seconds; the warm worker does it once, for all runs that compare with the reference.
 REFERENCE_MODULES = ("torch.export.pt2_archive._package", "torch._export.serde.serialize")
 

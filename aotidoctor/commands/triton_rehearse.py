@@ -5,13 +5,13 @@ A model that the rules say would not be loaded is not rehearsed: the findings sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
 from aotidoctor.commands.triton import case_of, report_on
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.errors import UsageError
-from aotidoctor.model.event import Event
+from aotidoctor.model.event import OnEvent
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.jobs import Hook
 from aotidoctor.model.json_types import JsonObject
@@ -33,7 +33,6 @@ from aotidoctor.triton.rehearsal import CannotRehearseError, payload, plan
 from aotidoctor.triton.rehearsal_reading import CODE, Reading
 from aotidoctor.triton.releases import find_release
 
-OnEvent = Callable[[Event], None]
 HOOK = "TRITON-R46"
 
 

@@ -7,7 +7,7 @@ has names. Where it had none (no torch, a program that cannot be rebuilt), the a
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from aotidoctor.model.artifact import Artifact, ArtifactKind, ExportedFacts
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.errors import UsageError
-from aotidoctor.model.event import Event
+from aotidoctor.model.event import OnEvent
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.fault import failure
 from aotidoctor.model.jobs import Verify
@@ -50,7 +50,6 @@ from aotidoctor.triage.session import Session, ask_check, name_causes
 if TYPE_CHECKING:
     from aotidoctor.runner import Runner
 
-OnEvent = Callable[[Event], None]
 NAME = "verify"
 INSTALL = "pip install 'aotidoctor[torch]'"
 # What rebuilding a program needs; the warm worker imports it while the parent reads.

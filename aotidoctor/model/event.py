@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 
 from aotidoctor.model.record import record
 
@@ -33,3 +34,6 @@ class Event:
     seconds: float = 0.0
     verdict: str = ""
     ok: bool | None = None
+
+
+OnEvent = Callable[[Event], None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from aotidoctor.commands import diagnose
@@ -10,11 +10,9 @@ from aotidoctor.commands.bundle.child_outputs import Outputs
 from aotidoctor.commands.bundle.pieces import Material
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.model.event import Event
+from aotidoctor.model.event import Event, OnEvent
 from aotidoctor.model.report import Report
 from aotidoctor.reports.saved import read_saved
-
-OnEvent = Callable[[Event], None]
 
 
 class Journal:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from aotidoctor.commands.repro.failure import Ending, ending_of_script
 from aotidoctor.commands.repro.script import NAME, Recipe, script_text
 from aotidoctor.model.case import Case
-from aotidoctor.model.event import Event, EventKind
+from aotidoctor.model.event import Event, EventKind, OnEvent
 from aotidoctor.model.jobs import Job, SaveInputs, Script
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import device_of, inputs_source
@@ -33,7 +32,7 @@ class Bench:
     runner: Runner
     folder: Path
     timeout: float
-    on_event: Callable[[Event], None] = lambda _event: None
+    on_event: OnEvent = lambda _event: None
     wanted: Ending | None = None
     tried: list[str] = field(default_factory=list)
 

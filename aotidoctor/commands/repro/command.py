@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from aotidoctor.commands.repro.script import NAME
 from aotidoctor.model.case import Options
 from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.model.event import Event
+from aotidoctor.model.event import OnEvent
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.json_types import objects
 from aotidoctor.model.records import RecordError, from_json
@@ -21,8 +21,6 @@ from aotidoctor.model.report import Report
 from aotidoctor.reports.saved import read_saved
 from aotidoctor.triage import open_case
 from aotidoctor.triage.finish import Facts, Stopwatch, finish
-
-OnEvent = Callable[[Event], None]
 
 
 def repro(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ from aotidoctor.diagnosis.subjects import normal_subject
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case
 from aotidoctor.model.errors import UsageError
-from aotidoctor.model.event import Event
+from aotidoctor.model.event import OnEvent
 from aotidoctor.reports.redact import Redactor
 from aotidoctor.runner import Runner
 
@@ -32,7 +32,6 @@ MODULES = ("aotidoctor.worker.warm_loader",)
 NEVER_LOADED = ("artifact-unsafe", "artifact-bomb", "inputs-file-unsafe")
 LONGEST = 20.0
 FILES = (NAME, README, "model.pt2", VALUES, PROGRAM, SETUP)
-OnEvent = Callable[[Event], None]
 
 
 def check_folder(directory: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from aotidoctor.commands.watch.packages import UsedPackage
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.diagnosis import Diagnosis
-from aotidoctor.model.event import Event
+from aotidoctor.model.event import OnEvent
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.host import Host
 from aotidoctor.model.run import Outcome
@@ -44,7 +44,7 @@ def examine_packages(
     environ: Mapping[str, str],
     may_run: bool,
     as_in: Outcome | None = None,
-    tell: Callable[[Event], None] | None,
+    tell: OnEvent | None,
 ) -> tuple[Session, tuple[Diagnosis, ...], bool]:
     """What is known after it, the causes that a triage found, and whether that was interrupted.
 

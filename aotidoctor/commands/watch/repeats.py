@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from aotidoctor.commands.watch.outcome import Repeat, outcome_of, with_said
 from aotidoctor.model.case import Case
-from aotidoctor.model.event import Event, EventKind
+from aotidoctor.model.event import Event, EventKind, OnEvent
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.record import record
 from aotidoctor.model.run import ChildError, Exited, NotStarted, Outcome, Signalled
@@ -62,7 +62,7 @@ class First:
         return replace(self.outcome, request=replace(self.outcome.request, probe=rung_table.PLAIN))
 
 
-def session(first: First, again: Again, *, limit: float, has_gdb: bool, tell: Callable[[Event], None]) -> Climbed:
+def session(first: First, again: Again, *, limit: float, has_gdb: bool, tell: OnEvent) -> Climbed:
     """Run the probes in order."""
     climbed = Climbed()
     if first.second is not None:

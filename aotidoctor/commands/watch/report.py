@@ -7,7 +7,7 @@ what it printed ─► classification ──────────────
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from aotidoctor.localize.assemble import localization
 from aotidoctor.localize.backtrace import read_backtrace
 from aotidoctor.model.case import Options
 from aotidoctor.model.diagnosis import Diagnosis, Status
-from aotidoctor.model.event import Event, EventKind
+from aotidoctor.model.event import Event, EventKind, OnEvent
 from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from aotidoctor.commands.watch.repeats import Again
     from aotidoctor.model.inputs import InputSet
 
-OnEvent = Callable[[Event], None]
 CODE = watched_program.CODE
 RERUN = "--rerun runs the command again under diagnostic settings"
 _RECORDING = "again: unchanged, the calls of the package recorded"
