@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 _COLLECT_EVERY = 200_000
 # What of an item may be a URL.
 _PATHS = ("path", "package", "inputs", "reference", "setup", "host")
-_PRELOAD = ("torch.export.pt2_archive._package", "torch._export.serde.serialize")
 
 
 def main(number: int) -> NoReturn:
@@ -159,9 +158,10 @@ class Judge:
         """The one whose warm process has imported what is needed; torch is imported once for all items."""
         runner = self._runners.get(compares)
         if runner is None:
-            from aotidoctor.runner import Runner  # noqa: PLC0415 - a static command starts no process
+            from aotidoctor.commands.diagnose import REFERENCE_MODULES  # noqa: PLC0415 - a static command starts no process
+            from aotidoctor.runner import Runner  # noqa: PLC0415 - likewise
 
-            runner = self._runners[compares] = Runner(environ=os.environ, preload=_PRELOAD if compares else ())
+            runner = self._runners[compares] = Runner(environ=os.environ, preload=REFERENCE_MODULES if compares else ())
         return runner
 
 

@@ -63,7 +63,8 @@ def diagnose(
     """
     watch = Stopwatch("check" if static_only else command, argv)
     tell = on_event or (lambda _event: None)
-    with _runner(options, environ, runner, static_only=static_only) as runs:
+    preload = REFERENCE_MODULES if options.reference is not None else ()
+    with nullcontext() if static_only else given_or_new(runner, environ, preload) as runs:
         tell(Event(kind=EventKind.STAGE, name="read"))
         start = None if runs is None else _prewarm(runs)
         case, unread = open_case.open_case(path, inputs_path, options, environ, on_artifact=start, live=live)
@@ -77,15 +78,16 @@ def diagnose(
     return _report(session, diagnoses, watch, interrupted=interrupted)
 
 
-def _runner(
-    options: Options, environ: Mapping[str, str], given: Runner | None, *, static_only: bool
-) -> AbstractContextManager[Runner | None]:
-    if static_only or given is not None:
-        return nullcontext(None if static_only else given)
+def given_or_new(
+    given: Runner | None, environ: Mapping[str, str], preload: tuple[str, ...]
+) -> AbstractContextManager[Runner]:
+    """The runner of a caller, who closes it, or one for this question."""
+    if given is not None:
+        return nullcontext(given)
     # A command that starts no process does without its import.
     from aotidoctor.runner import Runner  # noqa: PLC0415
 
-    return Runner(environ=environ, preload=REFERENCE_MODULES if options.reference is not None else ())
+    return Runner(environ=environ, preload=preload)
 
 
 def _prewarm(runner: Runner) -> Callable[[Artifact], None]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aotidoctor.checks import CHECKS
+from aotidoctor.commands.diagnose import REFERENCE_MODULES, given_or_new
 from aotidoctor.diagnosis.rank import with_paths
 from aotidoctor.model.artifact import Artifact, ArtifactKind, ExportedFacts
 from aotidoctor.model.case import Case, Options
@@ -52,8 +52,6 @@ if TYPE_CHECKING:
 
 NAME = "verify"
 INSTALL = "pip install 'aotidoctor[torch]'"
-# What rebuilding a program needs; the warm worker imports it while the parent reads.
-PRELOAD = ("torch.export.pt2_archive._package", "torch._export.serde.serialize")
 # An exported program is no AOTInductor package, which is what this check asks for.
 _WRONG_KIND = "AD-ART-002"
 
@@ -92,7 +90,8 @@ def verify(
     """Judge the program. Nothing of it is run, but rebuilding it executes what its pickled parts say."""
     watch = Stopwatch(NAME, argv)
     declared = read_dynamic_shapes(question.dynamic_shapes)
-    with _runner(environ, runner) as runs:
+    # What rebuilding a program needs; the warm worker imports it while the parent reads.
+    with given_or_new(runner, environ, REFERENCE_MODULES) as runs:
         runs.prewarm()
         artifact = read_artifact(question.path)
         host = read_host(artifact=artifact, environ=environ)
@@ -132,14 +131,6 @@ def read_dynamic_shapes(path: str | None) -> JsonValue:
     if not isinstance(found, dict | list):
         raise UsageError(f'{path}: expected an object such as {{"x": {{"0": "batch"}}}}')
     return found
-
-
-def _runner(environ: Mapping[str, str], given: Runner | None) -> AbstractContextManager[Runner]:
-    if given is not None:
-        return nullcontext(given)
-    from aotidoctor.runner import Runner  # noqa: PLC0415 - not needed where one is given
-
-    return Runner(environ=environ, preload=PRELOAD)
 
 
 def _cannot_examine(question: Question, artifact: Artifact) -> str | None:

@@ -73,7 +73,7 @@ def test_every_function_has_an_example():
 def test_example(example, call, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     # How they start a runner of their own, the tests below ask.
-    monkeypatch.setattr(diagnose, "_runner", line().lend)
+    monkeypatch.setattr(diagnose, "given_or_new", line().lend)
     example.globs = {"aotidoctor": aotidoctor, **call}
     said: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)

@@ -132,7 +132,7 @@ class CommandLine:
                 patch.chdir(cwd)
             patch.setattr(tempfile, "tempdir", None)
             patch.setattr(sys, "argv", ["aotidoctor", *given])
-            patch.setattr(diagnose, "_runner", self.lend)
+            patch.setattr(diagnose, "given_or_new", self.lend)
             result = CliRunner().invoke(build_app(), given)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
@@ -144,7 +144,7 @@ class CommandLine:
         starts = {
             "aotidoctor.commands.minimize.minimize": ("Runner", lambda **_: nullcontext(self.runner)),
             "aotidoctor.commands.repro.reproduce": ("start_runner", lambda _: nullcontext(self.runner)),
-            "aotidoctor.commands.diagnose": ("_runner", self.lend),
+            "aotidoctor.commands.diagnose": ("given_or_new", self.lend),
         }
         with forked(), pytest.MonkeyPatch.context() as patch:
             for module, (name, start) in starts.items():
@@ -170,6 +170,6 @@ class CommandLine:
         self.runner.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def lend(self, _options, _environ, _given, *, static_only: bool):
-        """What ``diagnose._runner`` does, with this runner."""
-        return nullcontext(None if static_only else self.runner)
+    def lend(self, _given, _environ, _preload):
+        """What ``diagnose.given_or_new`` does, with this runner."""
+        return nullcontext(self.runner)
