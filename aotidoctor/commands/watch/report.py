@@ -11,13 +11,12 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
-from aotidoctor.commands.watch.blame_input import blame_input, with_blame
 from aotidoctor.commands.watch.case import examine_packages
 from aotidoctor.commands.watch.causes import merged
 from aotidoctor.commands.watch.facts import extra_of
 from aotidoctor.commands.watch.outcome import Repeat, outcome_of, unread, with_said
 from aotidoctor.commands.watch.packages import used_packages
-from aotidoctor.commands.watch.printed import Said, main_reading, read_output, take
+from aotidoctor.commands.watch.printed import Said, blame_input, main_reading, read_output, take, with_blame
 from aotidoctor.localize.assemble import localization
 from aotidoctor.localize.backtrace import read_backtrace
 from aotidoctor.model.case import Options
