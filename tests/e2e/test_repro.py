@@ -19,10 +19,9 @@ from warm import forked, line
 from warm_python import python
 
 from aotidoctor.commands import diagnose
-from aotidoctor.commands.repro import Repro, reproduce
 from aotidoctor.commands.repro.package import KEPT, RANDOM, ZEROED, can_strip, copy_package
-from aotidoctor.commands.repro.reproduce import start_runner
-from aotidoctor.commands.repro.result import Known
+from aotidoctor.commands.repro.reproduce import reproduce, start_runner
+from aotidoctor.commands.repro.result import Known, Repro
 from aotidoctor.model.case import Options
 from aotidoctor.model.report import Report
 from aotidoctor.readers.package.constants import read_constants

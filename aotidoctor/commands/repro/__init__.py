@@ -5,10 +5,3 @@ inputs of the same metadata first, then the elements that matter, then whole ten
 first. The least that still ends the same way is taken, and certified: once more in a fresh interpreter, and by
 diagnosing its package and its inputs, which must give the same exact signature.
 """
-
-from __future__ import annotations
-
-from aotidoctor.commands.repro.reproduce import reproduce
-from aotidoctor.commands.repro.result import Repro
-
-__all__ = ["Repro", "reproduce"]

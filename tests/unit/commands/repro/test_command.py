@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from aotidoctor.commands.repro import Repro, reproduce
 from aotidoctor.commands.repro.command import line_of, repro, said
-from aotidoctor.commands.repro.reproduce import hand_over
-from aotidoctor.commands.repro.result import Known
+from aotidoctor.commands.repro.reproduce import hand_over, reproduce
+from aotidoctor.commands.repro.result import Known, Repro
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.errors import CannotExamineError, UsageError
