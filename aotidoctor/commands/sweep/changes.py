@@ -7,14 +7,14 @@ most often (dtypes, strides, indices) comes before what is refused anyway.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations, permutations
+from itertools import combinations, islice, permutations
 
 from aotidoctor.model.contract import Contract, Dim, LeafSpec
 from aotidoctor.model.dtypes import contiguous_stride
 from aotidoctor.model.expr import Sym, evaluate, solve
 from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.record import record
-from aotidoctor.model.tree import Container, Tree
+from aotidoctor.model.tree import MAPPINGS, Container, Tree
 
 # The likeliest mix-ups first, for each kind of dtype; all others are asked when there is time.
 _LIKELY = {
@@ -196,13 +196,7 @@ def _values(contract: Contract, leaf: LeafSpec) -> Iterator[Change]:
 
 
 def _keys(contract: Contract) -> Iterator[Change]:
-    """Each dict with its keys in another order."""
-    for path, node in _containers(contract):
-        if node.type in ("dict", "ordereddict", "defaultdict") and len(node.keys) > 1:
-            yield Change(axis="keys", subject=path, text="keys in reverse order", rank=2, keys=path)
-
-
-def _containers(contract: Contract) -> Iterator[tuple[str, Container[int]]]:
+    """Each argument that is a dict with its keys in another order."""
     trees: list[tuple[str, Tree[int]]] = []
     if contract.args is not None and contract.kwargs is not None:
         trees += [(f"args[{at}]", child) for at, child in enumerate(contract.args.children)]
@@ -211,13 +205,12 @@ def _containers(contract: Contract) -> Iterator[tuple[str, Container[int]]]:
             for key, child in zip(contract.kwargs.keys, contract.kwargs.children, strict=True)
         ]
     for path, tree in trees:
-        if isinstance(tree, Container):
-            yield path, tree
+        if isinstance(tree, Container) and tree.type in MAPPINGS and len(tree.keys) > 1:
+            yield Change(axis="keys", subject=path, text="keys in reverse order", rank=2, keys=path)
 
 
 def pairs_of(single: Sequence[Change]) -> Iterator[tuple[Change, ...]]:
     """Two changes at once, of different subjects: sizes together, and what is most telling of each."""
     telling = [one for one in single if one.rank <= 5 and one.keys is None]
     couples = (pair for pair in combinations(telling, 2) if pair[0].subject != pair[1].subject)
-    for _, pair in zip(range(MOST_PAIRS), couples, strict=False):
-        yield pair
+    return islice(couples, MOST_PAIRS)

@@ -104,9 +104,7 @@ def judge(told: Says, package: Does, program: Does) -> Judged:
 
 def _alone(told: Says, package: Does) -> Judged:
     """Without a program: what the contract refuses, and the package takes or crashes on, is unguarded."""
-    if told is Says.REFUSES and package in (Does.RETURNS, Does.CRASH, Does.HANG):
-        return Judged.UNGUARDED
-    if package in (Does.CRASH, Does.HANG):
+    if package in (Does.CRASH, Does.HANG) or (told is Says.REFUSES and package is Does.RETURNS):
         return Judged.UNGUARDED
     return Judged.FINE if told is Says.ACCEPTS or package is Does.ERROR else Judged.UNKNOWN
 
