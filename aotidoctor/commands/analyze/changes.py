@@ -32,7 +32,7 @@ _CALM = ("same", "none")
 def compared(before: Sequence[SavedCause], now: Sequence[Diagnosis], *, tool: str, path: str) -> Evidence:
     """One note: the same cause, another one, named now, or not named any more."""
     old, new = before[0].cause if before else None, now[0].cause if now else None
-    kind = _kind(old, new)
+    kind, message = _change(old, new)
     playbook = f" (playbook {now[0].playbook})" if now else ""
     return Evidence(
         code=CODE,
@@ -41,7 +41,7 @@ def compared(before: Sequence[SavedCause], now: Sequence[Diagnosis], *, tool: st
         subject=None,
         observed=f"{new or 'no cause'} by aotidoctor {__version__}{playbook}",
         expected=f"{old or 'no cause'}, as aotidoctor {tool or 'of an unknown version'} said",
-        message=_message(kind, old, new),
+        message=message,
         source=FileSource(file=path),
         facts={"before": old, "now": new, "tool": tool},
     )
@@ -64,22 +64,14 @@ def unbelieved(problems: Sequence[str], path: str) -> list[Evidence]:
     ]
 
 
-def _kind(old: str | None, new: str | None) -> str:
+def _change(old: str | None, new: str | None) -> tuple[str, str]:
+    """Its kind and its words."""
+    if old is None and new is None:
+        return "none", "no cause, as in the original report"
     if old == new:
-        return "same" if old is not None else "none"
+        return "same", f"the cause is the same as in the original report: {new}"
     if old is None:
-        return "named-now"
-    return "another" if new is not None else "not-named"
-
-
-def _message(kind: str, old: str | None, new: str | None) -> str:
-    match kind:
-        case "same":
-            return f"the cause is the same as in the original report: {new}"
-        case "named-now":
-            return f"the original report named no cause; now it is {new}"
-        case "another":
-            return f"the original report named {old}; now it is {new}"
-        case "not-named":
-            return f"the saved report named {old}; nothing that can be checked again confirms it"
-    return "no cause, as in the original report"
+        return "named-now", f"the original report named no cause; now it is {new}"
+    if new is None:
+        return "not-named", f"the saved report named {old}; nothing that can be checked again confirms it"
+    return "another", f"the original report named {old}; now it is {new}"

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from aotidoctor.model import records
 from aotidoctor.model.errors import AotidoctorError, CannotExamineError
-from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.program_archive import ProgramArchive
 from aotidoctor.model.stamp import SCHEMA, SampleTensor, Stamp
@@ -102,10 +101,5 @@ def _sample(archive: ProgramArchive, left_out: list[str]) -> Iterator[SampleTens
         except AotidoctorError as error:
             left_out.append(f"the sample: {type(error).__name__}")
             return
-    yield from (_described(path_, tensor) for path_, tensor in tensors)
-
-
-def _described(path: str, tensor: TensorDesc) -> SampleTensor:
-    return SampleTensor(
-        path=path, dtype=tensor.dtype, shape=tensor.shape, stride=tensor.stride, device=tensor.device_type
-    )
+    for place, one in tensors:
+        yield SampleTensor(path=place, dtype=one.dtype, shape=one.shape, stride=one.stride, device=one.device_type)
