@@ -50,16 +50,14 @@ class _Watchdog:
         seconds, memory = _cpu_seconds(), _resident()
         if seconds <= self.seconds and memory <= self.memory:
             return
-        said = f"{CPU_S * self.scale:.0f} s of CPU time" if seconds > self.seconds else f"{self._megabytes()} of memory"
+        megabytes = MEMORY * self.scale / (1 << 20)
+        said = f"{CPU_S * self.scale:.0f} s of CPU time" if seconds > self.seconds else f"{megabytes:.0f} MB of memory"
         final = seconds > self.last_seconds or memory > self.last_memory
         if final:
             signal.setitimer(signal.ITIMER_PROF, 0)
         self.seconds = max(self.seconds, seconds + _MORE * CPU_S * self.scale)
         self.memory = max(self.memory, memory + _MORE * MEMORY * self.scale)
         raise LimitReachedError(f"stopped so as to stay within {said}", final=final)
-
-    def _megabytes(self) -> str:
-        return f"{MEMORY * self.scale / (1 << 20):.0f} MB"
 
     def grow(self, size: int) -> None:
         """More input has come than was known of: a log on standard input."""

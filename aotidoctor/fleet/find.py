@@ -56,7 +56,6 @@ def find_items(words: Sequence[str], search: Search) -> list[Item]:
     """
     found: dict[str, Item] = {}
     for word in words:
-        count = len(found)
         nothing = True
         for item in _of_word(word, search):
             nothing = False
@@ -64,17 +63,14 @@ def find_items(words: Sequence[str], search: Search) -> list[Item]:
                 found.setdefault(each.id, each)
             if len(found) > MOST_ITEMS:
                 raise UsageError(f"more than {MOST_ITEMS:,} items")
-        if nothing and len(found) == count:
+        if nothing:
             raise UsageError(f"{word}: nothing there for {search.command}")
     return list(found.values())
 
 
 def _for_hosts(item: Item, search: Search) -> Iterator[Item]:
-    if item.command not in FOR_HOSTS or item.host is not None or not search.hosts:
-        yield item
-        return
-    for host in search.hosts:
-        yield replace(item, host=host)
+    hosts = search.hosts if item.command in FOR_HOSTS and item.host is None else ()
+    yield from (replace(item, host=host) for host in hosts) if hosts else (item,)
 
 
 def _of_word(word: str, search: Search) -> Iterator[Item]:
