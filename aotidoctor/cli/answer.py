@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import typer
 
 from aotidoctor.cli.show import warn, write_stdout
+from aotidoctor.model.errors import AotidoctorError, LimitReachedError, UsageError
 from aotidoctor.model.fault import FAILED_HERE, whereabouts
 from aotidoctor.version import __version__
 
@@ -25,7 +26,6 @@ def answering(schema: str | None, package: str) -> Iterator[None]:
 
     So does a failure of our own, with 5: a traceback would end it with 1, which says that the model has a problem.
     """
-    from aotidoctor.model.errors import AotidoctorError, LimitReachedError, UsageError  # noqa: PLC0415 - not for --help
 
     def told(field: str, message: str) -> None:
         if schema is not None:

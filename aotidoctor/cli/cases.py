@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timezone
 from io import StringIO
 from pathlib import Path
@@ -15,6 +16,9 @@ import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.show import PageFormat, page_format, refusing, write_stdout
+from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.reports.text import one_line, plural
+from aotidoctor.reports.write import write_file
 
 if TYPE_CHECKING:
     from aotidoctor.commands.cases.store import Query, Store
@@ -75,11 +79,8 @@ def note(case: Which, text: Text, *, solved: Solved = False, cases_: StoreFile =
 
     Names and secrets are hidden in it, as in everything that the store keeps.
     """
-    from dataclasses import replace  # noqa: PLC0415 - `--help` does not need it
-
-    from aotidoctor.commands.cases.remember import strict  # noqa: PLC0415 - likewise
+    from aotidoctor.commands.cases.remember import strict  # noqa: PLC0415 - `--help` does not need it
     from aotidoctor.model.history import Note  # noqa: PLC0415 - likewise
-    from aotidoctor.reports.text import one_line  # noqa: PLC0415 - likewise
 
     told = (sys.stdin.read(_LONGEST_NOTE) if text == "-" and sys.stdin is not None else text).strip()[:_LONGEST_NOTE]
     if not told:
@@ -103,8 +104,6 @@ def export(
 ) -> None:
     """Write cases with their sightings and notes as JSON."""
     from aotidoctor.commands.cases.exchange import everything, export_text  # noqa: PLC0415 - see above
-    from aotidoctor.model.errors import CannotExamineError  # noqa: PLC0415 - likewise
-    from aotidoctor.reports.write import write_file  # noqa: PLC0415 - likewise
 
     with _opened(cases_) as store:
         text = export_text(store, _query(signature, cause, subject, words, everything().most))
@@ -137,8 +136,6 @@ def merge(other: Other, *, cases_: StoreFile = None) -> None:
 
 
 def _said(added: tuple[int, int]) -> None:
-    from aotidoctor.reports.text import plural  # noqa: PLC0415 - see above
-
     write_stdout(f"{plural(added[0], 'new sighting')}, {plural(added[1], 'new note')}\n")
 
 
@@ -160,8 +157,6 @@ def _query(signature: str | None, cause: str | None, subject: str | None, words:
 
 
 def _one(store: Store, which: str) -> CaseRecord:
-    from aotidoctor.model.errors import CannotExamineError  # noqa: PLC0415 - `--help` does not need it
-
     found = store.get(which)
     if found is None:
         raise CannotExamineError(f"no case {which!r}; `aotidoctor cases` lists them")

@@ -15,7 +15,9 @@ from aotidoctor.cli.answer import document
 from aotidoctor.cli.limits import limited
 from aotidoctor.cli.show import PageFormat, page_format, warn, write_stdout
 from aotidoctor.cli.urls import fetched
+from aotidoctor.model.errors import AotidoctorError, LimitReachedError
 from aotidoctor.model.fault import whereabouts
+from aotidoctor.reports.text import one_line
 
 if TYPE_CHECKING:
     from aotidoctor.model.difference import Comparison
@@ -56,7 +58,6 @@ def _compared(a: str, b: str, shown: PageFormat, environ: Mapping[str, str], *, 
     """The comparison; what cannot be read or breaks ends the process with its status and, as JSON, its document."""
     # `--help` does not need these.
     from aotidoctor.commands.diff.compare import compare_files  # noqa: PLC0415
-    from aotidoctor.model.errors import AotidoctorError, LimitReachedError  # noqa: PLC0415
     from aotidoctor.reports.redact import Redactor  # noqa: PLC0415
 
     redactor = Redactor.of(environ)
@@ -75,7 +76,6 @@ def _compared(a: str, b: str, shown: PageFormat, environ: Mapping[str, str], *, 
 
 def _fail(message: str, status: int, shown: PageFormat) -> None:
     from aotidoctor.model.difference import DIFFERENCE_SCHEMA  # noqa: PLC0415 - `--help` does not need it
-    from aotidoctor.reports.text import one_line  # noqa: PLC0415 - likewise
 
     line = one_line(message, 1000)
     if shown is PageFormat.JSON:

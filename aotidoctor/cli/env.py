@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,8 +10,9 @@ import typer
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv, execute
-from aotidoctor.cli.show import Show, warn
+from aotidoctor.cli.show import Show, say, warn
 from aotidoctor.cli.shown import shown
+from aotidoctor.reports.redact import redacted
 from aotidoctor.reports.write import write_file
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ def _save(path: str, *, redact: bool) -> None:
     from aotidoctor.readers.host import read_host  # noqa: PLC0415 - for --save only
     from aotidoctor.readers.host.profiles import profile_document  # noqa: PLC0415 - likewise
     from aotidoctor.reports.json.render import dumps  # noqa: PLC0415 - likewise
-    from aotidoctor.reports.redact import redacted  # noqa: PLC0415 - likewise
 
     host = read_host(artifact=None, environ=os.environ, survey=True)
     shown = redacted(host, os.environ) if redact else host
@@ -55,4 +54,4 @@ def _save(path: str, *, redact: bool) -> None:
     except OSError as error:
         warn(f"could not write {path}: {error.strerror or error}")
         return
-    sys.stderr.write(f"aotidoctor: profile written to {path}\n")
+    say(f"aotidoctor: profile written to {path}\n")

@@ -15,7 +15,9 @@ import typer
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.execute import argv
 from aotidoctor.cli.show import chosen_format, refusing, warn, write_report, write_stdout
+from aotidoctor.model.errors import AotidoctorError, UsageError
 from aotidoctor.model.fault import whereabouts
+from aotidoctor.reports.text import one_line
 
 if TYPE_CHECKING:
     from aotidoctor.commands.fleet import Wanted
@@ -108,7 +110,6 @@ def _spec(text: str, folders: Sequence[str], accepted: str | None) -> tuple[str,
 def _judged(wanted: Wanted, kind: FleetFormat, *, redact: bool) -> Fleet:
     """The summary; what cannot be read or breaks ends the process with its status and, as JSON, its document."""
     from aotidoctor.commands.fleet import judge  # noqa: PLC0415 - `--help` does not need it
-    from aotidoctor.model.errors import AotidoctorError, UsageError  # noqa: PLC0415 - likewise
     from aotidoctor.reports.redact import Redactor  # noqa: PLC0415 - likewise
 
     redactor = Redactor.of(os.environ) if redact else None
@@ -125,8 +126,6 @@ def _judged(wanted: Wanted, kind: FleetFormat, *, redact: bool) -> Fleet:
 
 
 def _fail(message: str, status: int, kind: FleetFormat) -> NoReturn:
-    from aotidoctor.reports.text import one_line  # noqa: PLC0415 - `--help` does not need it
-
     line = one_line(message, 1000)
     if kind is FleetFormat.JSON:
         from aotidoctor.commands.fleet import failure  # noqa: PLC0415 - likewise

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from aotidoctor.cli.show import warn, write_stdout
+from aotidoctor.cli.show import say, warn, write_stdout
 from aotidoctor.reports.status import CANNOT_EXAMINE
 from aotidoctor.reports.write import write_file
 from aotidoctor.version import __version__
@@ -66,7 +65,7 @@ def _write(made: Mapping[str, str], folder: Path) -> None:
     except OSError as error:
         warn(f"could not write {folder}: {error.strerror or error}")
         raise typer.Exit(CANNOT_EXAMINE) from error
-    sys.stderr.write(f"aotidoctor: {len(made)} pages written to {folder}\n")
+    say(f"aotidoctor: {len(made)} pages written to {folder}\n")
 
 
 def _name(one: Described) -> str:

@@ -14,6 +14,7 @@ from aotidoctor.cli.answer import answering, document
 from aotidoctor.cli.asked import asked
 from aotidoctor.cli.show import say, write_stdout
 from aotidoctor.model.case import Options
+from aotidoctor.reports.text import one_line, plural
 
 if TYPE_CHECKING:
     from aotidoctor.commands.minimize.minimize import Minimized
@@ -74,8 +75,6 @@ def minimize(
 
 
 def _text(found: Minimized) -> str:
-    from aotidoctor.reports.text import one_line, plural  # noqa: PLC0415 - after the work
-
     reason = one_line(found.reason or "")
     if found.ending == "healthy":
         return f" HEALTHY  {reason}\n"

@@ -16,6 +16,8 @@ from aotidoctor.cli.answer import answering, document
 from aotidoctor.cli.asked import asked
 from aotidoctor.cli.show import FailOn, chosen_format, warn, write_stdout
 from aotidoctor.model.case import Options
+from aotidoctor.reports.text import one_line
+from aotidoctor.reports.write import write_file
 
 if TYPE_CHECKING:
     from aotidoctor.model.sweep import Sweep, SweepRow
@@ -81,8 +83,6 @@ def sweep(
 
 
 def _finish(found: Sweep, shown: SweepFormat, files: list[tuple[SweepFormat, Path]], *, detail: int) -> None:
-    from aotidoctor.reports.write import write_file  # noqa: PLC0415 - where there is something to write
-
     try:
         for kind, path in files:
             write_file(path, _rendered(found, kind, detail))
@@ -131,8 +131,6 @@ def _status(found: Sweep, fail_on: FailOn) -> int:
 
 def _tell(row: SweepRow, at: int, of: int) -> None:
     """A line of progress."""
-    from aotidoctor.reports.text import one_line  # noqa: PLC0415 - where it is shown
-
     if sys.stderr is not None:
         told = one_line(
             f"{row.subject}: {row.change or 'nothing changed'}: {row.package.value} ({row.judged.value})", 110

@@ -16,6 +16,7 @@ from aotidoctor.cli.progress import make_progress
 from aotidoctor.cli.show import FailOn, Format, write_output, write_stdout
 from aotidoctor.cli.shown import make_show
 from aotidoctor.cli.urls import fetched
+from aotidoctor.reports.status import exit_status
 
 if TYPE_CHECKING:
     from aotidoctor.commands.triton_init import Drawn
@@ -83,8 +84,6 @@ def triton_init(
     if target is not None and text is not None:
         write_output(target, text)
     if drawn and target is None and format_ is None and not json:
-        from aotidoctor.reports.status import exit_status  # noqa: PLC0415
-
         write_stdout(text if text is not None else _refusal(drawn[0]))
         raise typer.Exit(exit_status(report, FailOn.ERROR.value))
     raise typer.Exit(present(report, show, os.environ))
