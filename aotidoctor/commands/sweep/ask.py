@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from aotidoctor.commands.diagnose import REFERENCE_MODULES
+from aotidoctor.commands.diagnose import REFERENCE_MODULES, given_or_new
 from aotidoctor.commands.sweep.judge import judge, package_does, program_does, says
 from aotidoctor.commands.sweep.points import Point, plan
 from aotidoctor.model.artifact import ArtifactKind
@@ -47,23 +47,19 @@ def sweep(
     planned = plan(contract, _baked(case), seed=options.seed)
     rows: list[SweepRow] = []
     left_out = list(planned.left_out)
-    own = runner is None
-    runs = runner or Runner(environ=environ, preload=REFERENCE_MODULES if options.reference is not None else ())
-    calls = _Calls(case=case, contract=contract, runs=runs, deadline=deadline)
-    try:
-        for row in _rows(calls, planned.points[:most]):
-            rows.append(row)
-            on_row(row, len(rows), len(planned.points))
-        if len(rows) == len(planned.points):
-            rows = [_checked(calls, point, row) for point, row in zip(planned.points, rows, strict=True)]
+    with given_or_new(runner, environ, REFERENCE_MODULES if options.reference is not None else ()) as runs:
+        calls = _Calls(case=case, contract=contract, runs=runs, deadline=deadline)
+        try:
+            for row in _rows(calls, planned.points[:most]):
+                rows.append(row)
+                on_row(row, len(rows), len(planned.points))
+            if len(rows) == len(planned.points):
+                rows = [_checked(calls, point, row) for point, row in zip(planned.points, rows, strict=True)]
+        except KeyboardInterrupt:
+            left_out.append("interrupted")
+        finally:
+            runs.forget()
         torch = runs.torch_version
-    except KeyboardInterrupt:
-        torch = runs.torch_version
-        left_out.append("interrupted")
-    finally:
-        runs.forget()
-        if own:
-            runs.close()
     missing = len(planned.points) - len(rows)
     if missing:
         why = "more were not asked for" if most is not None and len(rows) >= most else "there was no time for them"
