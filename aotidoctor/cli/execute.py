@@ -70,11 +70,9 @@ def examined(command: str, path: str, work: Work, progress: Progress) -> Report:
         return replace(stand_in(command, path), interrupted=True)
     except LimitReachedError as reached:
         return left_out(stand_in(command, path), command, str(reached))
-    except AotidoctorError as error:
-        if error.exit_status == 4:
+    except Exception as error:  # noqa: BLE001 - the guard of the whole program: its own failure is a report, too
+        if isinstance(error, AotidoctorError) and error.exit_status == 4:
             return replace(stand_in(command, path), cannot_examine=str(error))
-        return replace(stand_in(command, path), internal_error=traceback.format_exc())
-    except Exception:  # noqa: BLE001 - the guard of the whole program: its own failure is a report, too
         return replace(stand_in(command, path), internal_error=traceback.format_exc())
 
 

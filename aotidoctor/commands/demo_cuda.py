@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import lzma
 import shutil
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -68,8 +69,6 @@ def _write(path: Path, content: bytes) -> None:
 
 def triage(runner: Runner, environ: Mapping[str, str], on_event: OnEvent) -> Report:
     """What ``aotidoctor run`` finds. Raises CannotExamineError without Triton."""
-    import sys  # noqa: PLC0415 - for this question only
-
     if "triton" not in relevant_packages(sys.path):
         raise CannotExamineError("the demo emulates a GPU and needs Triton: pip install 'aotidoctor[emulate]'")
     place = prepare(environ)
