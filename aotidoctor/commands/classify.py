@@ -15,7 +15,7 @@ from aotidoctor.logs import next_steps, read_log
 from aotidoctor.logs.diagnose import UNKNOWN, log_diagnoses, log_findings, with_ids
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Options
-from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.model.errors import CannotExamineError, examining
 from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.host import Host
 from aotidoctor.model.report import Report
@@ -105,10 +105,8 @@ def open_log(path: str) -> BinaryIO:
 
 
 def _refuse_what_is_no_log(stream: BinaryIO, name: str) -> None:
-    try:
+    with examining(name):
         head = stream.peek(8) if isinstance(stream, BufferedReader) else b""
-    except OSError as error:
-        raise CannotExamineError(f"{name}: {error.strerror or error}") from error
     what = next((what for magic, what in _NO_LOGS if head.startswith(magic)), None)
     if what is not None:
         raise CannotExamineError(f"{name} is {what}")

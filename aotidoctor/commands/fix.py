@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from aotidoctor.model.errors import CannotExamineError, UsageError
+from aotidoctor.model.errors import UsageError, examining
 from aotidoctor.model.record import record
 from aotidoctor.readers.package.stack_flag import copy_patched, stack_patches
 
@@ -36,10 +36,8 @@ def fix(name: str, package: str, output: str) -> Fixed:
     if os.path.realpath(package) == os.path.realpath(output):
         raise UsageError("the package itself is not changed: give -o another name")
     patches = stack_patches(package)
-    try:
+    with examining(output):
         copy_patched(package, output, patches)
-    except OSError as error:
-        raise CannotExamineError(f"{output}: {error.strerror or error}") from error
     return Fixed(
         package=package,
         output=output,

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aotidoctor.model.errors import CannotExamineError, UsageError
+from aotidoctor.model.errors import CannotExamineError, UsageError, examining
 from aotidoctor.model.fleet import REPORTS_FOLDER, RESULTS_FILE, RUN_FILE, SCHEMA, FleetResult, FleetRun
 from aotidoctor.model.fleet_lines import FleetFormatError, read_line, read_run, result_line, run_text
 from aotidoctor.reports.write import remove_drafts, replace_file
@@ -74,35 +74,29 @@ def is_item(text: str) -> bool:
 def _may_repeat(path: Path) -> bool:
     """Whether two lines may be of one item; told by their beginnings, since reading all takes long."""
     seen: set[bytes] = set()
-    try:
-        with path.open("rb") as stream:
-            while line := stream.readline(LONGEST_LINE):
-                if line.startswith(_BEGINNING):
-                    item = line[len(_BEGINNING) : len(_BEGINNING) + 16]
-                    if item in seen:
-                        return True
-                    seen.add(item)
-                elif line.strip():
+    with examining(path), path.open("rb") as stream:
+        while line := stream.readline(LONGEST_LINE):
+            if line.startswith(_BEGINNING):
+                item = line[len(_BEGINNING) : len(_BEGINNING) + 16]
+                if item in seen:
                     return True
-    except OSError as error:
-        raise CannotExamineError(f"{path}: {error.strerror or error}") from error
+                seen.add(item)
+            elif line.strip():
+                return True
     return False
 
 
 def _scan(path: Path, damage: Damage | None) -> Iterator[tuple[int, FleetResult, bytes]]:
     """Offset, result and bytes of every line that can be read."""
     at = 0
-    try:
-        with path.open("rb") as stream:
-            number = 0
-            while line := stream.readline(LONGEST_LINE):
-                number += 1
-                result = _read(line, number, path, damage)
-                if result is not None:
-                    yield at, result, line
-                at += len(line)
-    except OSError as error:
-        raise CannotExamineError(f"{path}: {error.strerror or error}") from error
+    with examining(path), path.open("rb") as stream:
+        number = 0
+        while line := stream.readline(LONGEST_LINE):
+            number += 1
+            result = _read(line, number, path, damage)
+            if result is not None:
+                yield at, result, line
+            at += len(line)
 
 
 def _read(line: bytes, number: int, path: Path, damage: Damage | None) -> FleetResult | None:

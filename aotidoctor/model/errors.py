@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from aotidoctor.model.report import Report
 
 
@@ -60,6 +64,15 @@ class CannotExamineError(AotidoctorError):
     """There is nothing to examine, so no check is possible."""
 
     exit_status = 4
+
+
+@contextmanager
+def examining(path: str | Path) -> Iterator[None]:
+    """Within: what the system refuses ends in CannotExamineError, with the path and the reason."""
+    try:
+        yield
+    except OSError as error:
+        raise CannotExamineError(f"{path}: {error.strerror or error}") from error
 
 
 class InputsError(AotidoctorError):

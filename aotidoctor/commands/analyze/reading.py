@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from aotidoctor.commands.bundle import CASE, MANIFEST, REPORT
 from aotidoctor.commands.bundle import SCHEMA as BUNDLE_SCHEMA
-from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.model.errors import CannotExamineError, examining
 from aotidoctor.model.json_types import JsonObject, JsonValue, objects
 from aotidoctor.model.report import SCHEMA
 from aotidoctor.readers.package.blob import Blob, opened_blob
@@ -53,13 +53,10 @@ def read_sent(path: str) -> Sent:
     Raises:
         CannotExamineError: there is no such file, or it is neither a bundle nor a report.
     """
-    try:
-        with opened_blob(path) as (blob, mode):
-            if not stat.S_ISREG(mode):
-                raise CannotExamineError(f"{path}: observed no file, {_EXPECTED}")
-            return _read(path, blob)
-    except OSError as error:
-        raise CannotExamineError(f"{path}: {error.strerror or error}") from error
+    with examining(path), opened_blob(path) as (blob, mode):
+        if not stat.S_ISREG(mode):
+            raise CannotExamineError(f"{path}: observed no file, {_EXPECTED}")
+        return _read(path, blob)
 
 
 def _read(path: str, blob: Blob) -> Sent:

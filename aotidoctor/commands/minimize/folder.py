@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aotidoctor.model.errors import CannotExamineError, UsageError
+from aotidoctor.model.errors import UsageError, examining
 from aotidoctor.model.json_types import JsonObject, JsonValue, as_list
 
 STATE = "minimize.json"
@@ -73,10 +73,8 @@ def open_folder(place: Path, key: str) -> Folder:
         raise UsageError(f"{place} is not empty and is not the folder of a search; nothing was overwritten")
     if state is not None and state.get("key") != key:
         raise UsageError(f"{place} holds the search of another package, program or call; give -o another folder")
-    try:
+    with examining(place):
         place.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CannotExamineError(f"{place}: {error.strerror or error}") from error
     found = Folder(place=place, key=key)
     if state is not None:
         answers, best = state.get("answers"), state.get("best")
@@ -108,10 +106,7 @@ def key_of(*paths: str | None) -> str:
         digest.update(b"\0")
         if path is None:
             continue
-        try:
-            with open(path, "rb") as stream:  # noqa: PTH123 - paths are texts here
-                while data := stream.read(_CHUNK):
-                    digest.update(data)
-        except OSError as error:
-            raise CannotExamineError(f"{path}: {error.strerror or error}") from error
+        with examining(path), open(path, "rb") as stream:  # noqa: PTH123 - paths are texts here
+            while data := stream.read(_CHUNK):
+                digest.update(data)
     return digest.hexdigest()

@@ -13,7 +13,7 @@ from pathlib import Path
 from aotidoctor.commands.stamp.make import make_stamp, read_program, stamp_text
 from aotidoctor.model.artifact import Artifact, ArtifactKind, ModelEntry
 from aotidoctor.model.case import Case
-from aotidoctor.model.errors import CannotExamineError, UsageError
+from aotidoctor.model.errors import CannotExamineError, UsageError, examining
 from aotidoctor.model.record import record
 from aotidoctor.model.stamp import KEY, Stamp
 from aotidoctor.readers.contract import read_contract
@@ -68,10 +68,8 @@ def stamp_package(package: str, exported: str, output: str, *, model_name: str |
             )
     stamp, doubts = _with_release(make_stamp(archive), artifact, model)
     member, data = _metadata(package, model, stamp_text(stamp))
-    try:
+    with examining(output):
         copy_with_member(package, output, member, data)
-    except OSError as error:
-        raise CannotExamineError(f"{output}: {error.strerror or error}") from error
     return Stamped(
         package=package,
         exported=exported,

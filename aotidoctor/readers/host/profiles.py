@@ -17,7 +17,7 @@ from pathlib import Path
 
 from aotidoctor.model import records
 from aotidoctor.model.artifact import Artifact
-from aotidoctor.model.errors import CannotExamineError, UsageError
+from aotidoctor.model.errors import CannotExamineError, UsageError, examining
 from aotidoctor.model.host import Host, TorchBuild
 from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.readers.host.executable_stack import executable_stack
@@ -105,14 +105,12 @@ def for_artifact(host: Host, artifact: Artifact) -> Host:
 
 
 def _document(path: str) -> JsonObject:
-    try:
+    with examining(path):
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as stream:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise CannotExamineError(f"{path}: observed no regular file, expected the profile of a host")
             data = stream.read(_LARGEST + 1)
-    except OSError as error:
-        raise CannotExamineError(f"{path}: {error.strerror or error}") from error
     if len(data) > _LARGEST:
         raise CannotExamineError(f"{path}: observed more than {_LARGEST} bytes, expected the profile of a host")
     try:

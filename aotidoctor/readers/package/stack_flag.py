@@ -12,7 +12,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 
-from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.model.errors import CannotExamineError, examining
 from aotidoctor.model.record import record
 from aotidoctor.readers.package.blob import CHUNK, Blob, opened_blob
 from aotidoctor.readers.package.zip_directory import STORED, Entry, read_directory
@@ -39,11 +39,8 @@ def stack_patches(path: str) -> tuple[Patch, ...]:
     Raises:
         CannotExamineError: the file cannot be read, or it cannot be changed in place.
     """
-    try:
-        with opened_blob(path) as (blob, _):
-            return tuple(_patches(path, blob))
-    except OSError as error:
-        raise CannotExamineError(f"{path}: {error.strerror or error}") from error
+    with examining(path), opened_blob(path) as (blob, _):
+        return tuple(_patches(path, blob))
 
 
 def _patches(path: str, blob: Blob) -> Iterator[Patch]:
