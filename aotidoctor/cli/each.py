@@ -20,7 +20,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from aotidoctor.model.json_types import JsonObject, JsonValue, objects
+from aotidoctor.model.json_types import JsonObject, JsonValue, as_object, objects
 from aotidoctor.reports.text import one_line, plain
 from aotidoctor.runner.each import Ended, run_each
 
@@ -138,9 +138,7 @@ def _inside(value: JsonValue) -> JsonValue:
 
 
 def _driver(run: JsonObject) -> JsonObject:
-    tool = run.get("tool")
-    driver = tool.get("driver") if isinstance(tool, dict) else None
-    return driver if isinstance(driver, dict) else {}
+    return as_object(as_object(run.get("tool")).get("driver"))
 
 
 def _read(path: Path) -> JsonObject | None:

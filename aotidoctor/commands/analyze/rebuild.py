@@ -12,7 +12,7 @@ from aotidoctor.model import records
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
 from aotidoctor.model.errors import InputsError
-from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.json_types import JsonObject, JsonValue, as_object
 from aotidoctor.readers.contract import read_contract, resolve_leaves
 from aotidoctor.reports.saved import saved_case
 
@@ -35,8 +35,7 @@ def rebuild(sent: Sent) -> tuple[Case, bool]:
 
 
 def _with_sources(case: Case, document: JsonObject, sent: Sent) -> Case:
-    table = document.get("sources")
-    sources = table if isinstance(table, dict) else {}
+    sources = as_object(document.get("sources"))
     models = tuple(_with_texts(model, sources.get(model.name), sent) for model in case.artifact.models)
     artifact = replace(case.artifact, models=models)
     name = document.get("model")
@@ -51,9 +50,8 @@ def _with_sources(case: Case, document: JsonObject, sent: Sent) -> Case:
 
 
 def _with_texts(model: ModelEntry, table: JsonValue, sent: Sent) -> ModelEntry:
-    places = table if isinstance(table, dict) else {}
     texts: dict[str, str] = {}
-    for member, place in places.items():
+    for member, place in as_object(table).items():
         data = sent.members.get(safe_name(place)) if isinstance(place, str) else None
         if data is None:
             sent.problems.append(f"the source of {member[-80:]} is not there")

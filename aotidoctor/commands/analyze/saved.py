@@ -13,7 +13,7 @@ from aotidoctor.model.evidence import (
     read_fact,
 )
 from aotidoctor.model.jobs import Job
-from aotidoctor.model.json_types import JsonObject, JsonValue, as_list, objects
+from aotidoctor.model.json_types import JsonObject, JsonValue, as_integer, as_list, as_object, objects, text_of
 from aotidoctor.model.localization import Localization
 from aotidoctor.model.log import LogReading
 from aotidoctor.model.record import record
@@ -98,19 +98,17 @@ def _record(kind: type[records.T], value: JsonValue) -> records.T | None:
 
 
 def _finding(item: JsonObject) -> Evidence:
-    facts = item.get("facts")
     severities = {one.value: one for one in Severity}
-    subject = item.get("subject")
     return Evidence(
         code=_text(item, "code"),
         kind=_text(item, "kind"),
         severity=severities.get(_text(item, "severity"), Severity.INFO),
-        subject=subject if isinstance(subject, str) else None,
+        subject=text_of(item.get("subject")),
         observed=_text(item, "observed"),
         expected=_text(item, "expected"),
         message=_text(item, "message"),
         source=_source(item.get("source")),
-        facts={name: read_fact(value) for name, value in facts.items()} if isinstance(facts, dict) else {},
+        facts={name: read_fact(value) for name, value in as_object(item.get("facts")).items()},
         id=_text(item, "id"),
     )
 
@@ -125,7 +123,6 @@ def _source(value: JsonValue) -> Source | None:
 
 
 def _run(item: JsonObject) -> Outcome:
-    env = item.get("env")
     error = item.get("error")
     took = item.get("took_effect")
     return Outcome(
@@ -135,9 +132,7 @@ def _run(item: JsonObject) -> Outcome:
             job="run",
             payload=Job(),
             purpose=_text(item, "purpose"),
-            env={name: one if isinstance(one, str) else None for name, one in env.items()}
-            if isinstance(env, dict)
-            else {},
+            env={name: text_of(one) for name, one in as_object(item.get("env")).items()},
         ),
         ending=_ending(item),
         stage=_text(item, "stage"),
@@ -179,15 +174,14 @@ def _error(value: JsonObject) -> ChildError:
 
 
 def _text(item: JsonObject, name: str) -> str:
-    value = item.get(name)
-    return value if isinstance(value, str) else ""
+    return text_of(item.get(name)) or ""
 
 
 def _integer(item: JsonObject, name: str) -> int | None:
-    value = item.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 64 else None
+    value = as_integer(item.get(name))
+    return value if value is not None and abs(value) < 1 << 64 else None
 
 
 def _numbers(value: JsonValue) -> dict[str, float]:
-    pairs = value.items() if isinstance(value, dict) else ()
+    pairs = as_object(value).items()
     return {name: float(one) for name, one in pairs if isinstance(one, (int, float)) and abs(one) < 1e18}

@@ -14,7 +14,7 @@ from aotidoctor.commands.bundle.pieces import Absent, Job, Material, Piece, Want
 from aotidoctor.model import records
 from aotidoctor.model.artifact import Artifact, ModelEntry
 from aotidoctor.model.errors import InputsError
-from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.json_types import JsonObject, JsonValue, as_object
 from aotidoctor.readers.package.blob import Blob, opened_blob
 from aotidoctor.readers.package.zip_directory import read_directory
 from aotidoctor.reports.json.case import host as host_facts
@@ -62,8 +62,7 @@ def _guarded(name: str, collector: Collector, job: Job) -> Iterator[Found]:
 
 def as_document(facts: Mapping[str, object]) -> JsonObject:
     """Plain values as strict JSON."""
-    found = clean(facts)
-    return found if isinstance(found, dict) else {}
+    return as_object(clean(facts))
 
 
 def source_name(member: str) -> str:

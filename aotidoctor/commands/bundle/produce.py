@@ -11,6 +11,7 @@ from aotidoctor.commands.bundle.pieces import Material
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.event import Event, OnEvent
+from aotidoctor.model.json_types import as_object
 from aotidoctor.model.report import Report
 from aotidoctor.reports.saved import read_saved
 
@@ -77,8 +78,7 @@ def with_saved(material: Material, path: str) -> Material:
         CannotExamineError: it is no report, or one of another package.
     """
     saved = read_saved(path)
-    artifact, ours = saved.get("artifact"), material.report.case.artifact
-    theirs = artifact if isinstance(artifact, dict) else {}
+    theirs, ours = as_object(saved.get("artifact")), material.report.case.artifact
     known = theirs.get("sha256") is not None and ours.sha256 is not None
     same = theirs.get("sha256") == ours.sha256 if known else theirs.get("size") == ours.size
     if ours.path and not same:

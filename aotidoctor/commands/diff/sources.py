@@ -18,7 +18,7 @@ from aotidoctor.commands.analyze.reading import Sent, read_sent
 from aotidoctor.commands.bundle import MANIFEST
 from aotidoctor.commands.diff.node import Node
 from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.model.json_types import JsonObject, JsonValue, objects
+from aotidoctor.model.json_types import JsonValue, as_object, objects
 from aotidoctor.model.record import record
 from aotidoctor.readers.package.blob import opened_blob
 from aotidoctor.readers.package.zip_directory import Entry, read_directory
@@ -171,7 +171,6 @@ def _made(
 ) -> Source:
     from aotidoctor.reports.json.render import clean, document  # noqa: PLC0415 - a stage that reports alone need
 
-    value = clean(document(report))
-    held: JsonObject = value if isinstance(value, dict) else {}
+    node = Node(value=as_object(clean(document(report))), file=name)
     case = report.case if kind == "package" else None
-    return Source(name=name, kind=kind, node=Node(value=held, file=name), parts=parts, case=case, weights=weights or {})
+    return Source(name=name, kind=kind, node=node, parts=parts, case=case, weights=weights or {})
