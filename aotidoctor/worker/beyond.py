@@ -21,7 +21,7 @@ from typing import Any
 from aotidoctor.worker.call import Call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.describe import digest
-from aotidoctor.worker.leaves import rebuild, tensors, walk
+from aotidoctor.worker.leaves import result_tensors
 from aotidoctor.worker.load import LoadedModel
 
 # Elements before the first one: with every element type an alignment of 64 bytes stays.
@@ -70,12 +70,9 @@ class _Asked:
 
     def outputs(self) -> tuple[Any, ...]:
         """Digests of the outputs; each call sees the inputs as they were."""
-        args, kwargs = (
-            rebuild(tree, name, self._in_zone)
-            for tree, name in ((self.call.args, "args"), (self.call.kwargs, "kwargs"))
-        )
-        result = self.model(*args, **kwargs)
-        return tuple((path, tuple(leaf.shape), digest(leaf)) for path, leaf in tensors(list(walk(result, "result"))))
+        placed = self.call.rebuilt(self._in_zone)
+        result = self.model(*placed.args, **placed.kwargs)
+        return tuple((path, tuple(leaf.shape), digest(leaf)) for path, leaf in result_tensors(result))
 
     def _in_zone(self, path: str, leaf: Any) -> Any:
         return self.zones[path].tensor if path in self.zones else leaf
@@ -211,8 +208,8 @@ def _follows(asked: _Asked, zone: _Zone, last: int, path: str, dim: int) -> bool
         # A copy: what the model writes to it is nobody else's.
         return leaf.narrow(dim, 0, leaf.shape[dim] - 1).clone(memory_format=plain_format) if at == path else leaf
 
-    call = Call(args=rebuild(asked.call.args, "args", shorter), kwargs=rebuild(asked.call.kwargs, "kwargs", shorter))
-    cut = _Asked(asked.model, call, {name: one for name, one in asked.zones.items() if name != path})
+    others = {name: one for name, one in asked.zones.items() if name != path}
+    cut = _Asked(asked.model, asked.call.rebuilt(shorter), others)
     try:
         cut.plain()
         plain = cut.outputs()

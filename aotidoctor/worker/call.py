@@ -9,7 +9,7 @@ from aotidoctor.model.jobs import InputsSource
 from aotidoctor.model.record import record
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.describe import describe, digest, nbytes
-from aotidoctor.worker.leaves import rebuild, tensors, walk_call
+from aotidoctor.worker.leaves import Visit, rebuild, tensors, walk_call
 
 KEEP_BYTES = 512 * 1024 * 1024
 """Copies of inputs and outputs are made up to this size, so that looking does not exhaust the memory."""
@@ -39,7 +39,12 @@ class Call:
         """A copy that shares no memory, with the same strides; None when it would be too big."""
         if sum(nbytes(tensor) for _, tensor in self.tensors()) > KEEP_BYTES:
             return None
-        return Call(args=rebuild(self.args, "args", _copy), kwargs=rebuild(self.kwargs, "kwargs", _copy))
+        return self.rebuilt(_copy)
+
+    def rebuilt(self, visit: Visit) -> Call:
+        """The same call with each leaf replaced by ``visit(path, leaf)``."""
+        args, kwargs = rebuild(self.args, "args", visit), rebuild(self.kwargs, "kwargs", visit)
+        return Call(args=args, kwargs=kwargs, described=self.described)
 
     def restore(self, saved: Call) -> None:
         """Write the values of ``saved`` back into our tensors."""

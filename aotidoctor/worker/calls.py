@@ -21,7 +21,7 @@ from aotidoctor.worker.call import KEEP_BYTES, Call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.compare import compare
 from aotidoctor.worker.describe import describe, digest, nbytes, storage
-from aotidoctor.worker.leaves import rebuild_result, tensors, walk
+from aotidoctor.worker.leaves import copied, rebuild_result, result_tensors
 
 _FULL_CALLS = 2
 # In kB: Linux 4.5 and later.
@@ -47,7 +47,7 @@ class Observer:
 
     def look(self, number: int, result: Any) -> None:
         """After call ``number``: note everything that was asked for."""
-        leaves = tensors(list(walk(result, "result")))
+        leaves = result_tensors(result)
         self.outputs.append([self._output(path, leaf, leaves, full=number <= _FULL_CALLS) for path, leaf in leaves])
         if number == 1:
             self._first(result, leaves)
@@ -76,7 +76,7 @@ class Observer:
         if self.before:
             self._note_changes()
         if self.calls > 1 and sum(nbytes(leaf) for _, leaf in leaves) <= KEEP_BYTES:
-            self.first = rebuild_result(result, lambda _, leaf: _clone(leaf))
+            self.first = rebuild_result(result, copied)
 
     def _note_changes(self) -> None:
         pairs = zip(self.before, self.call.digests(), strict=True)
@@ -158,9 +158,3 @@ def _sharing(address: int, others: list[tuple[str, Any]]) -> list[int]:
     if address == 0:
         return []
     return [index for index, (_, other) in enumerate(others) if other is not None and storage(other) == address]
-
-
-def _clone(leaf: Any) -> Any:
-    import torch
-
-    return leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf

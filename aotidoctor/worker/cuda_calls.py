@@ -14,7 +14,6 @@ from aotidoctor.model.jobs import Run
 from aotidoctor.worker.call import Call
 from aotidoctor.worker.calls import synchronize
 from aotidoctor.worker.channel import Channel
-from aotidoctor.worker.leaves import rebuild
 from aotidoctor.worker.load import LoadedModel
 
 WARM_UPS = 2
@@ -118,6 +117,4 @@ def _on_device(call: Call, device: str) -> Call:
     def move(_: str, leaf: Any) -> Any:
         return leaf.to(device) if isinstance(leaf, torch.Tensor) and leaf.is_cuda else leaf
 
-    return Call(
-        args=rebuild(call.args, "args", move), kwargs=rebuild(call.kwargs, "kwargs", move), described=call.described
-    )
+    return call.rebuilt(move)

@@ -30,6 +30,11 @@ def tensors(value: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
     return [(path, leaf) for path, leaf in value if isinstance(leaf, torch.Tensor)]
 
 
+def result_tensors(result: Any) -> list[tuple[str, Any]]:
+    """The tensors of what a call returned."""
+    return tensors(list(walk(result, "result")))
+
+
 def children(value: Any, path: str) -> list[tuple[str | None, Any]]:
     """Paths and values of the children; a leaf gives itself with None for its path."""
     if isinstance(value, dict | OrderedDict | defaultdict):

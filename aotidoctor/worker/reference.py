@@ -21,7 +21,7 @@ from aotidoctor.worker.against import compare_outputs, settle
 from aotidoctor.worker.call import Call, read_call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.describe import describe
-from aotidoctor.worker.leaves import copied, rebuild_result, tensors, walk
+from aotidoctor.worker.leaves import copied, rebuild_result, result_tensors
 from aotidoctor.worker.load import LoadedModel
 from aotidoctor.worker.setup_module import load_setup
 from aotidoctor.worker.side_effects import compare_aliases, compare_mutation
@@ -82,8 +82,7 @@ def check_reference(
         _announced(facts, channel)
         # A copy first: an output may be one of the buffers.
         results = (ours, rebuild_result(theirs, copied))
-        _restore(state)
-        facts["float64"] = _judge(reference, again, results, leaves)
+        facts["float64"] = _judge(reference, again, results, leaves, state)
     elif problem:
         facts["float64"] = {"problem": problem}
     settle(facts)
@@ -141,10 +140,18 @@ def _to_judge(facts: dict[str, Any], *, measure: bool) -> list[dict[str, Any]]:
     return leaves if differs else []
 
 
-def _judge(reference: Reference, call: Call, results: tuple[Any, Any], leaves: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the float64 run says of ``leaves``."""
+def _judge(
+    reference: Reference,
+    call: Call,
+    results: tuple[Any, Any],
+    leaves: list[dict[str, Any]],
+    state: list[tuple[Any, Any]],
+) -> dict[str, Any]:
+    """What the float64 run says of ``leaves``; ``state`` are the buffers as they were before the call."""
+    from aotidoctor.worker.float64.float64_run import restore
     from aotidoctor.worker.float64.judge import judge
 
+    restore(state)
     return judge(reference, call, results, leaves)
 
 
@@ -215,8 +222,7 @@ def attempt(reference: Reference, call: Call) -> tuple[dict[str, Any], Any]:
             theirs = reference.call(*call.args, **call.kwargs)
     except Exception as error:
         return {"error": _error(error)}, None
-    leaves = tensors(list(walk(theirs, "result")))
-    return {"outputs": [describe(path, leaf, values=True) for path, leaf in leaves]}, theirs
+    return {"outputs": [describe(path, leaf, values=True) for path, leaf in result_tensors(theirs)]}, theirs
 
 
 def _buffers(reference: Reference) -> list[tuple[Any, Any]]:
@@ -225,12 +231,6 @@ def _buffers(reference: Reference) -> list[tuple[Any, Any]]:
     from aotidoctor.worker.float64.float64_run import snapshot
 
     return snapshot(reference.call)
-
-
-def _restore(state: list[tuple[Any, Any]]) -> None:
-    from aotidoctor.worker.float64.float64_run import restore
-
-    restore(state)
 
 
 def _weights(payload: Run, model: LoadedModel, state: dict[str, Any]) -> dict[str, Any]:

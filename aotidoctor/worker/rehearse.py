@@ -20,7 +20,6 @@ from aotidoctor.worker.call import Call, read_call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.compare import compare, compare_leaf
 from aotidoctor.worker.describe import describe, dtype_name
-from aotidoctor.worker.leaves import rebuild
 from aotidoctor.worker.load import LoadedModel, load_model
 from aotidoctor.worker.setup_module import load_setup
 
@@ -77,7 +76,7 @@ def _fitted(call: Call, plan: dict[str, Any], channel: Channel) -> tuple[Call, d
     def head(_: str, leaf: Any) -> Any:
         return leaf[:most].clone() if hasattr(leaf, "dim") and leaf.dim() else leaf
 
-    return Call(args=rebuild(call.args, "args", head), kwargs=rebuild(call.kwargs, "kwargs", head)), plan
+    return call.rebuilt(head), plan
 
 
 def _takes(compiled: dict[str, Any], rows: int) -> bool:
@@ -111,9 +110,7 @@ def _shifted(call: Call, number: int, count: int) -> Call:
             return leaf
         return leaf.flatten().roll(leaf.numel() * number // count).view(leaf.shape)
 
-    if not number:
-        return call
-    return Call(args=rebuild(call.args, "args", shift), kwargs=rebuild(call.kwargs, "kwargs", shift))
+    return call.rebuilt(shift) if number else call
 
 
 def _placed(tensors: list[Any], plan: dict[str, Any]) -> list[Any]:

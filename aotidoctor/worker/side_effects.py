@@ -12,7 +12,7 @@ from typing import Any
 from aotidoctor.worker.call import Call
 from aotidoctor.worker.compare import compare_leaf
 from aotidoctor.worker.describe import digest, storage
-from aotidoctor.worker.leaves import tensors, walk
+from aotidoctor.worker.leaves import result_tensors
 
 
 def compare_mutation(before: list[str | None], ours: Call, theirs: Call) -> list[dict[str, Any]]:
@@ -40,7 +40,7 @@ def compare_aliases(ours: Any, our_call: Call, theirs: Any, their_call: Call) ->
 
 
 def _partners(result: Any, call: Call) -> dict[str, list[str]]:
-    leaves = tensors(list(walk(result, "result")))
+    leaves = result_tensors(result)
     around = [(path, storage(tensor)) for path, tensor in [*call.tensors(), *leaves]]
     return {
         path: [name for name, address in around if name != path and address and address == storage(tensor)]

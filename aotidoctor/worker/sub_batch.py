@@ -13,7 +13,7 @@ from aotidoctor.worker.call import Call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.compare import compare, compared_leaf
 from aotidoctor.worker.describe import digest
-from aotidoctor.worker.leaves import rebuild, tensors, walk
+from aotidoctor.worker.leaves import result_tensors
 from aotidoctor.worker.load import LoadedModel
 
 
@@ -50,10 +50,9 @@ def _cut(call: Call, inputs: frozenset[str], rows: int) -> Call:
         # A clone: the package may ask for alignment, and two calls must not share memory.
         return leaf[:rows].clone() if path in inputs else leaf
 
-    copied = call.copy() or call
-    return Call(args=rebuild(copied.args, "args", head), kwargs=rebuild(copied.kwargs, "kwargs", head))
+    return (call.copy() or call).rebuilt(head)
 
 
 def _keep(result: Any, outputs: frozenset[str]) -> dict[str, Any]:
     """Copies of the outputs in question: another call may reuse their memory."""
-    return {path: leaf.detach().clone() for path, leaf in tensors(list(walk(result, "result"))) if path in outputs}
+    return {path: leaf.detach().clone() for path, leaf in result_tensors(result) if path in outputs}

@@ -13,7 +13,7 @@ from aotidoctor.worker.call import Call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.compare import compare, compared_leaf
 from aotidoctor.worker.describe import digest
-from aotidoctor.worker.leaves import copied, rebuild_result, tensors, walk
+from aotidoctor.worker.leaves import copied, rebuild_result, result_tensors
 from aotidoctor.worker.load import LoadedModel
 
 CALLS = 3
@@ -34,7 +34,7 @@ def compare_threads(model: LoadedModel, call: Call, threads: int, channel: Chann
             channel.enter(f"run{CALLS * len(repeatable) + number + 1}")
             result = model(*call.args, **call.kwargs)
             channel.enter("scan")
-            digests.append([digest(leaf) for _, leaf in tensors(list(walk(result, "result")))])
+            digests.append([digest(leaf) for _, leaf in result_tensors(result)])
             if number == 0:
                 # A copy: another call may use the same memory.
                 firsts.append(rebuild_result(result, copied))
@@ -42,7 +42,7 @@ def compare_threads(model: LoadedModel, call: Call, threads: int, channel: Chann
                 call.restore(saved)
         repeatable.append(all(one == digests[0] for one in digests))
     compared = compare(firsts[1], firsts[0])
-    bits = [[digest(leaf) for _, leaf in tensors(list(walk(first, "result")))] for first in firsts]
+    bits = [[digest(leaf) for _, leaf in result_tensors(first)] for first in firsts]
     channel.put(
         against_threads=ThreadsCompared(
             threads=tuple(counts),

@@ -14,7 +14,7 @@ from aotidoctor.worker.call import Call
 from aotidoctor.worker.float64.float64_run import NoDoubleRunError, run_program, widened
 from aotidoctor.worker.float64.rounding import is_settled, judge_leaf
 from aotidoctor.worker.float64.rounding_noise import Noise
-from aotidoctor.worker.leaves import rebuild, walk
+from aotidoctor.worker.leaves import walk
 
 if TYPE_CHECKING:
     from aotidoctor.worker.reference import Reference
@@ -88,11 +88,10 @@ def _function(reference: Reference, call: Call) -> Any:
     """A function is called with float64 inputs; it may refuse them, or compute in float32 all the same."""
     import torch
 
-    args = rebuild(call.args, "args", lambda _, leaf: widened(leaf, copy=True))
-    kwargs = rebuild(call.kwargs, "kwargs", lambda _, leaf: widened(leaf, copy=True))
+    wide = call.rebuilt(lambda _, leaf: widened(leaf, copy=True))
     try:
         with torch.no_grad():
-            result = reference.call(*args, **kwargs)
+            result = reference.call(*wide.args, **wide.kwargs)
     except Exception as error:
         raise NoDoubleRunError(
             f"the function refuses float64 inputs ({type(error).__name__}: {error})"[:200]

@@ -17,7 +17,7 @@ from aotidoctor.worker.against import compare_outputs, settle
 from aotidoctor.worker.call import Call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.hooks import HooksUnavailableError
-from aotidoctor.worker.leaves import rebuild_result
+from aotidoctor.worker.leaves import copied, rebuild_result
 from aotidoctor.worker.load import LoadedModel
 from aotidoctor.worker.reference import attempt, load_reference, tolerances_of
 from aotidoctor.worker.treatments.errors import TreatmentError
@@ -82,7 +82,7 @@ def _with_nodes(model: LoadedModel, step: dict[str, Any], call: Call, payload: R
     reference = load_reference(payload.reference or "", channel)
     if reference.program is None:
         raise TreatmentError("the reference has no nodes")
-    seen, wanted = attempt(reference, _fresh(call))
+    seen, wanted = attempt(reference, call.copy() or call)
     if wanted is None:
         raise TreatmentError(f"the reference does not take these inputs: {seen.get('error')}")
     values = _values(model, step, call, gather(reference.program, call))
@@ -90,8 +90,10 @@ def _with_nodes(model: LoadedModel, step: dict[str, Any], call: Call, payload: R
     for choice in islice(values, _TRIES):
         tried = Mended(model, step, _putting(choice))
         nearest = nearest or tried
-        given = _fresh(call)
-        facts = compare_outputs(_kept(tried(*given.args, **given.kwargs)), wanted, tolerances_of(payload))
+        given = call.copy() or call
+        # A copy: outputs may lie in memory that the next call uses.
+        outputs = rebuild_result(tried(*given.args, **given.kwargs), copied)
+        facts = compare_outputs(outputs, wanted, tolerances_of(payload))
         settle(facts)
         if facts["agrees"]:
             return tried
@@ -111,7 +113,7 @@ def _values(
         fitting = [_laid_out(node, tensor) for node in candidates.nearest(tensor, _NODES)] if agrees is False else []
         choices.append([value for value in fitting if value is not None] or [None])
 
-    given = _fresh(call)
+    given = call.copy() or call
     Mended(model, step, look)(*given.args, **given.kwargs)
     for rank in nearest_first([len(some) for some in choices]):
         picked = tuple(some[at] for some, at in zip(choices, rank, strict=True))
@@ -162,14 +164,3 @@ def _zero(tensor: Any) -> None:
 
     if tensor.is_floating_point() or tensor.is_complex():
         tensor.masked_fill_(~torch.isfinite(tensor), 0)
-
-
-def _fresh(call: Call) -> Call:
-    return call.copy() or call
-
-
-def _kept(result: Any) -> Any:
-    """A copy: outputs may lie in memory that the next call uses."""
-    import torch
-
-    return rebuild_result(result, lambda _, leaf: leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf)

@@ -15,6 +15,7 @@ from typing import Any
 from aotidoctor.model.jobs import Run, changed
 from aotidoctor.worker.call import Call
 from aotidoctor.worker.channel import Channel
+from aotidoctor.worker.leaves import walk_call
 from aotidoctor.worker.load import LoadedModel
 from aotidoctor.worker.treatments.errors import TreatmentError
 from aotidoctor.worker.treatments.leaf import LEAF_STEPS
@@ -109,11 +110,11 @@ def apply(steps: Sequence[Step], call: Call, applied: list[str]) -> Call:
     for step in steps:
         if step["op"] in TREE_STEPS:
             args, kwargs, note = TREE_STEPS[step["op"]](step, call.args, call.kwargs)
+            call = Call(args=args, kwargs=kwargs)
         elif step["op"] in LEAF_STEPS:
-            args, kwargs, note = _leaf(step, call)
+            call, note = _leaf(step, call)
         else:
             continue
-        call = Call(args=args, kwargs=kwargs)
         applied.append(note)
     return call
 
@@ -187,10 +188,8 @@ def _fitted(step: Step, given: dict[str, Any], channel: Channel) -> dict[str, An
     return kept
 
 
-def _leaf(step: Step, call: Call) -> tuple[tuple[Any, ...], dict[str, Any], str]:
+def _leaf(step: Step, call: Call) -> tuple[Call, str]:
     """Apply one step to the leaf at ``step["path"]``; ``*`` means each tensor."""
-    from aotidoctor.worker.leaves import rebuild, walk_call
-
     wanted, change = step["path"], LEAF_STEPS[step["op"]]
     paths = [path for path, leaf in walk_call(call.args, call.kwargs) if _matches(wanted, path, leaf)]
     if not paths:
@@ -204,7 +203,8 @@ def _leaf(step: Step, call: Call) -> tuple[tuple[Any, ...], dict[str, Any], str]
         notes.append(f"{step['op']} {path}{note and ' '}{note}")
         return new
 
-    return rebuild(call.args, "args", visit), rebuild(call.kwargs, "kwargs", visit), "; ".join(notes)
+    # Evaluated in this order: the notes are made on the way.
+    return call.rebuilt(visit), "; ".join(notes)
 
 
 def _matches(wanted: str, path: str, leaf: Any) -> bool:

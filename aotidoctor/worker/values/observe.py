@@ -14,7 +14,7 @@ from aotidoctor.model.jobs import Run
 from aotidoctor.worker.call import Call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.hooks import HooksUnavailableError
-from aotidoctor.worker.leaves import tensors, walk
+from aotidoctor.worker.leaves import result_tensors
 from aotidoctor.worker.load import LoadedModel
 from aotidoctor.worker.values.candidates import Candidates, gather
 from aotidoctor.worker.values.watch import ValueWatch
@@ -36,7 +36,6 @@ def watch_call(model: LoadedModel, call: Call, payload: Run, channel: Channel) -
     result = model(*call.args, **call.kwargs)
     watch.stop()
     channel.enter("scan")
-    leaves = tensors(list(walk(result, "result")))
     channel.put(
         watch={
             "problem": None,
@@ -44,7 +43,7 @@ def watch_call(model: LoadedModel, call: Call, payload: Run, channel: Channel) -
             "left_out": watch.left_out,
             "outputs": [
                 {"path": path, "writer": watch.writer(leaf), "agrees": _agrees(candidates, leaf)}
-                for path, leaf in leaves
+                for path, leaf in result_tensors(result)
             ],
             "notes": [*notes, *watch.problems[:10]],
             "compared": candidates is not None,
