@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from aotidoctor.model.record import record
+from aotidoctor.readers.host.proc import text_of_file
 
 
 @record
@@ -69,12 +70,5 @@ def _first_block(path: Path) -> dict[str, str]:
 
 
 def _physical_cores(folder: Path, usable: list[int]) -> int:
-    siblings = [_read(folder / f"cpu{cpu}/topology/thread_siblings_list") for cpu in usable]
-    return len(usable) if None in siblings else len(set(siblings)) or 1
-
-
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="ascii").strip()
-    except OSError:
-        return None
+    siblings = [text_of_file(folder / f"cpu{cpu}/topology/thread_siblings_list") for cpu in usable]
+    return len(set(siblings)) or 1 if all(siblings) else len(usable)

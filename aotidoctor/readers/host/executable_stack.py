@@ -12,6 +12,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from aotidoctor.readers.host.proc import text_of_file
+
 REFUSED_FROM = (2, 41)
 _TUNABLE = re.compile(r"(?:^|:)glibc\.rtld\.execstack=(\d+)")
 
@@ -25,13 +27,6 @@ def executable_stack(glibc: str | None, environ: Mapping[str, str], root: str = 
         asked = _TUNABLE.search(environ.get("GLIBC_TUNABLES", ""))
         if asked is None or asked[1] != "2":
             return False, f"glibc {glibc} refuses it (since 2.41)"
-    if _read(Path(root, "sys/fs/selinux/enforce")) == "1":
+    if text_of_file(Path(root, "sys/fs/selinux/enforce")).strip() == "1":
         return None, "SELinux is enforcing, and its policy decides"
     return True, None
-
-
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError):
-        return None

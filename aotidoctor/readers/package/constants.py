@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 
 from aotidoctor.model.artifact import Artifact, ArtifactKind, CrcState, ModelEntry
@@ -101,9 +102,8 @@ def _cut(whole: Blob | str, constants: Sequence[ConstantSpec]) -> list[StoredTen
         return [_stored(constant, None, whole) for constant in constants]
     known = [size for size in sizes if size is not None]
     if len(known) < len(sizes):
-        return [
-            _stored(constant, None, "the package does not record the sizes of its constants") for constant in constants
-        ]
+        why = "the package does not record the sizes of its constants"
+        return [_stored(constant, None, why) for constant in constants]
     # The last one may end without its padding.
     if sum(known) >= whole.size + _ALIGNMENT:
         why = f"{whole.size} bytes of constants, {sum(known)} expected"
@@ -160,15 +160,7 @@ def _from_file(constant: ConstantSpec, entry: JsonValue, folder: str, files: Map
     blob = item.open()
     content = saved_storage(item.name, blob) if blob is not None else None
     problem = None if content is not None else f"{item.name} is not a torch.save file with one tensor"
-    return StoredTensor(
-        fqn=constant.original_fqn,
-        dtype=constant.dtype,
-        shape=shape,
-        stride=stride,
-        offset=offset,
-        content=content,
-        problem=problem,
-    )
+    return replace(_stored(constant, content, problem), shape=shape, stride=stride, offset=offset)
 
 
 def saved_storage(name: str, blob: Blob) -> Content | None:

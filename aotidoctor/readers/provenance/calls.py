@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from aotidoctor.model.artifact import ExportedFacts
 from aotidoctor.model.contract import Contract, Dim, LeafSpec
 from aotidoctor.model.program import ProgramLeaf, ProgramTensor, SizeRange
-from aotidoctor.readers.provenance.difference import Compared, Difference
+from aotidoctor.readers.provenance.difference import Compared, Difference, listed
 
 
 def compare_call(contract: Contract, facts: ExportedFacts) -> Compared:
@@ -40,11 +40,7 @@ def _paths(ours: Sequence[str], theirs: Sequence[str]) -> Difference:
 
 
 def _leaves(paths: Sequence[str]) -> str:
-    return f"{len(paths)} {'leaf' if len(paths) == 1 else 'leaves'} ({_list(paths)})"
-
-
-def _list(names: Sequence[str]) -> str:
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    return f"{len(paths)} {'leaf' if len(paths) == 1 else 'leaves'} ({listed(paths, 8)})"
 
 
 def _trees(ours: str | None, theirs: str | None) -> list[Difference]:

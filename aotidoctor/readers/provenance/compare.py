@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from aotidoctor.model.artifact import ExportedFacts, ModelEntry
 from aotidoctor.model.contract import Contract
 from aotidoctor.readers.provenance.calls import compare_call
-from aotidoctor.readers.provenance.difference import Compared, Difference, joined
+from aotidoctor.readers.provenance.difference import OWN, Compared, Difference, joined, listed
 from aotidoctor.readers.provenance.functions import compare_functions
 from aotidoctor.readers.provenance.results import compare_constants, compare_outputs
 
@@ -20,7 +19,6 @@ def compare(contract: Contract, facts: ExportedFacts, model: ModelEntry | None =
 
 
 # The operators, as a hint: decompositions and fusion leave names, but not all of them, and make others.
-_OWN = frozenset({"aten", "prims", "prim", "inductor", "_operator", "higher_order", "math", "torch", "quantized"})
 # Operators whose name stays in the name of the kernel that they are fused into, or in the call that they become.
 _LASTING = frozenset({
     "abs", "add", "clamp", "cos", "cumsum", "div", "embedding", "erf", "exp", "gather", "gelu", "index_put", "log",
@@ -40,10 +38,10 @@ def compare_operators(contract: Contract, facts: ExportedFacts, model: ModelEntr
 
 def _custom(contract: Contract, facts: ExportedFacts) -> list[Difference]:
     theirs = {name for target in facts.ops if (name := _qualified(target)) is not None}
-    extra = sorted({name for name in contract.custom_ops if name.partition("::")[0] not in _OWN} - theirs)
+    extra = sorted({name for name in contract.custom_ops if name.partition("::")[0] not in OWN} - theirs)
     if not extra:
         return []
-    named = ", ".join(sorted(name for name in theirs if name.partition("::")[0] not in _OWN)) or "none"
+    named = ", ".join(sorted(name for name in theirs if name.partition("::")[0] not in OWN)) or "none"
     return [_hint("custom", extra[0], f"calls {', '.join(extra)}", f"custom operators: {named}")]
 
 
@@ -56,12 +54,8 @@ def _kernels(contract: Contract, facts: ExportedFacts) -> list[Difference]:
     text = " ".join(f"_{_NUMBER.sub('', name)}_" for name in (*called, *left))
     if not lasting or not called or any(f"_{name}_" in text for name in lasting):
         return []
-    return [_hint("kernels", called[0], f"kernels {_list(called)}", f"operators {_list(lasting)}")]
-
-
-def _list(names: Sequence[str]) -> str:
-    unique = list(dict.fromkeys(names))
-    return ", ".join(unique[:6]) + (f" and {len(unique) - 6} more" if len(unique) > 6 else "")
+    kernels, operators = listed(list(dict.fromkeys(called)), 6), listed(lasting, 6)
+    return [_hint("kernels", called[0], f"kernels {kernels}", f"operators {operators}")]
 
 
 def _qualified(target: str) -> str | None:

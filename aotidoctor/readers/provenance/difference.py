@@ -37,6 +37,15 @@ class Compared:
         return tuple(item for item in self.differences if item.decisive)
 
 
+# Namespaces of PyTorch's own operators.
+OWN = frozenset({"aten", "prims", "prim", "inductor", "_operator", "higher_order", "math", "torch", "quantized"})
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """The first ones, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
 def joined(parts: Iterable[Compared]) -> Compared:
     """All of several comparisons."""
     found: Sequence[Compared] = tuple(parts)

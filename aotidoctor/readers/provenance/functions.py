@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from aotidoctor.model.artifact import ExportedFacts, ModelEntry
 from aotidoctor.model.contract import Contract, KernelBody, KernelCall
-from aotidoctor.readers.provenance.difference import Difference
+from aotidoctor.readers.provenance.difference import OWN, Difference, listed
 
 FUNCTIONS = frozenset({
     "acos", "asin", "atan", "celu", "cos", "cosh", "cumsum", "elu", "erf", "gelu", "hardsigmoid", "hardswish",
@@ -39,7 +39,6 @@ _EQUALS = {
     "mish": {"softplus", "tanh"},
     "softplus": {"log", "log1p"},
 }
-_OWN = frozenset({"aten", "prims", "prim", "inductor", "_operator", "higher_order", "math", "torch", "quantized"})
 # Triton's kernels have shorter names where they would be longer than a file's name may be.
 _LONGEST_NAME = 90
 _LEAST_SHARED = 0.9
@@ -53,7 +52,7 @@ def compare_functions(contract: Contract, facts: ExportedFacts, model: ModelEntr
     if exchanged is not None:
         return [exchanged]
     named = {target.split(".")[1].strip("_") for target in facts.ops if target.startswith("aten.")}
-    own = any(not target.startswith("aten.") for target in facts.ops if target.partition(".")[0] not in _OWN)
+    own = any(not target.startswith("aten.") for target in facts.ops if target.partition(".")[0] not in OWN)
     if own or named & _COMPOSITE or not contract.kernels:
         return []
     lost = [name for name in _lost(contract, facts, model) if not named & _EQUALS.get(name, set())]
@@ -164,15 +163,15 @@ def _text_of(model: ModelEntry | None, body: KernelBody) -> str:
 
 
 def _difference(contract: Contract, lost: list[str], new: list[str]) -> Difference:
-    listed = [kernel for kernel in contract.kernels if kernel.origins]
+    with_origins = [kernel for kernel in contract.kernels if kernel.origins]
     names = [
         kernel.name
-        for kernel in listed
+        for kernel in with_origins
         if new and (new[0] in kernel.source_nodes or new[0] in map(_bare, kernel.origins))
     ]
     subject = names[0] if names else contract.kernels[0].name
-    computes = f"computes {_list(new)}" if new else f"computes no {_list(lost)}"
-    return _told(subject, computes, _list(lost) or f"no {_list(new)}", sure=True)
+    computes = f"computes {listed(new, 6)}" if new else f"computes no {listed(lost, 6)}"
+    return _told(subject, computes, listed(lost, 6) or f"no {listed(new, 6)}", sure=True)
 
 
 def _told(subject: str, package: str, program: str, *, sure: bool) -> Difference:
@@ -185,7 +184,3 @@ def _bare(target: str) -> str:
     """``gelu`` of ``aten.gelu(tanh)`` and of ``aten.gelu_``."""
     parts = target.partition("(")[0].split(".")
     return parts[1].strip("_") if len(parts) > 1 and parts[0] == "aten" else ""
-
-
-def _list(names: list[str]) -> str:
-    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from aotidoctor.model.artifact import ExportedFacts
 from aotidoctor.model.contract import ConstantSpec, Contract, OutputSpec
 from aotidoctor.model.program import ProgramConstant, ProgramOutput
-from aotidoctor.readers.provenance.difference import Compared, Difference
+from aotidoctor.readers.provenance.difference import Compared, Difference, listed
 
 # Constants of so few elements are written into the code.
 INLINED = 8
@@ -52,8 +52,7 @@ def compare_constants(contract: Contract, facts: ExportedFacts) -> Compared:
     absent = [constant.fqn for constant in facts.constants if _must_be_there(constant, known)]
     left_out: tuple[str, ...] = ()
     if absent:
-        text = f"{', '.join(absent[:5])}" + (f" and {len(absent) - 5} more" if len(absent) > 5 else "")
-        left_out = (f"{text}: not in the package (folded, or not needed)",)
+        left_out = (f"{listed(absent, 5)}: not in the package (folded, or not needed)",)
     return Compared(differences=tuple(found), aspects=("constants",), left_out=left_out)
 
 
