@@ -151,12 +151,13 @@ class Remark:
 
     ``message`` is the consequence in the chosen release, in words. ``subject`` is the thing in the model (a tensor, a
     parameter), None for the model itself. ``at`` is the place in ``file``, which is config.pbtxt where None.
+    ``consequence``: where it is not the worst of its rule.
     """
 
     kind: str
-    consequence: Consequence
     message: str
     remedy: str
+    consequence: Consequence | None = None
     observed: str = ""
     expected: str = ""
     subject: str | None = None

@@ -72,23 +72,24 @@ def finding_of(rule: Rule, remark: Remark, model: ServedModel) -> Evidence:
     """The finding that a remark of a rule is."""
     file = remark.file or model.config_path
     source = _place(file, remark.at) if file else None
+    consequence = remark.consequence or rule.worst
     return Evidence(
         code=rule.code,
         kind=remark.kind,
-        severity=_SEVERITY[remark.consequence],
+        severity=_SEVERITY[consequence],
         subject=model.name if remark.subject is None else f"{model.name}: {remark.subject}",
         observed=remark.observed,
         expected=remark.expected,
         message=" ".join(part for part in (remark.message, _not_seen(rule, model.release)) if part),
         source=source,
         facts={
-            "consequence": remark.consequence.value,
+            "consequence": consequence.value,
             "release": model.release.name,
             "last_seen": rule.last_seen,
             "remedy": remark.remedy,
             "model": model.name,
             "rule": rule.title,
-            "looked_like": _LOOKED_LIKE[remark.consequence],
+            "looked_like": _LOOKED_LIKE[consequence],
             **remark.facts,
         },
     )

@@ -48,7 +48,6 @@ def _static(joined: Joined) -> Said:
 def _static_batch(joined: Joined, tensor: TensorConfig, row: NameRow, rows: int | None) -> Remark:
     return Remark(
         kind="static-batch",
-        consequence=Consequence.SILENTLY_WRONG,
         message=f"loads, then answers every request with {rows} rows, however many it has, with HTTP status 200.",
         observed=f"max_batch_size {joined.config.batch_size}",
         expected=f"a dynamic first dim; {row.path} has {rows} rows, always",
@@ -118,7 +117,6 @@ def _out_of_range(joined: Joined, tensor: TensorConfig, row: NameRow, dim: Dim, 
     kind, message, remedy = said
     return Remark(
         kind=kind,
-        consequence=Consequence.SILENTLY_WRONG,
         message=message,
         observed=f"max_batch_size {joined.config.batch_size}",
         expected=f"batches in {dim_text(dim)} ({row.path})",

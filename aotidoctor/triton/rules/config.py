@@ -37,7 +37,6 @@ def text_parses(model: ServedModel) -> Sequence[Remark]:
     return (
         Remark(
             kind="does-not-parse",
-            consequence=Consequence.FAILS_TO_LOAD,
             message="the model is not loaded: the server reports 'failed to read text proto from' and the place.",
             observed=model.parse_problem,
             expected="protobuf text format of inference.ModelConfig",
@@ -85,7 +84,6 @@ def name_is_the_folders(model: ServedModel) -> Sequence[Remark]:
     return (
         Remark(
             kind="name",
-            consequence=Consequence.FAILS_TO_LOAD,
             message="the model is not loaded: directory name must equal model name.",
             observed=f'name: "{name.value}"',
             expected=f'"{model.name}", the name of the folder, or no name',

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aotidoctor.model.serving import Consequence, Remark, ServedModel
+from aotidoctor.model.serving import Remark, ServedModel
 from aotidoctor.model.serving_config import ConfigMessage, ConfigScalar, ModelConfig, Position, TensorConfig
 from aotidoctor.triton.rules.core_sequence import sequence_refusals
 from aotidoctor.triton.text_format import is_true
@@ -38,7 +38,6 @@ def refusals(model: ServedModel) -> Iterator[Remark]:
 def _refused(words: str, observed: str, at: Position, subject: str | None = None) -> Remark:
     return Remark(
         kind="refused",
-        consequence=Consequence.FAILS_TO_LOAD,
         message=f"the model is not loaded: {words}.",
         observed=observed,
         expected="a config that the server's core takes",

@@ -104,7 +104,6 @@ def _disagreeing(joined: Joined) -> Iterator[Remark]:
 def _disagreement(symbol: str, observed: str, tensor: TensorConfig, place: Given[int]) -> Remark:
     return Remark(
         kind="disagree",
-        consequence=Consequence.SILENTLY_WRONG,
         message=_MISREAD,
         observed=observed,
         expected=f"one size for {symbol}",
@@ -131,7 +130,6 @@ def _batch_missing(joined: Joined) -> Said:
     return [
         Remark(
             kind="batch-missing",
-            consequence=Consequence.SILENTLY_WRONG,
             message=f"{_MISREAD} max_batch_size is 0, so the server adds no dim.",
             observed=f"{item.observed} with max_batch_size 0",
             expected=item.expected,

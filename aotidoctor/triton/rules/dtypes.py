@@ -100,7 +100,6 @@ def _inputs(joined: Joined) -> Said:
 def _misread(tensor: TensorConfig, row: NameRow, given: str) -> Remark:
     return Remark(
         kind="input-type",
-        consequence=Consequence.SILENTLY_WRONG,
         message=f"loads, then answers with HTTP status 200 and wrong numbers: the bytes of {given} are read as "
         f"{row.dtype}.",
         observed=tensor.data_type.value if tensor.data_type is not None else "",

@@ -41,7 +41,6 @@ def _absent(model: ServedModel, version: ServedVersion) -> Remark:
         remedy = f"Put the package into {version.directory} as {filename}."
     return Remark(
         kind="no-file",
-        consequence=Consequence.FAILS_TO_LOAD,
         message=f'the model is not loaded: PyTorch inductor model file "{version.package}" is unreachable or '
         "inaccessible.",
         observed=", ".join(others) or f"no package in {version.directory}",
@@ -77,7 +76,6 @@ def versions_are_served(model: ServedModel) -> Sequence[Remark]:
     there = ", ".join(str(version.number) for version in model.versions)
     none = Remark(
         kind="no-version",
-        consequence=Consequence.FAILS_TO_LOAD,
         message=f"the model is not loaded: at least one version must be available under the version policy of model "
         f"'{model.name}'.",
         observed=f"versions {there}" if there else "no version directory",
@@ -128,7 +126,6 @@ def _not_loadable(version: ServedVersion) -> Remark:
     message = f"Failed to find a generated cpp file or so file for model '{MODEL}' in the zip archive."
     return Remark(
         kind="other-name" if is_package else "no-package",
-        consequence=Consequence.FAILS_TO_LOAD,
         message=f"the model is not loaded: {message}"
         if is_package
         else "the model is not loaded: it is not a package.",
@@ -155,7 +152,6 @@ def package_is_compiled(model: ServedModel) -> Sequence[Remark]:
     return [
         Remark(
             kind="sources-only",
-            consequence=Consequence.FAILS_TO_LOAD,
             message="the server would have to compile it with the compiler it was packaged for; the image has none: "
             "Failed to compile cpp file.",
             observed="sources, and no .so",

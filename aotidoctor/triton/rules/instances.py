@@ -47,7 +47,6 @@ def _not_first(group: InstanceGroup) -> Remark:
     number = group.gpus[0]
     return Remark(
         kind="not-the-first",
-        consequence=Consequence.REQUESTS_FAIL,
         message="each request fails with 'Failed to record the event.': the CUDA events are made on GPU 0.",
         observed=f"gpus: [ {number.value} ]",
         expected="gpus: [ 0 ]",
@@ -59,7 +58,6 @@ def _not_first(group: InstanceGroup) -> Remark:
 def _several(at: Position, listed: str) -> Remark:
     return Remark(
         kind="several",
-        consequence=Consequence.REQUESTS_FAIL,
         message="all instances share the loader of the GPU that was loaded last; the others hand it inputs on the "
         "wrong GPU, and fail to record their events.",
         observed=f"GPUs {listed}" if not listed.startswith("all") else listed,
@@ -91,7 +89,6 @@ def count_is_one(model: ServedModel) -> Sequence[Remark]:
 def _instances(count: int, at: Position) -> Remark:
     return Remark(
         kind="count",
-        consequence=Consequence.WASTE,
         message=f"the package is loaded {count} times, the last one is kept, and it runs one request at a time.",
         observed=f"{count} instances",
         expected="count: 1",
@@ -125,7 +122,6 @@ def _invalid(group: InstanceGroup, model: ServedModel) -> Iterator[Remark]:
     if kind in (CPU, MODEL) and group.gpus:
         yield Remark(
             kind="gpus-without-gpu",
-            consequence=Consequence.FAILS_TO_LOAD,
             message=f"the model is not loaded: instance group has kind {kind} but specifies one or more GPUs.",
             observed=f"{kind} with gpus",
             expected="gpus with KIND_GPU only",
@@ -138,7 +134,6 @@ def _invalid(group: InstanceGroup, model: ServedModel) -> Iterator[Remark]:
         for number in (item for item in group.gpus if item.value not in known):
             yield Remark(
                 kind="no-such-gpu",
-                consequence=Consequence.FAILS_TO_LOAD,
                 message="the model is not loaded: instance group specifies invalid or unsupported gpu id "
                 f"{number.value}.",
                 observed=f"gpu {number.value}",
@@ -162,7 +157,6 @@ def _invalid(group: InstanceGroup, model: ServedModel) -> Iterator[Remark]:
     for profile in group.profile[:1]:
         yield Remark(
             kind="profile",
-            consequence=Consequence.FAILS_TO_LOAD,
             message="the model is not loaded: a profile is for TensorRT only.",
             observed=f'profile: "{profile.value}"',
             expected="no profile",

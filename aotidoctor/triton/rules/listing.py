@@ -59,7 +59,6 @@ def _miscounted(joined: Joined, given: int, wanted: int) -> Remark:
     missing = [row for row in joined.inputs.rows if row.slot not in listed]
     return Remark(
         kind="count",
-        consequence=Consequence.FAILS_TO_LOAD,
         message=f"the model is not loaded: configuration expects {given} inputs, but model expects {wanted} inputs.",
         observed=f"{given} inputs",
         expected=f"{wanted} inputs",
@@ -74,7 +73,6 @@ def _miscounted(joined: Joined, given: int, wanted: int) -> Remark:
 def _no_output(joined: Joined) -> Remark:
     return Remark(
         kind="no-output",
-        consequence=Consequence.FAILS_TO_LOAD,
         message=f'the model is not loaded: Configuration for model "{joined.model.name}" must define at least one '
         "output, none were specified.",
         observed="no output",
@@ -123,7 +121,6 @@ def _repeated(side: Side, first: TensorConfig, second: TensorConfig, label: str)
         )
     return Remark(
         kind="same-name" if same else "same-tensor",
-        consequence=Consequence.REQUESTS_FAIL,
         message=message,
         observed=f"{first.label} and {second.label}",
         expected="each tensor once",
@@ -184,7 +181,6 @@ def _misplaced(joined: Joined, side: Side) -> list[Remark]:
 def _elsewhere(joined: Joined, side: Side, tensor: TensorConfig, meant: NameRow, row: NameRow) -> Remark:
     return Remark(
         kind="config-order",
-        consequence=Consequence.SILENTLY_WRONG,
         message=f"Triton {joined.model.release.name} goes by the order of the config here, not by names: "
         f"{tensor.label} is {row.path}, not {meant.path}.",
         observed=f"{tensor.label} as {side.word} {row.slot}",

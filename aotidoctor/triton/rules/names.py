@@ -37,7 +37,6 @@ def _bracketed(joined: Joined) -> Said | NotJudged:
     return [
         Remark(
             kind="brackets",
-            consequence=Consequence.FAILS_TO_LOAD,
             message=f"the model is not loaded: {_not_found('Input', tensor.label, joined, 'input')}",
             observed=tensor.label,
             expected=" or ".join(rows[tensor.label].names),
@@ -105,7 +104,6 @@ def _unknown(joined: Joined, side: Side, tensor: TensorConfig) -> Remark:
     known = ", ".join(valid[:_SHOWN]) + more
     return Remark(
         kind="unknown",
-        consequence=Consequence.FAILS_TO_LOAD,
         message=f"the model is not loaded: {_not_found(side.word.capitalize(), tensor.label, joined, side.word)}",
         observed=tensor.label,
         expected=known,

@@ -88,7 +88,6 @@ def _scalar(joined: Joined, tensor: TensorConfig, row: NameRow) -> Remark:
         return wrong_output_type(joined, tensor, row.path, row.data_type, f"{row.path} is {row.dtype}, without dims")
     return Remark(
         kind="scalar",
-        consequence=Consequence.REQUESTS_FAIL,
         message=f'loads; every request fails: output tensor "{tensor.label}" is a scalar which is not supported.',
         observed=f"{row.path} without dims",
         expected="a tensor of one dim or more",

@@ -48,7 +48,6 @@ def custom_operators(model: ServedModel) -> Sequence[Remark]:
             said.append(
                 Remark(
                     kind="custom-operators",
-                    consequence=Consequence.REQUESTS_FAIL,
                     message=f"the package calls {', '.join(names)}, which the server does not have: the model does not "
                     "load, or its inferences fail, and no config field can change that.",
                     remedy="start the server with LD_PRELOAD=/path/to/the operators' library.so; operators written in "
@@ -148,7 +147,6 @@ def _temporary(model: ServedModel, version: ServedVersion, unpacked: int) -> Ite
     if problem is not None:
         yield Remark(
             kind="temporary-folder",
-            consequence=Consequence.FAILS_TO_LOAD,
             message=f"in a server on this host the model does not load: {folder.path} {problem}.",
             remedy="give the server a TMPDIR that is writable and allows execution",
             observed=f"{folder.path} {problem}",

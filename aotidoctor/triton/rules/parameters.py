@@ -30,7 +30,6 @@ def parameters_are_read(model: ServedModel) -> Sequence[Remark]:
     return [
         Remark(
             kind="ignored",
-            consequence=Consequence.WASTE,
             message=f"Triton {model.release.name} ignores it, whatever its value.",
             observed=item.key.value,
             expected=f"Triton {READ_SINCE} or later",
@@ -80,7 +79,6 @@ def _refused(item: ParameterConfig, model: ServedModel, text: str, kind: str, ex
     why = f"failed to convert '{text}' to {kind}"
     return Remark(
         kind="value",
-        consequence=Consequence.FAILS_TO_LOAD,
         message=f"the model is not loaded: Failed to parse '{item.key.value}' parameter for model \"{model.name}\": "
         f"{why}.",
         observed=f'"{text}"',

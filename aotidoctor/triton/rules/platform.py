@@ -41,7 +41,6 @@ def _backend(backend: Given[str] | None) -> tuple[Remark, ...]:
     return (
         Remark(
             kind="backend",
-            consequence=Consequence.FAILS_TO_LOAD,
             message="the model is not loaded: unexpected 'platform' and 'backend' pair, got:"
             f"{PLATFORM}, {backend.value}.",
             observed=f'backend: "{backend.value}"',
@@ -58,7 +57,6 @@ def _release(model: ServedModel, platform: Given[str] | None) -> tuple[Remark, .
     return (
         Remark(
             kind="release",
-            consequence=Consequence.FAILS_TO_LOAD,
             message=f"the model is not loaded: unexpected platform type '{PLATFORM}' for {model.name}.",
             observed=f"Triton {model.release.name}",
             expected="Triton 26.03 or later; 26.05 is the first that can name its inputs",
@@ -87,7 +85,6 @@ def _wrong_platform(model: ServedModel) -> tuple[Remark, ...]:
     return (
         Remark(
             kind="misspelt" if near else "missing" if not written else "other",
-            consequence=Consequence.FAILS_TO_LOAD,
             message=message,
             observed=f'platform: "{written}"'
             if written
@@ -133,7 +130,6 @@ def platform_is_stated(model: ServedModel) -> Sequence[Remark]:
     return (
         Remark(
             kind="taken-for-torchscript",
-            consequence=Consequence.FAILS_TO_LOAD,
             message=f"the server takes it for TorchScript ({LIBTORCH}): {why}.",
             observed="no platform, no backend, no default_model_filename",
             expected=f'platform: "{PLATFORM}"',

@@ -64,7 +64,6 @@ def _warmup_input(name: str, entry: ConfigMessage, tensor: TensorConfig) -> Iter
 def _unfit(kind: str, observed: str, expected: str, at: Position) -> Remark:
     return Remark(
         kind=f"warmup-{kind}",
-        consequence=Consequence.FAILS_TO_LOAD,
         message="the model is not loaded: its warm-up request cannot be made.",
         observed=observed,
         expected=expected,
@@ -113,7 +112,6 @@ def _reshaped(tensor: TensorConfig, *, batched: bool) -> Remark:
         )
     return Remark(
         kind="reshape-size",
-        consequence=Consequence.FAILS_TO_LOAD,
         message="the model is not loaded: dims and reshape have different sizes, or nothing is left of the shape.",
         observed=f"dims {dims}, reshape {shape}",
         expected="as many elements between variable dimensions in both",
@@ -179,7 +177,6 @@ def _step(model: ServedModel, ensemble: str, step: ConfigMessage) -> Remark:
     observed = [f"without {name}" for name in missing] + [f"with {name}" for name in unknown]
     return Remark(
         kind="unmapped",
-        consequence=Consequence.FAILS_TO_LOAD,
         message=f"the ensemble {ensemble} is not loaded: its step does not use the names of this model.",
         observed=", ".join(observed),
         expected="inputs " + ", ".join(sorted(inputs)) + "; outputs " + ", ".join(sorted(outputs)),

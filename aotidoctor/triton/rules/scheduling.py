@@ -27,7 +27,6 @@ def inputs_are_required(model: ServedModel) -> Sequence[Remark]:
     return [
         Remark(
             kind="optional",
-            consequence=Consequence.FAILS_TO_LOAD,
             message="the whole server process aborts while this model loads.",
             observed="optional: true",
             expected="no optional input",
@@ -57,7 +56,6 @@ def no_batch_inputs(model: ServedModel) -> Sequence[Remark]:
     said = [
         Remark(
             kind="batch-input",
-            consequence=Consequence.FAILS_TO_LOAD,
             message=f"the model is not loaded: configuration expects {count + len(config.batch_inputs)} inputs, but "
             f"model configuration has {count} inputs.",
             observed="batch_input",
@@ -109,7 +107,6 @@ def requests_are_not_merged(model: ServedModel) -> Sequence[Remark]:
         return (
             Remark(
                 kind="merged",
-                consequence=Consequence.SILENTLY_WRONG,
                 message="loads, then answers with rows of different requests: the first response holds the rows of all "
                 "merged requests, the others read past the end of the buffer.",
                 observed=f"dynamic_batching on Triton {model.release.name}",
@@ -150,7 +147,6 @@ def sequences_are_supported(model: ServedModel) -> Sequence[Remark]:
         return (
             Remark(
                 kind="unsupported",
-                consequence=Consequence.FAILS_TO_LOAD,
                 message="the model is not loaded: Boolean sequence control validation is not supported for model "
                 f'instance "{model.name}_0_0".',
                 observed=f"sequence_batching on Triton {model.release.name}",
@@ -175,7 +171,6 @@ def _sequence_tensor(name: Given[str] | None, data_type: Given[str] | None, at: 
         said.append(
             Remark(
                 kind="string",
-                consequence=Consequence.FAILS_TO_LOAD,
                 message="the model is not loaded: a control or state cannot be of type string.",
                 observed="TYPE_STRING",
                 expected="a type of numbers",
@@ -188,7 +183,6 @@ def _sequence_tensor(name: Given[str] | None, data_type: Given[str] | None, at: 
         said.append(
             Remark(
                 kind="name",
-                consequence=Consequence.FAILS_TO_LOAD,
                 message=f"the model is not loaded: the backend cannot determine which argument {label} is.",
                 observed=label,
                 expected="a name that ends in __ and the number of the argument",
