@@ -8,21 +8,15 @@ in the message, or in the files of its traceback), and as far as the tracker tel
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
 from aotidoctor.logs.found import Found
-from aotidoctor.logs.patterns import PatternError
+from aotidoctor.logs.patterns import PatternError, entries_of
 from aotidoctor.model import playbook_files
 from aotidoctor.model.log import LogEvent, LogMatch, LogPattern
 from aotidoctor.model.record import record
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:  # pragma: no cover
-    import tomli as tomllib
 
 # Of all words of an entry together, in characters: fewer are an everyday message.
 LEAST_WORDS = 18
@@ -81,18 +75,8 @@ def _issues(paths: tuple[Path, ...]) -> tuple[Known, ...]:
 
 def read_known(cause: str, text: str) -> tuple[Known, ...]:
     """The entries in the text of one playbook. Raises ``PatternError``."""
-    return tuple(_entry(cause, entry) for body in _BLOCK.findall(text) for entry in _entries(body, f"{cause}.md"))
-
-
-def _entries(body: str, where: str) -> list[Mapping[str, object]]:
-    try:
-        table = tomllib.loads(body)
-    except tomllib.TOMLDecodeError as error:
-        raise PatternError(f"{where}: toml known: not TOML: {error}") from error
-    entries = table.get("known", [])
-    if set(table) - {"known"} or not isinstance(entries, list):
-        raise PatternError(f"{where}: toml known: observed keys {sorted(table)}, expected [[known]] only")
-    return entries
+    bodies = _BLOCK.findall(text)
+    return tuple(_entry(cause, one) for body in bodies for one in entries_of(body, f"{cause}.md", "known", "known"))
 
 
 def _entry(cause: str, entry: Mapping[str, object]) -> Known:

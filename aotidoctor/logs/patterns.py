@@ -92,7 +92,7 @@ def read_patterns(cause: str, text: str) -> tuple[Pattern, ...]:
     where = f"{cause}.md"
     found: list[Pattern] = []
     for body in _BLOCK.findall(text):
-        for entry in _entries(body, where):
+        for entry in entries_of(body, where, "log", "pattern"):
             record = _record(cause, entry, f"{where}: pattern {len(found) + 1}")
             found.append(Pattern(record=record, literals=literals_of(record.regex)))
     return tuple(found)
@@ -106,14 +106,15 @@ def check(pattern: Pattern, where: str) -> None:
         raise PatternError(f"{where}: {pattern.record.regex!r}: {error}") from error
 
 
-def _entries(body: str, where: str) -> list[Mapping[str, object]]:
+def entries_of(body: str, where: str, block: str, table_name: str) -> list[Mapping[str, object]]:
+    """The tables of a ``toml`` block, which has no other ones. Raises ``PatternError``."""
     try:
         table = tomllib.loads(body)
     except tomllib.TOMLDecodeError as error:
-        raise PatternError(f"{where}: toml log: not TOML: {error}") from error
-    entries = table.get("pattern", [])
-    if set(table) - {"pattern"} or not isinstance(entries, list):
-        raise PatternError(f"{where}: toml log: observed keys {sorted(table)}, expected [[pattern]] only")
+        raise PatternError(f"{where}: toml {block}: not TOML: {error}") from error
+    entries = table.get(table_name, [])
+    if set(table) - {table_name} or not isinstance(entries, list):
+        raise PatternError(f"{where}: toml {block}: observed keys {sorted(table)}, expected [[{table_name}]] only")
     return entries
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 ITEMSIZE: Mapping[str, int] = {
     "bool": 1,
@@ -63,6 +63,15 @@ SAFETENSORS_DTYPES: Mapping[str, str] = {
     "F8_E4M3FNUZ": "float8_e4m3fnuz",
     "F8_E5M2FNUZ": "float8_e5m2fnuz",
 }
+
+
+def index_at(position: int, shape: Sequence[int]) -> list[int]:
+    """The index of the element at ``position`` in row-major order."""
+    index = []
+    for size in reversed(shape):
+        index.append(position % size)
+        position //= size
+    return index[::-1]
 
 
 def contiguous_stride(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -7,10 +7,10 @@ The facts of a pair are those of ``worker.weight_differences``, as far as they c
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from aotidoctor.model.dtypes import ITEMSIZE
+from aotidoctor.model.dtypes import ITEMSIZE, index_at
 from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.program_archive import StoredTensor
 
@@ -158,17 +158,9 @@ def _facts(ours: StoredTensor, tally: _Tally) -> JsonObject:
 
 def _element(ours: StoredTensor, at: int, left: bytes, right: bytes) -> JsonObject:
     apart = int.from_bytes(left, "little") ^ int.from_bytes(right, "little")
-    index: list[JsonValue] = [*_unflatten(at, ours.shape or ())]
+    index: list[JsonValue] = [*index_at(at, ours.shape or ())]
     bits: list[JsonValue] = [bit for bit in range(len(left) * 8) if apart >> bit & 1]
     return {"index": index, "observed": _value(ours.dtype, left), "expected": _value(ours.dtype, right), "bits": bits}
-
-
-def _unflatten(at: int, shape: Sequence[int]) -> list[int]:
-    index = []
-    for size in reversed(shape):
-        index.append(at % size)
-        at //= size
-    return index[::-1]
 
 
 def _value(dtype: str | None, data: bytes) -> JsonValue:

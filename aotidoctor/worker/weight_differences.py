@@ -18,6 +18,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+from aotidoctor.model.dtypes import index_at
 from aotidoctor.worker.describe import dense, describe, digest
 
 FEW = 8
@@ -77,19 +78,11 @@ def _element(left: Any, right: Any, one: Any, other: Any, at: int) -> dict[str, 
     width = one.element_size() * 8
     apart = (int(one.reshape(-1)[at]) ^ int(other.reshape(-1)[at])) & ((1 << width) - 1)
     return {
-        "index": _unflatten(at, list(left.shape)),
+        "index": index_at(at, left.shape),
         "observed": left.reshape(-1)[at].item(),
         "expected": right.reshape(-1)[at].item(),
         "bits": [bit for bit in range(width) if apart >> bit & 1],
     }
-
-
-def _unflatten(at: int, shape: list[int]) -> list[int]:
-    index = []
-    for size in reversed(shape):
-        index.append(at % size)
-        at //= size
-    return index[::-1]
 
 
 def _reordered(ours: Any, theirs: Any) -> str | None:

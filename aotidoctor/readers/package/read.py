@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from aotidoctor.model.artifact import Artifact, ArtifactKind, CrcState, ExportedFacts
 from aotidoctor.readers.package.archive import archive_items, read_archive
-from aotidoctor.readers.package.blob import Blob, file_blob
+from aotidoctor.readers.package.blob import Blob, opened_blob
 from aotidoctor.readers.package.directory import read_bare_object, read_directory
 from aotidoctor.readers.package.integrity import DEFAULT_CRC_LIMIT, crc_states, damage
 from aotidoctor.readers.package.kind import HEAD_SIZE, first_line, object_format, sniff
@@ -41,7 +38,7 @@ def read_artifact(path: str, *, crc_limit: int = DEFAULT_CRC_LIMIT) -> Artifact:
     try:
         if Path(path).is_dir():
             return read_directory(base)
-        with _opened(path) as blob:
+        with opened_blob(path) as (blob, _):
             return _read_file(replace(base, size=blob.size), blob, crc_limit)
     except OSError as error:
         return replace(base, kind=ArtifactKind.UNREADABLE, problem=error.strerror or str(error))
@@ -52,7 +49,7 @@ def read_exported(path: str) -> tuple[ExportedFacts, ...]:
     try:
         if not Path(path).is_file():
             return ()
-        with _opened(path) as blob:
+        with opened_blob(path) as (blob, _):
             directory = read_zip_directory(blob)
             entries = directory.entries if directory is not None else ()
             return read_programs(archive_items(path, blob, entries, [CrcState.NOT_READ] * len(entries)), {})
@@ -65,7 +62,7 @@ def read_damage(path: str) -> str | None:
     try:
         if not Path(path).is_file():
             return None
-        with _opened(path) as blob:
+        with opened_blob(path) as (blob, _):
             directory = read_zip_directory(blob)
             entries = directory.entries if directory is not None else ()
             states = crc_states(blob, entries, DEFAULT_CRC_LIMIT)
@@ -91,15 +88,6 @@ def _at(path: str) -> Artifact:
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         return replace(base, problem="not a regular file")
     return base
-
-
-@contextmanager
-def _opened(path: str) -> Iterator[Blob]:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        yield file_blob(descriptor, 0, os.fstat(descriptor).st_size)
-    finally:
-        os.close(descriptor)
 
 
 def _read_file(base: Artifact, blob: Blob, crc_limit: int, *, whole: bool = True) -> Artifact:

@@ -165,9 +165,9 @@ def number(text: str, *, tone: str = "") -> Cell:
     return cell(text, tone=tone, look="num")
 
 
-def mono(text: str, *, tone: str = "") -> Cell:
+def mono(text: str) -> Cell:
     """A cell of code."""
-    return cell(html_text.code(text), tone=tone)
+    return cell(html_text.code(text))
 
 
 def texts(rows: Sequence[Sequence[str]], *, tones: Sequence[str] = ()) -> tuple[Line, ...]:
