@@ -16,10 +16,11 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import NO_PACKAGE, at_member, is_package, listed
+from aotidoctor.checks.package.facts import NO_PACKAGE, at_member, is_package
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.phrases import listed
 
 FIND = Finder("AD-ART-006", "artifact_ambiguous")
 

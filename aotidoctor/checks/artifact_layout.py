@@ -21,10 +21,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import NO_PACKAGE, at_member, listed
+from aotidoctor.checks.package.facts import NO_PACKAGE, at_member
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.phrases import listed
 
 FIND = Finder("AD-ART-007", "artifact_layout")
 MODELS = "data/aotinductor/"

@@ -18,10 +18,11 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import NO_MODEL, at_member, listed
+from aotidoctor.checks.package.facts import NO_MODEL, at_member
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
 from aotidoctor.model.operators import foreign
+from aotidoctor.model.phrases import listed
 
 FIND = Finder("AD-LOAD-001", "custom_op_missing")
 

@@ -19,11 +19,12 @@ from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.device_unavailable import unavailable
-from aotidoctor.checks.package.facts import NO_MODEL, UNSTATED, at_member, device_of, listed, main_object
+from aotidoctor.checks.package.facts import NO_MODEL, UNSTATED, at_member, device_of, main_object
 from aotidoctor.checks.package.profile_linkage import has_library
 from aotidoctor.model.artifact import SharedObject
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.phrases import listed
 
 FIND = Finder("AD-HOST-005", "missing_library")
 _OF_A_DEVICE = ("libcuda.so", "libcudart.so", "libtorch_cuda", "libc10_cuda", "libnv", "libcu", "libtorch_xpu",

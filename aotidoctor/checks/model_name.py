@@ -17,8 +17,9 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import NO_PACKAGE, at_member, is_package, listed
+from aotidoctor.checks.package.facts import NO_PACKAGE, at_member, is_package
 from aotidoctor.model.case import Case
+from aotidoctor.model.phrases import listed
 
 FIND = Finder("AD-ART-011", "model_name")
 DEFAULT = "model"

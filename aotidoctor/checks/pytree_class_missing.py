@@ -23,9 +23,10 @@ import re
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import at_member, listed
+from aotidoctor.checks.package.facts import at_member
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Contract
+from aotidoctor.model.phrases import listed
 
 FIND = Finder("AD-LOAD-007", "pytree_class_missing")
 # Names of types as torch writes them; a context may hold the same key, and then in escaped quotes.

@@ -21,9 +21,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import listed, main_object
+from aotidoctor.checks.package.facts import main_object
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FileSource
+from aotidoctor.model.phrases import listed
 
 if TYPE_CHECKING:
     from aotidoctor.model.stamp import Stamp, StampSeen

@@ -103,17 +103,15 @@ def _kind(path: str) -> str:
     """``package``, ``log`` or ``sent`` (a bundle or a report)."""
     if path.endswith(PACKAGES):
         return "package"
-    kind = "log" if path.endswith(LOGS) else "package"
     try:
         with opened_blob(path) as (blob, _):
-            kind = "package"
             head = blob.read_at(0, _HEAD)
             if head.startswith(b"PK"):
                 directory = read_directory(blob)
                 names = {entry.name for entry in directory.entries} if directory is not None else set()
                 return "sent" if names.issuperset(_BUNDLE) else "package"
     except OSError:
-        return kind
+        return "log" if path.endswith(LOGS) else "package"
     if head.lstrip().startswith(b"{") and f'"schema": {json.dumps(SCHEMA)}'.encode() in head:
         return "sent"
     return "package" if head.startswith(b"\x7fELF") or path.endswith((".so", ".pt", ".zip")) else "log"

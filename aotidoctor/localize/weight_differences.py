@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.phrases import listed
 from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome
 
@@ -72,7 +73,7 @@ def _kind(differing: list[JsonObject], equal: int) -> str:
 def _sentence(kind: str, differing: list[JsonObject], equal: int) -> str:
     first, count, total = differing[0], len(differing), len(differing) + equal
     name = str(first.get("name"))
-    names = ", ".join(str(item.get("name")) for item in differing[:3]) + (f" and {count - 3} more" if count > 3 else "")
+    names = listed([str(item.get("name")) for item in differing], 3)
     match kind:
         case "flipped-bit":
             more = sum(_int(item.get("differing")) for item in differing) - 1

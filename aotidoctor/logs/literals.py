@@ -30,6 +30,11 @@ def literals_of(regex: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(best)) if all(_letters(word) >= LEAST for word in best) else ()
 
 
+def may_match(words: tuple[str, ...], text: str) -> bool:
+    """Whether ``text`` is worth a search for the expression whose words these are."""
+    return not words or any(word in text for word in words)
+
+
 def _letters(word: str) -> int:
     return len(_OTHERS.sub("", word))
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from aotidoctor.logs.bounded import bounded
 from aotidoctor.logs.found import Found
-from aotidoctor.logs.literals import literals_of
+from aotidoctor.logs.literals import literals_of, may_match
 from aotidoctor.logs.marks import has_mark
 from aotidoctor.logs.printed import printed_by
 from aotidoctor.logs.prose import is_prose
@@ -261,8 +261,7 @@ def _subject(regex: str, texts: Sequence[str]) -> str:
 
 
 def _search(regex: str, text: str) -> bool:
-    words = _words(regex)
-    return (not words or any(word in text for word in words)) and _compiled(regex).search(text) is not None
+    return may_match(_words(regex), text) and _compiled(regex).search(text) is not None
 
 
 @lru_cache(maxsize=512)

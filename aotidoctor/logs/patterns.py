@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from aotidoctor.logs.bounded import bounded
-from aotidoctor.logs.literals import literals_of
+from aotidoctor.logs.literals import literals_of, may_match
 from aotidoctor.model import extensions, playbook_files
 from aotidoctor.model.errors import AotidoctorError
 from aotidoctor.model.log import LogMatch, LogPattern
@@ -69,7 +69,7 @@ class Pattern:
 
     def may_match(self, text: str) -> bool:
         """Whether ``text`` is worth a search."""
-        return not self.literals or any(word in text for word in self.literals)
+        return may_match(self.literals, text)
 
 
 def load_patterns() -> tuple[Pattern, ...]:

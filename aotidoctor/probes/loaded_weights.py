@@ -25,6 +25,7 @@ from aotidoctor.model.answers.called import GivenWeight, GivenWeights
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import ConstantSpec
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.phrases import listed
 from aotidoctor.model.run import Outcome, Signalled
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, unasked
 from aotidoctor.probes.symptoms import recognise
@@ -92,8 +93,8 @@ def _missing(case: Case, names: tuple[str, ...], outcome: Outcome) -> Evidence:
         "missing",
         Severity.ERROR,
         outcome,
-        subject=names[0] if len(names) == 1 else _listed(names),
-        observed=f"{by} {_listed(names)}",
+        subject=names[0] if len(names) == 1 else listed(names, _LISTED),
+        observed=f"{by} {listed(names, _LISTED)}",
         expected="every constant loaded before the first call",
         facts={
             "constants": names[:50],
@@ -104,10 +105,6 @@ def _missing(case: Case, names: tuple[str, ...], outcome: Outcome) -> Evidence:
             "remedy": f"weights[{names[0]!r}] = ...   # from the state dict; a buffer that is not in it, from {source}",
         },
     )
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
 
 
 def _compare(wanted: dict[str, ConstantSpec], given: Sequence[GivenWeight], outcome: Outcome) -> Iterator[Evidence]:
@@ -132,7 +129,7 @@ def _unknown(name: str, item: GivenWeight, wanted: dict[str, ConstantSpec], outc
     if owner is None:
         told = f"{name} is the name of no constant"
         return _finding(
-            "name", name, "no constant of this name", f"one of {_listed(tuple(wanted))}", outcome, found=told
+            "name", name, "no constant of this name", f"one of {listed(tuple(wanted), _LISTED)}", outcome, found=told
         )
     observed = f"{name} is tied to {owner}, and the package keeps it as {owner} only"
     return _finding("name", name, observed, f"{owner} alone", outcome, tied_to=owner)

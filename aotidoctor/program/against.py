@@ -9,6 +9,7 @@ from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.evidence import Evidence, FactValue, FileSource, NotChecked
 from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.phrases import listed
 from aotidoctor.model.program_archive import Payload, ProgramArchive, StoredTensor
 from aotidoctor.model.record import record
 from aotidoctor.program.contents import compare_contents
@@ -70,10 +71,10 @@ def _contents(question: Question, other: set[str]) -> tuple[list[JsonObject], li
             reasons.setdefault(answer, []).append(name)
         else:
             items.append(answer)
-    for what, listed in (("weights", question.archive.weights), ("constants", question.archive.constants)):
-        if listed is None and question.stored:
+    for what, payloads in (("weights", question.archive.weights), ("constants", question.archive.constants)):
+        if payloads is None and question.stored:
             reasons.setdefault("the archive has no list of them that can be read", []).append(f"the program's {what}")
-    return items, [f"content of {_list(names)}: {reason}" for reason, names in reasons.items()]
+    return items, [f"content of {listed(names, _LISTED)}: {reason}" for reason, names in reasons.items()]
 
 
 def _pair(ours: StoredTensor, payload: Payload | None) -> JsonObject | str:
@@ -200,7 +201,3 @@ def _evidence(
         source=FileSource(file=question.archive.path),
         facts=facts,
     )
-
-
-def _list(names: Sequence[str]) -> str:
-    return ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from aotidoctor.model.dtypes import ITEMSIZE
+from aotidoctor.model.phrases import listed
 from aotidoctor.model.program import ProgramLeaf
 from aotidoctor.model.program_archive import Payload, ProgramArchive
 from aotidoctor.program.document import Graph, argument_name
@@ -54,16 +55,15 @@ def _nbytes(payload: Payload) -> int:
 
 
 def _check_lost(archive: ProgramArchive, found: Found) -> None:
-    for what, listed, pickle in (
+    for what, payloads, pickle in (
         ("weights", archive.weights, archive.weights_pickle),
         ("constants", archive.constants, archive.constants_pickle),
     ):
-        if listed is None and pickle is None:
+        if payloads is None and pickle is None:
             add_lost(what, f"the archive has no list of its {what}, or an unreadable one", found)
-        lost = [name for name, payload in (listed or {}).items() if payload.member is None]
+        lost = [name for name, payload in (payloads or {}).items() if payload.member is None]
         if lost:
-            more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
-            add_lost(what, f"the archive has no member with the bytes of {', '.join(lost[:3])}{more}", found)
+            add_lost(what, f"the archive has no member with the bytes of {listed(lost, 3)}", found)
     if not archive.has_samples:
         add_lost("sample-inputs", "the archive has no sample inputs", found)
 

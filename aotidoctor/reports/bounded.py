@@ -12,6 +12,7 @@ from dataclasses import is_dataclass, replace
 from typing import TypeVar
 
 from aotidoctor.model.evidence import NotChecked
+from aotidoctor.model.phrases import listed
 from aotidoctor.model.report import Report
 from aotidoctor.reports.renamed import with_fields
 
@@ -50,11 +51,10 @@ class _Cutter:
         short = self._walk(report, "")
         if not self._cut:
             return report
-        named = ", ".join(f"{place} ({count:,})" for place, count in self._cut.most_common(_NAMED))
-        more = f" and {len(self._cut) - _NAMED} more" if len(self._cut) > _NAMED else ""
+        named = listed([f"{place} ({count:,})" for place, count in self._cut.most_common()], _NAMED)
         reason = (
             f"this document would be above {MOST >> 20} MB: lists are cut at {self._entries:,} entries and texts at "
-            f"{self._characters:,} characters; left out in {named}{more}"
+            f"{self._characters:,} characters; left out in {named}"
         )
         return replace(short, not_checked=(*short.not_checked, NotChecked(code=CODE, name="report", reason=reason)))
 

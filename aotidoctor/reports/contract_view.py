@@ -9,6 +9,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.contract import ConstantSpec, Contract, Dim, KernelCall, LeafSpec, OutputSpec, Unread
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import LeafValue, PlainValue, TensorDesc
+from aotidoctor.model.phrases import listed
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.model.spec_text import MOST_SIZES
@@ -221,7 +222,7 @@ def needs_rows(contract: Contract) -> tuple[tuple[str, str], ...]:
     rows = (
         ("device", needs.device_type or ""),
         ("compute capability", needs.compute_capability or ""),
-        ("GPU code", _some(needs.gpu_code)),
+        ("GPU code", listed(needs.gpu_code, 8)),
         ("GPU code missing", ", ".join(needs.missing_gpu_code)),
         ("CPU instructions", ", ".join(needs.isa) + (" (built with -march=native)" if needs.march_native else "")),
         ("threads baked in", threads),
@@ -235,8 +236,3 @@ def needs_rows(contract: Contract) -> tuple[tuple[str, str], ...]:
         ("reads uninitialised", ", ".join(needs.uninitialized_ops)),
     )
     return tuple((label, one_line(text)) for label, text in rows if text)
-
-
-def _some(names: Sequence[str], shown: int = 8) -> str:
-    more = f" and {len(names) - shown} more" if len(names) > shown else ""
-    return ", ".join(names[:shown]) + more

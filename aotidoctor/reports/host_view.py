@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aotidoctor.model.host import Gpu, Host
+from aotidoctor.model.phrases import listed
 from aotidoctor.reports.text import plural, size
 
 _VECTOR = ("amx", "asimd", "avx", "f16c", "fma", "sse4", "sve", "vnni")
@@ -89,9 +90,7 @@ def _gpu(gpu: Gpu) -> str:
 def _symbols(host: Host) -> str:
     if host.symbols_problem is not None:
         return f"not looked up: {host.symbols_problem}"
-    names = ", ".join(symbol.name for symbol in host.missing_symbols[:3])
-    count = len(host.missing_symbols)
-    return names + (f" and {count - 3} more" if count > 3 else "")
+    return listed([symbol.name for symbol in host.missing_symbols], 3)
 
 
 def _tmpdir(host: Host) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.diagnosis import Diagnosis, Status
 from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Severity, Source
+from aotidoctor.model.phrases import listed
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.reports import history_view, log_view
@@ -60,9 +61,7 @@ def _own_failures(report: Report) -> tuple[Row, ...]:
     names = [item.name for item in report.not_checked if item.is_fault]
     if not names:
         return ()
-    shown = ", ".join(names[:_FAULTS_SHOWN]) + (
-        f" and {len(names) - _FAULTS_SHOWN} more" if names[_FAULTS_SHOWN:] else ""
-    )
+    shown = listed(names, _FAULTS_SHOWN)
     return (Row(label="Failed here", text=f"{shown}: an error of aotidoctor, not of the model (see Not checked)"),)
 
 

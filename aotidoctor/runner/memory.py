@@ -9,10 +9,10 @@ from aotidoctor.runner.proc_files import read_text
 _COUNTER = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 
 
-def oom_kills(root: str = "") -> dict[str, int]:
+def oom_kills() -> dict[str, int]:
     """Counter files that this process can see -> number of OOM kills so far (both cgroup versions, and the host)."""
     counts: dict[str, int] = {}
-    for path in (*_counter_files(root), f"{root}/proc/vmstat"):
+    for path in (*_counter_files(), "/proc/vmstat"):
         found = _COUNTER.search(read_text(path))
         if found:
             counts[path] = int(found[1])
@@ -27,14 +27,14 @@ def risen(before: dict[str, int], after: dict[str, int]) -> str | None:
     return None
 
 
-def _counter_files(root: str) -> list[str]:
+def _counter_files() -> list[str]:
     files = []
-    for line in read_text(f"{root}/proc/self/cgroup").splitlines():
+    for line in read_text("/proc/self/cgroup").splitlines():
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
         if controllers == "":
-            files += _upwards(f"{root}/sys/fs/cgroup", path, "memory.events")
+            files += _upwards("/sys/fs/cgroup", path, "memory.events")
         elif "memory" in controllers.split(","):
-            files += _upwards(f"{root}/sys/fs/cgroup/memory", path, "memory.oom_control")
+            files += _upwards("/sys/fs/cgroup/memory", path, "memory.oom_control")
     return files
 
 

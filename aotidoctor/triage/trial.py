@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from aotidoctor.checks.package.facts import listed
 from aotidoctor.model.diagnosis import Treatment
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.json_types import as_list
+from aotidoctor.model.phrases import listed
 from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome
 from aotidoctor.probes.probe import evidence

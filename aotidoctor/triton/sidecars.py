@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Sequence
 
+from aotidoctor.model.phrases import listed
 from aotidoctor.model.serving import Consequence, Remark, ServedModel, ServedVersion
 from aotidoctor.model.serving_config import ParameterConfig
 from aotidoctor.model.serving_hook import INIT, PARAMETER
@@ -37,10 +38,10 @@ def _beside(model: ServedModel, version: ServedVersion, *, acts: bool) -> Iterat
         yield Remark(
             kind="not-loaded",
             consequence=Consequence.REQUESTS_FAIL,
-            message=f"the model loads, and the first inference fails: nothing loads {_some(tables)}; that takes an "
+            message=f"the model loads, and the first inference fails: nothing loads {listed(tables, 2)}; that takes an "
             f"init library ({PARAMETER}){since}.",
             remedy=f"serve with {SINCE} or later, and name the init library of these files in {PARAMETER}",
-            observed=_some(tables),
+            observed=listed(tables, 2),
             expected="a library that loads them",
             subject=f"version {version.number}",
             file=posixpath.join(version.directory, tables[0]),
@@ -65,7 +66,7 @@ def _misplaced(model: ServedModel, given: ParameterConfig) -> Iterator[Remark]:
         yield said(
             "misplaced",
             given,
-            f"{_some(tables)} are outside the folder of a version, and {INIT} receives only that folder: the first "
+            f"{listed(tables, 2)} are outside the folder of a version, and {INIT} receives only that folder: the first "
             "inference fails.",
             "move them into the version's folder",
             seen=f"{model.name}/{tables[0]}",
@@ -94,7 +95,3 @@ def _unshipped(version: ServedVersion) -> Iterator[Remark]:
 
 def _tables(files: Sequence[str]) -> list[str]:
     return [name for name in files if name.endswith(".nve")]
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")

@@ -11,6 +11,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.contract import LeafSpec
 from aotidoctor.model.evidence import FactValue, FileSource
 from aotidoctor.model.inputs import TensorDesc
+from aotidoctor.model.phrases import listed
 from aotidoctor.model.record import record
 
 # What must be right before the leaves of two trees can be compared at all.
@@ -67,9 +68,9 @@ def missing_reason(case: Case) -> str:
 
 def unread_reason(case: Case, what: str, unread: Sequence[str]) -> str:
     """Why ``what`` of the tensors at ``unread`` cannot be judged, and what would tell it."""
-    listed = ", ".join(unread[:5]) + (f" and {len(unread) - 5} more" if len(unread) > 5 else "")
+    named = listed(unread)
     program = "" if case.options.reference is not None else "; --reference exported.pt2 would"
-    return f"the package does not tell the {what} of {listed} (before torch 2.7 it holds no input checks){program}"
+    return f"the package does not tell the {what} of {named} (before torch 2.7 it holds no input checks){program}"
 
 
 def hidden_reason(case: Case) -> str | None:

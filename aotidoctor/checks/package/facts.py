@@ -8,6 +8,7 @@ from aotidoctor.model.artifact import ArtifactKind, Metadata, ModelEntry, Shared
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import KernelCall
 from aotidoctor.model.evidence import FileSource
+from aotidoctor.model.phrases import listed
 
 DEVICE_KEY = "AOTI_DEVICE_KEY"
 DEVICES = ("cpu", "cuda", "xpu", "mps")
@@ -93,9 +94,3 @@ def unstated(case: Case, *facts: str) -> str | None:
 def plural(count: int, noun: str) -> str:
     """``1 symbol``, ``2 symbols``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def listed(items: tuple[str, ...] | list[str], limit: int = 5) -> str:
-    """The first ``limit`` items joined by commas, with the number of the rest."""
-    shown = ", ".join(items[:limit])
-    return f"{shown} and {len(items) - limit} more" if len(items) > limit else shown

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from aotidoctor.commands.diff.rules import RULES
 from aotidoctor.model.difference import Difference
+from aotidoctor.model.phrases import listed
 
 Told = str | int | float | bool | tuple[object, ...] | None
 NONE = "none"
@@ -57,9 +58,8 @@ class Tally:
             self.differ(rule, subject, _listed(only_a), _listed(only_b))
 
 
-def _listed(names: list[str], limit: int = 8) -> str:
-    more = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return f"also {', '.join(names[:limit])}{more}" if names else "without"
+def _listed(names: list[str]) -> str:
+    return f"also {listed(names, 8)}" if names else "without"
 
 
 def shown(value: Told) -> str:

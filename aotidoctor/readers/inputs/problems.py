@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.model.errors import InputsError
+from aotidoctor.model.phrases import listed
 
 MAX_NAMED = 10
 FORMS = "tensors as a tuple or list of arguments, {'args', 'kwargs'}, (args, kwargs), one tensor or a dict of kwargs"
@@ -36,7 +37,7 @@ def missing(path: str, observed: str) -> InputsError:
 
 def unsafe(path: str, names: Sequence[str]) -> InputsError:
     """Reading the file as its author meant it would call ``names``."""
-    shown = ", ".join(names[:MAX_NAMED]) + (f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else "")
+    shown = listed(names, MAX_NAMED)
     return InputsError(
         f"{path}: needs code to be executed: {shown}; read it with --trust-pickle if you trust who made it",
         cause="inputs-file-unsafe",

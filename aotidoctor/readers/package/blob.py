@@ -51,14 +51,14 @@ class Blob:
         return digest.hexdigest()
 
 
-def file_blob(descriptor: int, offset: int, size: int) -> Blob:
-    """The ``size`` bytes at ``offset`` of an open file. The descriptor must stay open while the blob is in use."""
+def file_blob(descriptor: int, size: int) -> Blob:
+    """The first ``size`` bytes of an open file. The descriptor must stay open while the blob is in use."""
 
     def read_at(start: int, length: int) -> bytes:
         wanted = min(length, size - start)
         if start < 0 or wanted <= 0:
             return b""
-        return _pread_all(descriptor, wanted, offset + start)
+        return _pread_all(descriptor, wanted, start)
 
     return Blob(size, read_at)
 
@@ -73,7 +73,7 @@ def opened_blob(path: str | Path) -> Iterator[tuple[Blob, int]]:
         raise OSError(errno.EINVAL, str(error)) from error
     try:
         status = os.fstat(descriptor)
-        yield file_blob(descriptor, 0, status.st_size), status.st_mode
+        yield file_blob(descriptor, status.st_size), status.st_mode
     finally:
         os.close(descriptor)
 
@@ -87,7 +87,7 @@ def path_blob(path: str, size: int) -> Blob:
         except OSError:
             return b""
         try:
-            return file_blob(descriptor, 0, size).read_at(start, length)
+            return file_blob(descriptor, size).read_at(start, length)
         except OSError:
             return b""
         finally:

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from aotidoctor.model.artifact import ExportedFacts
 from aotidoctor.model.contract import Contract, Dim, LeafSpec
+from aotidoctor.model.phrases import listed
 from aotidoctor.model.program import ProgramLeaf, ProgramTensor, SizeRange
-from aotidoctor.readers.provenance.difference import Compared, Difference, listed
+from aotidoctor.readers.provenance.difference import Compared, Difference
 
 
 def compare_call(contract: Contract, facts: ExportedFacts) -> Compared:

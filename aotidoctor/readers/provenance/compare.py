@@ -6,8 +6,9 @@ import re
 
 from aotidoctor.model.artifact import ExportedFacts, ModelEntry
 from aotidoctor.model.contract import Contract
+from aotidoctor.model.phrases import listed
 from aotidoctor.readers.provenance.calls import compare_call
-from aotidoctor.readers.provenance.difference import OWN, Compared, Difference, joined, listed
+from aotidoctor.readers.provenance.difference import OWN, Compared, Difference, joined
 from aotidoctor.readers.provenance.functions import compare_functions
 from aotidoctor.readers.provenance.results import compare_constants, compare_outputs
 
@@ -18,8 +19,8 @@ def compare(contract: Contract, facts: ExportedFacts, model: ModelEntry | None =
     return joined([*(part(contract, facts) for part in parts), compare_operators(contract, facts, model)])
 
 
-# The operators, as a hint: decompositions and fusion leave names, but not all of them, and make others.
-# Operators whose name stays in the name of the kernel that they are fused into, or in the call that they become.
+# A hint: decompositions and fusion leave names, but not all of them, and make others. Of these operators the name stays
+# in the name of the kernel that they are fused into, or in the call that they become.
 _LASTING = frozenset({
     "abs", "add", "clamp", "cos", "cumsum", "div", "embedding", "erf", "exp", "gather", "gelu", "index_put", "log",
     "maximum", "mean", "minimum", "mul", "neg", "pow", "prod", "reciprocal", "relu", "remainder", "rsqrt", "sigmoid",

@@ -41,11 +41,6 @@ class Compared:
 OWN = frozenset({"aten", "prims", "prim", "inductor", "_operator", "higher_order", "math", "torch", "quantized"})
 
 
-def listed(names: Sequence[str], most: int) -> str:
-    """The first ones, and how many more there are."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
 def joined(parts: Iterable[Compared]) -> Compared:
     """All of several comparisons."""
     found: Sequence[Compared] = tuple(parts)

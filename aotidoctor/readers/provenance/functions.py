@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 from aotidoctor.model.artifact import ExportedFacts, ModelEntry
 from aotidoctor.model.contract import Contract, KernelBody, KernelCall
-from aotidoctor.readers.provenance.difference import OWN, Difference, listed
+from aotidoctor.model.phrases import listed
+from aotidoctor.readers.provenance.difference import OWN, Difference
 
 FUNCTIONS = frozenset({
     "acos", "asin", "atan", "celu", "cos", "cosh", "cumsum", "elu", "erf", "gelu", "hardsigmoid", "hardswish",

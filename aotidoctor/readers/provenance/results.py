@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from aotidoctor.model.artifact import ExportedFacts
 from aotidoctor.model.contract import ConstantSpec, Contract, OutputSpec
+from aotidoctor.model.phrases import listed
 from aotidoctor.model.program import ProgramConstant, ProgramOutput
-from aotidoctor.readers.provenance.difference import Compared, Difference, listed
+from aotidoctor.readers.provenance.difference import Compared, Difference
 
 # Constants of so few elements are written into the code.
 INLINED = 8

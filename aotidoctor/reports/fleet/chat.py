@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from aotidoctor.model.clusters import Overview
+from aotidoctor.model.phrases import listed
 from aotidoctor.reports.fleet import words
 from aotidoctor.reports.markdown.text import unlinked
 from aotidoctor.reports.text import one_line
@@ -21,9 +22,8 @@ def render(summary: Overview) -> str:
     for cluster in shown:
         counted[words.cause(cluster)] += cluster.count
     if counted:
-        named = ", ".join(f"{cause} {count:,}" for cause, count in counted.most_common(_CAUSES))
-        more = f" and {len(counted) - _CAUSES} more" if len(counted) > _CAUSES else ""
-        parts.append(f"({'new: ' if summary.news else ''}{named}{more})")
+        named = listed([f"{cause} {count:,}" for cause, count in counted.most_common()], _CAUSES)
+        parts.append(f"({'new: ' if summary.news else ''}{named})")
     if summary.baseline and (summary.gone or summary.fixed):
         parts.append(f"gone: {len(summary.gone)}, fixed: {summary.fixed:,}")
     return one_line(unlinked(" ".join(parts)), 500) + "\n"

@@ -20,7 +20,7 @@ def code(text: str, limit: int = 300) -> str:
     line = one_line(text, limit)
     if not line:
         return ""
-    ticks = "`" * (longest_run(line, "`") + 1)
+    ticks = "`" * (_longest_run(line) + 1)
     pad = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{ticks}{pad}{line}{pad}{ticks}"
 
@@ -43,13 +43,13 @@ def unlinked(text: str) -> str:
 def fence(text: str, *, language: str = "text", budget: int = 4000) -> str:
     """A fenced block of the end of ``text``; the fence is longer than any run of backticks inside."""
     body = tail(text, budget)
-    ticks = "`" * max(3, longest_run(body, "`") + 1)
+    ticks = "`" * max(3, _longest_run(body) + 1)
     return f"{ticks}{language}\n{body}\n{ticks}"
 
 
-def longest_run(text: str, letter: str) -> int:
-    """Length of the longest run of ``letter``."""
-    return max((len(found) for found in re.findall(f"{re.escape(letter)}+", text)), default=0)
+def _longest_run(text: str) -> int:
+    """Of backticks."""
+    return max(map(len, re.findall("`+", text)), default=0)
 
 
 def details(summary: str, body: str) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 from rich.console import Console
 from rich.text import Text
 
+from aotidoctor.model.phrases import listed
 from aotidoctor.model.report import Report
 from aotidoctor.reports import log_view, probe_rows, run_view, view
 from aotidoctor.reports.headline import headline
@@ -201,9 +202,7 @@ def _not_checked(report: Report, out: Layout, *, calm: bool, detail: int) -> Non
 
 def _names(names: Sequence[str], detail: int) -> str:
     """A few names, or how many: a reason that stops twenty checks is one line."""
-    if detail > 0 or len(names) <= _NAMES_SHOWN:
-        return ", ".join(names)
-    return f"{', '.join(names[:_NAMES_SHOWN])} and {len(names) - _NAMES_SHOWN} more"
+    return listed(names, len(names) if detail > 0 else _NAMES_SHOWN)
 
 
 def _fingerprint(found: Signature, out: Layout, *, parts: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from aotidoctor.model.phrases import listed
 from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, ServedModel
 from aotidoctor.model.serving_config import Position, TensorConfig
 from aotidoctor.model.serving_names import NameRow
@@ -100,8 +101,7 @@ def _unknown(joined: Joined, side: Side, tensor: TensorConfig) -> Remark:
         return _out_of_range(side, tensor)
     valid = [name for row in side.rows for name in row.names]
     meant = nearest_name(tensor.label, side.rows)
-    more = f" and {len(valid) - _SHOWN} more" if len(valid) > _SHOWN else ""
-    known = ", ".join(valid[:_SHOWN]) + more
+    known = listed(valid, _SHOWN)
     return Remark(
         kind="unknown",
         message=f"the model is not loaded: {_not_found(side.word.capitalize(), tensor.label, joined, side.word)}",

@@ -13,13 +13,13 @@ DATA = bytes(range(100))
 
 @pytest.fixture
 def blobs(tmp_path):
-    """The same bytes in memory, by path, and 10 bytes into an open file."""
+    """The same bytes in memory, by path, and the first of an open file."""
     path = tmp_path / "data"
     path.write_bytes(DATA)
     other = tmp_path / "more"
-    other.write_bytes(bytes(10) + DATA + b"behind")
+    other.write_bytes(DATA + b"behind")
     descriptor = os.open(other, os.O_RDONLY)
-    yield bytes_blob(DATA), path_blob(str(path), len(DATA)), file_blob(descriptor, 10, len(DATA))
+    yield bytes_blob(DATA), path_blob(str(path), len(DATA)), file_blob(descriptor, len(DATA))
     os.close(descriptor)
 
 
