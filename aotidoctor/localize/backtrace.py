@@ -112,11 +112,9 @@ def _stop(parts: dict[str, str], regions: Sequence[Region], read: Collection[str
 
 
 def _threads(text: str, regions: Sequence[Region], read: Collection[str]) -> tuple[Thread, ...]:
-    heads = list(_THREAD.finditer(text))
-    ends = [head.start() for head in heads[1:]] + [len(text)]
+    parts = _by_head(_THREAD, text)
     return tuple(
-        Thread(tid=int(head[2]) if head[2] else None, frames=_frames(text[head.end() : end], regions, read))
-        for head, end in zip(heads, ends, strict=False)
+        Thread(tid=int(head[2]) if head[2] else None, frames=_frames(body, regions, read)) for head, body in parts
     )
 
 
@@ -148,12 +146,17 @@ def _frame(index: int, address: str | None, text: str, regions: Sequence[Region]
 
 
 def _spied(text: str) -> tuple[Thread, ...]:
-    heads = list(_SPY_THREAD.finditer(text))
-    ends = [head.start() for head in heads[1:]] + [len(text)]
+    parts = _by_head(_SPY_THREAD, text)
     return tuple(
-        Thread(tid=int(head[1]) if head[1].isdigit() else None, frames=_spied_frames(text[head.end() : end]))
-        for head, end in zip(heads, ends, strict=False)
+        Thread(tid=int(head[1]) if head[1].isdigit() else None, frames=_spied_frames(body)) for head, body in parts
     )
+
+
+def _by_head(pattern: re.Pattern[str], text: str) -> list[tuple[re.Match[str], str]]:
+    """Each head with what stands below it."""
+    heads = list(pattern.finditer(text))
+    ends = [head.start() for head in heads[1:]] + [len(text)]
+    return [(head, text[head.end() : end]) for head, end in zip(heads, ends, strict=False)]
 
 
 def _spied_frames(text: str) -> tuple[Frame, ...]:

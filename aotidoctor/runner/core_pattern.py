@@ -43,19 +43,12 @@ def read_core_pattern(pattern: str, uses_pid: str = "0") -> CorePattern:
 def glob_of(pattern: CorePattern, facts: Mapping[str, str], cwd: str) -> str:
     """A glob that matches the file; ``facts`` maps letters of the pattern (``p``, ``e``...) to what is known."""
 
-    def fill(found: re.Match[str]) -> str:
-        letter = found[1]
+    def fill(letter: str) -> str:
         if letter == "%":
             return "%"
         return glob.escape(facts[letter]) if letter in facts else "*" if letter else ""
 
     parts = _FIELD.split(pattern.text)
-    text = "".join(glob.escape(part) if index % 2 == 0 else fill(_as_match(part)) for index, part in enumerate(parts))
+    text = "".join(glob.escape(part) if index % 2 == 0 else fill(part) for index, part in enumerate(parts))
     text += f".{facts['p']}" if pattern.uses_pid else ""
     return text if text.startswith("/") else f"{glob.escape(cwd.rstrip('/'))}/{text}"
-
-
-def _as_match(letter: str) -> re.Match[str]:
-    found = _FIELD.match(f"%{letter}")
-    assert found is not None  # noqa: S101 - made from what it matched
-    return found

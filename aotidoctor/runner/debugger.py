@@ -14,15 +14,14 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import threading
-import time
 from contextlib import suppress
 
 from aotidoctor.runner.gdb import MAX_ANSWER, Gdb, GdbError
 from aotidoctor.runner.places import RunDir
-from aotidoctor.runner.process import MARKER, send
+from aotidoctor.runner.process import send
 from aotidoctor.runner.stacks import COLLECT_S, all_stacks, one_stack, sections
+from aotidoctor.runner.tool_files import ask_tool
 
 INSTALL = "gdb is not installed; apt-get install gdb"
 _STOPPED = re.compile(r"received signal (SIG\w+)")
@@ -128,22 +127,9 @@ def _new_gdb(run_dir: RunDir, path: str) -> Gdb:
 
 
 def _py_spy(program: str, pid: int, run_dir: RunDir) -> tuple[str, str | None]:
-    command = (program, "dump", "--native", "--pid", str(pid))
-    environ = {"PATH": os.defpath, "LC_ALL": "C", MARKER: run_dir.token}
-    began = time.monotonic()
-    try:
-        done = subprocess.run(  # noqa: S603 - an argument vector, no shell
-            command,
-            capture_output=True,
-            timeout=_PY_SPY_S,
-            env=environ,
-            cwd=run_dir.path,
-            start_new_session=True,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return "", f"py-spy printed no stacks after {time.monotonic() - began:.0f} s: {type(error).__name__}"
+    done = ask_tool((program, "dump", "--native", "--pid", str(pid)), run_dir, _PY_SPY_S)
+    if isinstance(done, str):
+        return "", done
     text = done.stdout[:MAX_ANSWER].decode("utf-8", "replace")
     if done.returncode != 0:
         return "", f"py-spy: {done.stderr.decode('utf-8', 'replace').strip()[-200:]}; {INSTALL}"

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import time
 
 from aotidoctor.runner.places import RunDir
-from aotidoctor.runner.process import MARKER
 from aotidoctor.runner.stacks import sections
+from aotidoctor.runner.tool_files import ask_tool
 
 FILE = "gpu.core"
 INSTALL = "cuda-gdb is not installed; it is part of the CUDA toolkit: conda install -c nvidia cuda-gdb"
@@ -33,23 +31,8 @@ def read_gpu_core(run_dir: RunDir, path: str) -> tuple[str, str | None]:
     if program is None:
         return "", INSTALL
     words = [word for text in (f"target cudacore {core}", *_COMMANDS) for word in ("-ex", text)]
-    return _ask((os.path.abspath(program), "-nx", "-batch", *words), run_dir)  # noqa: PTH100 - of a user's PATH
-
-
-def _ask(command: tuple[str, ...], run_dir: RunDir) -> tuple[str, str | None]:
-    began = time.monotonic()
-    try:
-        done = subprocess.run(  # noqa: S603 - an argument vector, no shell
-            command,
-            capture_output=True,
-            timeout=_READ_S,
-            env={"PATH": os.defpath, "LC_ALL": "C", "HOME": str(run_dir.path), MARKER: run_dir.token},
-            cwd=run_dir.path,
-            start_new_session=True,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return "", f"cuda-gdb printed nothing after {time.monotonic() - began:.0f} s: {type(error).__name__}"
+    done = ask_tool((os.path.abspath(program), "-nx", "-batch", *words), run_dir, _READ_S)  # noqa: PTH100 - of a user's PATH
+    if isinstance(done, str):
+        return "", done
     text = (done.stdout + done.stderr)[:_MOST_TEXT].decode("utf-8", "replace")
     return sections({"gpu-core": text}), None

@@ -13,8 +13,8 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -90,6 +90,20 @@ def make_run_dir(work_dir: Path, run_id: str, tmp_base: str | None) -> RunDir:
         # The user's own TMPDIR is broken; the child shall meet it as it is.
         return replace(own, tmp=str(base))
     return replace(own, tmp=str(foreign), foreign_tmp=foreign)
+
+
+@contextmanager
+def lone_run_dir(environ: Mapping[str, str], tmp_base: str | None) -> Iterator[RunDir]:
+    """The directory of a run that no runner made; it goes at the end of the block. Raises OSError."""
+    work = make_work_dir(environ)
+    try:
+        run_dir = make_run_dir(work, "W1", tmp_base)
+        try:
+            yield run_dir
+        finally:
+            run_dir.remove()
+    finally:
+        remove_tree(work)
 
 
 def remove_tree(path: Path) -> None:

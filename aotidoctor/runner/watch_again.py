@@ -20,7 +20,7 @@ from aotidoctor.model.watched import Program, Watched
 from aotidoctor.runner.debugger import Debugger, hang_stacks
 from aotidoctor.runner.memory import oom_kills, risen
 from aotidoctor.runner.native import MAX_OUTPUT
-from aotidoctor.runner.places import RunDir, make_run_dir, make_work_dir, remove_tree
+from aotidoctor.runner.places import RunDir, lone_run_dir
 from aotidoctor.runner.process import MARKER, kill_all
 from aotidoctor.runner.process import Watch as Ends
 from aotidoctor.runner.tasks import task_section
@@ -37,15 +37,8 @@ _ATTACH_S = 30.0
 
 def watch_again(program: Program, environ: Mapping[str, str], *, debugger: bool = False) -> Watched:
     """Run it, with the changes of ``program.env`` and within ``program.limit``. Raises OSError."""
-    work = make_work_dir(environ)
-    try:
-        run_dir = make_run_dir(work, "W1", {**environ, **program.env}.get("TMPDIR"))
-        try:
-            return _run(program, environ, run_dir, debugger=debugger)
-        finally:
-            run_dir.remove()
-    finally:
-        remove_tree(work)
+    with lone_run_dir(environ, {**environ, **program.env}.get("TMPDIR")) as run_dir:
+        return _run(program, environ, run_dir, debugger=debugger)
 
 
 def _run(program: Program, environ: Mapping[str, str], run_dir: RunDir, *, debugger: bool) -> Watched:

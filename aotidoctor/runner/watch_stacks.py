@@ -11,7 +11,7 @@ from pathlib import Path
 from aotidoctor.runner.core_maps import maps_of_core
 from aotidoctor.runner.debugger import INSTALL, hang_stacks
 from aotidoctor.runner.gdb import SETTINGS, Gdb, GdbError
-from aotidoctor.runner.places import make_run_dir, make_work_dir, remove_tree
+from aotidoctor.runner.places import lone_run_dir
 from aotidoctor.runner.stacks import COLLECT_S, one_stack
 from aotidoctor.runner.tasks import task_section
 
@@ -24,19 +24,11 @@ def standing(pid: int, environ: Mapping[str, str]) -> tuple[str, str | None]:
     """Where the process stands: what /proc says of its threads, then their stacks. And why there are no stacks."""
     text = task_section(pid)
     try:
-        work = make_work_dir(environ)
+        with lone_run_dir(environ, environ.get("TMPDIR")) as run_dir:
+            stacks, problem = hang_stacks(run_dir, pid, environ.get("PATH") or os.defpath)
     except OSError as error:
         return text, str(error)
-    try:
-        run_dir = make_run_dir(work, "W1", environ.get("TMPDIR"))
-        stacks, problem = hang_stacks(run_dir, pid, environ.get("PATH") or os.defpath)
-        run_dir.remove()
-    except OSError as error:
-        return text, str(error)
-    else:
-        return text + stacks, problem
-    finally:
-        remove_tree(work)
+    return text + stacks, problem
 
 
 def of_core(core: str, program: str | None, environ: Mapping[str, str]) -> tuple[str, str | None]:

@@ -12,7 +12,7 @@ from aotidoctor.readers.inputs.content import Content
 from aotidoctor.readers.inputs.members import Members
 from aotidoctor.readers.inputs.ndarrays import torch_dtype
 from aotidoctor.readers.inputs.problems import corrupt, unsafe, wrong_format
-from aotidoctor.readers.inputs.values import read_later, read_stats
+from aotidoctor.readers.inputs.values import View
 
 NPY_MAGIC = b"\x93NUMPY"
 MAX_HEADER = 64 << 10
@@ -59,7 +59,7 @@ def _array(path: str, name: str, data: memoryview, *, trusted: bool) -> LeafValu
     if len(data) - start < need:
         raise corrupt(path, name, f"{max(0, len(data) - start)} bytes of values", f"{need} for shape {shape}")
     values = data[start : start + need]
-    swapped = code.startswith(">")
+    view = View(dtype=dtype, data=values, shape=shape, stride=stride, big_endian=code.startswith(">"))
     return TensorDesc(
         dtype=dtype,
         shape=shape,
@@ -67,8 +67,8 @@ def _array(path: str, name: str, data: memoryview, *, trusted: bool) -> LeafValu
         storage=name,
         storage_nbytes=need,
         device="cpu",
-        stats=read_stats(dtype, values, shape=shape, stride=stride, offset=0, big_endian=swapped),
-        elements=read_later(dtype, values, shape=shape, stride=stride, offset=0, big_endian=swapped),
+        stats=view.stats(),
+        elements=view.elements,
     )
 
 

@@ -7,7 +7,7 @@ from aotidoctor.model.inputs import PlainValue
 from aotidoctor.readers.inputs.arguments import sizes
 from aotidoctor.readers.inputs.nodes import Call, Value
 from aotidoctor.readers.inputs.storage import MalformedError
-from aotidoctor.readers.inputs.values import read_stats
+from aotidoctor.readers.inputs.values import View
 
 _KINDS = {
     "b1": "bool",
@@ -73,5 +73,5 @@ def _scalar(dtype: Value, data: Value) -> PlainValue:
 def _one(dtype: str, data: bytes) -> float | int | None:
     if ITEMSIZE.get(dtype) != len(data):
         return None
-    stats = read_stats(dtype, memoryview(data), shape=(1,), stride=(1,), offset=0)
+    stats = View(dtype=dtype, data=memoryview(data), shape=(1,), stride=(1,)).stats()
     return None if stats is None else stats.low

@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Callable, Mapping
 
 from aotidoctor.model.dtypes import ITEMSIZE, QUANTIZED
-from aotidoctor.model.inputs import Elements, TensorDesc, ValueStats
+from aotidoctor.model.inputs import TensorDesc, ValueStats
 from aotidoctor.model.record import record
 from aotidoctor.readers.inputs.arguments import class_name, device_name, dtype_name, layout_name, size, sizes
 from aotidoctor.readers.inputs.nodes import Call, Entries, Global, Value
 from aotidoctor.readers.inputs.storage import MalformedError, Resolve, Storage, nested_file, storage_id
-from aotidoctor.readers.inputs.values import MAX_BYTES, read_later, read_stats
+from aotidoctor.readers.inputs.values import MAX_BYTES, View
 
 STATS_TOTAL = 8 << 20
 
@@ -68,6 +68,10 @@ def _strided(
     _check_extent(storage, name, shape, stride, offset)
     bits = metadata if isinstance(metadata, Entries) else Entries()
     flags = {key: value for key, value in bits.entries if isinstance(key, str) and value is True}
+    view: View | None = None
+    if storage.data is not None and name not in QUANTIZED:
+        order = {"big_endian": storage.big_endian, "negated": "neg" in flags}
+        view = View(dtype=name, data=storage.data, shape=shape, stride=stride, offset=offset, **order)
     return TensorDesc(
         dtype=name,
         shape=shape,
@@ -80,8 +84,8 @@ def _strided(
         conj="conj" in flags,
         neg="neg" in flags,
         quantized=name in QUANTIZED,
-        stats=_stats(reader, storage, name, shape=shape, stride=stride, offset=offset, negated="neg" in flags),
-        elements=_elements(storage, name, shape=shape, stride=stride, offset=offset, negated="neg" in flags),
+        stats=None if view is None else _stats(reader, view),
+        elements=None if view is None else view.elements,
     )
 
 
@@ -96,46 +100,11 @@ def _check_extent(storage: Storage, dtype: str, shape: tuple[int, ...], stride: 
         )
 
 
-def _stats(
-    reader: Reader,
-    storage: Storage,
-    dtype: str,
-    *,
-    shape: tuple[int, ...],
-    stride: tuple[int, ...],
-    offset: int,
-    negated: bool,
-) -> ValueStats | None:
-    if storage.data is None or dtype in QUANTIZED or reader.stats_left <= 0:
-        return None
-    stats = read_stats(
-        dtype,
-        storage.data,
-        shape=shape,
-        stride=stride,
-        offset=offset,
-        big_endian=storage.big_endian,
-        negated=negated,
-    )
+def _stats(reader: Reader, view: View) -> ValueStats | None:
+    stats = view.stats() if reader.stats_left > 0 else None
     if stats is not None:
-        reader.stats_left -= min(MAX_BYTES, storage.nbytes)
+        reader.stats_left -= min(MAX_BYTES, view.data.nbytes)
     return stats
-
-
-def _elements(
-    storage: Storage, dtype: str, *, shape: tuple[int, ...], stride: tuple[int, ...], offset: int, negated: bool
-) -> Elements | None:
-    if storage.data is None or dtype in QUANTIZED:
-        return None
-    return read_later(
-        dtype,
-        storage.data,
-        shape=shape,
-        stride=stride,
-        offset=offset,
-        big_endian=storage.big_endian,
-        negated=negated,
-    )
 
 
 def _v1(reader: Reader, args: tuple[Value, ...]) -> TensorDesc:

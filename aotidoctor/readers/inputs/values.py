@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from aotidoctor.model.dtypes import ITEMSIZE, contiguous_stride
-from aotidoctor.model.inputs import Elements, ValueStats
+from aotidoctor.model.inputs import ValueStats
+from aotidoctor.model.record import record
 
 MAX_BYTES = 256 << 10
 # What is read when it is asked for, in bytes from the first to the last element.
@@ -29,88 +31,64 @@ _CODES = {
 _PARTS = {"complex64": "float32", "complex128": "float64", "complex32": "float16"}
 
 
-def read_stats(
-    dtype: str,
-    data: memoryview,
-    *,
-    shape: tuple[int, ...],
-    stride: tuple[int, ...],
-    offset: int,
-    big_endian: bool = False,
-    negated: bool = False,
-) -> ValueStats | None:
-    """The statistics of a view of the storage ``data``; None when it is large or its dtype is not read.
+@record
+class View:
+    """Elements of the storage ``data``, inside of which they must lie; strides and offset in elements.
 
-    Strides and offset in elements. The view must lie inside the storage.
+    ``negated``: the values are those stored with the other sign.
     """
-    count = math.prod(shape)
-    if dtype not in ITEMSIZE or count * ITEMSIZE[dtype] > MAX_BYTES:
-        return None
-    if count == 0:
-        return summarise([])
-    part = _PARTS.get(dtype)
-    if part is not None:
-        pairs = read_values(
-            part,
-            data,
-            shape=(*shape, 2),
-            stride=(*(2 * step for step in stride), 1),
-            offset=2 * offset,
-            big_endian=big_endian,
-        )
-        return None if pairs is None else summarise_complex(pairs)
-    values = read_values(dtype, data, shape=shape, stride=stride, offset=offset, big_endian=big_endian)
-    if values is None:
-        return None
-    return summarise([-value for value in values] if negated else values)
 
+    dtype: str
+    data: memoryview
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int = 0
+    big_endian: bool = False
+    negated: bool = False
 
-def read_later(
-    dtype: str,
-    data: memoryview,
-    *,
-    shape: tuple[int, ...],
-    stride: tuple[int, ...],
-    offset: int,
-    big_endian: bool = False,
-    negated: bool = False,
-) -> Elements:
-    """A function that reads the values of the view when it is called; None for what is large or not read."""
-
-    def read() -> Sequence[int] | Sequence[float] | None:
-        span = 1 + sum((length - 1) * step for length, step in zip(shape, stride, strict=True))
-        if dtype not in ITEMSIZE or span * ITEMSIZE[dtype] > MAX_SPAN or math.prod(shape) > MAX_SPAN:
+    def stats(self) -> ValueStats | None:
+        """Their statistics; None where they are many or of a dtype that is not read."""
+        count = math.prod(self.shape)
+        if self.dtype not in ITEMSIZE or count * ITEMSIZE[self.dtype] > MAX_BYTES:
             return None
-        if 0 in shape:
-            return ()
-        values = read_values(
-            dtype, data, shape=shape, stride=stride, offset=offset, big_endian=big_endian, limit=MAX_SPAN
-        )
-        return [-value for value in values] if negated and values is not None else values
+        if count == 0:
+            return summarise([])
+        part = _PARTS.get(self.dtype)
+        if part is not None:
+            stride = (*(2 * step for step in self.stride), 1)
+            pairs = replace(
+                self, dtype=part, shape=(*self.shape, 2), stride=stride, offset=2 * self.offset, negated=False
+            )
+            values = pairs.values()
+            return None if values is None else summarise_complex(values)
+        values = self.values()
+        return None if values is None else summarise(values)
 
-    return read
+    def elements(self) -> Sequence[int] | Sequence[float] | None:
+        """The values, to be read when they are needed; None for what is large or not read."""
+        if (
+            self.dtype not in ITEMSIZE
+            or self._span * ITEMSIZE[self.dtype] > MAX_SPAN
+            or math.prod(self.shape) > MAX_SPAN
+        ):
+            return None
+        return () if 0 in self.shape else self.values(MAX_SPAN)
 
+    def values(self, limit: int = 16 * MAX_BYTES) -> Sequence[int] | Sequence[float] | None:
+        """Row-major; None for a dtype that is not read, or where they are strewn over more than ``limit`` bytes."""
+        size = ITEMSIZE[self.dtype]
+        if self._span * size > limit:
+            return None
+        raw = bytes(self.data[self.offset * size : (self.offset + self._span) * size])
+        flat = _decode(self.dtype, raw, self.big_endian)
+        if flat is not None and self.stride != contiguous_stride(self.shape) and self.shape:
+            flat = [flat[index] for index in _indices(self.shape, self.stride)]
+        return [-value for value in flat] if flat is not None and self.negated else flat
 
-def read_values(
-    dtype: str,
-    data: memoryview,
-    *,
-    shape: tuple[int, ...],
-    stride: tuple[int, ...],
-    offset: int,
-    big_endian: bool,
-    limit: int = 16 * MAX_BYTES,
-) -> Sequence[int] | Sequence[float] | None:
-    """The values row-major; None for a dtype that is not read, or for values strewn over more than ``limit`` bytes."""
-    size = ITEMSIZE[dtype]
-    span = 1 + sum((length - 1) * step for length, step in zip(shape, stride, strict=True))
-    if span * size > limit:
-        return None
-    raw = bytes(data[offset * size : (offset + span) * size])
-    flat = _decode(dtype, raw, big_endian)
-    if flat is None or stride == contiguous_stride(shape) or len(shape) == 0:
-        return flat
-    return [flat[index] for index in _indices(shape, stride)]
+    @property
+    def _span(self) -> int:
+        """Elements from the first to the last."""
+        return 1 + sum((length - 1) * step for length, step in zip(self.shape, self.stride, strict=True))
 
 
 def _decode(dtype: str, raw: bytes, big_endian: bool) -> Sequence[int] | Sequence[float] | None:
