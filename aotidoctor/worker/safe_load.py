@@ -76,8 +76,7 @@ class _SafeUnpickler(pickle.Unpickler):
         if full == "torch.storage._load_from_bytes":
             return _load_storage
         if full not in SAFE_GLOBALS:
-            msg = f"unsafe global {full}"
-            raise pickle.UnpicklingError(msg)
+            raise pickle.UnpicklingError(f"unsafe global {full}")
         module, _, name = full.rpartition(".")
         return super().find_class(module, name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 
@@ -52,10 +53,7 @@ def _array(path: str, name: str, data: memoryview, *, trusted: bool) -> LeafValu
         kind = "object" if "O" in code else code.lstrip("<>=|")
         return PlainValue(type="ndarray", text=f"ndarray of {kind}, shape {list(shape)}"[:80], shape=shape, dtype=kind)
     stride = contiguous_stride(shape) if not fortran else tuple(reversed(contiguous_stride(shape[::-1])))
-    count = 1
-    for size in shape:
-        count *= size
-    need = count * ITEMSIZE[dtype]
+    need = math.prod(shape) * ITEMSIZE[dtype]
     if len(data) - start < need:
         raise corrupt(path, name, f"{max(0, len(data) - start)} bytes of values", f"{need} for shape {shape}")
     values = data[start : start + need]

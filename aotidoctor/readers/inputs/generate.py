@@ -40,14 +40,10 @@ def described(contract: Contract, document: JsonObject, notes: tuple[str, ...] =
     """The description of the tensors that the worker makes of ``document``. Raises ``DocumentError``."""
     root = describe_document(document)
     arranged = arrange(root)
-    args, kwargs = _named(graft(arranged.args, root)), graft(arranged.kwargs, root)
+    args, kwargs = replace(graft(arranged.args, root), type="tuple"), graft(arranged.kwargs, root)
     if contract.args is not None and contract.kwargs is not None:
         args, kwargs = _typed(contract.args, args), _typed(contract.kwargs, kwargs)
     return InputSet(path=None, format="generated", form="generated", args=args, kwargs=kwargs, notes=notes)
-
-
-def _named(args: Container[LeafValue]) -> Container[LeafValue]:
-    return replace(args, type="tuple")
 
 
 def _typed(spec: Container[int], given: Container[LeafValue]) -> Container[LeafValue]:

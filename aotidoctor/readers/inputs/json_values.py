@@ -89,5 +89,4 @@ def _stats(spec: TensorSpec) -> ValueStats | None:
             return summarise([int(bool(value)) for value in data])
         return summarise([int(value) for value in data])
     except (ValueError, OverflowError) as error:
-        msg = f"data: observed {error}, expected values of {spec.dtype}"
-        raise DocumentError(msg) from error
+        raise DocumentError(f"data: observed {error}, expected values of {spec.dtype}") from error

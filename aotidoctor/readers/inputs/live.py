@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Protocol, cast
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Protocol, TypeVar, cast
 
 from aotidoctor.model.dtypes import ITEMSIZE, QUANTIZED
 from aotidoctor.model.errors import InputsError
-from aotidoctor.model.inputs import Elements, InputSet, LeafValue, PlainValue, TensorDesc, ValueStats
+from aotidoctor.model.inputs import InputSet, LeafValue, PlainValue, TensorDesc, ValueStats
 from aotidoctor.model.tree import Container, Leaf, Tree
 from aotidoctor.readers.inputs.describe import MAX_DEPTH, plain_value
 from aotidoctor.readers.inputs.nodes import Value
 from aotidoctor.readers.inputs.values import MAX_BYTES, MAX_SPAN, summarise
 
+_T = TypeVar("_T")
 _CANNOT_SAY = (AttributeError, NotImplementedError, RuntimeError, TypeError, ValueError)
 
 
@@ -98,56 +100,38 @@ def _tensor(tensor: _Tensor) -> TensorDesc:
     layout = str(tensor.layout).removeprefix("torch.")
     storage, nbytes = _storage(tensor)
     name = type(tensor).__name__
+    # To look at values elsewhere would wait for the device.
+    is_read = storage is not None and str(tensor.device) == "cpu" and layout == "strided"
     return TensorDesc(
         dtype=dtype,
         shape=_shape(tensor),
-        stride=_stride(tensor) if layout == "strided" else None,
-        storage_offset=_offset(tensor),
+        stride=_told(lambda: tuple(map(int, tensor.stride())), None) if layout == "strided" else None,
+        storage_offset=_told(lambda: int(tensor.storage_offset()), 0),
         storage=storage,
         storage_nbytes=nbytes,
         device=str(tensor.device),
         requires_grad=bool(tensor.requires_grad),
-        conj=_says(tensor, "is_conj"),
-        neg=_says(tensor, "is_neg"),
+        conj=_told(lambda: bool(tensor.is_conj()), otherwise=False),
+        neg=_told(lambda: bool(tensor.is_neg()), otherwise=False),
         layout="nested" if layout == "jagged" or getattr(tensor, "is_nested", False) else layout,
         quantized=dtype in QUANTIZED,
         subclass=None if name == "Tensor" else name,
-        stats=_stats(tensor, dtype)
-        if storage is not None and str(tensor.device) == "cpu" and layout == "strided"
-        else None,
-        elements=_elements(tensor, dtype)
-        if storage is not None and str(tensor.device) == "cpu" and layout == "strided"
-        else None,
+        stats=_stats(tensor, dtype) if is_read else None,
+        elements=partial(_values, tensor, dtype, MAX_SPAN) if is_read else None,
     )
 
 
-def _says(tensor: _Tensor, method: str) -> bool:
+def _told(ask: Callable[[], _T], otherwise: _T) -> _T:
+    """What a tensor says of itself; ``otherwise`` where one of its kind cannot say it."""
     try:
-        return bool(getattr(tensor, method)())
+        return ask()
     except _CANNOT_SAY:
-        return False
+        return otherwise
 
 
 def _shape(tensor: _Tensor) -> tuple[int, ...]:
     """The sizes; a nested tensor has none."""
-    try:
-        return tuple(int(size) for size in tensor.shape)
-    except _CANNOT_SAY:
-        return ()
-
-
-def _stride(tensor: _Tensor) -> tuple[int, ...] | None:
-    try:
-        return tuple(int(step) for step in tensor.stride())
-    except _CANNOT_SAY:
-        return None
-
-
-def _offset(tensor: _Tensor) -> int:
-    try:
-        return int(tensor.storage_offset())
-    except _CANNOT_SAY:
-        return 0
+    return _told(lambda: tuple(map(int, tensor.shape)), ())
 
 
 def _storage(tensor: _Tensor) -> tuple[str | None, int | None]:
@@ -159,26 +143,15 @@ def _storage(tensor: _Tensor) -> tuple[str | None, int | None]:
     return (f"{address:#x}" if address else None), int(nbytes)
 
 
-def _elements(tensor: _Tensor, dtype: str) -> Elements:
-    def read() -> Sequence[int] | Sequence[float] | None:
-        if dtype.startswith("complex") or math.prod(_shape(tensor)) * ITEMSIZE.get(dtype, 16) > MAX_SPAN:
-            return None
-        try:
-            return tensor.detach().flatten().tolist()
-        except _CANNOT_SAY:
-            return None
-
-    return read
+def _values(tensor: _Tensor, dtype: str, most: int) -> Sequence[int] | Sequence[float] | None:
+    """The values row-major; None where they are complex, of more than ``most`` bytes, or cannot be told."""
+    if dtype.startswith("complex") or math.prod(_shape(tensor)) * ITEMSIZE.get(dtype, 16) > most:
+        return None
+    return _told(lambda: tensor.detach().flatten().tolist(), None)
 
 
 def _stats(tensor: _Tensor, dtype: str) -> ValueStats | None:
-    if str(tensor.device) != "cpu":  # looking would wait for the device
-        return None
-    count = math.prod(_shape(tensor))
-    if dtype in QUANTIZED or dtype.startswith("complex") or count * ITEMSIZE.get(dtype, 16) > MAX_BYTES:
-        return None
-    try:
-        values = tensor.detach().flatten().tolist()
-    except _CANNOT_SAY:
+    values = None if dtype in QUANTIZED else _values(tensor, dtype, MAX_BYTES)
+    if values is None:
         return None
     return summarise([int(value) for value in values] if dtype == "bool" else values)

@@ -41,8 +41,7 @@ class Machine:
         start, self.position = self.position, self.position + count
         if self.position > self.end:
             self.position = start
-            msg = f"{count} bytes wanted, {self.end - start} are left"
-            raise BadPickleError(msg)
+            raise BadPickleError(f"{count} bytes wanted, {self.end - start} are left")
         return bytes(self.data[start : self.position])
 
     def number(self, count: int, *, signed: bool = False) -> int:
@@ -56,23 +55,19 @@ class Machine:
         while position < limit and self.data[position] != 0x0A:
             position += 1
         if position == limit:
-            msg = "an unterminated line"
-            raise BadPickleError(msg)
+            raise BadPickleError("an unterminated line")
         self.position = position + 1
         return bytes(self.data[start:position])
 
     def pop(self) -> Value:
-        """The top of the stack."""
-        if not self.stack:
-            msg = "the stack is empty"
-            raise BadPickleError(msg)
+        """The top of the stack, which goes."""
+        self.top()
         return self.stack.pop()
 
     def top(self) -> Value:
         """The top of the stack, which stays."""
         if not self.stack:
-            msg = "the stack is empty"
-            raise BadPickleError(msg)
+            raise BadPickleError("the stack is empty")
         return self.stack[-1]
 
     def mark(self) -> None:
@@ -83,8 +78,7 @@ class Machine:
     def since_mark(self) -> list[Value]:
         """What was pushed since the last mark, which is removed."""
         if not self.below:
-            msg = "there is no mark"
-            raise BadPickleError(msg)
+            raise BadPickleError("there is no mark")
         items, self.stack = self.stack, self.below.pop()
         return items
 
@@ -98,32 +92,25 @@ class Machine:
     def append(self, items: Sequence[Value]) -> None:
         """Add items to the list, set or object on top."""
         match self.top():
-            case Items() as target:
-                target.items.extend(items)
-            case Call() as target:
+            case Items() | Call() as target:
                 target.items.extend(items)
             case _:
-                msg = "items are added to something that is not a list"
-                raise BadPickleError(msg)
+                raise BadPickleError("items are added to something that is not a list")
 
     def set_items(self, items: Sequence[Value]) -> None:
         """Add keys and values, alternating, to the dict or object on top."""
         pairs = list(zip(items[::2], items[1::2], strict=False))
         match self.top():
-            case Entries() as target:
-                target.entries.extend(pairs)
-            case Call() as target:
+            case Entries() | Call() as target:
                 target.entries.extend(pairs)
             case _:
-                msg = "keys are added to something that is not a dict"
-                raise BadPickleError(msg)
+                raise BadPickleError("keys are added to something that is not a dict")
 
     def call(self, *, new: bool = False) -> None:
         """Replace a function and its argument tuple by the record of the call."""
         args, function = self.pop(), self.pop()
         if not isinstance(args, tuple) or not isinstance(function, Global):
-            msg = "something that is not a function is called"
-            raise BadPickleError(msg)
+            raise BadPickleError("something that is not a function is called")
         self.stack.append(Call(function, args, new=new))
 
     def build(self) -> None:

@@ -47,8 +47,9 @@ def _run(machine: Machine, max_steps: int) -> Value:
     data = machine.data
     for _ in range(max_steps):
         if machine.position >= machine.end:
-            msg = "the pickle ends before its STOP" if machine.end == len(data) else f"more than {MAX_BYTES} bytes"
-            raise BadPickleError(msg)
+            raise BadPickleError(
+                "the pickle ends before its STOP" if machine.end == len(data) else f"more than {MAX_BYTES} bytes"
+            )
         code = data[machine.position]
         machine.position += 1
         if code == STOP:
@@ -56,11 +57,9 @@ def _run(machine: Machine, max_steps: int) -> Value:
         step = OPCODES.get(code)
         if step is None:
             machine.position -= 1
-            msg = f"0x{code:02x} is not an opcode"
-            raise BadPickleError(msg)
+            raise BadPickleError(f"0x{code:02x} is not an opcode")
         step(machine)
-    msg = f"more than {max_steps} opcodes"
-    raise BadPickleError(msg)
+    raise BadPickleError(f"more than {max_steps} opcodes")
 
 
 def _push(read: Callable[[Machine], Value]) -> Callable[[Machine], None]:
@@ -104,8 +103,7 @@ def _put(size: int) -> Callable[[Machine], None]:
 
 def _get(machine: Machine, key: int) -> Value:
     if key not in machine.memo:
-        msg = f"memo {key} is not set"
-        raise BadPickleError(msg)
+        raise BadPickleError(f"memo {key} is not set")
     return machine.memo[key]
 
 
@@ -123,16 +121,14 @@ def _decimal(machine: Machine) -> Value:
     if line in (b"00", b"01"):
         return line == b"01"
     if len(line) > MAX_DIGITS:
-        msg = f"a number of {len(line)} digits"
-        raise BadPickleError(msg)
+        raise BadPickleError(f"a number of {len(line)} digits")
     return int(line.rstrip(b"L"))
 
 
 def _decimal_key(machine: Machine) -> int:
     line = machine.line()
     if not line.isdigit() or len(line) > 10:
-        msg = "a memo key that is not a number"
-        raise BadPickleError(msg)
+        raise BadPickleError("a memo key that is not a number")
     return int(line)
 
 
@@ -170,8 +166,7 @@ def _global_lines(machine: Machine) -> Value:
 def _stack_global(machine: Machine) -> None:
     name, module = machine.pop(), machine.pop()
     if not isinstance(name, str) or not isinstance(module, str):
-        msg = "the name of a global is not text"
-        raise BadPickleError(msg)
+        raise BadPickleError("the name of a global is not text")
     machine.stack.append(machine.found(module, name))
 
 
@@ -184,8 +179,7 @@ def _instance(machine: Machine) -> None:
 def _object(machine: Machine) -> None:
     items = machine.since_mark()
     if not items:
-        msg = "the stack is empty"
-        raise BadPickleError(msg)
+        raise BadPickleError("the stack is empty")
     machine.stack.append(Call(items[0], tuple(items[1:])))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 from aotidoctor.model.dtypes import ITEMSIZE, SAFETENSORS_DTYPES, contiguous_stride
 from aotidoctor.model.inputs import LeafValue, TensorDesc
@@ -55,8 +56,7 @@ def read_header(path: str, text: bytes) -> JsonObject:
 def _unique(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
     found = dict(pairs)
     if len(found) != len(pairs):
-        msg = "a name comes twice"
-        raise ValueError(msg)
+        raise ValueError("a name comes twice")
     return found
 
 
@@ -70,9 +70,7 @@ def _tensor(path: str, name: str, entry: JsonValue, values: memoryview) -> Tenso
     dtype = SAFETENSORS_DTYPES.get(code)
     if dtype is None or len(shape) != len(sizes) or len(shape) > 64:
         raise corrupt(path, subject, f"dtype {code[:20]} and shape {str(sizes)[:60]}", "a known dtype and sizes")
-    need = ITEMSIZE[dtype]
-    for size in shape:
-        need *= size
+    need = math.prod(shape) * ITEMSIZE[dtype]
     if not 0 <= begin <= end <= len(values) or end - begin != need:
         raise corrupt(path, subject, f"bytes {begin} to {end} of {len(values)}", f"{need} bytes for shape {shape}")
     stride = contiguous_stride(shape)

@@ -46,8 +46,7 @@ def describe_tensor(reader: Reader, call: Call) -> TensorDesc:
     try:
         return rebuild(reader, call.args)
     except (IndexError, OverflowError) as error:
-        msg = f"{call.name} with {len(call.args)} arguments"
-        raise MalformedError(msg) from error
+        raise MalformedError(f"{call.name} with {len(call.args)} arguments") from error
 
 
 def _inner(reader: Reader, value: Value, allowed: frozenset[str] | None = None) -> TensorDesc:
