@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from aotidoctor.diagnosis.wording import NAME, fill
-from aotidoctor.model.c10 import AT_NAMES, DEVICE_TYPES, SCALAR_TYPES
+from aotidoctor.model.c10 import DEVICE_TYPES, SCALAR_NAMES, scalar_type
 from aotidoctor.model.evidence import Evidence, FactValue
 
 _SCALAR = re.compile(r"^(?P<number>\d+)?\(?(?:at::)?k?(?P<name>[A-Za-z]\w*)?\)?$")
@@ -56,9 +56,8 @@ def _dtype(text: str) -> str:
     if found is None:
         return text
     if found["name"]:
-        return AT_NAMES.get(f"k{found['name']}", text)
-    number = int(found["number"] or -1)
-    return SCALAR_TYPES[number] if 0 <= number < len(SCALAR_TYPES) else text
+        return SCALAR_NAMES.get(found["name"], text)
+    return scalar_type(int(found["number"] or -1)) or text
 
 
 def _device(text: str) -> str:

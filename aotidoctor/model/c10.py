@@ -1,26 +1,48 @@
-"""The numbers by which c10 knows dtypes and devices, as its messages print them."""
+"""How c10 and generated code name dtypes and devices: by numbers, by names of C++, by those of Triton."""
 
 from __future__ import annotations
 
 # c10::ScalarType, in its order of declaration (torch/headeronly/core/ScalarType.h).
 SCALAR_TYPES = (
     "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex32", "complex64",
-    "complex128", "bool", "qint8", "quint8", "qint32", "bfloat16",
+    "complex128", "bool", "qint8", "quint8", "qint32", "bfloat16", "quint4x2", "quint2x4", "bits1x8", "bits2x4",
+    "bits4x2", "bits8", "bits16", "float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz", "uint16",
+    "uint32", "uint64",
 )  # fmt: skip
-AT_NAMES = {
-    "kByte": "uint8",
-    "kChar": "int8",
-    "kShort": "int16",
-    "kInt": "int32",
-    "kLong": "int64",
-    "kHalf": "float16",
-    "kFloat": "float32",
-    "kDouble": "float64",
-    "kComplexHalf": "complex32",
-    "kComplexFloat": "complex64",
-    "kComplexDouble": "complex128",
-    "kBool": "bool",
-    "kBFloat16": "bfloat16",
+# Its enumerators, which messages and wrappers write as at::kHalf.
+SCALAR_NAMES = {
+    "Byte": "uint8", "Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64", "Half": "float16",
+    "Float": "float32", "Double": "float64", "ComplexHalf": "complex32", "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128", "Bool": "bool", "BFloat16": "bfloat16",
+}  # fmt: skip
+# Types of elements, in C++ without their namespaces and in Triton's signatures.
+_ELEMENTS = {
+    "bool": ("bool", "i1"),
+    "uint8": ("uint8_t", "unsigned char", "u8"),
+    "int8": ("int8_t", "signed char", "i8"),
+    "int16": ("int16_t", "short", "i16"),
+    "uint16": ("uint16_t", "u16"),
+    "int32": ("int32_t", "int", "i32"),
+    "uint32": ("uint32_t", "u32"),
+    "int64": ("int64_t", "long", "i64"),
+    "uint64": ("uint64_t", "u64"),
+    "float16": ("half", "Half", "fp16"),
+    "bfloat16": ("bfloat16", "BFloat16", "bf16"),
+    "float32": ("float", "fp32"),
+    "float64": ("double", "fp64"),
+    "complex64": ("complex<float>",),
+    "complex128": ("complex<double>",),
 }
+_BY_ELEMENT = {name: dtype for dtype, names in _ELEMENTS.items() for name in names}
 # c10::DeviceType.
 DEVICE_TYPES = {0: "cpu", 1: "cuda", 6: "hip", 9: "xla", 12: "xpu", 13: "mps", 14: "meta"}
+
+
+def scalar_type(number: int) -> str | None:
+    """The dtype with this number; None of one that is not known."""
+    return SCALAR_TYPES[number] if 0 <= number < len(SCALAR_TYPES) else None
+
+
+def element_dtype(name: str) -> str | None:
+    """``float16`` of ``at::Half``, ``half`` or ``fp16``; None of a type that is not known."""
+    return _BY_ELEMENT.get(name.rpartition("::")[2] if "<" not in name else name.partition("::")[2])

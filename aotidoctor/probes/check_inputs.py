@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from aotidoctor.model.c10 import AT_NAMES, DEVICE_TYPES, SCALAR_TYPES
+from aotidoctor.model.c10 import DEVICE_TYPES, SCALAR_NAMES, scalar_type
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request
@@ -163,7 +163,7 @@ def _in_words(symptom: str, facts: Mapping[str, FactValue]) -> tuple[str, str, s
     got, wanted, dim = str(facts.get("got")), str(facts.get("wanted")), facts.get("dim")
     match symptom:
         case "check-dtype":
-            return _dtype(got), AT_NAMES.get(wanted.removeprefix("at::"), wanted), ""
+            return _dtype(got), SCALAR_NAMES.get(wanted.removeprefix("at::k"), wanted), ""
         case "check-low":
             return got, f"at least {wanted}", f".shape[{dim}]"
         case "check-high":
@@ -179,8 +179,7 @@ def _in_words(symptom: str, facts: Mapping[str, FactValue]) -> tuple[str, str, s
 
 
 def _dtype(code: str) -> str:
-    number = _number(code)
-    return SCALAR_TYPES[number] if 0 <= number < len(SCALAR_TYPES) else f"dtype {code}"
+    return scalar_type(_number(code)) or f"dtype {code}"
 
 
 def _number(text: str) -> int:

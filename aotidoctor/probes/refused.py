@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from math import prod
 
 from aotidoctor.localize.kernel_inputs import kernel_inputs
+from aotidoctor.model.c10 import SCALAR_NAMES
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.inputs import TensorDesc
@@ -46,18 +47,7 @@ _LEAST = re.compile(r"must have at least (?P<least>\d{1,3}) dimensions?")
 _RANGE = re.compile(
     r"Dimension out of range \(expected to be in range of \[-(?P<dims>\d{1,3}), \d{1,3}\], but got (?P<dim>-?\d{1,3})\)"
 )
-_NAMES = {
-    "float": "float32",
-    "double": "float64",
-    "half": "float16",
-    "bfloat16": "bfloat16",
-    "long": "int64",
-    "int": "int32",
-    "short": "int16",
-    "char": "int8",
-    "byte": "uint8",
-    "bool": "bool",
-}
+_NAMES = {name.lower(): dtype for name, dtype in SCALAR_NAMES.items()}
 
 
 @record

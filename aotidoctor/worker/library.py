@@ -8,15 +8,10 @@ import os
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.model.c10 import scalar_type
+
 _LARGEST = 256 * 1024 * 1024
 _KINDS = {0: "unknown", 1: "parameter", 2: "buffer", 3: "tensorconstant", 4: "foldedconstant"}
-# In the order of c10::ScalarType, which is part of torch's stable interface.
-_DTYPES = (
-    *("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"),
-    *("complex32", "complex64", "complex128", "bool", "qint8", "quint8", "qint32", "bfloat16", "quint4x2", "quint2x4"),
-    *("bits1x8", "bits2x4", "bits4x2", "bits8", "bits16", "float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz"),
-    *("float8_e4m3fnuz", "uint16", "uint32", "uint64"),
-)
 _TEXT = ctypes.c_char_p
 _SIZE = ctypes.c_size_t
 _PREFIX = "AOTInductorModelContainer"
@@ -74,7 +69,7 @@ def _constant(library: ctypes.CDLL, handle: ctypes.c_void_p, at: int) -> dict[st
     return {
         "name": _text(library, "GetConstantName", handle, at),
         "original_fqn": _text(library, "GetConstantOriginalFQN", handle, at),
-        "dtype": _dtype(_number(library, "GetConstantDtype", handle, ctypes.c_int32(), at)),
+        "dtype": scalar_type(_number(library, "GetConstantDtype", handle, ctypes.c_int32(), at)),
         "kind": _KINDS.get(kind),
         "from_folded": bool(_number(library, "GetConstantFromFolded", handle, ctypes.c_bool(), at)),
         "data_size": _data_size(library, handle, at),
@@ -101,8 +96,3 @@ def _text(library: ctypes.CDLL, name: str, handle: ctypes.c_void_p, at: int) -> 
     if library[f"{_PREFIX}{name}"](handle, _SIZE(at), ctypes.byref(into)) != 0:
         raise RuntimeError(name)
     return (into.value or b"").decode(errors="replace")
-
-
-def _dtype(code: int) -> str | None:
-    """The name behind a ScalarType number."""
-    return _DTYPES[code] if 0 <= code < len(_DTYPES) else None

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
+from aotidoctor.model.c10 import SCALAR_NAMES
 from aotidoctor.worker.channel import Channel
 
 _RANK = 8
@@ -21,19 +22,6 @@ _COMPLAINT = re.compile(
     r"|unmatched stride value at (?P<stride_dim>\d+), expected: (?P<stride>-?\d+)"
     r"|unmatched device type, expected: \d+\((?P<device>\w+)\))"
 )
-_DTYPES = {
-    "Float": "float32",
-    "Double": "float64",
-    "Half": "float16",
-    "Byte": "uint8",
-    "Char": "int8",
-    "Short": "int16",
-    "Int": "int32",
-    "Long": "int64",
-    "ComplexHalf": "complex32",
-    "ComplexFloat": "complex64",
-    "ComplexDouble": "complex128",
-}
 
 
 class Asker:
@@ -146,7 +134,7 @@ class Probe:
         if found is None:
             return
         if found["dtype"] is not None:
-            self._dtype = _DTYPES.get(found["dtype"], found["dtype"].lower())
+            self._dtype = SCALAR_NAMES.get(found["dtype"], found["dtype"].lower())
         elif found["static"] is not None:
             self._sizes[int(found["dim"])] = self._static[int(found["dim"])] = int(found["static"])
         elif found["low"] is not None:

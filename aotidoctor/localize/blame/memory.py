@@ -9,18 +9,13 @@ from aotidoctor.localize.blame.columns import Column, Grid, Memory, UnknownError
 from aotidoctor.localize.blame.computed import Read, reads
 from aotidoctor.localize.blame.flow import Store
 from aotidoctor.localize.blame.program import Program
+from aotidoctor.model.c10 import element_dtype
 from aotidoctor.model.contract import LeafSpec, Parameter
 from aotidoctor.model.dtypes import contiguous_stride
 from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.localization import Element
 
-_INTEGERS: Mapping[str, frozenset[str]] = {
-    "int64": frozenset(("int64_t", "long", "i64")),
-    "int32": frozenset(("int32_t", "int", "i32")),
-    "int16": frozenset(("int16_t", "short", "i16")),
-    "int8": frozenset(("int8_t", "signed char", "i8")),
-    "uint8": frozenset(("uint8_t", "unsigned char", "u8")),
-}
+_INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 _DEEPEST = 6
 
 
@@ -178,7 +173,7 @@ def input_memory(leaf: LeafSpec, tensor: TensorDesc | None, parameter: Parameter
     """The values of an input; None where they are not at hand, or where the kernel takes them for another type."""
     if tensor is None or tensor.elements is None or tensor.stride is None:
         return None
-    if tensor.dtype != leaf.dtype or parameter.type not in _INTEGERS.get(tensor.dtype, ()):
+    if tensor.dtype != leaf.dtype or tensor.dtype not in _INTEGERS or element_dtype(parameter.type) != tensor.dtype:
         return None
     values = tensor.elements()
     if values is None:

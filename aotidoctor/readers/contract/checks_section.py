@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import field
 
+from aotidoctor.model.c10 import DEVICE_TYPES
 from aotidoctor.model.record import record
 from aotidoctor.readers.contract.constructor import dtype_name
 from aotidoctor.readers.contract.losses import Losses
@@ -25,7 +26,6 @@ _PLAIN = re.compile(
     r"const static |return|if \(!_check_aoti|if \(\w+_expected_\w+ != |auto \w+_(?:size|stride) = |int32_t \w+;|"
     r"check_input_\d+\(|namespace |//|/\*|template|inputs_|output_handles)"
 )
-_DEVICES = {0: "cpu", 1: "cuda", 12: "xpu", 13: "mps", 14: "meta"}
 
 
 @record(kw_only=False, frozen=False)
@@ -103,6 +103,6 @@ def _read_line(line: str, inputs: dict[str, InputCheck]) -> bool:
     found = _DEVICE.match(line)
     if found is not None:
         check = inputs.setdefault(found[1], InputCheck())
-        check.device_type = _DEVICES.get(int(found[2]))
+        check.device_type = DEVICE_TYPES.get(int(found[2]))
         return check.device_type is not None
     return False

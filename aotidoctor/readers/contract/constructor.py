@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 
+from aotidoctor.model.c10 import SCALAR_NAMES
 from aotidoctor.model.contract import ConstantSpec
 from aotidoctor.model.dtypes import ITEMSIZE
 from aotidoctor.model.record import record
@@ -34,21 +35,6 @@ _PLAIN_STRING = re.compile(r'\s*"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _DTYPE = re.compile(r"(?:cached_torch_dtype_|aoti_torch_dtype_|at::k)(\w+)")
 _DEVICE = re.compile(r"(?:cached_torch_device_type_|aoti_torch_device_type_|at::k)(\w+)")
 _KNOWN = ("update_constants_map(", "update_constants_array(", "this->kernels_", "in_spec_ =", "out_spec_ =", 'R"(')
-_ATEN_DTYPES = {
-    "Float": "float32",
-    "Double": "float64",
-    "Half": "float16",
-    "BFloat16": "bfloat16",
-    "Byte": "uint8",
-    "Char": "int8",
-    "Short": "int16",
-    "Int": "int32",
-    "Long": "int64",
-    "Bool": "bool",
-    "ComplexHalf": "complex32",
-    "ComplexFloat": "complex64",
-    "ComplexDouble": "complex128",
-}
 
 
 @record
@@ -157,7 +143,7 @@ def dtype_name(text: str) -> str | None:
     found = _DTYPE.search(text)
     if found is None:
         return None
-    name = _ATEN_DTYPES.get(found[1], found[1].lower()) if "at::k" in text else found[1]
+    name = SCALAR_NAMES.get(found[1], found[1].lower()) if "at::k" in text else found[1]
     return name if name in ITEMSIZE else None
 
 

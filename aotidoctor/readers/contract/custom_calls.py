@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from aotidoctor.model.artifact import ExternNode
+from aotidoctor.model.c10 import element_dtype
 from aotidoctor.model.contract import CustomCall, PromisedResult
 from aotidoctor.readers.contract.body_records import Assertion, Body, RawCall
 from aotidoctor.readers.contract.kernels import PROXY, arguments_of
@@ -17,18 +18,6 @@ from aotidoctor.readers.contract.kernels import PROXY, arguments_of
 _NODE = re.compile(r"proxy_executor, (\d{1,6}),")
 _POINTER = re.compile(r"\((?:const )?([\w:<>]+)\*\)\((\w+)\.data_ptr\(\)\)")
 _NAME = re.compile(r"\b[a-z]+\d[\w]*\b")
-_DTYPES: Mapping[str, str] = {
-    "float": "float32",
-    "double": "float64",
-    "half": "float16",
-    "Half": "float16",
-    "bfloat16": "bfloat16",
-    "BFloat16": "bfloat16",
-    "bool": "bool",
-    "complex<float>": "complex64",
-    "complex<double>": "complex128",
-    **{f"{sign}int{bits}_t": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
-}
 
 
 def read_custom_calls(body: Body, nodes: Sequence[ExternNode]) -> tuple[CustomCall, ...]:
@@ -95,5 +84,5 @@ def _dtype(names: frozenset[str], calls: Sequence[RawCall]) -> str | None:
     for call in calls:
         for kind, name in _POINTER.findall(call.arguments):
             if name in names:
-                return _DTYPES.get(kind.rpartition("::")[2] if "<" not in kind else kind.partition("::")[2])
+                return element_dtype(kind)
     return None

@@ -8,36 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from aotidoctor.model.c10 import element_dtype
 from aotidoctor.model.contract import Contract, LeafSpec
-
-# Element types as C++ kernels and as Triton's signatures name them.
-_TYPES = {
-    "float": "float32",
-    "double": "float64",
-    "at::Half": "float16",
-    "half": "float16",
-    "bool": "bool",
-    "at::BFloat16": "bfloat16",
-    "bfloat16": "bfloat16",
-    "int8_t": "int8",
-    "int16_t": "int16",
-    "int": "int32",
-    "int32_t": "int32",
-    "int64_t": "int64",
-    "uint8_t": "uint8",
-    "unsigned char": "uint8",
-    "long": "int64",
-    "fp32": "float32",
-    "fp64": "float64",
-    "fp16": "float16",
-    "bf16": "bfloat16",
-    "i1": "bool",
-    "u8": "uint8",
-    "i8": "int8",
-    "i16": "int16",
-    "i32": "int32",
-    "i64": "int64",
-}
 
 
 def is_described(leaf: LeafSpec) -> bool:
@@ -63,7 +35,7 @@ def with_implied_dtypes(contract: Contract) -> Contract:
         return contract
     read_as: dict[str, set[str]] = {}
     for name, kind in _pointers(contract):
-        read_as.setdefault(name, set()).add(_TYPES.get(kind, ""))
+        read_as.setdefault(name, set()).add(element_dtype(kind) or "")
     # Read as two types, or as one that is not known here: it stays open.
     certain = {name: kinds.pop() for name, kinds in read_as.items() if len(kinds) == 1 and "" not in kinds}
     leaves = (

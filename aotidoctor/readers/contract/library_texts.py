@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from aotidoctor.model.c10 import AT_NAMES
+from aotidoctor.model.c10 import SCALAR_NAMES
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.readers.contract.recovered import recovered_contract
@@ -26,7 +26,7 @@ _OF_INPUT = re.compile(
     rb" at (?P<dim>\d{1,3})), "
 )
 _EXPECTED = re.compile(rb"expected(?P<how>: | it to be >= | to be <= )(?P<value>\d{1,18}), ")
-_DTYPE = re.compile(rb"\(at::(k\w{1,30})\), ")
+_DTYPE = re.compile(rb"\(at::k(\w{1,30})\), ")
 _FIXED, _LOW, _HIGH = b": ", b" it to be >= ", b" to be <= "
 
 
@@ -109,7 +109,7 @@ def _input(at: int, name: str, texts: _Texts) -> JsonObject:
     # A dim that is not fixed has a least size where any has one; a constant stride shows one that has none.
     complete = len(seen) == rank and rank > 0 and max(texts.stepped.get(at, ()), default=-1) < rank
     complete = complete and (bool(texts.low) or rank - 1 in texts.stepped.get(at, ()))
-    dtype = AT_NAMES.get(next(iter(texts.dtypes))) if len(texts.dtypes) == 1 and at in texts.typed else None
+    dtype = SCALAR_NAMES.get(next(iter(texts.dtypes))) if len(texts.dtypes) == 1 and at in texts.typed else None
     return {
         "name": name,
         "dtype": dtype,
