@@ -13,7 +13,19 @@ SCALAR_TYPES = (
 SCALAR_NAMES = {
     "Byte": "uint8", "Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64", "Half": "float16",
     "Float": "float32", "Double": "float64", "ComplexHalf": "complex32", "ComplexFloat": "complex64",
-    "ComplexDouble": "complex128", "Bool": "bool", "BFloat16": "bfloat16",
+    "ComplexDouble": "complex128", "Bool": "bool", "BFloat16": "bfloat16", "QInt8": "qint8", "QUInt8": "quint8",
+    "QInt32": "qint32", "QUInt4x2": "quint4x2", "QUInt2x4": "quint2x4", "UInt16": "uint16", "UInt32": "uint32",
+    "UInt64": "uint64",
+    **{name.capitalize(): name for name in (
+        "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+    )},
+}  # fmt: skip
+# torch._export.serde.schema.ScalarType, in whose module an import costs more than a run.
+EXPORTED_TYPES = {
+    1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float16", 7: "float32", 8: "float64",
+    9: "complex32", 10: "complex64", 11: "complex128", 12: "bool", 13: "bfloat16", 28: "uint16",
+    29: "float8_e4m3fn", 30: "float8_e5m2", 31: "float8_e4m3fnuz", 32: "float8_e5m2fnuz", 33: "float8_e8m0fnu",
+    34: "uint32", 35: "uint64",
 }  # fmt: skip
 # Types of elements, in C++ without their namespaces and in Triton's signatures.
 _ELEMENTS = {

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 BUILT_IN = frozenset({
-    "_", "_c10d_functional", "_operator", "aten", "c10d", "c10d_functional", "higher_order", "inductor", "mkldnn",
-    "mkldnn_prepacked", "onednn", "prepacked", "prim", "prims", "profiler", "quantized", "quantized_decomposed",
-    "rngprims", "sparse", "streams", "symm_mem", "triton", "xnnpack",
+    "_", "_c10d_functional", "_c10d_functional_autograd", "_dtensor", "_operator", "aten", "c10d", "c10d_functional",
+    "debugprims", "export", "higher_order", "inductor", "math", "mkl", "mkldnn", "mkldnn_prepacked", "onednn",
+    "prepacked", "prim", "prims", "profiler", "quantized", "quantized_decomposed", "rngprims", "sparse",
+    "static_runtime", "streams", "symm_mem", "torch", "triton", "xnnpack",
 })  # fmt: skip
 
 

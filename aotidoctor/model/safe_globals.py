@@ -6,26 +6,27 @@ same files. It is the list of ``torch.load(weights_only=True)`` plus what holds 
 
 from __future__ import annotations
 
+from aotidoctor.model.c10 import SCALAR_NAMES
 from aotidoctor.model.dtypes import ITEMSIZE
 
 STORAGE_DTYPES = {
-    "BFloat16Storage": "bfloat16",
-    "BoolStorage": "bool",
-    "ByteStorage": "uint8",
-    "CharStorage": "int8",
-    "ComplexDoubleStorage": "complex128",
-    "ComplexFloatStorage": "complex64",
-    "DoubleStorage": "float64",
-    "FloatStorage": "float32",
-    "HalfStorage": "float16",
-    "IntStorage": "int32",
-    "LongStorage": "int64",
-    "QInt32Storage": "qint32",
-    "QInt8Storage": "qint8",
-    "QUInt2x4Storage": "quint2x4",
-    "QUInt4x2Storage": "quint4x2",
-    "QUInt8Storage": "quint8",
-    "ShortStorage": "int16",
+    f"{name}Storage": SCALAR_NAMES[name]
+    for name in (
+        *(
+            "BFloat16",
+            "Bool",
+            "Byte",
+            "Char",
+            "ComplexDouble",
+            "ComplexFloat",
+            "Double",
+            "Float",
+            "Half",
+            "Int",
+            "Long",
+        ),
+        *("QInt32", "QInt8", "QUInt2x4", "QUInt4x2", "QUInt8", "Short"),
+    )
 }
 
 _REBUILD = (

@@ -6,22 +6,18 @@ The facts of a pair are those of ``worker.weight_differences``, as far as they c
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from aotidoctor.model.dtypes import ITEMSIZE, index_at
 from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.program_archive import StoredTensor
+from aotidoctor.readers.inputs.values import decode
 
 CHUNK = 1 << 20
 # Elements that are looked at one by one: where the layouts differ, and where pieces are not equal.
 MAX_SINGLE = 1 << 22
 FEW = 8
-_VALUES = {
-    "float16": "e", "float32": "f", "float64": "d", "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32":
-    "i", "uint32": "I", "int64": "q", "uint64": "Q", "bool": "?",
-}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -165,10 +161,7 @@ def _element(ours: StoredTensor, at: int, left: bytes, right: bytes) -> JsonObje
 
 def _value(dtype: str | None, data: bytes) -> JsonValue:
     """The number; of dtypes that Python has no name for, the bytes."""
-    if dtype == "bfloat16":
-        return float(struct.unpack("<f", b"\0\0" + data)[0])
-    form = _VALUES.get(dtype or "")
-    if form is None:
+    values = decode(dtype or "", data)
+    if values is None:
         return f"0x{int.from_bytes(data, 'little'):0{len(data) * 2}x}"
-    value: int | float | bool = struct.unpack(f"<{form}", data)[0]
-    return value
+    return bool(values[0]) if dtype == "bool" else values[0]

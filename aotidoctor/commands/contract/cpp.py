@@ -8,17 +8,12 @@ from pathlib import Path
 
 from aotidoctor.commands.contract.expressions import root_of, size_text, step_of
 from aotidoctor.commands.contract.read import Shippable
+from aotidoctor.model.c10 import SCALAR_NAMES
 from aotidoctor.model.contract import Dim, LeafSpec
 from aotidoctor.model.expr import Expr
 from aotidoctor.version import __version__
 
-_SCALARS = {
-    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
-    "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64", "float16": "Half", "bfloat16": "BFloat16",
-    "float32": "Float", "float64": "Double", "complex32": "ComplexHalf", "complex64": "ComplexFloat",
-    "complex128": "ComplexDouble", "float8_e4m3fn": "Float8_e4m3fn", "float8_e4m3fnuz": "Float8_e4m3fnuz",
-    "float8_e5m2": "Float8_e5m2", "float8_e5m2fnuz": "Float8_e5m2fnuz", "float8_e8m0fnu": "Float8_e8m0fnu",
-}  # fmt: skip
+_SCALARS = {dtype: name for name, dtype in SCALAR_NAMES.items()}
 _DEVICES = ("cpu", "cuda", "hip", "xla", "xpu", "mps", "meta")
 _FURTHEST = "INT64_MAX"
 _PUBLIC = """\

@@ -25,6 +25,7 @@ _CODES = {
     "uint32": "I",
     "int64": "q",
     "uint64": "Q",
+    "float16": "e",
     "float32": "f",
     "float64": "d",
 }
@@ -80,7 +81,7 @@ class View:
         if self._span * size > limit:
             return None
         raw = bytes(self.data[self.offset * size : (self.offset + self._span) * size])
-        flat = _decode(self.dtype, raw, self.big_endian)
+        flat = decode(self.dtype, raw, big_endian=self.big_endian)
         if flat is not None and self.stride != contiguous_stride(self.shape) and self.shape:
             flat = [flat[index] for index in _indices(self.shape, self.stride)]
         return [-value for value in flat] if flat is not None and self.negated else flat
@@ -91,9 +92,8 @@ class View:
         return 1 + sum((length - 1) * step for length, step in zip(self.shape, self.stride, strict=True))
 
 
-def _decode(dtype: str, raw: bytes, big_endian: bool) -> Sequence[int] | Sequence[float] | None:
-    if dtype == "float16":
-        return struct.unpack(f"{'>' if big_endian else '<'}{len(raw) // 2}e", raw)
+def decode(dtype: str, raw: bytes, *, big_endian: bool = False) -> Sequence[int] | Sequence[float] | None:
+    """The numbers that the bytes are, 0 and 1 for booleans; None for a dtype that is not read."""
     if dtype == "bfloat16":
         raw, dtype = _widen(raw, big_endian), "float32"
         big_endian = False

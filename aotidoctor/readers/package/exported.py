@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from aotidoctor.model.artifact import ExportedFacts
 from aotidoctor.model.json_types import JsonObject, JsonValue, as_list, as_object
+from aotidoctor.model.operators import BUILT_IN
 from aotidoctor.readers.package import program_facts
 from aotidoctor.readers.package.metadata import argument_kind
 from aotidoctor.readers.package.program_functions import functions
@@ -18,11 +19,6 @@ from aotidoctor.readers.package.text import JsonError, as_text, clean, parse_jso
 # Parsed JSON takes many times its size in memory.
 MAX_JSON = 64 << 20
 
-_BUILT_IN = frozenset({
-    "aten", "prims", "prim", "higher_order", "inductor", "rngprims", "debugprims", "quantized", "quantized_decomposed",
-    "_c10d_functional", "_c10d_functional_autograd", "c10d", "c10d_functional", "_dtensor", "mkldnn", "mkl", "onednn",
-    "sparse", "static_runtime", "profiler", "export", "streams", "symm_mem",
-})  # fmt: skip
 _MAX_DEPTH = 64
 
 
@@ -165,6 +161,6 @@ def _targets(graph: JsonObject, depth: int) -> Iterator[str]:
 def _custom_op(target: str) -> str | None:
     """``ns::op`` of ``torch.ops.ns.op.overload`` when the namespace is not one of PyTorch's own."""
     parts = target.split(".")
-    if target.startswith("torch.ops.") and len(parts) >= 4 and parts[2] not in _BUILT_IN:
+    if target.startswith("torch.ops.") and len(parts) >= 4 and parts[2] not in BUILT_IN:
         return f"{parts[2]}::{parts[3]}"
     return None

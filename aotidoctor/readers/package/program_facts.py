@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from aotidoctor.model.c10 import EXPORTED_TYPES
 from aotidoctor.model.json_types import JsonObject, JsonValue, as_integer, as_list, as_object
 from aotidoctor.model.program import ProgramConstant, ProgramLeaf, ProgramOutput, ProgramTensor, SizeRange
 from aotidoctor.readers.package.program_sizes import size_text
 from aotidoctor.readers.package.text import as_text
-
-# torch._export.serde.schema.ScalarType.
-DTYPES: Mapping[int, str] = {
-    1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float16", 7: "float32", 8: "float64",
-    9: "complex32", 10: "complex64", 11: "complex128", 12: "bool", 13: "bfloat16", 28: "uint16",
-    29: "float8_e4m3fn", 30: "float8_e5m2", 31: "float8_e4m3fnuz", 32: "float8_e5m2fnuz", 33: "float8_e8m0fnu",
-    34: "uint32", 35: "uint64",
-}  # fmt: skip
 
 # Kind of a constant -> the fields of its name in the graph and of its name in the model.
 CONSTANT_KINDS: Mapping[str, str] = {
@@ -113,7 +106,7 @@ def tensor_meta(value: JsonValue) -> ProgramTensor | None:
     number, device = meta.get("dtype"), as_object(meta.get("device"))
     kind, index = as_text(device.get("type")), as_integer(device.get("index"))
     return ProgramTensor(
-        dtype=DTYPES.get(number) if isinstance(number, int) else None,
+        dtype=EXPORTED_TYPES.get(number) if isinstance(number, int) else None,
         shape=_sizes(meta.get("sizes")),
         stride=_sizes(meta.get("strides")),
         device=(kind if index is None else f"{kind}:{index}") or None,

@@ -6,9 +6,10 @@ import re
 
 from aotidoctor.model.artifact import ExportedFacts, ModelEntry
 from aotidoctor.model.contract import Contract
+from aotidoctor.model.operators import BUILT_IN
 from aotidoctor.model.phrases import listed
 from aotidoctor.readers.provenance.calls import compare_call
-from aotidoctor.readers.provenance.difference import OWN, Compared, Difference, joined
+from aotidoctor.readers.provenance.difference import Compared, Difference, joined
 from aotidoctor.readers.provenance.functions import compare_functions
 from aotidoctor.readers.provenance.results import compare_constants, compare_outputs
 
@@ -39,10 +40,10 @@ def compare_operators(contract: Contract, facts: ExportedFacts, model: ModelEntr
 
 def _custom(contract: Contract, facts: ExportedFacts) -> list[Difference]:
     theirs = {name for target in facts.ops if (name := _qualified(target)) is not None}
-    extra = sorted({name for name in contract.custom_ops if name.partition("::")[0] not in OWN} - theirs)
+    extra = sorted({name for name in contract.custom_ops if name.partition("::")[0] not in BUILT_IN} - theirs)
     if not extra:
         return []
-    named = ", ".join(sorted(name for name in theirs if name.partition("::")[0] not in OWN)) or "none"
+    named = ", ".join(sorted(name for name in theirs if name.partition("::")[0] not in BUILT_IN)) or "none"
     return [_hint("custom", extra[0], f"calls {', '.join(extra)}", f"custom operators: {named}")]
 
 

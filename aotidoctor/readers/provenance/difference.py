@@ -37,10 +37,6 @@ class Compared:
         return tuple(item for item in self.differences if item.decisive)
 
 
-# Namespaces of PyTorch's own operators.
-OWN = frozenset({"aten", "prims", "prim", "inductor", "_operator", "higher_order", "math", "torch", "quantized"})
-
-
 def joined(parts: Iterable[Compared]) -> Compared:
     """All of several comparisons."""
     found: Sequence[Compared] = tuple(parts)

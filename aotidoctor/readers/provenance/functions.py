@@ -12,8 +12,9 @@ from collections.abc import Iterator
 
 from aotidoctor.model.artifact import ExportedFacts, ModelEntry
 from aotidoctor.model.contract import Contract, KernelBody, KernelCall
+from aotidoctor.model.operators import BUILT_IN
 from aotidoctor.model.phrases import listed
-from aotidoctor.readers.provenance.difference import OWN, Difference
+from aotidoctor.readers.provenance.difference import Difference
 
 FUNCTIONS = frozenset({
     "acos", "asin", "atan", "celu", "cos", "cosh", "cumsum", "elu", "erf", "gelu", "hardsigmoid", "hardswish",
@@ -53,7 +54,7 @@ def compare_functions(contract: Contract, facts: ExportedFacts, model: ModelEntr
     if exchanged is not None:
         return [exchanged]
     named = {target.split(".")[1].strip("_") for target in facts.ops if target.startswith("aten.")}
-    own = any(not target.startswith("aten.") for target in facts.ops if target.partition(".")[0] not in OWN)
+    own = any(not target.startswith("aten.") for target in facts.ops if target.partition(".")[0] not in BUILT_IN)
     if own or named & _COMPOSITE or not contract.kernels:
         return []
     lost = [name for name in _lost(contract, facts, model) if not named & _EQUALS.get(name, set())]

@@ -10,14 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from aotidoctor.model.c10 import EXPORTED_TYPES
+
 Described = dict[str, list[Any]]
 
-# Numbers of torch._export.serde.schema, whose import costs more than a run.
-_DTYPES = {
-    1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float16", 7: "float32", 8: "float64",
-    9: "complex32", 10: "complex64", 11: "complex128", 12: "bool", 13: "bfloat16", 28: "uint16", 29: "float8_e4m3fn",
-    30: "float8_e5m2", 31: "float8_e4m3fnuz", 32: "float8_e5m2fnuz", 33: "float8_e8m0fnu", 34: "uint32", 35: "uint64",
-}  # fmt: skip
+# Numbers of torch._export.serde.schema.
 _LAYOUTS = {1: "sparse_coo", 2: "sparse_csr", 3: "sparse_csc", 4: "sparse_bsr", 5: "sparse_bsc", 7: "strided"}
 _FORMATS = {1: "contiguous_format", 2: "channels_last", 3: "channels_last_3d", 4: "preserve_format"}
 _PLAIN = ("float", "floats", "bool", "bools", "string", "strings")
@@ -99,7 +96,7 @@ class _Reader:
 
 
 def _named(kind: str, value: Any) -> str:
-    table = {"scalar_type": _DTYPES, "layout": _LAYOUTS, "memory_format": _FORMATS}.get(kind, {})
+    table = {"scalar_type": EXPORTED_TYPES, "layout": _LAYOUTS, "memory_format": _FORMATS}.get(kind, {})
     name = table.get(value) if isinstance(value, int) else None
     if name is None:
         raise ArgumentError(f"an argument of the kind {kind.replace('_', ' ')}")
