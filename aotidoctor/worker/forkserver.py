@@ -46,11 +46,9 @@ def forkserver(fd: int, preload: tuple[str, ...]) -> None:
     keepers: dict[int, socket.socket] = {}
     # Keepers outlive the run that made them, and are then ours to be waited for.
     become_subreaper()
-    # What importing makes is here to stay: to look through it again and again takes a fifth of the time.
-    gc.disable()
     try:
         with socket.socket(fileno=fd) as link:
-            # An import leaves no garbage, and a tenth to a fifth of its time is looking for some.
+            # What importing makes is here to stay: to look through it again and again takes a fifth of the time.
             gc.disable()
             forks.send(link, _import(modules))
             _warm_up()
