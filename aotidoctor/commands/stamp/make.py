@@ -15,8 +15,9 @@ from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.program_archive import ProgramArchive
 from aotidoctor.model.stamp import SCHEMA, SampleTensor, Stamp
 from aotidoctor.readers.inputs import read_inputs
+from aotidoctor.readers.package.archive import zip_items
 from aotidoctor.readers.package.digests import digest
-from aotidoctor.readers.package.programs import read_program_archive, zip_items
+from aotidoctor.readers.package.programs import read_program_archive
 from aotidoctor.version import __version__
 
 # Metadata beyond 1 MiB are not read; what is left out first is what is least missed.

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from aotidoctor.model.artifact import Artifact, CrcState, Member
-from aotidoctor.readers.package.blob import Blob
+from aotidoctor.readers.package.blob import Blob, path_blob
 from aotidoctor.readers.package.integrity import crc_states, mismatches, overlapping, oversized
 from aotidoctor.readers.package.item import Item, archive_item
 from aotidoctor.readers.package.names import duplicate_names, is_symlink_mode, unsafe_names
 from aotidoctor.readers.package.package import with_contents
-from aotidoctor.readers.package.zip_directory import DEFLATED, STORED, Entry, ZipDirectory
+from aotidoctor.readers.package.sources import source
+from aotidoctor.readers.package.zip_directory import DEFLATED, STORED, Entry, ZipDirectory, read_directory
 
 
 def read_archive(base: Artifact, blob: Blob, directory: ZipDirectory, crc_limit: int) -> Artifact:
@@ -43,6 +45,25 @@ def archive_items(path: str, blob: Blob, entries: Sequence[Entry], states: Seque
     return [
         archive_item(_member(path, entry, state), entry, blob) for entry, state in zip(entries, states, strict=True)
     ]
+
+
+def zip_items(path: str) -> list[Item] | None:
+    """The members of the zip archive at ``path``, readable as long as it is there; None when it is none."""
+    try:
+        remote = source(path)
+        if remote is None and not Path(path).is_file():
+            return None
+        return unchecked_items(path, remote or path_blob(path, Path(path).stat().st_size))
+    except (OSError, ValueError):
+        return None
+
+
+def unchecked_items(path: str, blob: Blob) -> list[Item] | None:
+    """The members of the archive in ``blob``, their checksums not compared; None when it is none."""
+    directory = read_directory(blob)
+    if directory is None:
+        return None
+    return archive_items(path, blob, directory.entries, [CrcState.NOT_READ] * len(directory.entries))
 
 
 def _member(path: str, entry: Entry, state: CrcState) -> Member:

@@ -33,6 +33,12 @@ class Blob:
         """All bytes, or None when there are more than ``limit``."""
         return self.read_at(0, self.size) if self.size <= limit else None
 
+    def part(self, start: int, size: int) -> Blob:
+        """The ``size`` bytes from ``start`` on, as a run of their own."""
+        return Blob(
+            size, lambda at, length: self.read_at(start + at, min(length, size - at)) if 0 <= at < size else b""
+        )
+
     def chunks(self) -> Iterator[bytes]:
         """The bytes from the beginning, in pieces of at most 1 MiB; ends early where the file does."""
         position = 0

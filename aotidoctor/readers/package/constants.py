@@ -12,22 +12,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from aotidoctor.model.artifact import Artifact, ArtifactKind, CrcState, ModelEntry
+from aotidoctor.model.artifact import Artifact, ArtifactKind, ModelEntry
 from aotidoctor.model.contract import ConstantSpec
 from aotidoctor.model.json_types import JsonValue, as_list, as_object
 from aotidoctor.model.program_archive import Content, StoredTensor
-from aotidoctor.readers.package.archive import archive_items
+from aotidoctor.readers.package.archive import unchecked_items, zip_items
 from aotidoctor.readers.package.blob import Blob
 from aotidoctor.readers.package.elf import ElfError, read_elf
 from aotidoctor.readers.package.elf_dynamic import read_dynamic
 from aotidoctor.readers.package.elf_symbols import read_dynamic_symbols
 from aotidoctor.readers.package.item import Item, file_item
-from aotidoctor.readers.package.programs import CONFIG_LIMIT, zip_items
+from aotidoctor.readers.package.programs import CONFIG_LIMIT
 from aotidoctor.readers.package.shared_object import MMAP_SPAN
 from aotidoctor.readers.package.text import JsonError, as_text, parse_json
-from aotidoctor.readers.package.zip_directory import read_directory
 
-_IN_ARCHIVE = frozenset({ArtifactKind.AOTI_PACKAGE})
 _ALIGNMENT = 64
 
 
@@ -57,9 +55,7 @@ def constants_bytes(artifact: Artifact, model: ModelEntry, location: str, limit:
 
 def _items(artifact: Artifact, model: ModelEntry) -> list[Item]:
     wanted = {member.name for member in model.members}
-    if artifact.kind in _IN_ARCHIVE:
-        return [item for item in zip_items(artifact.path) or [] if item.name in wanted]
-    return [file_item(member) for member in model.members]
+    return [item for item in _everything(artifact) if item.name in wanted]
 
 
 def _whole(items: Sequence[Item], location: str) -> Blob | str:
@@ -80,7 +76,7 @@ def _whole(items: Sequence[Item], location: str) -> Blob | str:
     if location == "mmap":
         return _appended(blob, elf.read_vaddr(at[0], MMAP_SPAN), elf.order)
     start = elf.file_offset(at[0])
-    return "the constants are not in the file" if start is None else _part(blob, start, at[1] - at[0])
+    return "the constants are not in the file" if start is None else blob.part(start, at[1] - at[0])
 
 
 def _appended(blob: Blob, marker: bytes, order: str) -> Blob | str:
@@ -89,11 +85,7 @@ def _appended(blob: Blob, marker: bytes, order: str) -> Blob | str:
     length, _ = struct.unpack(f"{order}2Q", marker)
     if not 8 <= length <= blob.size:
         return f"{length} bytes of appended weights cannot be in {blob.size} bytes"
-    return _part(blob, blob.size - length, length - 8)
-
-
-def _part(blob: Blob, start: int, size: int) -> Blob:
-    return Blob(size, lambda at, length: blob.read_at(start + at, min(length, size - at)) if 0 <= at < size else b"")
+    return blob.part(blob.size - length, length - 8)
 
 
 def _cut(whole: Blob | str, constants: Sequence[ConstantSpec]) -> list[StoredTensor]:
@@ -110,7 +102,7 @@ def _cut(whole: Blob | str, constants: Sequence[ConstantSpec]) -> list[StoredTen
         return [_stored(constant, None, why) for constant in constants]
     starts = accumulate([0, *known[:-1]])
     return [
-        _stored(constant, _content(_part(whole, start, size)), None)
+        _stored(constant, _content(whole.part(start, size)), None)
         for constant, start, size in zip(constants, starts, known, strict=True)
     ]
 
@@ -145,7 +137,7 @@ def _on_disk(
 
 
 def _everything(artifact: Artifact) -> list[Item]:
-    if artifact.kind in _IN_ARCHIVE:
+    if artifact.kind is ArtifactKind.AOTI_PACKAGE:
         return zip_items(artifact.path) or []
     return [file_item(member) for member in artifact.members]
 
@@ -165,10 +157,7 @@ def _from_file(constant: ConstantSpec, entry: JsonValue, folder: str, files: Map
 
 def saved_storage(name: str, blob: Blob) -> Content | None:
     """The only storage in a file of ``torch.save``; None when there are more, or none."""
-    directory = read_directory(blob)
-    if directory is None:
-        return None
-    items = archive_items(name, blob, directory.entries, [CrcState.NOT_READ] * len(directory.entries))
-    found = [item for item in items if item.name.rpartition("/")[0].endswith("data") and item.name[-1:].isdigit()]
+    items = unchecked_items(name, blob)
+    found = [item for item in items or () if item.name.rpartition("/")[0].endswith("data") and item.name[-1:].isdigit()]
     storage = found[0].open() if len(found) == 1 else None
     return None if storage is None else _content(storage)

@@ -45,11 +45,9 @@ def crc_state(blob: Blob, entry: Entry) -> CrcState:
     if entry.data_offset is None or entry.data_offset + entry.compressed > blob.size:
         return CrcState.BAD
     if entry.method == STORED:
-        good = (
-            entry.size == entry.compressed and _stored_crc(_payload(blob, entry.data_offset, entry.size)) == entry.crc
-        )
+        good = entry.size == entry.compressed and _stored_crc(blob.part(entry.data_offset, entry.size)) == entry.crc
     else:
-        good = _deflated_crc(_payload(blob, entry.data_offset, entry.compressed), entry.size) == entry.crc
+        good = _deflated_crc(blob.part(entry.data_offset, entry.compressed), entry.size) == entry.crc
     return CrcState.GOOD if good else CrcState.BAD
 
 
@@ -101,10 +99,6 @@ def read_entry(blob: Blob, entry: Entry, limit: int) -> bytes | None:
 
 def _priority(entry: Entry) -> tuple[bool, int]:
     return (not entry.name.endswith(".so"), entry.size)
-
-
-def _payload(blob: Blob, offset: int, size: int) -> Blob:
-    return Blob(size, lambda start, length: blob.read_at(offset + start, min(length, size - start)))
 
 
 def _stored_crc(payload: Blob) -> int:

@@ -42,10 +42,7 @@ def archive_item(member: Member, entry: Entry, archive: Blob) -> Item:
         if entry.encrypted or entry.data_offset is None:
             return None
         if entry.method == STORED:
-            start, size = entry.data_offset, max(min(entry.compressed, archive.size - entry.data_offset), 0)
-            return Blob(
-                size, lambda at, length: archive.read_at(start + at, min(length, size - at)) if at >= 0 else b""
-            )
+            return archive.part(entry.data_offset, max(min(entry.compressed, archive.size - entry.data_offset), 0))
         data = read_entry(archive, entry, INFLATE_LIMIT)
         return None if data is None else bytes_blob(data)
 

@@ -16,21 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
-from aotidoctor.model.artifact import CrcState
-from aotidoctor.model.json_types import JsonObject, JsonValue, as_object
+from aotidoctor.model.json_types import JsonObject, as_object
 from aotidoctor.model.program_archive import Content, Payload, Payloads, PickledState, ProgramArchive, StoredTensor
-from aotidoctor.readers.package.archive import archive_items
-from aotidoctor.readers.package.blob import path_blob
+from aotidoctor.readers.package.archive import zip_items
 from aotidoctor.readers.package.exported import MAX_JSON, program_document, program_facts_of
 from aotidoctor.readers.package.item import Item
 from aotidoctor.readers.package.layout import programs_of
 from aotidoctor.readers.package.program_facts import tensor_meta
 from aotidoctor.readers.package.program_sizes import size_text
-from aotidoctor.readers.package.sources import source
 from aotidoctor.readers.package.text import JsonError, as_text, parse_json
-from aotidoctor.readers.package.zip_directory import read_directory
 
 CONFIG_LIMIT = 64 << 20
 LEGACY_PROGRAM = "serialized_exported_program.json"
@@ -61,21 +56,6 @@ def read_program_archive(path: str, name: str | None = None) -> ProgramArchive |
         return f"{item.name} is not the JSON of a program"
     archive = _archive(path, items, item, wanted, document)
     return replace(archive, others=tuple(known for known, _ in found if known != wanted))
-
-
-def zip_items(path: str) -> list[Item] | None:
-    """The members of a zip archive, readable as long as the file is there; None when it is none."""
-    try:
-        remote = source(path)
-        if remote is None and not Path(path).is_file():
-            return None
-        blob = remote or path_blob(path, Path(path).stat().st_size)
-        directory = read_directory(blob)
-    except (OSError, ValueError):
-        return None
-    if directory is None:
-        return None
-    return archive_items(path, blob, directory.entries, [CrcState.NOT_READ] * len(directory.entries))
 
 
 def _archive(path: str, items: list[Item], item: Item, name: str, document: JsonObject) -> ProgramArchive:
@@ -152,7 +132,7 @@ def _stored(fqn: str, meta: JsonObject, item: Item | None, *, pickled: bool) -> 
         dtype=described.dtype if described is not None else None,
         shape=_numbers(described.shape) if described is not None else None,
         stride=_numbers(described.stride) if described is not None else None,
-        offset=_number(meta.get("storage_offset")) or 0,
+        offset=_number(size_text(meta.get("storage_offset"))) or 0,
         content=content,
         problem=problem,
     )
@@ -167,12 +147,10 @@ def _content(item: Item | None, *, pickled: bool) -> tuple[Content | None, str |
     return (None, "its bytes cannot be read") if blob is None else (Content(blob.size, blob.read_at), None)
 
 
-def _number(value: JsonValue) -> int | None:
-    text = size_text(value)
+def _number(text: str | None) -> int | None:
     return int(text) if text is not None and text.isdecimal() and len(text) < 20 else None
 
 
 def _numbers(texts: tuple[str, ...] | None) -> tuple[int, ...] | None:
-    if texts is None or not all(text.isdecimal() and len(text) < 20 for text in texts):
-        return None
-    return tuple(int(text) for text in texts)
+    numbers = [number for text in texts or () if (number := _number(text)) is not None]
+    return tuple(numbers) if texts is not None and len(numbers) == len(texts) else None

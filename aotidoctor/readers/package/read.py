@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from aotidoctor.model.artifact import Artifact, ArtifactKind, CrcState, ExportedFacts
-from aotidoctor.readers.package.archive import archive_items, read_archive
+from aotidoctor.readers.package.archive import read_archive, unchecked_items
 from aotidoctor.readers.package.blob import Blob, opened_blob
 from aotidoctor.readers.package.directory import read_bare_object, read_directory
 from aotidoctor.readers.package.integrity import DEFAULT_CRC_LIMIT, crc_states, damage
@@ -50,9 +50,7 @@ def read_exported(path: str) -> tuple[ExportedFacts, ...]:
         if not Path(path).is_file():
             return ()
         with opened_blob(path) as (blob, _):
-            directory = read_zip_directory(blob)
-            entries = directory.entries if directory is not None else ()
-            return read_programs(archive_items(path, blob, entries, [CrcState.NOT_READ] * len(entries)), {})
+            return read_programs(unchecked_items(path, blob) or (), {})
     except (OSError, ValueError):
         return ()
 

@@ -63,10 +63,7 @@ def _of_member(path: str, blob: Blob, entry: Entry) -> Iterator[Patch]:
     if entry.method != STORED or entry.encrypted or entry.data_offset is None or entry.mismatch:
         raise CannotExamineError(f"{path}: {entry.name} is compressed or damaged: it cannot be changed in place")
     start = entry.data_offset
-    member = Blob(
-        entry.size,
-        lambda at, length: blob.read_at(start + at, min(length, entry.size - at)) if at < entry.size else b"",
-    )
+    member = blob.part(start, entry.size)
     flags = _flags(f"{path}: {entry.name}", member)
     if flags is None:
         return
