@@ -7,20 +7,25 @@ any more; they stay in the file, so that no other member has to move.
 from __future__ import annotations
 
 import os
-import shutil
 import struct
 import zlib
 
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.readers.package.blob import Blob, path_blob
-from aotidoctor.readers.package.zip_directory import Entry, read_directory
+from aotidoctor.readers.package.changed_copy import changed_copy
+from aotidoctor.readers.package.zip_directory import (
+    CENTRAL,
+    END,
+    END64,
+    FULL32,
+    HAS_DESCRIPTOR,
+    LOCAL,
+    LOCATOR64,
+    STORED,
+    Entry,
+    read_directory,
+)
 
-_CENTRAL = struct.Struct("<4s4B4HIIIHHHHHII")
-_LOCAL = struct.Struct("<4s5HIIIHH")
-_END64 = struct.Struct("<4sQ2H2I4Q")
-_LOCATOR64 = struct.Struct("<4sIQI")
-_END = struct.Struct("<4s4H2IH")
-_FULL32 = 0xFFFFFFFF
 # As PyTorch writes them: data begins at a multiple of this, behind an extra field of filling.
 _ALIGNMENT = 64
 _FILLING = 0x4246
@@ -32,7 +37,7 @@ def read_member(path: str, name: str) -> bytes:
     entry = _entry(path, entries, name)
     data = blob.read_at(entry.data_offset or 0, entry.compressed)
     try:
-        plain = data if entry.method == 0 else zlib.decompress(data, -15, 16 << 20)
+        plain = data if entry.method == STORED else zlib.decompress(data, -15, 16 << 20)
     except zlib.error as error:
         raise CannotExamineError(f"{path}: {name}: {error}") from error
     if zlib.crc32(plain) != entry.crc:
@@ -52,26 +57,18 @@ def copy_with_member(source: str, target: str, name: str, data: bytes) -> None:
     start = min(one.central_offset for one in entries)
     local, new_line = _written(blob, entry, data, start)
     lines = [new_line if one is entry else _line(blob, one) for one in entries]
-    draft = f"{target}.{os.getpid()}.part"
-    try:
-        shutil.copyfile(source, draft)
-        with open(draft, "r+b") as stream:  # noqa: PTH123 - paths are texts here
-            stream.truncate(start)
-            stream.seek(start)
-            stream.write(local + data)
-            directory = stream.tell()
-            stream.write(b"".join(lines))
-            stream.write(_ends(directory, stream.tell() - directory, len(lines)))
-        os.replace(draft, target)  # noqa: PTH105 - likewise
-    except OSError:
-        if os.path.exists(draft):  # noqa: PTH110 - likewise
-            os.unlink(draft)  # noqa: PTH108 - likewise
-        raise
+    with changed_copy(source, target) as stream:
+        stream.truncate(start)
+        stream.seek(start)
+        stream.write(local + data)
+        directory = stream.tell()
+        stream.write(b"".join(lines))
+        stream.write(_ends(directory, stream.tell() - directory, len(lines)))
 
 
 def _opened(path: str) -> tuple[Blob, tuple[Entry, ...]]:
     try:
-        blob = path_blob(path, os.stat(path).st_size)  # noqa: PTH116 - likewise
+        blob = path_blob(path, os.stat(path).st_size)  # noqa: PTH116 - paths are texts here
     except (OSError, ValueError) as error:
         raise CannotExamineError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
     directory = read_directory(blob)
@@ -89,31 +86,31 @@ def _entry(path: str, entries: tuple[Entry, ...], name: str) -> Entry:
 
 def _line(blob: Blob, entry: Entry) -> bytes:
     """The line of the directory, as it is."""
-    head = blob.read_at(entry.central_offset, _CENTRAL.size)
-    lengths = _CENTRAL.unpack(head)[12:15]
-    return blob.read_at(entry.central_offset, _CENTRAL.size + sum(lengths))
+    head = blob.read_at(entry.central_offset, CENTRAL.size)
+    lengths = CENTRAL.unpack(head)[12:15]
+    return blob.read_at(entry.central_offset, CENTRAL.size + sum(lengths))
 
 
 def _written(blob: Blob, entry: Entry, data: bytes, start: int) -> tuple[bytes, bytes]:
     """Local header (at ``start``) and line of the directory."""
-    old = list(_CENTRAL.unpack(blob.read_at(entry.central_offset, _CENTRAL.size)))
-    name = blob.read_at(entry.central_offset + _CENTRAL.size, old[12])
+    old = list(CENTRAL.unpack(blob.read_at(entry.central_offset, CENTRAL.size)))
+    name = blob.read_at(entry.central_offset + CENTRAL.size, old[12])
     crc, size = zlib.crc32(data), len(data)
-    flags = old[5] & ~0x8 if isinstance(old[5], int) else 0
-    bare = start + _LOCAL.size + len(name) + 4
+    flags = old[5] & ~HAS_DESCRIPTOR if isinstance(old[5], int) else 0
+    bare = start + LOCAL.size + len(name) + 4
     filling = -bare % _ALIGNMENT
     extra = struct.pack("<HH", _FILLING, filling) + b"Z" * filling
-    local = _LOCAL.pack(b"PK\3\4", 20, flags, 0, old[7], old[8], crc, size, size, len(name), len(extra)) + name + extra
-    wide = struct.pack("<HHQ", 1, 8, start) if start >= _FULL32 else b""
-    line = _CENTRAL.pack(
-        *old[:5], flags, 0, *old[7:9], crc, size, size, len(name), len(wide), 0, 0, *old[16:18], min(start, _FULL32)
+    local = LOCAL.pack(b"PK\3\4", 20, flags, 0, old[7], old[8], crc, size, size, len(name), len(extra)) + name + extra
+    wide = struct.pack("<HHQ", 1, 8, start) if start >= FULL32 else b""
+    line = CENTRAL.pack(
+        *old[:5], flags, 0, *old[7:9], crc, size, size, len(name), len(wide), 0, 0, *old[16:18], min(start, FULL32)
     )
     return local, line + name + wide
 
 
 def _ends(at: int, size: int, count: int) -> bytes:
     """The end records, with their wide variants."""
-    wide = _END64.pack(b"PK\6\6", _END64.size - 12, 45, 45, 0, 0, count, count, size, at)
-    locator = _LOCATOR64.pack(b"PK\6\7", 0, at + size, 1)
+    wide = END64.pack(b"PK\6\6", END64.size - 12, 45, 45, 0, 0, count, count, size, at)
+    locator = LOCATOR64.pack(b"PK\6\7", 0, at + size, 1)
     short = min(count, 0xFFFF)
-    return wide + locator + _END.pack(b"PK\5\6", 0, 0, short, short, min(size, _FULL32), min(at, _FULL32), 0)
+    return wide + locator + END.pack(b"PK\5\6", 0, 0, short, short, min(size, FULL32), min(at, FULL32), 0)

@@ -7,21 +7,19 @@ checksum, in the central directory, in the local header and behind the data, whe
 from __future__ import annotations
 
 import os
-import shutil
 import struct
 import zlib
 from collections.abc import Iterator
 
 from aotidoctor.model.errors import CannotExamineError, examining
 from aotidoctor.model.record import record
-from aotidoctor.readers.package.blob import CHUNK, Blob, opened_blob
+from aotidoctor.readers.package.blob import Blob, opened_blob
+from aotidoctor.readers.package.changed_copy import changed_copy
+from aotidoctor.readers.package.elf import PF_X, PT_GNU_STACK, ElfError, read_header, read_segments
 from aotidoctor.readers.package.zip_directory import STORED, Entry, read_directory
 
-_GNU_STACK = 0x6474E551
-_PF_X = 1
 _LOCAL_CRC, _CENTRAL_CRC = 14, 16
 _DESCRIPTOR = b"PK\7\x08"
-_MAX_HEADERS = 1024
 
 
 @record
@@ -90,10 +88,7 @@ def _checksums(member: Blob, offset: int, data: bytes) -> tuple[int, int]:
     """CRC of the member as it is, and with ``data`` at ``offset``; in pieces."""
     before = after = 0
     position = 0
-    while position < member.size:
-        chunk = member.read_at(position, CHUNK)
-        if not chunk:
-            break
+    for chunk in member.chunks():
         before = zlib.crc32(chunk, before)
         changed = bytearray(chunk)
         for index, byte in enumerate(data, offset - position):
@@ -106,35 +101,25 @@ def _checksums(member: Blob, offset: int, data: bytes) -> tuple[int, int]:
 
 def _flags(name: str, blob: Blob) -> tuple[int, bytes] | None:
     """Offset of the flags of GNU_STACK and their bytes without PF_X; None where they do not have it."""
-    head = blob.read_at(0, 64)
-    if head[:4] != b"\x7fELF" or len(head) < 64 or head[4] not in (1, 2) or head[5] not in (1, 2):
+    try:
+        header = read_header(blob.read_at(0, 64))
+    except ElfError:
         return None
-    order, wide = "<" if head[5] == 1 else ">", head[4] == 2
-    (table,) = struct.unpack_from(f"{order}{'Q' if wide else 'I'}", head, 32 if wide else 28)
-    size, count = struct.unpack_from(f"{order}2H", head, 54 if wide else 42)
-    for index in range(min(count, _MAX_HEADERS)):
-        at = table + index * size
-        row = blob.read_at(at, 56 if wide else 32)
-        if len(row) < (56 if wide else 32):
-            break
-        if struct.unpack_from(f"{order}I", row)[0] == _GNU_STACK:
-            place = 4 if wide else 24
-            (flags,) = struct.unpack_from(f"{order}I", row, place)
-            return (at + place, struct.pack(f"{order}I", flags & ~_PF_X)) if flags & _PF_X else None
+    try:
+        segments = read_segments(header, blob)
+    except ElfError:
+        segments = ()
+    for index, segment in enumerate(segments):
+        if segment.type == PT_GNU_STACK:
+            at = header.phoff + index * header.phentsize + (4 if header.bits == 64 else 24)
+            data = struct.pack(f"{header.order}I", segment.flags & ~PF_X)
+            return (at, data) if segment.flags & PF_X else None
     raise CannotExamineError(f"{name}: it has no GNU_STACK header that could be changed; link it with -z noexecstack")
 
 
 def copy_patched(source: str, target: str, patches: tuple[Patch, ...]) -> None:
     """Copy ``source`` to ``target`` with ``patches`` applied: whole, or not at all. Raises ``OSError``."""
-    draft = f"{target}.{os.getpid()}.part"
-    try:
-        shutil.copyfile(source, draft)
-        with open(draft, "r+b") as stream:  # noqa: PTH123 - paths are texts here
-            for patch in patches:
-                stream.seek(patch.offset)
-                stream.write(patch.data)
-        os.replace(draft, target)  # noqa: PTH105 - likewise
-    except OSError:
-        if os.path.exists(draft):  # noqa: PTH110 - likewise
-            os.unlink(draft)  # noqa: PTH108 - likewise
-        raise
+    with changed_copy(source, target) as stream:
+        for patch in patches:
+            stream.seek(patch.offset)
+            stream.write(patch.data)

@@ -20,15 +20,15 @@ DEFLATED = 8
 MAX_ENTRIES = 100_000
 MAX_DIRECTORY = 64 << 20
 _TAIL = 22 + 0xFFFF
-_END = struct.Struct("<4s4H2IH")
-_END64 = struct.Struct("<4sQ2H2I4Q")
-_LOCATOR64 = struct.Struct("<4sIQI")
-_CENTRAL = struct.Struct("<4s4B4HIIIHHHHHII")
-_LOCAL = struct.Struct("<4s5HIIIHH")
+END = struct.Struct("<4s4H2IH")
+END64 = struct.Struct("<4sQ2H2I4Q")
+LOCATOR64 = struct.Struct("<4sIQI")
+CENTRAL = struct.Struct("<4s4B4HIIIHHHHHII")
+LOCAL = struct.Struct("<4s5HIIIHH")
 # A local header with a name of usual length.
-_HEADER_READ = _LOCAL.size + 512
-_FULL32 = 0xFFFFFFFF
-_HAS_DESCRIPTOR = 0x08
+_HEADER_READ = LOCAL.size + 512
+FULL32 = 0xFFFFFFFF
+HAS_DESCRIPTOR = 0x08
 
 
 @record
@@ -54,7 +54,7 @@ class Entry:
     @property
     def has_descriptor(self) -> bool:
         """Whether checksum and sizes stand behind the payload, too."""
-        return bool(self.flags & _HAS_DESCRIPTOR)
+        return bool(self.flags & HAS_DESCRIPTOR)
 
     @property
     def encrypted(self) -> bool:
@@ -109,17 +109,17 @@ def _find_end(blob: Blob) -> _End | None:
         position = tail.rfind(b"PK\5\6", 0, position)
         if position < 0:
             return None
-        if position + _END.size <= len(tail):
-            end = _parse_end(blob, base + position, tail[position : position + _END.size])
+        if position + END.size <= len(tail):
+            end = _parse_end(blob, base + position, tail[position : position + END.size])
             if end is not None:
                 return end
     return None
 
 
 def _parse_end(blob: Blob, position: int, data: bytes) -> _End | None:
-    _, _, _, _, entries, size, offset, comment = _END.unpack(data)
-    after = min(position + _END.size + comment, blob.size)
-    if entries == 0xFFFF or _FULL32 in (size, offset):
+    _, _, _, _, entries, size, offset, comment = END.unpack(data)
+    after = min(position + END.size + comment, blob.size)
+    if entries == 0xFFFF or FULL32 in (size, offset):
         wide = _parse_end64(blob, position, after)
         if wide is not None:
             return wide
@@ -127,19 +127,19 @@ def _parse_end(blob: Blob, position: int, data: bytes) -> _End | None:
 
 
 def _parse_end64(blob: Blob, position: int, after: int) -> _End | None:
-    locator = blob.read_at(position - _LOCATOR64.size, _LOCATOR64.size)
-    if len(locator) < _LOCATOR64.size or not locator.startswith(b"PK\6\7"):
+    locator = blob.read_at(position - LOCATOR64.size, LOCATOR64.size)
+    if len(locator) < LOCATOR64.size or not locator.startswith(b"PK\6\7"):
         return None
     # Where the locator says, or (bytes put before the archive) right before the locator.
-    for place in (int(_LOCATOR64.unpack(locator)[2]), position - _LOCATOR64.size - _END64.size):
-        data = blob.read_at(place, _END64.size)
-        if len(data) == _END64.size and data.startswith(b"PK\6\6"):
+    for place in (int(LOCATOR64.unpack(locator)[2]), position - LOCATOR64.size - END64.size):
+        data = blob.read_at(place, END64.size)
+        if len(data) == END64.size and data.startswith(b"PK\6\6"):
             return _unpack_end64(data, place, after)
     return None
 
 
 def _unpack_end64(data: bytes, place: int, after: int) -> _End | None:
-    *_, entries, size, offset = _END64.unpack(data)
+    *_, entries, size, offset = END64.unpack(data)
     return _End(place, entries, size, offset, after) if size <= place else None
 
 
@@ -150,7 +150,7 @@ def _locate(blob: Blob, end: _End) -> tuple[int | None, int]:
     if blob.read_at(end.offset, 4) == b"PK\1\2":
         return end.offset, 0
     # PyTorch always writes a zip64 record and its locator between the directory and the end record.
-    between = _LOCATOR64.size + _END64.size
+    between = LOCATOR64.size + END64.size
     for moved in (end.position - end.size, end.position - between - end.size):
         if moved >= end.offset and blob.read_at(moved, 4) == b"PK\1\2":
             return moved, moved - end.offset
@@ -170,13 +170,13 @@ def _read_central(data: bytes, start: int, declared: int) -> tuple[list[Entry], 
 
 def _iterate_central(data: bytes, start: int) -> Iterator[Entry]:
     position = 0
-    while position + _CENTRAL.size <= len(data):
-        fields = _CENTRAL.unpack_from(data, position)
+    while position + CENTRAL.size <= len(data):
+        fields = CENTRAL.unpack_from(data, position)
         if fields[0] != b"PK\1\2":
             return
         (_, _, _, _, _, flags, method, _, _, crc, compressed, size) = fields[:12]
         name_length, extra_length, comment_length, _, _, external, offset = fields[12:]
-        line, name_at = start + position, position + _CENTRAL.size
+        line, name_at = start + position, position + CENTRAL.size
         extra_at = name_at + name_length
         position = extra_at + extra_length + comment_length
         if position > len(data):
@@ -200,9 +200,9 @@ def _widen(extra: bytes, size: int, compressed: int, offset: int) -> tuple[int, 
     """Zip64: the fields that are full in the entry stand in extra field 1, in this order."""
     wide = _extra_field(extra, 1)
     values = iter(struct.unpack(f"<{len(wide) // 8}Q", wide[: len(wide) // 8 * 8]))
-    size = next(values, size) if size == _FULL32 else size
-    compressed = next(values, compressed) if compressed == _FULL32 else compressed
-    offset = next(values, offset) if offset == _FULL32 else offset
+    size = next(values, size) if size == FULL32 else size
+    compressed = next(values, compressed) if compressed == FULL32 else compressed
+    offset = next(values, offset) if offset == FULL32 else offset
     return size, compressed, offset
 
 
@@ -219,27 +219,27 @@ def _extra_field(extra: bytes, wanted: int) -> bytes:
 def _with_local_header(blob: Blob, entry: Entry, shift: int) -> Entry:
     offset = entry.header_offset + shift
     data = blob.read_at(offset, _HEADER_READ)
-    if len(data) < _LOCAL.size or not data.startswith(b"PK\3\4"):
+    if len(data) < LOCAL.size or not data.startswith(b"PK\3\4"):
         return replace(entry, header_offset=offset, data_offset=None, mismatch=("header",))
-    _, _, flags, method, _, _, crc, compressed, size, name_length, extra_length = _LOCAL.unpack_from(data)
-    name = data[_LOCAL.size : _LOCAL.size + name_length]
+    _, _, flags, method, _, _, crc, compressed, size, name_length, extra_length = LOCAL.unpack_from(data)
+    name = data[LOCAL.size : LOCAL.size + name_length]
     if len(name) < name_length:
-        name = blob.read_at(offset + _LOCAL.size, name_length)
+        name = blob.read_at(offset + LOCAL.size, name_length)
     mismatch = [] if name.decode("utf-8", "backslashreplace") == entry.name else ["name"]
     if method != entry.method:
         mismatch.append("method")
-    if not flags & _HAS_DESCRIPTOR:
+    if not flags & HAS_DESCRIPTOR:
         mismatch += _size_mismatch(entry, crc, compressed, size)
     return replace(
         entry,
         header_offset=offset,
-        data_offset=offset + _LOCAL.size + name_length + extra_length,
+        data_offset=offset + LOCAL.size + name_length + extra_length,
         mismatch=tuple(mismatch),
     )
 
 
 def _size_mismatch(entry: Entry, crc: int, compressed: int, size: int) -> list[str]:
     found = ["crc"] if crc != entry.crc else []
-    if size not in (entry.size, _FULL32) or compressed not in (entry.compressed, _FULL32):
+    if size not in (entry.size, FULL32) or compressed not in (entry.compressed, FULL32):
         found.append("size")
     return found
