@@ -24,7 +24,7 @@ from aotidoctor.checks.package.facts import at_member, plural
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.evidence import Evidence
-from aotidoctor.readers.contract.treespec import SpecError, count_leaves, parse_spec
+from aotidoctor.model.treespec import SpecError, count_leaves, parse_spec
 
 FIND = Finder("AD-OUT-002", "output_spec")
 # Outputs whose shapes are listed.

@@ -22,8 +22,8 @@ def test_the_figures_are_those_of_the_code():
     from aotidoctor.checks.matching.overlay import MOST_KEYS
     from aotidoctor.cli.limits import CPU_S, MEMORY, ORDINARY
     from aotidoctor.model.inputs_json import MOST_PLACES
+    from aotidoctor.model.treespec import MOST_LEAVES
     from aotidoctor.readers.contract.body import MOST_CALLS
-    from aotidoctor.readers.contract.treespec import MOST_LEAVES
     from aotidoctor.readers.inputs.json_values import MOST_BRACKETS
     from aotidoctor.readers.package.models import MAX_METADATA
     from aotidoctor.triage.session import MOST_FINDINGS

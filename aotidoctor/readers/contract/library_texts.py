@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from aotidoctor.model.c10 import SCALAR_NAMES
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.treespec import SpecError, count_leaves, parse_call
 from aotidoctor.readers.contract.recovered import recovered_contract
-from aotidoctor.readers.contract.treespec import SpecError, count_leaves, parse_call
 
 MOST_INPUTS = 10_000
 _SPEC = b'[1, {"type": '

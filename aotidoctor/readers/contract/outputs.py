@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from aotidoctor.model.contract import ConstantSpec, LeafSpec, OutputSpec
 from aotidoctor.model.record import record
 from aotidoctor.model.tree import walk_leaves
+from aotidoctor.model.treespec import SpecError, parse_spec
 from aotidoctor.readers.contract.body_records import Assertion, Body, Buffer
 from aotidoctor.readers.contract.custom_calls import element_type
 from aotidoctor.readers.contract.symbols import SymbolTable
-from aotidoctor.readers.contract.treespec import SpecError, parse_spec
 
 # Operators whose result has the dtype of their first argument.
 _KEEPING = re.compile(r"^aoti_torch_[a-z]+_(?:mkldnn_)?_?(?:convolution(?:_pointwise)?|linear_pointwise)$")

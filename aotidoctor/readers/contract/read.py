@@ -15,6 +15,7 @@ from aotidoctor.model.artifact import Artifact, ModelEntry
 from aotidoctor.model.contract import Contract, LeafSpec, Reading, Symbol
 from aotidoctor.model.record import record
 from aotidoctor.model.tree import Container, walk_call
+from aotidoctor.model.treespec import SpecError, count_leaves, parse_call
 from aotidoctor.readers.contract.body import parse_body
 from aotidoctor.readers.contract.body_records import Body
 from aotidoctor.readers.contract.checks_section import parse_checks
@@ -33,7 +34,6 @@ from aotidoctor.readers.contract.needs import read_needs
 from aotidoctor.readers.contract.outputs import build_outputs, output_paths
 from aotidoctor.readers.contract.symbols import SymbolTable, read_symbols
 from aotidoctor.readers.contract.text import Wrapper, compile_command, find_sections
-from aotidoctor.readers.contract.treespec import SpecError, count_leaves, parse_call
 from aotidoctor.readers.contract.weight_mapping import weights_location
 
 

@@ -13,10 +13,10 @@ from aotidoctor.model.contract import ConstantSpec, Contract, Dim, HostNeeds, Le
 from aotidoctor.model.expr import Num
 from aotidoctor.model.json_types import JsonObject, JsonValue, as_integer, as_list, text_of
 from aotidoctor.model.tree import Container, walk_call
+from aotidoctor.model.treespec import SpecError, count_leaves, parse_call
 from aotidoctor.readers.contract.leaf_order import LeafOrder, order_leaves
 from aotidoctor.readers.contract.needs import isa_features
 from aotidoctor.readers.contract.outputs import output_paths
-from aotidoctor.readers.contract.treespec import SpecError, count_leaves, parse_call
 
 
 def recovered_contract(model_name: str, result: JsonObject) -> Contract:

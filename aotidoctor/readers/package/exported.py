@@ -10,7 +10,9 @@ from collections.abc import Iterator
 
 from aotidoctor.model.artifact import ExportedFacts
 from aotidoctor.model.json_types import JsonObject, JsonValue, as_list, as_object
-from aotidoctor.model.operators import BUILT_IN
+from aotidoctor.model.operators import foreign
+from aotidoctor.model.tree import walk_call
+from aotidoctor.model.treespec import SpecError, parse_call
 from aotidoctor.readers.package import program_facts
 from aotidoctor.readers.package.metadata import argument_kind
 from aotidoctor.readers.package.program_functions import functions
@@ -48,7 +50,7 @@ def program_facts_of(name: str, program: JsonObject) -> ExportedFacts:
     return ExportedFacts(
         name=name,
         constant_inputs={leaf.path: leaf.value for leaf in leaves if leaf.value is not None},
-        custom_ops=tuple(dict.fromkeys(op for target in targets if (op := _custom_op(target)) is not None)),
+        custom_ops=tuple(foreign(target for target in targets if target.startswith("torch.ops."))),
         in_spec=in_spec,
         ops={target.removeprefix("torch.ops."): count for target, count in targets.items()},
         torch_version=as_text(program.get("torch_version")) or None,
@@ -64,51 +66,14 @@ def program_facts_of(name: str, program: JsonObject) -> ExportedFacts:
     )
 
 
-_MAPPINGS = ("builtins.dict", "collections.OrderedDict", "collections.defaultdict")
-
-
 def leaf_paths(in_spec: str) -> tuple[str, ...]:
     """The user's path of every leaf of a serialised call spec, in flattening order; empty when it is not understood."""
     try:
-        parsed = as_list(parse_json(in_spec.encode()))
-    except JsonError:
+        # Each takes more than a character: the size of the JSON bounds them.
+        args, kwargs = parse_call(in_spec, MAX_JSON)
+    except SpecError:
         return ()
-    call = as_list(as_object(parsed[1]).get("children_spec")) if len(parsed) == 2 else []
-    if len(call) != 2:
-        return ()
-    return (*_walk(as_object(call[0]), "args", 0), *_walk(as_object(call[1]), "kwargs", 0))
-
-
-def _walk(spec: JsonObject, path: str, depth: int) -> Iterator[str]:
-    kind = spec.get("type")
-    if kind is None:
-        yield path
-        return
-    children = [as_object(child) for child in as_list(spec.get("children_spec"))]
-    if depth > _MAX_DEPTH:
-        return
-    keys = _keys(spec)
-    for index, child in enumerate(children):
-        if index < len(keys) and kind not in _MAPPINGS:
-            step = f".{keys[index]}"
-        else:
-            step = f"[{keys[index]!r}]" if index < len(keys) else f"[{index}]"
-        yield from _walk(child, path + step, depth + 1)
-
-
-def _keys(spec: JsonObject) -> list[str | int]:
-    """Keys of a dict-like node: its context is JSON text, a list of keys, for a defaultdict the last item of one."""
-    try:
-        context = parse_json(as_text(spec.get("context")).encode())
-    except JsonError:
-        return []
-    if isinstance(context, dict):
-        context = next((value for value in context.values() if isinstance(value, list)), [])
-    items = as_list(context)
-    if items and isinstance(items[-1], list):
-        # A dataclass has two lists: the fields that hold something, and those that are None.
-        items = as_list(items[0]) if isinstance(items[0], list) else items[-1]
-    return [clean(item) if isinstance(item, str) else item for item in items if isinstance(item, str | int)]
+    return tuple(path for path, _ in walk_call(args, kwargs))
 
 
 def _call_spec(module: JsonObject, which: str) -> str | None:
@@ -156,11 +121,3 @@ def _targets(graph: JsonObject, depth: int) -> Iterator[str]:
             inner = as_object(as_object(as_object(argument).get("arg")).get("as_graph"))
             if inner:
                 yield from _targets(as_object(inner.get("graph")), depth + 1)
-
-
-def _custom_op(target: str) -> str | None:
-    """``ns::op`` of ``torch.ops.ns.op.overload`` when the namespace is not one of PyTorch's own."""
-    parts = target.split(".")
-    if target.startswith("torch.ops.") and len(parts) >= 4 and parts[2] not in BUILT_IN:
-        return f"{parts[2]}::{parts[3]}"
-    return None

@@ -22,6 +22,8 @@ MUTATIONS: Mapping[str, str] = {
     "parameter_mutation": "parameter_name",
     "user_input_mutation": "user_input_name",
 }
+# What is nested deeper was not written by torch.
+_DEEPEST = 24
 
 
 def leaves(module: JsonObject, paths: Sequence[str], values: Sequence[str]) -> tuple[ProgramLeaf, ...]:
@@ -115,7 +117,7 @@ def tensor_meta(value: JsonValue) -> ProgramTensor | None:
 
 def names_in(value: JsonValue, depth: int = 0) -> Iterator[str]:
     """Names of the values that a serialised argument refers to, in order."""
-    if depth > 8:
+    if depth > _DEEPEST:
         return
     if isinstance(value, list):
         for item in value:

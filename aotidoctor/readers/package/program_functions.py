@@ -6,14 +6,13 @@ input is folded into a constant when the program is compiled, and what leads now
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from aotidoctor.model.json_types import JsonObject, JsonValue, as_list, as_object
+from aotidoctor.model.json_types import JsonObject, as_list, as_object
+from aotidoctor.readers.package.program_facts import names_in
 from aotidoctor.readers.package.text import as_text
 
 MOST_NODES = 200_000
-_DEEPEST = 24
-_NAMES = ("name", "as_name")
 
 
 def functions(module: JsonObject) -> tuple[Mapping[str, str], frozenset[str]]:
@@ -22,8 +21,9 @@ def functions(module: JsonObject) -> tuple[Mapping[str, str], frozenset[str]]:
     And the names of all nodes and of their results.
     """
     nodes = [as_object(node) for node in as_list(as_object(module.get("graph")).get("nodes"))[:MOST_NODES]]
-    reads = [set(_names(node.get("inputs"), 0)) for node in nodes]
-    makes = [{*_names(node.get("outputs"), 0), as_text(node.get("name"))} - {""} for node in nodes]
+    # Names of parameters are among them, too, and do no harm.
+    reads = [set(names_in(node.get("inputs"))) for node in nodes]
+    makes = [{*names_in(node.get("outputs")), as_text(node.get("name"))} - {""} for node in nodes]
     signature = as_object(module.get("signature"))
     fed = _of(signature, "input_specs", "user_input")
     for read, made in zip(reads, makes, strict=True):
@@ -53,19 +53,4 @@ def _function(node: JsonObject) -> str:
 def _of(signature: JsonObject, listed: str, kind: str | None) -> set[str]:
     specs = [as_object(spec) for spec in as_list(signature.get(listed))]
     wanted = [spec if kind is None else spec.get(kind) for spec in specs]
-    return {name for spec in wanted for name in _names(spec, 0)}
-
-
-def _names(value: JsonValue, depth: int) -> Iterator[str]:
-    """The names of values in an argument, however it is wrapped; names of parameters as well, which do no harm."""
-    if depth > _DEEPEST:
-        return
-    if isinstance(value, list):
-        for item in value:
-            yield from _names(item, depth + 1)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            if key in _NAMES and isinstance(item, str):
-                yield item
-            elif key != "as_graph":
-                yield from _names(item, depth + 1)
+    return {name for spec in wanted for name in names_in(spec)}

@@ -15,7 +15,7 @@ import pytest
 
 from aotidoctor.cli import limits
 from aotidoctor.model.errors import LimitReachedError
-from aotidoctor.readers.contract.treespec import MOST_LEAVES
+from aotidoctor.model.treespec import MOST_LEAVES
 from aotidoctor.reports.json.schema import schema
 from tests.artifacts.packages import LEAF, archive_parts, model_parts, wrapper_cpp
 from tests.artifacts.zips import Part, build_zip

@@ -79,6 +79,14 @@ def test_paths_of_containers():
     )
 
 
+def test_a_program_may_have_more_leaves_than_a_contract():
+    def node(kind, *children):
+        return {"type": kind, "context": "null", "children_spec": list(children)}
+
+    call = node("builtins.tuple", node("builtins.tuple", *[LEAF] * 10_001), node("builtins.dict"))
+    assert leaf_paths(json.dumps([1, call]))[-1] == "args[10000]"
+
+
 @pytest.mark.parametrize("text", ["", "{}", "[]", "[1]", "[1, 5]", '[1, {"children_spec": [1]}]', "[" * 5000])
 def test_strange_call_specs(text):
     assert leaf_paths(text) == ()

@@ -30,21 +30,21 @@ class SpecError(ValueError):
     """The text is not a call spec of protocol 1."""
 
 
-def parse_spec(text: str) -> Tree[int]:
+def parse_spec(text: str, most: int = MOST_LEAVES) -> Tree[int]:
     """The tree of a serialised spec; leaves are numbered in flattening order. Raises SpecError, LimitReachedError."""
     try:
         document: JsonValue = json.loads(text)
         if not isinstance(document, list) or len(document) != 2 or document[0] != 1:
             raise SpecError("not a call spec of protocol 1")
-        return _tree(document[1], iter(range(MOST_LEAVES)))
+        return _tree(document[1], _numbers(most))
     # Of an integer with more digits than Python reads json says ValueError.
     except (RecursionError, ValueError) as error:
         raise SpecError(str(error)) from error
 
 
-def parse_call(text: str) -> tuple[Container[int], Container[int]]:
+def parse_call(text: str, most: int = MOST_LEAVES) -> tuple[Container[int], Container[int]]:
     """``(args, kwargs)`` of an input spec. Raises ``SpecError`` when it is not a pair of a sequence and a dict."""
-    match parse_spec(text):
+    match parse_spec(text, most):
         case Container(type="tuple", children=(Container() as args, Container() as kwargs)):
             return args, kwargs
         case _:
@@ -56,6 +56,11 @@ def count_leaves(tree: Tree[int]) -> int:
     return 1 if isinstance(tree, Leaf) else sum(count_leaves(child) for child in tree.children)
 
 
+def _numbers(most: int) -> Iterator[int]:
+    yield from range(most)
+    raise too_many("leaves in the call spec", most)
+
+
 def _tree(node: JsonValue, numbers: Iterator[int]) -> Tree[int]:
     if not isinstance(node, dict):
         raise SpecError("a node is not an object")
@@ -63,10 +68,7 @@ def _tree(node: JsonValue, numbers: Iterator[int]) -> Tree[int]:
     if not isinstance(children, list):
         raise SpecError("a node has no children_spec")
     if kind is None and not children:
-        number = next(numbers, None)
-        if number is None:
-            raise too_many("leaves in the call spec", MOST_LEAVES)
-        return Leaf(value=number)
+        return Leaf(value=next(numbers))
     if not isinstance(kind, str):
         raise SpecError("a node has no type")
     below = tuple(_tree(child, numbers) for child in children)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from aotidoctor.model.tree import Container, Leaf
-from aotidoctor.readers.contract.treespec import SpecError, count_leaves, parse_call, parse_spec
+from aotidoctor.model.treespec import SpecError, count_leaves, parse_call, parse_spec
 
 LEAF = {"type": None, "context": None, "children_spec": []}
 
