@@ -109,18 +109,17 @@ def _rank(one: LeafSpec, rank: int, shape: Sequence[str]) -> Difference:
 def _size(subject: str, dim: Dim, size: str, ranges: Mapping[str, SizeRange]) -> Difference | None:
     """One dim. A package may be narrower than its program, never wider, nor of another fixed size."""
     bounds = ranges.get(size, SizeRange())
+    package = f"a size in {_text(dim.min)}..{_text(dim.max)}"
     if size.isdecimal():
         if dim.static is None:
-            low, high = ("?" if bound is None else str(bound) for bound in (dim.min, dim.max))
             known = dim.expr is not None and bool(dim.expr.symbols)
-            return _difference("inputs", "dynamic", subject, f"a size in {low}..{high}", size, decisive=known)
+            return _difference("inputs", "dynamic", subject, package, size, decisive=known)
         same = dim.static == int(size)
         return None if same else _difference("inputs", "size", subject, str(dim.static), size, decisive=True)
     program = f"{size} in {_text(bounds.low)}..{_text(bounds.high)}"
     if dim.static is not None:
         outside = _outside(dim.static, bounds)
         return _difference("inputs", "specialized", subject, str(dim.static), program, decisive=outside)
-    package = f"a size in {_text(dim.min)}..{_text(dim.max)}"
     if dim.max is not None and bounds.high is not None and dim.max != bounds.high:
         return _difference("inputs", "range", subject, package, program, decisive=dim.max > bounds.high)
     if dim.min is not None and bounds.low is not None and dim.min != bounds.low:

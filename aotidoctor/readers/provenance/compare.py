@@ -6,7 +6,7 @@ import re
 
 from aotidoctor.model.artifact import ExportedFacts, ModelEntry
 from aotidoctor.model.contract import Contract
-from aotidoctor.model.operators import BUILT_IN
+from aotidoctor.model.operators import foreign
 from aotidoctor.model.phrases import listed
 from aotidoctor.readers.provenance.calls import compare_call
 from aotidoctor.readers.provenance.difference import Compared, Difference, joined
@@ -39,11 +39,11 @@ def compare_operators(contract: Contract, facts: ExportedFacts, model: ModelEntr
 
 
 def _custom(contract: Contract, facts: ExportedFacts) -> list[Difference]:
-    theirs = {name for target in facts.ops if (name := _qualified(target)) is not None}
-    extra = sorted({name for name in contract.custom_ops if name.partition("::")[0] not in BUILT_IN} - theirs)
+    theirs = set(foreign(facts.ops))
+    extra = sorted(set(foreign(contract.custom_ops)) - theirs)
     if not extra:
         return []
-    named = ", ".join(sorted(name for name in theirs if name.partition("::")[0] not in BUILT_IN)) or "none"
+    named = ", ".join(sorted(theirs)) or "none"
     return [_hint("custom", extra[0], f"calls {', '.join(extra)}", f"custom operators: {named}")]
 
 
@@ -58,11 +58,6 @@ def _kernels(contract: Contract, facts: ExportedFacts) -> list[Difference]:
         return []
     kernels, operators = listed(list(dict.fromkeys(called)), 6), listed(lasting, 6)
     return [_hint("kernels", called[0], f"kernels {kernels}", f"operators {operators}")]
-
-
-def _qualified(target: str) -> str | None:
-    parts = target.removeprefix("torch.ops.").split(".")
-    return f"{parts[0]}::{parts[1]}" if len(parts) >= 2 else None
 
 
 def _hint(kind: str, subject: str, package: str, program: str) -> Difference:

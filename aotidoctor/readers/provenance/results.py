@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from math import prod
 
 from aotidoctor.model.artifact import ExportedFacts
 from aotidoctor.model.contract import ConstantSpec, Contract, OutputSpec
@@ -77,10 +78,8 @@ def _constant(ours: ConstantSpec, theirs: ProgramConstant | None) -> Iterator[Di
 def _must_be_there(constant: ProgramConstant, known: set[str]) -> bool:
     if constant.fqn in known or not constant.used or constant.kind == "custom_obj" or constant.tensor is None:
         return False
-    count = 1
-    for size in constant.tensor.shape or ():
-        count *= int(size) if size.isdecimal() and len(size) < 19 else 1
-    return count > INLINED
+    sizes = constant.tensor.shape or ()
+    return prod(int(size) for size in sizes if size.isdecimal() and len(size) < 19) > INLINED
 
 
 def _number(size: str) -> int | None:

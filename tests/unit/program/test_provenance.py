@@ -137,6 +137,7 @@ WEIGHT = ("l.weight", "parameter", "float32", (12, 16))
         (contract(**constants(WEIGHT)), program(**held(dtype="float16")), ["constants dtype"]),
         (contract(**constants(("_frozen_param0", "parameter", "float32", (3,)))), program(), []),
         (contract(custom_ops=("lab::mix",)), program(ops={"lab.mix.default": 1}), []),
+        (contract(custom_ops=("lab::mix.scaled",)), program(ops={"lab.mix.scaled": 1}), []),
         (contract(custom_ops=("lab::mix",)), program(ops={"aten.cat.default": 1}), ["operators custom hint"]),
         (
             contract(kernels=(KernelCall(name="cpp_fused_add_mul_0", kind="cpp"),)),
