@@ -34,7 +34,7 @@ def run(case: Case) -> Findings:
         return FIND.unchecked(unstated(case, "tmpdir") or "the temporary folder was not inspected")
     if state.problem is None:
         return []
-    needed = sum(member.size for member in case.artifact.members)
+    needed = case.artifact.unpacked_size
     return [
         FIND.error(
             kind_of(state),

@@ -237,6 +237,11 @@ class Artifact:
     counts: Mapping[str, int] = field(default_factory=dict)
     other_contents: tuple[str, ...] = ()
 
+    @property
+    def unpacked_size(self) -> int:
+        """Bytes of all its members."""
+        return sum(member.size for member in self.members)
+
     def model(self, name: str) -> ModelEntry | None:
         """The model called ``name``, or None."""
         return next((entry for entry in self.models if entry.name == name), None)

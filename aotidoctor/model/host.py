@@ -59,6 +59,12 @@ class TmpdirState:
     problem: str | None = None
     fixed: bool = False
 
+    def problem_with(self, needed: int) -> str | None:
+        """What keeps a package that takes ``needed`` bytes unpacked from it; None where nothing does."""
+        if self.problem is not None or self.free_bytes is None or self.free_bytes >= needed:
+            return self.problem
+        return f"has {self.free_bytes} bytes free, the unpacked package takes {needed}"
+
 
 @record
 class Host:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from aotidoctor.readers.host.environment import CUDA_TOOLS
+from aotidoctor.readers.host.environment import CUDA_TOOLS, first_program
 
 HEADER, ASSEMBLER = "cuda.h", "ptxas"
 _DEFAULT_HOME = "/usr/local/cuda"
@@ -28,7 +28,7 @@ def find_toolkit(environ: Mapping[str, str], search: Iterable[str]) -> dict[str,
     given = [folder for name in ("CPATH", "CPLUS_INCLUDE_PATH") for folder in environ.get(name, "").split(os.pathsep)]
     headers = [f"{folder}/{HEADER}" for folder in (*filter(None, given), f"{_home(environ, folders)}/include", *_USUAL)]
     return {
-        ASSEMBLER: next((path for path in assemblers if os.access(path, os.X_OK) and not Path(path).is_dir()), None),
+        ASSEMBLER: first_program(assemblers),
         HEADER: next((path for path in headers if os.access(path, os.R_OK)), None),
     }
 

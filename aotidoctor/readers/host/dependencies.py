@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aotidoctor.readers.host.linkmap import LinkMap
+from aotidoctor.readers.host.linkmap import LinkMap, library_path
 from aotidoctor.readers.package.elf import ElfError
 
 
@@ -14,8 +14,7 @@ def dependencies(path: str, environ: Mapping[str, str]) -> dict[str, str | None]
     Only the library's own search paths, LD_LIBRARY_PATH and those of the system count: what the process has loaded
     before is not known here.
     """
-    library_path = tuple(part or "." for part in environ.get("LD_LIBRARY_PATH", "").split(":") if part)
-    links = LinkMap(library_path=library_path)
+    links = LinkMap(library_path=library_path(environ))
     try:
         images = links.add_file(path)
     except ElfError:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+from aotidoctor.readers.host.proc import text_of_file
 
 TOOLS = ("g++", "clang++", "c++", "ld", "gdb", "cuda-gdb", "py-spy", "compute-sanitizer", "valgrind", "nvcc")
 # Where the toolkit's installer puts its tools without touching PATH.
@@ -45,17 +47,17 @@ def find_tools(environ: Mapping[str, str]) -> dict[str, str | None]:
 
 def _which(name: str, folders: list[str]) -> str | None:
     # shutil.which does the same, at the price of importing every compression module.
-    paths = [name] if "/" in name else [f"{folder}/{name}" for folder in folders if folder]
+    return first_program([name] if "/" in name else [f"{folder}/{name}" for folder in folders if folder])
+
+
+def first_program(paths: Iterable[str]) -> str | None:
+    """The first of ``paths`` that can be executed."""
     return next((path for path in paths if os.access(path, os.X_OK) and not Path(path).is_dir()), None)
 
 
 def distribution(root: str = "/") -> str | None:
     """``Debian GNU/Linux 12 (bookworm)``, as /etc/os-release names it."""
-    try:
-        text = Path(root, "etc/os-release").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    found = re.search(r"^PRETTY_NAME=\"?([^\"\n]+)", text, re.MULTILINE)
+    found = re.search(r"^PRETTY_NAME=\"?([^\"\n]+)", text_of_file(Path(root, "etc/os-release")), re.MULTILINE)
     return found[1] if found is not None else None
 
 

@@ -56,7 +56,7 @@ def read_host(*, artifact: Artifact | None, environ: Mapping[str, str], survey: 
         openmp_runtimes=linkage.openmp,
         tmpdir=read_tmpdir(
             environ,
-            needed_bytes=_unpacked_size(artifact),
+            needed_bytes=artifact.unpacked_size if artifact is not None else 0,
             torch=torch.build.version if torch.build is not None else None,
         ),
         tools={**find_tools(environ), **find_toolkit(environ, sys.path)},
@@ -75,7 +75,3 @@ def _platform(name: os.uname_result) -> str:
     """As ``platform.platform()`` has it, which would read the interpreter's file for it."""
     glibc = glibc_version()
     return f"{name.sysname}-{name.release}-{name.machine}" + (f"-with-glibc{glibc}" if glibc else "")
-
-
-def _unpacked_size(artifact: Artifact | None) -> int:
-    return sum(member.size for member in artifact.members) if artifact else 0

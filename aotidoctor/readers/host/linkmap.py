@@ -105,6 +105,11 @@ class LinkMap:
             self.found[image.soname] = image
 
 
+def library_path(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The folders of LD_LIBRARY_PATH, without the empty ones that a worker is not given either."""
+    return tuple(part for part in environ.get("LD_LIBRARY_PATH", "").split(":") if part)
+
+
 def _expand(paths: tuple[str, ...], image_path: str) -> tuple[str, ...]:
     # ld.so takes $ORIGIN from the path after symlinks of the folder, not of the file itself.
     origin = str(Path(image_path).parent)

@@ -97,11 +97,10 @@ def with_torch(host: Host, version: str) -> Host:
 
 def for_artifact(host: Host, artifact: Artifact) -> Host:
     """``host`` with its temporary folder held against the unpacked size of ``artifact``."""
-    state, needed = host.tmpdir, sum(member.size for member in artifact.members)
-    if state is None or state.problem is not None or state.free_bytes is None or state.free_bytes >= needed:
+    state = host.tmpdir
+    if state is None:
         return host
-    problem = f"has {state.free_bytes} bytes free, the unpacked package takes {needed}"
-    return replace(host, tmpdir=replace(state, problem=problem))
+    return replace(host, tmpdir=replace(state, problem=state.problem_with(artifact.unpacked_size)))
 
 
 def _document(path: str) -> JsonObject:

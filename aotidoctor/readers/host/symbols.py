@@ -13,7 +13,7 @@ from aotidoctor.model.artifact import Artifact, SharedObject, SymbolRef
 from aotidoctor.model.host import MissingSymbol
 from aotidoctor.model.record import record
 from aotidoctor.readers.host.elf import Image, defines, gnu_hash
-from aotidoctor.readers.host.linkmap import LinkMap
+from aotidoctor.readers.host.linkmap import LinkMap, library_path
 from aotidoctor.readers.package.elf import ElfError
 
 _OPENMP = re.compile(r"^lib(gomp|iomp5|omp)[-.]")
@@ -87,22 +87,19 @@ def _abi_versions(links: LinkMap) -> dict[str, str]:
 
 
 def _linked(process: _Process, artifact: Artifact | None, torch: Path | None) -> Linkage:
-    libcuda = process.links.resolve("libcuda.so.1", (), ())
+    driver = process.links.resolve("libcuda.so.1", (), ())
+    found = Linkage(openmp=_openmp(process.loaded), libcuda=None if driver is None else driver.path)
+    if torch is None:
+        return replace(found, problem="torch is not installed, so its libraries cannot be inspected")
     objects = _elf_objects(artifact)
-    openmp = _openmp(process.loaded)
-    driver = None if libcuda is None else libcuda.path
-    if torch is None or not objects:
-        problem = None if torch else "torch is not installed, so its libraries cannot be inspected"
-        return Linkage(problem=problem, openmp=openmp, libcuda=driver)
     foreign = sorted({str(each.machine) for each in objects if not _same_machine(each)})
     if foreign:
-        return Linkage(problem=f"the package's code is for {', '.join(foreign)}", openmp=openmp, libcuda=driver)
-    return _look_up(process, objects, driver)
+        return replace(found, problem=f"the package's code is for {', '.join(foreign)}")
+    return _look_up(process, objects, found) if objects else found
 
 
 def _start(torch: Path | None, environ: Mapping[str, str]) -> _Process:
-    library_path = tuple(part or "." for part in environ.get("LD_LIBRARY_PATH", "").split(":") if part)
-    links = LinkMap(library_path=library_path, extra_dirs=_nvidia_dirs(torch))
+    links = LinkMap(library_path=library_path(environ), extra_dirs=_nvidia_dirs(torch))
     scope = links.add_program(str(Path(sys.executable).resolve()))
     for path in re.split(r"[ :]+", environ.get("LD_PRELOAD", "").strip()):
         scope += links.add_file(path) if "/" in path else links.add_needed([path] if path else [], ())
@@ -136,7 +133,7 @@ def _same_machine(item: SharedObject) -> bool:
     return item.machine is None or item.machine == os.uname().machine
 
 
-def _look_up(process: _Process, objects: list[SharedObject], libcuda: str | None) -> Linkage:
+def _look_up(process: _Process, objects: list[SharedObject], found: Linkage) -> Linkage:
     libraries: dict[str, str | None] = {}
     missing: dict[tuple[str, str | None], MissingSymbol] = {}
     loaded = list(process.loaded)
@@ -160,14 +157,14 @@ def _look_up(process: _Process, objects: list[SharedObject], libcuda: str | None
                     name=ref.name, version=ref.version, wanted_from=ref.library
                 )
     except ElfError as error:
-        return Linkage(libraries=libraries, problem=str(error), openmp=_openmp(loaded), libcuda=libcuda)
-    return Linkage(
+        return replace(found, libraries=libraries, problem=str(error), openmp=_openmp(loaded))
+    return replace(
+        found,
         libraries=libraries,
         missing=tuple(missing.values()),
         checked=checked - unjudged,
         problem=f"{unjudged} symbols may come from libraries that are not found" if unjudged else None,
         openmp=_openmp(loaded),
-        libcuda=libcuda,
     )
 
 

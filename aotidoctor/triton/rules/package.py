@@ -132,7 +132,7 @@ def _newer_torch(model: ServedModel, version: ServedVersion) -> Iterator[Remark]
 def _room(model: ServedModel, version: ServedVersion) -> Iterator[Remark]:
     if version.artifact is None:
         return
-    unpacked = sum(member.size for member in version.artifact.members)
+    unpacked = version.artifact.unpacked_size
     yield from _temporary(model, version, unpacked)
     yield from _memory(model, version, unpacked)
 
@@ -141,9 +141,7 @@ def _temporary(model: ServedModel, version: ServedVersion, unpacked: int) -> Ite
     folder = model.host.tmpdir
     if folder is None:
         return
-    problem = folder.problem
-    if problem is None and folder.free_bytes is not None and folder.free_bytes < unpacked:
-        problem = f"has {folder.free_bytes} bytes free, the unpacked package takes {unpacked}"
+    problem = folder.problem_with(unpacked)
     if problem is not None:
         yield Remark(
             kind="temporary-folder",
