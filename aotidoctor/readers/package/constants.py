@@ -18,7 +18,7 @@ from aotidoctor.model.json_types import JsonValue, as_list, as_object
 from aotidoctor.model.program_archive import Content, StoredTensor
 from aotidoctor.readers.package.archive import unchecked_items, zip_items
 from aotidoctor.readers.package.blob import Blob
-from aotidoctor.readers.package.elf import ElfError, read_elf
+from aotidoctor.readers.package.elf import DAMAGED, read_elf
 from aotidoctor.readers.package.elf_dynamic import read_dynamic
 from aotidoctor.readers.package.elf_symbols import read_dynamic_symbols
 from aotidoctor.readers.package.item import Item, file_item
@@ -39,7 +39,7 @@ def read_constants(
         if location == "disk":
             return _on_disk(items, artifact, model, own)
         whole = _whole(items, location)
-    except (ElfError, struct.error, OverflowError, ValueError) as error:
+    except (*DAMAGED, ValueError) as error:
         whole = f"the constants were not found: {error}"
     return {constant.original_fqn: stored for constant, stored in zip(own, _cut(whole, own), strict=True)}
 
@@ -48,7 +48,7 @@ def constants_bytes(artifact: Artifact, model: ModelEntry, location: str, limit:
     """The run of bytes that holds all constants, as it stands in its member; empty where it is not found."""
     try:
         whole = _whole(_items(artifact, model), location)
-    except (ElfError, struct.error, OverflowError, ValueError):
+    except (*DAMAGED, ValueError):
         return b""
     return b"" if isinstance(whole, str) else whole.read_all(limit) or b""
 

@@ -47,6 +47,10 @@ class ElfError(ValueError):
     """The bytes are not the ELF file they begin as; the text says where."""
 
 
+# What reading on raises where a file is damaged.
+DAMAGED = (ElfError, struct.error, OverflowError)
+
+
 @record
 class Segment:
     """One program header; ``type`` is ``PT_LOAD``, ``PT_DYNAMIC`` … or the number of another one."""

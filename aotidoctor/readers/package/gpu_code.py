@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 
 from aotidoctor.readers.package.blob import Blob
+from aotidoctor.readers.package.elf import ElfError, read_header
 
 SUFFIXES = (".cubin", ".fatbin", ".hsaco", ".spv", ".zebin")
 
@@ -45,16 +46,16 @@ def gpu_targets(blob: Blob) -> tuple[str, ...]:
 
 
 def _elf_target(head: bytes) -> str | None:
-    if len(head) < 52:
+    try:
+        header = read_header(head)
+    except ElfError:
         return None
-    machine = int(struct.unpack_from("<H", head, 18)[0])
-    flags = int(struct.unpack_from("<I", head, 48 if head[4] == 2 else 36)[0])
-    if machine == _EM_CUDA:
-        return _sm_of_flags(flags, abi=head[8])
-    if machine == _EM_AMDGPU:
-        return _GFX.get(flags & 0xFF, f"gfx-mach-{flags & 0xFF:#x}")
+    if header.machine == _EM_CUDA:
+        return _sm_of_flags(header.flags, abi=head[8])
+    if header.machine == _EM_AMDGPU:
+        return _GFX.get(header.flags & 0xFF, f"gfx-mach-{header.flags & 0xFF:#x}")
     # The device of a zebin stands in its notes, for Intel's driver to judge.
-    return "intelgt" if machine == _EM_INTELGT else None
+    return "intelgt" if header.machine == _EM_INTELGT else None
 
 
 def _sm_of_flags(flags: int, *, abi: int) -> str:

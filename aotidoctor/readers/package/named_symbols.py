@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import struct
 
 from aotidoctor.model.artifact import SharedObject
 from aotidoctor.model.record import record
 from aotidoctor.readers.package.blob import Blob, opened_blob
-from aotidoctor.readers.package.elf import ElfError, read_elf
+from aotidoctor.readers.package.elf import DAMAGED, read_elf
 from aotidoctor.readers.package.elf_dynamic import read_dynamic
 from aotidoctor.readers.package.elf_symbols import exported_names
 from aotidoctor.readers.package.shared_object import read_shared_object
@@ -39,7 +38,7 @@ def _with_symbols(blob: Blob, compiled: SharedObject, part: str) -> NamedSymbols
     try:
         elf = read_elf(blob)
         exported = exported_names(elf, read_dynamic(elf), part)
-    except (ElfError, struct.error, OverflowError):
+    except DAMAGED:
         return NamedSymbols(compiled=compiled)
     section = elf.section(".strtab")
     names: set[str] = set()

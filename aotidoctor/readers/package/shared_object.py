@@ -8,7 +8,7 @@ from dataclasses import replace
 from aotidoctor.model.artifact import SharedObject
 from aotidoctor.model.record import record
 from aotidoctor.readers.package.blob import Blob
-from aotidoctor.readers.package.elf import PT_LOAD, SHT_NOBITS, SHT_NULL, Elf, ElfError, read_elf
+from aotidoctor.readers.package.elf import DAMAGED, PT_LOAD, SHT_NOBITS, SHT_NULL, Elf, read_elf
 from aotidoctor.readers.package.elf_dynamic import read_dynamic
 from aotidoctor.readers.package.elf_symbols import read_dynamic_symbols, read_kernel_symbols
 from aotidoctor.readers.package.features import has_debug_lines, read_features
@@ -51,7 +51,7 @@ def read_shared_object(blob: Blob, member: str) -> SharedObject:
 def _read_elf_object(blob: Blob, base: SharedObject) -> SharedObject:
     try:
         elf = read_elf(blob)
-    except (ElfError, struct.error, OverflowError) as error:
+    except DAMAGED as error:
         return replace(base, problem=f"ELF header: {error}")
     cut = _find_cut(elf)
     known = replace(
@@ -68,7 +68,7 @@ def _read_elf_object(blob: Blob, base: SharedObject) -> SharedObject:
         return replace(known, problem=cut.problem or f"an ELF file of type {elf.type}, not a shared object")
     try:
         return _with_dynamic(elf, known)
-    except (ElfError, struct.error, OverflowError) as error:
+    except DAMAGED as error:
         return replace(known, problem=cut.problem or f"ELF dynamic section: {error}")
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 
 from aotidoctor.readers.package.blob import path_blob
-from aotidoctor.readers.package.elf import ElfError, read_elf
+from aotidoctor.readers.package.elf import DAMAGED, read_elf
 
 # Weights may lie in such a section too, and are not looked through.
 LARGEST = 8 << 20
@@ -17,7 +16,7 @@ def read_texts(path: str, size: int) -> Iterator[bytes]:
     blob = path_blob(path, size)
     try:
         sections = read_elf(blob).sections
-    except (ElfError, struct.error, OverflowError):
+    except DAMAGED:
         return
     for section in sections:
         if section.name.startswith(".rodata") and section.size <= LARGEST:
