@@ -82,3 +82,9 @@ def contiguous_stride(shape: tuple[int, ...]) -> tuple[int, ...]:
         stride.append(step)
         step *= max(size, 1)
     return tuple(reversed(stride))
+
+
+def is_row_major(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
+    """Whether these are the strides of a tensor that was just made; a dim of size 1 may have any."""
+    steps = zip(shape, stride, contiguous_stride(shape), strict=False)
+    return len(shape) == len(stride) and all(size == 1 or step == plain for size, step, plain in steps)

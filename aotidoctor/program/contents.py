@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from aotidoctor.model.dtypes import ITEMSIZE, index_at
+from aotidoctor.model.dtypes import ITEMSIZE, index_at, is_row_major
 from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.program_archive import StoredTensor
 from aotidoctor.readers.inputs.values import decode
@@ -95,15 +95,7 @@ def _places(tensor: StoredTensor) -> Iterator[int]:
 
 
 def _is_contiguous(tensor: StoredTensor) -> bool:
-    shape, stride = tensor.shape or (), tensor.stride
-    if stride is None:
-        return True
-    step = 1
-    for size, given in zip(reversed(shape), reversed(stride), strict=False):
-        if size != 1 and given != step:
-            return False
-        step *= size
-    return len(shape) == len(stride)
+    return tensor.stride is None or is_row_major(tensor.shape or (), tensor.stride)
 
 
 def _numel(tensor: StoredTensor) -> int:

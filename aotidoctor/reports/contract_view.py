@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import ConstantSpec, Contract, Dim, KernelCall, LeafSpec, OutputSpec, Unread
+from aotidoctor.model.dtypes import is_row_major
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import LeafValue, PlainValue, TensorDesc
 from aotidoctor.model.phrases import listed
@@ -72,13 +73,8 @@ def missing_text(report: Report, path: str) -> str:
 
 
 def is_ordinary(value: TensorDesc) -> bool:
-    """True for the strides of a tensor that was just made; a dim of size 1 may have any."""
-    step = 1
-    for size, stride in zip(reversed(value.shape), reversed(value.stride or ()), strict=False):
-        if size != 1 and stride != step:
-            return False
-        step *= size
-    return True
+    """True for the strides of a tensor that was just made, and where none are known."""
+    return not value.stride or is_row_major(value.shape, value.stride)
 
 
 def _mark(path: str, findings: Sequence[Evidence]) -> str:

@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Iterable
 
-from aotidoctor.model.dtypes import ITEMSIZE, contiguous_stride
+from aotidoctor.model.dtypes import ITEMSIZE, is_row_major
 from aotidoctor.model.program_archive import StoredTensor
 
 # Of fewer bytes a hash can be turned round by trying them all.
@@ -45,8 +45,4 @@ def total(tensors: Iterable[StoredTensor]) -> int:
 
 
 def _is_row_major(tensor: StoredTensor) -> bool:
-    shape = tensor.shape or ()
-    if tensor.stride is None:
-        return True
-    pairs = zip(tensor.stride, contiguous_stride(shape), shape, strict=False)
-    return len(tensor.stride) == len(shape) and all(step == wanted or size == 1 for step, wanted, size in pairs)
+    return tensor.stride is None or is_row_major(tensor.shape or (), tensor.stride)

@@ -119,7 +119,13 @@ def test_what_was_passed(value, text):
 
 @pytest.mark.parametrize(
     ("shape", "stride", "ordinary"),
-    [((4, 16), (16, 1), True), ((4, 16), (1, 4), False), ((4, 1), (1, 77), True), ((4, 16), None, True)],
+    [
+        ((4, 16), (16, 1), True),
+        ((4, 16), (1, 4), False),
+        ((4, 1), (1, 77), True),
+        ((4, 16), None, True),
+        ((4, 0), (1, 1), True),
+    ],
 )
 def test_ordinary_strides(shape, stride, ordinary):
     assert contract_view.is_ordinary(builders.tensor(shape=shape, stride=stride)) is ordinary
