@@ -25,6 +25,11 @@ class Dim:
     expr: Expr | None = None
     among: tuple[int, ...] = ()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the size may be anything within the bounds, as far as is known."""
+        return self.static is None and self.expr is None
+
 
 @record
 class Reads:
@@ -93,6 +98,12 @@ class LeafSpec:
     reads: tuple[Reads, ...] = ()
     walks: tuple[Walk, ...] = ()
     walked: bool = False
+
+    @property
+    def has_open_sizes(self) -> bool:
+        """Whether the number of dims or a size is not known."""
+        # A size that follows from another one stands in no package before 2.13.
+        return self.rank is None or any(dim.is_open for dim in self.dims or ())
 
 
 @record
@@ -335,7 +346,5 @@ class Contract:
 
     def leaves_open(self) -> bool:
         """Whether it leaves open what some input that is read must be like: its dtype, its rank or a size."""
-        read = [leaf for leaf in self.tensor_leaves() if leaf.used is not False]
-        # A size that follows from another one stands in no package before 2.13.
-        untold = (dim.static is None and dim.expr is None for leaf in read for dim in leaf.dims or ())
-        return any(leaf.dtype is None or leaf.rank is None for leaf in read) or any(untold)
+        read = (leaf for leaf in self.tensor_leaves() if leaf.used is not False)
+        return any(leaf.dtype is None or leaf.has_open_sizes for leaf in read)

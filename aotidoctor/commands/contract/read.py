@@ -88,7 +88,7 @@ def _untold(contract: Contract) -> list[str]:
 
 def _missing(leaf: LeafSpec) -> list[str]:
     dims = leaf.dims or ()
-    missing = [f"size of dim {at}" for at, dim in enumerate(dims) if dim.static is None and dim.expr is None]
+    missing = [f"size of dim {at}" for at, dim in enumerate(dims) if dim.is_open]
     known, exprs = leaf.strides, leaf.stride_exprs
     steps = [
         f"stride of dim {at}"

@@ -13,9 +13,8 @@ from aotidoctor.model.artifact import ExternNode
 from aotidoctor.model.c10 import element_dtype
 from aotidoctor.model.contract import CustomCall, PromisedResult
 from aotidoctor.readers.contract.body_records import Assertion, Body, RawCall
-from aotidoctor.readers.contract.kernels import PROXY, arguments_of
+from aotidoctor.readers.contract.kernels import arguments_of, node_index
 
-_NODE = re.compile(r"proxy_executor, (\d{1,6}),")
 _POINTER = re.compile(r"\((?:const )?([\w:<>]+)\*\)\((\w+)\.data_ptr\(\)\)")
 _NAME = re.compile(r"\b[a-z]+\d[\w]*\b")
 
@@ -26,17 +25,15 @@ def read_custom_calls(body: Body, nodes: Sequence[ExternNode]) -> tuple[CustomCa
     found: list[CustomCall] = []
     known: dict[str, PromisedResult] = {}
     for at, call in enumerate(body.calls):
-        number = _NODE.match(call.arguments) if call.function == PROXY else None
-        if number is None or int(number[1]) >= len(nodes):
+        index = node_index(call)
+        if index is None or index >= len(nodes):
             continue
-        node = nodes[int(number[1])]
+        node = nodes[index]
         given = arguments_of(call)
         arguments = tuple(_argument(name, call, body, known) for name in given[: len(given) - len(node.output_names)])
         results = tuple(_result(name, body, at, asserted) for name in node.output_names)
         known |= {result.name: result for result in results}
-        found.append(
-            CustomCall(index=int(number[1]), target=node.target, line=call.line, arguments=arguments, results=results)
-        )
+        found.append(CustomCall(index=index, target=node.target, line=call.line, arguments=arguments, results=results))
     return tuple(found)
 
 

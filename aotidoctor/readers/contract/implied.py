@@ -17,11 +17,6 @@ def is_described(leaf: LeafSpec) -> bool:
     return leaf.dtype is not None and leaf.rank is not None
 
 
-def has_open_sizes(leaf: LeafSpec) -> bool:
-    """Whether a size may be anything, as far as is known."""
-    return leaf.rank is None or any(dim.static is None and dim.expr is None for dim in leaf.dims or ())
-
-
 def has_open_strides(leaf: LeafSpec) -> bool:
     """Whether no check says anything of the strides, and there are some."""
     return leaf.rank is None or (

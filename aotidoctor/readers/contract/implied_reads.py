@@ -15,7 +15,6 @@ from dataclasses import replace
 from aotidoctor.model.contract import Contract, KernelBody, Reads
 from aotidoctor.model.expr import Expr, Num, Product, Sum, Sym, evaluate, parse_expr, product_of, substitute, sum_of
 from aotidoctor.model.record import record
-from aotidoctor.readers.contract.implied import has_open_sizes
 
 _ACCESS = re.compile(r"(?P<vector>\b(?:loadu|store)\()?\b(?P<name>\w{1,60})(?:\[| \+ )static_cast<int64_t>\(")
 _HEADER = re.compile(r"(?:int64_t|long) (\w{1,60})\s?=")
@@ -61,7 +60,7 @@ class Access:
 
 def with_implied_reads(contract: Contract, texts: Mapping[str, str]) -> Contract:
     """``contract`` with ``reads`` for each tensor of which a size is not known. ``texts`` maps members to sources."""
-    wanted = {leaf.generated_name or "" for leaf in contract.tensor_leaves() if has_open_sizes(leaf)}
+    wanted = {leaf.generated_name or "" for leaf in contract.tensor_leaves() if leaf.has_open_sizes}
     if not wanted:
         return contract
     found: dict[str, list[Reads]] = {}

@@ -97,12 +97,17 @@ def is_complete(call: RawCall, launches: Mapping[str, Launch]) -> bool:
             return is_operator(call.function)
 
 
+def node_index(call: RawCall) -> int | None:
+    """The node that a proxy-executor call names; None of another call."""
+    found = _NODE.match(call.arguments) if call.function == PROXY else None
+    return int(found[1]) if found is not None else None
+
+
 def _target(call: RawCall, nodes: Sequence[ExternNode]) -> str:
     """The operator of a proxy-executor call; its number where the JSON is missing."""
-    found = _NODE.match(call.arguments)
-    if found is None:
+    index = node_index(call)
+    if index is None:
         return "?"
-    index = int(found[1])
     return nodes[index].target if index < len(nodes) else f"#{index}"
 
 

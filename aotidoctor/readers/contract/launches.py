@@ -190,9 +190,9 @@ class _FunctionReader:
 
     def launch(self, name: str, parameters: str, source: str, line: int, losses: Losses) -> Launch:
         """What was read; a function that neither launches nor loads anything that was understood is noted."""
-        if not self.launched and not self._noted(losses, "launch"):
+        if not self.launched and "launch" not in losses.found:
             losses.note("launch", line, f"call_{name}: no launch was found in it")
-        if not self.loaded and not self._noted(losses, "device-code"):
+        if not self.loaded and "device-code" not in losses.found:
             losses.note("device-code", line, f"call_{name}: no device code was found in it")
         settings = self.launched or ("", "", "", "", "")
         return Launch(
@@ -207,10 +207,6 @@ class _FunctionReader:
             source=source,
             line=line,
         )
-
-    @staticmethod
-    def _noted(losses: Losses, fact: str) -> bool:
-        return fact in losses.found
 
 
 def _is_size(text: str) -> bool:

@@ -22,7 +22,7 @@ from aotidoctor.readers.contract.checks_section import parse_checks
 from aotidoctor.readers.contract.constructor import Constructor, parse_constructor
 from aotidoctor.readers.contract.custom_calls import read_custom_calls
 from aotidoctor.readers.contract.dataflow import unwritten_reads
-from aotidoctor.readers.contract.implied import has_open_sizes, has_open_strides, is_described, with_implied_dtypes
+from aotidoctor.readers.contract.implied import has_open_strides, is_described, with_implied_dtypes
 from aotidoctor.readers.contract.incomplete import Declared, note_incomplete
 from aotidoctor.readers.contract.kernel_sources import read_kernel_sources
 from aotidoctor.readers.contract.kernels import arguments_of, kind_of, read_kernels, triton_name, written_and_read
@@ -139,7 +139,7 @@ def _implied(contract: Contract, body: Body, symbols: SymbolTable, texts: Mappin
         from aotidoctor.readers.contract.implied_products import with_implied_products  # noqa: PLC0415
 
         contract = with_implied_dtypes(with_implied_products(contract, body, symbols))
-    if any(map(has_open_sizes, leaves)):
+    if any(leaf.has_open_sizes for leaf in leaves):
         from aotidoctor.readers.contract.implied_reads import with_implied_reads  # noqa: PLC0415
 
         contract = with_implied_reads(contract, texts)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from aotidoctor.model.contract import ConstantSpec, Contract, Dim, HostNeeds, LeafSpec, OutputSpec
 from aotidoctor.model.expr import Num
-from aotidoctor.model.json_types import JsonObject, JsonValue, as_integer, as_list, text_of
+from aotidoctor.model.json_types import JsonObject, JsonValue, as_integer, as_list, as_object, objects, text_of
 from aotidoctor.model.tree import Container, walk_call
 from aotidoctor.model.treespec import SpecError, count_leaves, parse_call
 from aotidoctor.readers.contract.leaf_order import LeafOrder, order_leaves
@@ -21,9 +21,9 @@ from aotidoctor.readers.contract.outputs import output_paths
 
 def recovered_contract(model_name: str, result: JsonObject) -> Contract:
     """A ``Contract`` from the job's result; ``problems`` says what could not be learned."""
-    inputs = [entry for entry in as_list(result.get("inputs")) if isinstance(entry, dict)]
+    inputs = objects(result.get("inputs"))
     names = [text_of(entry.get("name")) or f"arg{at}_1" for at, entry in enumerate(inputs)]
-    constants = tuple(_constant(entry) for entry in as_list(result.get("constants")) if isinstance(entry, dict))
+    constants = tuple(map(_constant, objects(result.get("constants"))))
     n_inputs, n_outputs = as_integer(result.get("n_inputs")) or len(inputs), as_integer(result.get("n_outputs"))
     problems = [text for text in map(text_of, as_list(result.get("problems"))) if text is not None]
     spec = [text_of(part) for part in as_list(result.get("call_spec"))]
@@ -84,7 +84,7 @@ def _placed(
 
 
 def _leaf(entry: JsonObject, at: int, name: str, *, index: int, path: str, kind: str) -> LeafSpec:
-    dims = tuple(_dim(dim) for dim in as_list(entry.get("dims")) if isinstance(dim, dict))
+    dims = tuple(map(_dim, objects(entry.get("dims"))))
     strides = tuple(as_integer(stride) for stride in as_list(entry.get("strides")))
     complete = entry.get("complete") is True
     return LeafSpec(
@@ -124,7 +124,7 @@ def _constant(entry: JsonObject) -> ConstantSpec:
 
 
 def _needs(metadata: JsonValue) -> HostNeeds:
-    values = metadata if isinstance(metadata, dict) else {}
+    values = as_object(metadata)
     return HostNeeds(
         device_type=text_of(values.get("AOTI_DEVICE_KEY")),
         compute_capability=text_of(values.get("AOTI_COMPUTE_CAPABILITY")) or None,

@@ -51,8 +51,8 @@ def find_sections(text: str) -> Wrapper:
     base = _CONSTRUCTOR.search(text)
     start = base.start() if base is not None else 0
     constructor_end = _after(text, "\n}", start) if base is not None else 0
-    run = _last(_RUN_IMPL, text, constructor_end)
-    body_start = run if run >= 0 else len(text)
+    run = _RUN_IMPL.search(text, constructor_end)
+    body_start = run.start() if run is not None else len(text)
     checks = _CHECKS.search(text, constructor_end, body_start)
     checks_start = checks.start() if checks is not None else body_start
     marked = _END.search(text, body_start)
@@ -109,9 +109,3 @@ class _Cutter:
 def _after(text: str, mark: str, start: int) -> int:
     at = text.find(mark, start)
     return at + len(mark) if at >= 0 else len(text)
-
-
-def _last(pattern: re.Pattern[str], text: str, start: int) -> int:
-    """Where the definition begins: the name occurs once, as ``Model::run_impl(``."""
-    found = pattern.search(text, start)
-    return found.start() if found is not None else -1

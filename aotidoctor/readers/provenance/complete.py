@@ -38,8 +38,7 @@ def is_open(leaf: LeafSpec) -> bool:
     """Whether the package leaves dtype, rank or a size of this tensor open."""
     if leaf.kind != "tensor" or leaf.input_index is None:
         return False
-    sizes = leaf.dims or ()
-    return leaf.dtype is None or leaf.rank is None or any(dim.static is None and dim.expr is None for dim in sizes)
+    return leaf.dtype is None or leaf.has_open_sizes
 
 
 def _names(pairs: list[tuple[LeafSpec, ProgramLeaf]], contract: Contract) -> Mapping[str, Expr]:
