@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 
 from aotidoctor.model.dtypes import ITEMSIZE, contiguous_stride
-from aotidoctor.model.inputs import LeafValue, PlainValue, TensorDesc
+from aotidoctor.model.inputs import LeafValue, TensorDesc
 from aotidoctor.model.tree import Container, Leaf
 from aotidoctor.readers.inputs.content import Content
 from aotidoctor.readers.inputs.members import Members
-from aotidoctor.readers.inputs.ndarrays import torch_dtype
+from aotidoctor.readers.inputs.ndarrays import array_value, torch_dtype
 from aotidoctor.readers.inputs.problems import corrupt, unsafe, wrong_format
 from aotidoctor.readers.inputs.values import View
 
@@ -50,8 +50,7 @@ def _array(path: str, name: str, data: memoryview, *, trusted: bool) -> LeafValu
         raise unsafe(path, [f"the pickled objects of {name}"])
     dtype = torch_dtype(code)
     if dtype is None:
-        kind = "object" if "O" in code else code.lstrip("<>=|")
-        return PlainValue(type="ndarray", text=f"ndarray of {kind}, shape {list(shape)}"[:80], shape=shape, dtype=kind)
+        return array_value("object" if "O" in code else code.lstrip("<>=|"), shape)
     stride = contiguous_stride(shape) if not fortran else tuple(reversed(contiguous_stride(shape[::-1])))
     need = math.prod(shape) * ITEMSIZE[dtype]
     if len(data) - start < need:

@@ -54,9 +54,9 @@ class Describer:
     def tree(self, value: Value, depth: int = 0) -> Tree[LeafValue]:
         """The tree of ``value``. Raises ``MalformedError``."""
         self.nodes += 1
-        if depth > MAX_DEPTH or self.nodes > MAX_NODES:
-            if depth > MAX_DEPTH:
-                raise MalformedError(f"containers of more than {MAX_DEPTH} levels", "inputs")
+        if depth > MAX_DEPTH:
+            raise MalformedError(f"containers of more than {MAX_DEPTH} levels", "inputs")
+        if self.nodes > MAX_NODES:
             raise TooManyPartsError(f"containers of more than {MAX_NODES} parts", "inputs")
         match value:
             case tuple():

@@ -9,7 +9,7 @@ from aotidoctor.model.contract import Contract, LeafSpec
 from aotidoctor.model.forms import arrange, graft
 from aotidoctor.model.inputs import InputSet, LeafValue
 from aotidoctor.model.json_types import JsonObject, JsonValue
-from aotidoctor.model.tree import Container, Leaf, Tree
+from aotidoctor.model.tree import MAPPINGS, Container, Leaf, Tree
 from aotidoctor.readers.inputs.json_values import describe_document
 from aotidoctor.readers.inputs.sizes import choose_shape, choose_stride, choose_symbols
 
@@ -74,7 +74,7 @@ def _tree(tree: Tree[int], leaves: Mapping[int, JsonValue]) -> JsonValue:
     children = [_tree(child, leaves) for child in tree.children]
     if tree.keys and not tree.type.startswith("namedtuple"):
         return {"dict": [[key, child] for key, child in zip(tree.keys, children, strict=True)]}
-    if tree.type in ("dict", "ordereddict", "defaultdict"):
+    if tree.type in MAPPINGS:
         return {"dict": []}
     return {"list" if tree.type == "list" else "tuple": children}
 

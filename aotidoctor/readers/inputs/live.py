@@ -10,8 +10,9 @@ from typing import Protocol, TypeVar, cast
 from aotidoctor.model.dtypes import ITEMSIZE, QUANTIZED
 from aotidoctor.model.errors import InputsError
 from aotidoctor.model.inputs import InputSet, LeafValue, PlainValue, TensorDesc, ValueStats
-from aotidoctor.model.tree import Container, Leaf, Tree
+from aotidoctor.model.tree import MAPPINGS, Container, Leaf, Tree
 from aotidoctor.readers.inputs.describe import MAX_DEPTH, plain_value
+from aotidoctor.readers.inputs.ndarrays import array_value
 from aotidoctor.readers.inputs.nodes import Value
 from aotidoctor.readers.inputs.values import MAX_BYTES, MAX_SPAN, summarise
 
@@ -65,7 +66,7 @@ def _tree(value: object, depth: int) -> Tree[LeafValue]:
         observed = f"containers of more than {MAX_DEPTH} levels"
         raise InputsError(observed, cause="inputs-file-format", subject="inputs", observed=observed)
     kind = type(value).__name__.lower()
-    if isinstance(value, dict) and kind in ("dict", "ordereddict", "defaultdict"):
+    if isinstance(value, dict) and kind in MAPPINGS:
         keys = tuple(key if type(key) in (str, int) else repr(key)[:80] for key in value)
         return Container(type=kind, children=tuple(_tree(item, depth + 1) for item in value.values()), keys=keys)
     fields = getattr(value, "_fields", None)
@@ -83,11 +84,7 @@ def _leaf(value: object) -> LeafValue:
         return _tensor(cast("_Tensor", value))
     name = type(value).__name__
     if type(value).__module__.partition(".")[0] == "numpy" and name == "ndarray":
-        dtype = str(getattr(value, "dtype", ""))
-        shape = tuple(int(size) for size in getattr(value, "shape", ()))
-        return PlainValue(
-            type="ndarray", text=f"ndarray of {dtype}, shape {list(shape)}"[:80], shape=shape, dtype=dtype
-        )
+        return array_value(str(getattr(value, "dtype", "")), tuple(map(int, getattr(value, "shape", ()))))
     if value is None or type(value) in (bool, int, float, str, bytes):
         return plain_value(cast("Value", value))
     shown = type(value) is complex or (type(value).__module__, name) in (("torch", "dtype"), ("torch", "Size"))

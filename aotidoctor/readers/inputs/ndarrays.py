@@ -32,6 +32,11 @@ def torch_dtype(code: str) -> str | None:
     return _KINDS.get(code.lstrip("<>=|"))
 
 
+def array_value(dtype: str, shape: tuple[int, ...]) -> PlainValue:
+    """An ndarray as a leaf that is not a tensor."""
+    return PlainValue(type="ndarray", text=f"ndarray of {dtype}, shape {list(shape)}"[:80], shape=shape, dtype=dtype)
+
+
 def describe_array(call: Call) -> PlainValue | None:
     """An ndarray or a numpy scalar, None for anything else. Raises ``MalformedError``."""
     module, _, name = call.name.rpartition(".")
@@ -47,10 +52,8 @@ def describe_array(call: Call) -> PlainValue | None:
 
 
 def _array(shape: Value, dtype: Value) -> PlainValue:
-    dims = sizes(shape)
     code = _dtype_code(dtype)
-    name = torch_dtype(code) or code
-    return PlainValue(type="ndarray", text=f"ndarray of {name}, shape {list(dims)}"[:80], shape=dims, dtype=name)
+    return array_value(torch_dtype(code) or code, sizes(shape))
 
 
 def _dtype_code(dtype: Value) -> str:

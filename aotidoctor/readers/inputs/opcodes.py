@@ -10,6 +10,7 @@ from aotidoctor.readers.inputs.machine import MAX_BYTES, MAX_DIGITS, MAX_STEPS, 
 from aotidoctor.readers.inputs.nodes import Call, Entries, Items, Persistent, Value
 
 STOP = 0x2E
+Step = Callable[[Machine], object]
 
 
 @record
@@ -62,7 +63,7 @@ def _run(machine: Machine, max_steps: int) -> Value:
     raise BadPickleError(f"more than {max_steps} opcodes")
 
 
-def _push(read: Callable[[Machine], Value]) -> Callable[[Machine], None]:
+def _push(read: Callable[[Machine], Value]) -> Step:
     def step(machine: Machine) -> None:
         value = read(machine)  # first: it may change which stack is the current one
         machine.stack.append(value)
@@ -70,31 +71,31 @@ def _push(read: Callable[[Machine], Value]) -> Callable[[Machine], None]:
     return step
 
 
-def _text(size: int) -> Callable[[Machine], None]:
+def _text(size: int) -> Step:
     return _push(lambda machine: machine.take(machine.number(size)).decode("utf-8", "surrogatepass"))
 
 
-def _python2_text(size: int) -> Callable[[Machine], None]:
+def _python2_text(size: int) -> Step:
     return _push(lambda machine: machine.take(machine.number(size)).decode("latin-1"))
 
 
-def _bytes(size: int) -> Callable[[Machine], None]:
+def _bytes(size: int) -> Step:
     return _push(lambda machine: machine.take(machine.number(size)))
 
 
-def _unsigned(size: int) -> Callable[[Machine], None]:
+def _unsigned(size: int) -> Step:
     return _push(lambda machine: machine.number(size))
 
 
-def _long(size: int) -> Callable[[Machine], None]:
-    return _push(lambda machine: int.from_bytes(machine.take(machine.number(size)), "little", signed=True))
+def _long(size: int) -> Step:
+    return _push(lambda machine: machine.number(machine.number(size), signed=True))
 
 
-def _constant(value: Value) -> Callable[[Machine], None]:
+def _constant(value: Value) -> Step:
     return _push(lambda _: value)
 
 
-def _put(size: int) -> Callable[[Machine], None]:
+def _put(size: int) -> Step:
     def step(machine: Machine) -> None:
         machine.memo[machine.number(size)] = machine.top()
 
@@ -107,12 +108,8 @@ def _get(machine: Machine, key: int) -> Value:
     return machine.memo[key]
 
 
-def _skip(size: int) -> Callable[[Machine], None]:
-    return lambda machine: void(machine.take(size))
-
-
-def void(_: object) -> None:
-    """Ignore a result."""
+def _skip(size: int) -> Step:
+    return lambda machine: machine.take(size)
 
 
 def _decimal(machine: Machine) -> Value:
@@ -136,7 +133,7 @@ def _quoted(machine: Machine) -> Value:
     return machine.line()[1:-1].decode("unicode_escape", "replace")
 
 
-def _tuple(count: int) -> Callable[[Machine], None]:
+def _tuple(count: int) -> Step:
     def step(machine: Machine) -> None:
         items = [machine.pop() for _ in range(count)]
         machine.stack.append(tuple(reversed(items)))
@@ -144,7 +141,7 @@ def _tuple(count: int) -> Callable[[Machine], None]:
     return step
 
 
-def _items(kind: str) -> Callable[[Machine], None]:
+def _items(kind: str) -> Step:
     return _push(lambda _: Items(kind))
 
 
@@ -188,7 +185,7 @@ def _new_with_names(machine: Machine) -> None:
     machine.call(new=True)
 
 
-def _extension(size: int) -> Callable[[Machine], None]:
+def _extension(size: int) -> Step:
     """A global by number, from a registry of the process that reads: foreign whatever it is."""
     return _push(lambda machine: machine.found("copyreg", f"extension_{machine.number(size)}"))
 
@@ -200,12 +197,12 @@ def _pop(machine: Machine) -> None:
         machine.since_mark()
 
 
-OPCODES: Mapping[int, Callable[[Machine], None]] = {
+OPCODES: Mapping[int, Step] = {
     ord(code): step
     for code, step in {
         "(": Machine.mark,
         "0": _pop,
-        "1": lambda machine: void(machine.since_mark()),
+        "1": Machine.since_mark,
         "2": _push(Machine.top),
         "I": _push(_decimal),
         "L": _push(_decimal),

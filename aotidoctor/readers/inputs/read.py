@@ -7,7 +7,6 @@ import mmap
 import os
 import stat
 
-from aotidoctor.model.errors import InputsError
 from aotidoctor.model.forms import Expected, arrange, graft, plan_to_json
 from aotidoctor.model.inputs import InputSet, PlainValue
 from aotidoctor.model.tree import Leaf
@@ -104,6 +103,3 @@ def _input_set(path: str, data: memoryview, content: Content, *, trusted: bool, 
         notes=(*content.notes, *arranged.notes),
         plan=plan_to_json(arranged),
     )
-
-
-__all__ = ["InputsError", "read_inputs"]

@@ -29,7 +29,6 @@ def read_safetensors(path: str, data: memoryview) -> Content:
     if 8 + length > len(data):
         raise corrupt(path, path, f"a file of {len(data)} bytes", f"a header of {length} bytes and values after it")
     header = read_header(path, bytes(data[8 : 8 + length]))
-    header.pop("__metadata__", None)
     names = tuple(header)
     if dotted(names):
         raise wrong_format(path, f"a state dict of {len(names)} tensors ({', '.join(names[:3])[:100]})")
@@ -43,13 +42,14 @@ def read_safetensors(path: str, data: memoryview) -> Content:
 
 
 def read_header(path: str, text: bytes) -> JsonObject:
-    """The header's entries by name. Raises ``InputsError``."""
+    """The tensors' entries by name. Raises ``InputsError``."""
     try:
         header: JsonValue = json.loads(text, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         raise corrupt(path, "header", f"no JSON ({str(error)[:80]})", "a JSON object") from error
     if not isinstance(header, dict):
         raise corrupt(path, "header", "JSON that is not an object", "a JSON object")
+    header.pop("__metadata__", None)
     return header
 
 
@@ -60,11 +60,16 @@ def _unique(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
     return found
 
 
+def known_sizes(sizes: list[JsonValue]) -> tuple[int, ...]:
+    """Those of ``sizes`` that a tensor can have."""
+    return tuple(size for size in sizes if isinstance(size, int) and 0 <= size < 1 << 48)
+
+
 def _tensor(path: str, name: str, entry: JsonValue, values: memoryview) -> TensorDesc:
     subject = name[:80]
     match entry:
         case {"dtype": str(code), "shape": list(sizes), "data_offsets": [int(begin), int(end)]}:
-            shape = tuple(size for size in sizes if isinstance(size, int) and 0 <= size < 1 << 48)
+            shape = known_sizes(sizes)
         case _:
             raise corrupt(path, subject, "an entry without dtype, shape and data_offsets", "all three")
     dtype = SAFETENSORS_DTYPES.get(code)

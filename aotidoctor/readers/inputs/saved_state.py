@@ -16,9 +16,9 @@ from aotidoctor.readers.inputs.legacy import nested_storage
 from aotidoctor.readers.inputs.members import MAX_MEMBERS, Members
 from aotidoctor.readers.inputs.opcodes import load
 from aotidoctor.readers.inputs.problems import corrupt
-from aotidoctor.readers.inputs.storage import MalformedError, Storage, StorageId
+from aotidoctor.readers.inputs.storage import MalformedError, Storage
 from aotidoctor.readers.inputs.tensors import Reader
-from aotidoctor.readers.inputs.torch_zip import find_pickle, is_big_endian, read_storage
+from aotidoctor.readers.inputs.torch_zip import find_pickle, storages_of
 
 
 def read_saved_state(path: str, state: PickledState) -> dict[str, Payload]:
@@ -37,15 +37,8 @@ def _tensors(path: str, member: str, data: memoryview) -> dict[str, Payload]:
     pickle = find_pickle(members)
     if pickle is None:
         raise corrupt(path, member, "no data.pkl", "a file of torch.save")
-    prefix = pickle.removesuffix("data.pkl")
-    big_endian = is_big_endian(members, prefix)
     known: dict[str, Storage] = {}
-
-    def resolve(wanted: StorageId) -> Storage:
-        if wanted.key not in known:
-            known[wanted.key] = read_storage(members, prefix, wanted, big_endian=big_endian)
-        return known[wanted.key]
-
+    resolve = storages_of(members, pickle, known)
     loaded = load(bytes(members.read(pickle)))
     if loaded.problem is not None:
         raise corrupt(path, member, f"a damaged pickle ({loaded.problem})", "a complete pickle")
@@ -106,21 +99,9 @@ class _Window(io.RawIOBase):
         self._data = data
         self._at = 0
 
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def seekable(self) -> bool:
-        """It is."""
-        return True
-
     def seek(self, offset: int, whence: int = 0) -> int:
         """Go somewhere; ``whence`` as for files."""
         self._at = max(0, offset + (0, self._at, len(self._data))[whence])
-        return self._at
-
-    def tell(self) -> int:
-        """Where it is."""
         return self._at
 
     def read(self, size: int = -1) -> bytes:

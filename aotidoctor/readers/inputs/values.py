@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from aotidoctor.model.dtypes import ITEMSIZE, contiguous_stride
@@ -112,11 +112,11 @@ def _widen(raw: bytes, big_endian: bool) -> bytes:
     return bytes(wide)
 
 
-def _indices(shape: tuple[int, ...], stride: tuple[int, ...]) -> Iterator[int]:
+def _indices(shape: tuple[int, ...], stride: tuple[int, ...]) -> list[int]:
     positions = [0]
     for length, step in zip(shape, stride, strict=True):
         positions = [start + index * step for start in positions for index in range(length)]
-    return iter(positions)
+    return positions
 
 
 def summarise(values: Sequence[int] | Sequence[float]) -> ValueStats:

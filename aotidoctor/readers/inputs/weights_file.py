@@ -10,7 +10,7 @@ from aotidoctor.model.errors import CannotExamineError, InputsError
 from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.program_archive import PickledState
 from aotidoctor.readers.inputs.read import opener
-from aotidoctor.readers.inputs.safetensors import is_safetensors, read_header
+from aotidoctor.readers.inputs.safetensors import is_safetensors, known_sizes, read_header
 from aotidoctor.readers.inputs.saved_state import read_saved_state
 
 _HEAD = 64
@@ -29,7 +29,6 @@ def read_weights(path: str) -> tuple[ConstantSpec, ...]:
             if is_safetensors(memoryview(head)):
                 length = int.from_bytes(head[:8], "little")
                 header = read_header(path, (head + stream.read(length))[8 : 8 + length])
-                header.pop("__metadata__", None)
                 found = [_of_safetensors(name, entry) for name, entry in header.items()]
             else:
                 found = _of_state(path, size)
@@ -45,7 +44,7 @@ def read_weights(path: str) -> tuple[ConstantSpec, ...]:
 def _of_safetensors(name: str, entry: JsonValue) -> ConstantSpec:
     match entry:
         case {"dtype": str(code), "shape": list(sizes)}:
-            shape = tuple(size for size in sizes if isinstance(size, int) and 0 <= size < 1 << 48)
+            shape = known_sizes(sizes)
             return ConstantSpec(
                 name=name,
                 original_fqn=name,

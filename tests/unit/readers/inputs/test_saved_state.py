@@ -65,6 +65,17 @@ def test_cut(cut, tmp_path):
         read_saved_state(path, PickledState(member="state.pt", offset=state.offset, size=max(0, state.size - cut)))
 
 
+def test_a_record_shorter_than_its_storage(tmp_path):
+    torch.save({"w": torch.ones(100)}, tmp_path / "whole.pt")
+    with zipfile.ZipFile(tmp_path / "whole.pt") as whole, zipfile.ZipFile(tmp_path / "state.pt", "w") as short:
+        for name in whole.namelist():
+            data = whole.read(name)
+            short.writestr(name, data[:80] if name.endswith("data/0") else data)
+    size = (tmp_path / "state.pt").stat().st_size
+    with pytest.raises(InputsError, match="observed 80 bytes, expected 400"):
+        read_saved_state(str(tmp_path / "state.pt"), PickledState(member="state.pt", offset=0, size=size))
+
+
 def test_not_a_dict_and_not_a_file(tmp_path):
     with pytest.raises(InputsError, match="a single value"):
         read_saved_state(*place(tmp_path, torch.ones(1)))
