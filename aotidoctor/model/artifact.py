@@ -139,7 +139,6 @@ class ExternNode:
     name: str
     target: str
     argument_names: tuple[str, ...] = ()
-    argument_kinds: tuple[str, ...] = ()
     output_kinds: tuple[str, ...] = ()
     output_names: tuple[str, ...] = ()
 

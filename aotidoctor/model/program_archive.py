@@ -35,15 +35,13 @@ class StoredTensor:
 class Payload:
     """One entry of an archive's list of weights or constants.
 
-    ``member`` holds it, None when the archive has no such member; ``nbytes`` is that member's size. ``pickled`` is a
-    subclass of tensors, or an object.
+    ``member`` holds it, None when the archive has no such member; ``nbytes`` is that member's size.
     """
 
     stored: StoredTensor
     member: str | None
     nbytes: int | None = None
     parameter: bool = False
-    pickled: bool = False
     requires_grad: bool = False
 
 

@@ -50,8 +50,8 @@ class Release:
 class Settled:
     """What the server makes of the config before the backend sees it.
 
-    ``platform_from`` and ``filename_from`` tell where the value comes from: ``config``, ``detected`` (from the files of
-    the first version directory), ``core`` (its default for the backend) or ``backend`` (the backend's own default).
+    ``platform_from`` tells where it comes from: ``config``, ``detected`` (from the files of the first version
+    directory) or ``core`` (its default for the backend).
     ``kinds`` are the kinds of the instance groups after ``KIND_AUTO`` is resolved on this host, one per group (one
     where no group is written). ``policy`` is ``latest:1``, ``all`` or ``specific:1,3``.
     """
@@ -60,7 +60,6 @@ class Settled:
     platform: str
     filename: str
     platform_from: str = "config"
-    filename_from: str = "config"
     kinds: tuple[str, ...] = ()
     policy: str = "latest:1"
 

@@ -23,13 +23,11 @@ def server_defaults(config: ModelConfig, folder: ModelFolder, release: Release, 
     platform, platform_from = _platform(config, folder, release)
     given = config.backend.value if config.backend is not None else ""
     backend = given or (BACKEND if platform in (PLATFORM, LIBTORCH) else "")
-    filename, filename_from = _filename(config, platform, release)
     return Settled(
         backend=backend,
         platform=platform,
-        filename=filename,
+        filename=_filename(config, platform, release),
         platform_from=platform_from,
-        filename_from=filename_from,
         kinds=_kinds(config, host),
         policy=_policy(config),
     )
@@ -57,13 +55,11 @@ def _detected(folder: ModelFolder, release: Release) -> tuple[str, str]:
     return "", "core"
 
 
-def _filename(config: ModelConfig, platform: str, release: Release) -> tuple[str, str]:
+def _filename(config: ModelConfig, platform: str, release: Release) -> str:
     if config.default_model_filename is not None and config.default_model_filename.value:
-        return config.default_model_filename.value, "config"
-    if platform == PLATFORM and release.before("26.04"):
-        return LIBTORCH_FILE, "core"
+        return config.default_model_filename.value
     # For a platform that has to be corrected first, what will count then.
-    return DEFAULT_FILE, "core"
+    return LIBTORCH_FILE if platform == PLATFORM and release.before("26.04") else DEFAULT_FILE
 
 
 def _kinds(config: ModelConfig, host: Host) -> tuple[str, ...]:

@@ -13,67 +13,61 @@ import re
 from aotidoctor.model.late_pattern import LatePattern
 
 _NAME = r"[A-Za-z_]\w*"
-# A text that every such statement contains, and the expression of the whole: few are ever needed, and compiled.
-_SKIPPED = (
-    ("}", LatePattern(r"\}(?: // .*)?")),
-    ("{", LatePattern(r"\{")),
-    ("} else {", LatePattern(r"\} else \{")),
-    ("if (", LatePattern(r"(?:\} else )?if \(.*\) \{")),
-    ("while (1) {", LatePattern(r"while \(1\) \{")),
-    ("break;", LatePattern(rf"if \(!{_NAME}\) break;")),
-    ("throw std::runtime_error(", LatePattern(r"if \(!\([^{}]*\)\) \{ throw std::runtime_error\([^{}]*\); \}")),
-    ("is not aligned to", LatePattern(r'throw std::runtime_error\("\w+ is not aligned to \d+ bytes"\);')),
-    ("AOTI_TORCH_", LatePattern(r'AOTI_TORCH_(?:WARN|CHECK)\([^"]*"[^"]*"\);')),
-    ("__check_inputs_outputs(", LatePattern(r"__check_inputs_outputs\(input_handles, output_handles\);")),
-    (
-        "auto inputs = steal",
-        LatePattern(r"auto inputs = steal_from_raw_handles_to_raii_handles\(input_handles, \d+\);"),
-    ),
+# A text that every such statement contains, and the expression of the whole.
+_STATEMENTS = (
+    ("}", r"\}(?: // .*)?"),
+    ("{", r"\{"),
+    ("} else {", r"\} else \{"),
+    ("if (", r"(?:\} else )?if \(.*\) \{"),
+    ("while (1) {", r"while \(1\) \{"),
+    ("break;", rf"if \(!{_NAME}\) break;"),
+    ("throw std::runtime_error(", r"if \(!\([^{}]*\)\) \{ throw std::runtime_error\([^{}]*\); \}"),
+    ("is not aligned to", r'throw std::runtime_error\("\w+ is not aligned to \d+ bytes"\);'),
+    ("AOTI_TORCH_", r'AOTI_TORCH_(?:WARN|CHECK)\([^"]*"[^"]*"\);'),
+    ("__check_inputs_outputs(", r"__check_inputs_outputs\(input_handles, output_handles\);"),
+    ("auto inputs = steal", r"auto inputs = steal_from_raw_handles_to_raii_handles\(input_handles, \d+\);"),
     (
         "auto& kernels = ",
-        LatePattern(
+        (
             r"(?:\[\[maybe_unused\]\] )?auto& kernels = "
             r"static_cast<AOTInductorModelKernels&>\(\*this->kernels_\.get\(\)\);"
         ),
     ),
-    ("auto ", LatePattern(rf"auto ({_NAME})_(?:size|stride) = \1\.(?:sizes|strides)\(\);")),
-    (".reset();", LatePattern(rf"(?:{_NAME}\.reset\(\);\s*)+")),
-    ("RAIIAtenTensorHandle ", LatePattern(rf"RAIIAtenTensorHandle {_NAME}(?:\({_NAME}\))?;")),
-    ("AtenTensorHandle ", LatePattern(rf"AtenTensorHandle {_NAME};(?:  // output buffer)?")),
-    ("std::move(RAIIAtenTensorHandle(", LatePattern(rf"{_NAME} = std::move\(RAIIAtenTensorHandle\({_NAME}\)\);")),
-    ("wrap_with_raii_handle_if_needed(", LatePattern(rf"wrap_with_raii_handle_if_needed\({_NAME}\);")),
-    (";", LatePattern(rf"(?:bool|float|double|u?int\d+_t|half|bfloat16|at::\w+|c10::[\w:<>]+) {_NAME};")),
-    (" var_", LatePattern(r"(?:bool|float|double|int|u?int\d+_t|const char\*|c10::complex<\w+>) var_\d+ = [^;]*;")),
-    ("var_array_", LatePattern(r"const [\w:]+\*? var_array_\d+(?:\[\])? = [^;]*;")),
-    ("= float(", LatePattern(rf"float {_NAME} = float\({_NAME}\);")),
-    ("Guard ", LatePattern(rf"{_NAME}Guard {_NAME}\([^;]*\);")),
-    ("Guard> ", LatePattern(rf"std::(?:unique_ptr|optional)<{_NAME}Guard> {_NAME}(?:\([^;]*\))?;")),
-    ("std::make_unique<", LatePattern(rf"{_NAME} = std::make_unique<{_NAME}Guard>\([^;]*\);")),
-    ("Stream_t ", LatePattern(rf"(?:cuda|hip)Stream_t {_NAME}(?: = [^;]*)?;")),
-    ("_aoti_aux_stream_cache.", LatePattern(r"_aoti_aux_stream_cache\.ensure\([^;]*\);")),
-    (
-        "AOTI_RUNTIME_CUDA_CHECK(",
-        LatePattern(r"AOTI_RUNTIME_CUDA_CHECK\((?:cuda|hip)(?:Event|Stream|Device)\w+\(.*\)\);"),
-    ),
-    ("CUDA_DRIVER_CHECK(", LatePattern(r"CUDA_DRIVER_CHECK\(cuCtxSynchronize\(\)\);")),
-    ("alignas(64) ", LatePattern(rf"alignas\(64\) (?:CUtensorMap|StableTMADescriptor) {_NAME}(?:\{{\}})?;")),
-    ("] = ", LatePattern(rf"{_NAME}\.(?:global_address|(?:block|global|kernel)_shape\[\d+\]|strides\[\d+\]) = [^;]*;")),
-    ("TMADescriptor", LatePattern(r"init(?:\dD)?TMADescriptor(?:WithMetadata)?\([^;]*\);")),
+    ("auto ", rf"auto ({_NAME})_(?:size|stride) = \1\.(?:sizes|strides)\(\);"),
+    (".reset();", rf"(?:{_NAME}\.reset\(\);\s*)+"),
+    ("RAIIAtenTensorHandle ", rf"RAIIAtenTensorHandle {_NAME}(?:\({_NAME}\))?;"),
+    ("AtenTensorHandle ", rf"AtenTensorHandle {_NAME};(?:  // output buffer)?"),
+    ("std::move(RAIIAtenTensorHandle(", rf"{_NAME} = std::move\(RAIIAtenTensorHandle\({_NAME}\)\);"),
+    ("wrap_with_raii_handle_if_needed(", rf"wrap_with_raii_handle_if_needed\({_NAME}\);"),
+    (";", rf"(?:bool|float|double|u?int\d+_t|half|bfloat16|at::\w+|c10::[\w:<>]+) {_NAME};"),
+    (" var_", r"(?:bool|float|double|int|u?int\d+_t|const char\*|c10::complex<\w+>) var_\d+ = [^;]*;"),
+    ("var_array_", r"const [\w:]+\*? var_array_\d+(?:\[\])? = [^;]*;"),
+    ("= float(", rf"float {_NAME} = float\({_NAME}\);"),
+    ("Guard ", rf"{_NAME}Guard {_NAME}\([^;]*\);"),
+    ("Guard> ", rf"std::(?:unique_ptr|optional)<{_NAME}Guard> {_NAME}(?:\([^;]*\))?;"),
+    ("std::make_unique<", rf"{_NAME} = std::make_unique<{_NAME}Guard>\([^;]*\);"),
+    ("Stream_t ", rf"(?:cuda|hip)Stream_t {_NAME}(?: = [^;]*)?;"),
+    ("_aoti_aux_stream_cache.", r"_aoti_aux_stream_cache\.ensure\([^;]*\);"),
+    ("AOTI_RUNTIME_CUDA_CHECK(", r"AOTI_RUNTIME_CUDA_CHECK\((?:cuda|hip)(?:Event|Stream|Device)\w+\(.*\)\);"),
+    ("CUDA_DRIVER_CHECK(", r"CUDA_DRIVER_CHECK\(cuCtxSynchronize\(\)\);"),
+    ("alignas(64) ", rf"alignas\(64\) (?:CUtensorMap|StableTMADescriptor) {_NAME}(?:\{{\}})?;"),
+    ("] = ", rf"{_NAME}\.(?:global_address|(?:block|global|kernel)_shape\[\d+\]|strides\[\d+\]) = [^;]*;"),
+    ("TMADescriptor", r"init(?:\dD)?TMADescriptor(?:WithMetadata)?\([^;]*\);"),
     (
         ".data_ptr()",
-        LatePattern(
-            rf"(?:CUdeviceptr|hipDeviceptr_t|void\*) {_NAME} = reinterpret_cast<[\w*]+>\({_NAME}\.data_ptr\(\)\);"
-        ),
+        rf"(?:CUdeviceptr|hipDeviceptr_t|void\*) {_NAME} = reinterpret_cast<[\w*]+>\({_NAME}\.data_ptr\(\)\);",
     ),
-    ("RECORD_FUNCTION(", LatePattern(r"RECORD_FUNCTION\(.*\);")),
-    ("RAIIAtenRecordFunctionHandle ", LatePattern(rf"RAIIAtenRecordFunctionHandle {_NAME}\(.*\);")),
-    ("KernelContextGuard ", LatePattern(rf"KernelContextGuard {_NAME}\(.*\);")),
-    ("C10IValueHandle ", LatePattern(rf"C10IValueHandle {_NAME};")),
-    ("RAIIC10IValueHandle ", LatePattern(rf"RAIIC10IValueHandle {_NAME}\({_NAME}\);")),
-    ("std::", LatePattern(r"std::(?:unordered_map|vector)<[\w:, *]*> \w+(?!\w)[^;]*;")),
-    ("kwargs_", LatePattern(rf'kwargs_{_NAME}\.emplace\(".*", {_NAME}\);')),
-    ("printf(", LatePattern(r"printf\(.*\);")),
+    ("RECORD_FUNCTION(", r"RECORD_FUNCTION\(.*\);"),
+    ("RAIIAtenRecordFunctionHandle ", rf"RAIIAtenRecordFunctionHandle {_NAME}\(.*\);"),
+    ("KernelContextGuard ", rf"KernelContextGuard {_NAME}\(.*\);"),
+    ("C10IValueHandle ", rf"C10IValueHandle {_NAME};"),
+    ("RAIIC10IValueHandle ", rf"RAIIC10IValueHandle {_NAME}\({_NAME}\);"),
+    ("std::", r"std::(?:unordered_map|vector)<[\w:, *]*> \w+(?!\w)[^;]*;"),
+    ("kwargs_", rf'kwargs_{_NAME}\.emplace\(".*", {_NAME}\);'),
+    ("printf(", r"printf\(.*\);"),
 )
+# Few are ever needed, and compiled.
+_SKIPPED = tuple((needle, LatePattern(text)) for needle, text in _STATEMENTS)
 _RUNTIME = re.compile(
     r"aoti_torch_(?:get_\w+|new_uninitialized_tensor|check_inf_and_nan|print_tensor_handle|save_tensor_handle|"
     r"delete_tensor_object|clone_preserve_strides|\w+_to_ivalue|record_function_\w+|warn|set_\w+|create_\w+)$"

@@ -55,7 +55,7 @@ def _tensors(path: str, member: str, data: memoryview) -> dict[str, Payload]:
 def _payload(name: str, child: Tree[LeafValue], member: str, known: dict[str, Storage]) -> Payload:
     value = child.value if isinstance(child, Leaf) else None
     if not isinstance(value, TensorDesc):
-        return Payload(stored=StoredTensor(fqn=name, problem="no tensor"), member=member, pickled=True)
+        return Payload(stored=StoredTensor(fqn=name, problem="no tensor"), member=member)
     storage = None if value.storage is None else known.get(value.storage)
     data = None if storage is None else storage.data
     problem = _no_bytes(value, storage)
@@ -69,7 +69,7 @@ def _payload(name: str, child: Tree[LeafValue], member: str, known: dict[str, St
         problem=problem,
     )
     parameter = value.subclass == "Parameter"
-    return Payload(stored=stored, member=member, nbytes=value.storage_nbytes, parameter=parameter, pickled=True)
+    return Payload(stored=stored, member=member, nbytes=value.storage_nbytes, parameter=parameter)
 
 
 def _no_bytes(value: TensorDesc, storage: Storage | None) -> str | None:

@@ -109,7 +109,6 @@ class Elf:
     segments: tuple[Segment, ...]
     sections: tuple[Section, ...]
     sections_problem: str | None
-    sections_end: int
 
     @property
     def order(self) -> str:
@@ -201,7 +200,6 @@ def read_elf(blob: Blob) -> Elf:
         segments=segments,
         sections=sections,
         sections_problem=problem,
-        sections_end=header.shoff + header.shnum * header.shentsize,
     )
 
 

@@ -73,12 +73,10 @@ def argument_kind(argument: JsonValue) -> str:
 def _extern_node(value: JsonValue) -> ExternNode:
     outer = as_object(value)
     node = as_object(outer.get("node"))
-    inputs = [as_object(item) for item in as_list(node.get("inputs"))]
     return ExternNode(
         name=as_text(outer.get("name")),
         target=as_text(node.get("target")),
-        argument_names=tuple(as_text(item.get("name")) for item in inputs),
-        argument_kinds=tuple(argument_kind(item.get("arg")) for item in inputs),
+        argument_names=tuple(as_text(as_object(item).get("name")) for item in as_list(node.get("inputs"))),
         output_kinds=tuple(argument_kind(item) for item in as_list(node.get("outputs"))),
         output_names=tuple(name for item in as_list(node.get("outputs")) for name in _tensor_names(item)),
     )

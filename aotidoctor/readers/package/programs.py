@@ -112,14 +112,12 @@ def _listed(members: Mapping[str, Item], folder: str, name: str, problems: list[
 
 def _payload(fqn: str, entry: JsonObject, members: Mapping[str, Item], folder: str) -> Payload:
     item = members.get(folder + as_text(entry.get("path_name")))
-    pickled = entry.get("use_pickle") is True
     meta = as_object(entry.get("tensor_meta"))
     return Payload(
-        stored=_stored(fqn, meta, item, pickled=pickled),
+        stored=_stored(fqn, meta, item, pickled=entry.get("use_pickle") is True),
         member=None if item is None else item.name,
         nbytes=None if item is None else item.member.size,
         parameter=entry.get("is_param") is True,
-        pickled=pickled,
         requires_grad=meta.get("requires_grad") is True,
     )
 
