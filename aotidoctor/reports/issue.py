@@ -151,7 +151,7 @@ def _error_log(report: Report, budget: Budget) -> str:
     if report.log is not None:
         texts = [match.text for match in report.log.matches] or [event.text for event in report.log.events]
         return fence("\n".join(texts[: budget.rows]), budget=room_of_log) if texts else "The log holds no error."
-    failed = next((outcome for outcome in report.runs if run_view.outcome_failed(outcome)), None)
+    failed = run_view.first_failed(report.runs)
     if failed is None:
         wrong = report.case.artifact.kind in (ArtifactKind.MISSING, ArtifactKind.UNREADABLE)
         return "Nothing was run." if wrong or not report.runs else "No run failed."

@@ -52,11 +52,16 @@ def timeline_rows(place: Localization, *, whole: bool = False) -> tuple[list[tup
             short_name(entry.name),
             entry.kind,
             took_text(entry.seconds),
-            " ".join(part for part in (", ".join(entry.origins), f"at {entry.where}" if entry.where else "") if part),
+            made_of(entry),
         )
         for entry in entries
     ]
     return rows, len(place.timeline) - len(entries)
+
+
+def made_of(entry: TimelineEntry) -> str:
+    """``aten.add, aten.relu at model.py:7``, as far as the package tells."""
+    return " ".join(part for part in (", ".join(entry.origins), f"at {entry.where}" if entry.where else "") if part)
 
 
 def frame_rows(place: Localization, *, whole: bool = False) -> list[tuple[str, str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from aotidoctor.model.run import Ending, Exited, NotStarted, Outcome, OutOfMemory, Signalled, TimedOut
 from aotidoctor.reports.text import one_line, seconds
@@ -16,6 +16,11 @@ def outcome_failed(outcome: Outcome) -> bool:
             return outcome.error is not None
         case _:
             return True
+
+
+def first_failed(outcomes: Iterable[Outcome]) -> Outcome | None:
+    """The first run that failed."""
+    return next(filter(outcome_failed, outcomes), None)
 
 
 def ending_text(ending: Ending) -> str:

@@ -9,9 +9,9 @@ import stat
 from aotidoctor.model import records
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case
-from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.model.errors import CannotExamineError, examining
 from aotidoctor.model.host import Host
-from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.json_types import JsonObject, as_integer, as_object
 from aotidoctor.model.report import SCHEMA
 
 # In bytes; reports are cut long before.
@@ -26,12 +26,10 @@ def _opener(path: str, flags: int) -> int:
 def read_saved(path: str) -> JsonObject:
     """The document. Raises CannotExamineError where the file is no report of ours."""
     try:
-        with open(path, "rb", opener=_opener) as stream:
+        with examining(path), open(path, "rb", opener=_opener) as stream:
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                 raise CannotExamineError(f"{path}: observed no regular file, expected a report of aotidoctor")
             document = json.loads(stream.read(_LARGEST))
-    except OSError as error:
-        raise CannotExamineError(f"{path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
         raise CannotExamineError(f"{path}: observed no JSON ({error}), expected a report of aotidoctor") from error
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
@@ -41,17 +39,15 @@ def read_saved(path: str) -> JsonObject:
 
 def saved_case(report: JsonObject) -> Case:
     """What a report says of its case: what it was about, and the host."""
-    about, machine = report.get("artifact"), report.get("host")
-    artifact = about if isinstance(about, dict) else {}
+    artifact = as_object(report.get("artifact"))
     kinds = {kind.value: kind for kind in ArtifactKind}
-    size = artifact.get("size")
     return Case(
         artifact=Artifact(
             path=str(artifact.get("path") or ""),
             kind=kinds.get(str(artifact.get("kind")), ArtifactKind.OTHER),
-            size=size if isinstance(size, int) else 0,
+            size=as_integer(artifact.get("size")) or 0,
         ),
-        host=_host(machine if isinstance(machine, dict) else {}),
+        host=_host(as_object(report.get("host"))),
     )
 
 

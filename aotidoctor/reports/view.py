@@ -13,7 +13,7 @@ from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.reports import history_view, log_view
 from aotidoctor.reports.headline import WATCHED
-from aotidoctor.reports.run_view import last_words, outcome_failed, run_ending
+from aotidoctor.reports.run_view import first_failed, last_words, run_ending
 from aotidoctor.reports.text import one_line
 
 _FAULTS_SHOWN = 4
@@ -159,7 +159,7 @@ def how_sure(diagnosis: Diagnosis) -> str:
 def _unknown_rows(report: Report) -> tuple[Row, ...]:
     if log_view.is_log(report):
         return tuple(Row(label=label, text=text) for label, text in log_view.unknown_rows(report))
-    failed = next((outcome for outcome in report.runs if outcome_failed(outcome)), None)
+    failed = first_failed(report.runs)
     rows = [Row(label="Fails in", text=report.stage)] if report.stage else []
     if WATCHED in report.extra:
         rows += [*_program_rows(report), Row(label="Says", text=last_words(report.runs[0]))]
@@ -195,7 +195,7 @@ def next_steps(report: Report) -> tuple[str, ...]:
     case, steps = report.case, []
     if WATCHED in report.extra:
         return _watched_steps(report)
-    failed = next((outcome for outcome in report.runs if outcome_failed(outcome)), None)
+    failed = first_failed(report.runs)
     called = failed is None or failed.stage not in _BEFORE_CALL
     if called and case.inputs is None and case.inputs_error is None:
         steps.append("pass the inputs it fails with: --inputs FILE (or --generate to generate some)")

@@ -87,7 +87,6 @@ def _calls(place: Localization, entries: Sequence[TimelineEntry], *, last: bool)
 
 def _call(place: Localization, at: int, entry: TimelineEntry, bar: Cell, *, final: bool) -> Line:
     sign = _sign(place, entry, final=final)
-    made = " ".join(word for word in (", ".join(entry.origins), f"at {entry.where}" if entry.where else "") if word)
     name = html_text.code(entry.name, 160)
     if sign:
         name = Markup('{} <span class="tag">{}</span>').format(name, sign)
@@ -97,7 +96,7 @@ def _call(place: Localization, at: int, entry: TimelineEntry, bar: Cell, *, fina
         cell(entry.kind, tone="dim"),
         cell(place_view.took_text(entry.seconds), look="num"),
         bar,
-        cell(html_text.line(made, 300), tone="dim"),
+        cell(html_text.line(place_view.made_of(entry), 300), tone="dim"),
     )
     return Line(cells=cells, tone="bad" if sign else "")
 

@@ -77,7 +77,7 @@ def run_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
     """Each run folded, in order."""
     runs = report.runs[:_RUNS]
     room = max(300, min(_ROOM, _ROOM_OF_ALL // (_STREAMS * max(len(runs), 1))))
-    first = next((outcome for outcome in runs if run_view.outcome_failed(outcome)), None)
+    first = run_view.first_failed(runs)
     folded = tuple(_run(outcome, known, _ROOM if outcome is first else room) for outcome in runs)
     more = len(report.runs) - len(runs)
     return (*folded, *((Note(body=html_text.line(f"and {plural(more, 'more run')}"), tone="dim"),) if more else ()))

@@ -24,7 +24,7 @@ class Placeholders:
 
     def give(self, kind: str, text: str, *, own: bool = False) -> str:
         """The placeholder of ``text``, which is of ``kind``; ``own`` for what is the owner's, not met in a text."""
-        key = (kind, text.casefold() if kind in _FOLDED else text)
+        key = _key(kind, text)
         known = self._given.get(key)
         if known is not None:
             return known
@@ -41,7 +41,7 @@ class Placeholders:
 
     def known(self, kind: str, text: str) -> str | None:
         """The placeholder that ``text`` has, None where it has none."""
-        return self._given.get((kind, text.casefold() if kind in _FOLDED else text))
+        return self._given.get(_key(kind, text))
 
     def names(self) -> tuple[Name, ...]:
         """Everything that has a placeholder."""
@@ -65,6 +65,10 @@ class Placeholders:
         if found is None:
             return
         kind, number = found[1], int(found[2] or 0)
-        self._given[(kind, text.casefold() if kind in _FOLDED else text)] = placeholder
+        self._given[_key(kind, text)] = placeholder
         self._texts[placeholder] = text
         self._last[kind] = max(self._last.get(kind, 0), number)
+
+
+def _key(kind: str, text: str) -> tuple[str, str]:
+    return kind, text.casefold() if kind in _FOLDED else text

@@ -221,9 +221,10 @@ def _repro(report: Report, out: Layout) -> None:
 
 
 def _footer(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
+    made = Text(f" aotidoctor {report.version}, {report.started}, {seconds(report.seconds)}", style="dim")
     if calm:
         _repro(report, out)
-        out.line(Text(f" aotidoctor {report.version}, {report.started}, {seconds(report.seconds)}", style="dim"))
+        out.line(made)
         return
     out.blank()
     if report.signature:
@@ -236,4 +237,4 @@ def _footer(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
     if report.diagnoses and report.command != "env":
         out.line(Text(f" More: aotidoctor explain {report.diagnoses[0].cause}", style="dim"))
     out.code(view.command_text(report.argv), label=" Again: ")
-    out.line(Text(f" aotidoctor {report.version}, {report.started}, {seconds(report.seconds)}", style="dim"))
+    out.line(made)

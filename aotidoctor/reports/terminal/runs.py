@@ -32,7 +32,7 @@ def show_runs(report: Report, out: Layout, detail: int) -> None:
         ended = Text(run_view.run_ending(outcome), style=style)
         rows.append((outcome.id, name, ended, outcome.stage, seconds(outcome.seconds), effect))
     out.table(("", "Probe", "Ended", "In", "Time", "Setting took effect"), rows)
-    failed = next((outcome for outcome in report.runs if run_view.outcome_failed(outcome)), None)
+    failed = run_view.first_failed(report.runs)
     for outcome in report.runs if detail > 0 else [failed] if failed else []:
         _printed(outcome, out, detail)
 
