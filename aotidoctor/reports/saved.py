@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 
 from aotidoctor.model import records
@@ -13,23 +12,19 @@ from aotidoctor.model.errors import CannotExamineError, examining
 from aotidoctor.model.host import Host
 from aotidoctor.model.json_types import JsonObject, as_integer, as_object
 from aotidoctor.model.report import SCHEMA
+from aotidoctor.readers.package.blob import opened_blob
 
 # In bytes; reports are cut long before.
 _LARGEST = 64 << 20
 
 
-def _opener(path: str, flags: int) -> int:
-    """Open without waiting for the other end of a named pipe."""
-    return os.open(path, flags | os.O_NONBLOCK)
-
-
 def read_saved(path: str) -> JsonObject:
     """The document. Raises CannotExamineError where the file is no report of ours."""
     try:
-        with examining(path), open(path, "rb", opener=_opener) as stream:
-            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        with examining(path), opened_blob(path) as (blob, mode):
+            if not stat.S_ISREG(mode):
                 raise CannotExamineError(f"{path}: observed no regular file, expected a report of aotidoctor")
-            document = json.loads(stream.read(_LARGEST))
+            document = json.loads(blob.read_at(0, _LARGEST))
     except (ValueError, RecursionError) as error:
         raise CannotExamineError(f"{path}: observed no JSON ({error}), expected a report of aotidoctor") from error
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:

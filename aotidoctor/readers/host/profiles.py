@@ -21,6 +21,7 @@ from aotidoctor.model.errors import CannotExamineError, UsageError, examining
 from aotidoctor.model.host import Host, TorchBuild
 from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.readers.host.executable_stack import executable_stack
+from aotidoctor.readers.package.blob import opened_blob
 from aotidoctor.readers.releases.shims import release_of
 
 SCHEMA = "aotidoctor.host/1"
@@ -104,13 +105,11 @@ def for_artifact(host: Host, artifact: Artifact) -> Host:
 
 
 def _document(path: str) -> JsonObject:
-    with examining(path):
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as stream:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise CannotExamineError(f"{path}: observed no regular file, expected the profile of a host")
-            data = stream.read(_LARGEST + 1)
-    if len(data) > _LARGEST:
+    with examining(path), opened_blob(path) as (blob, mode):
+        if not stat.S_ISREG(mode):
+            raise CannotExamineError(f"{path}: observed no regular file, expected the profile of a host")
+        data = blob.read_all(_LARGEST)
+    if data is None:
         raise CannotExamineError(f"{path}: observed more than {_LARGEST} bytes, expected the profile of a host")
     try:
         document: JsonValue = json.loads(data)

@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 
 from aotidoctor.model.dtypes import ITEMSIZE, contiguous_stride
-from aotidoctor.model.inputs import LeafValue, TensorDesc
+from aotidoctor.model.inputs import LeafValue
 from aotidoctor.model.tree import Container, Leaf
 from aotidoctor.readers.inputs.content import Content
 from aotidoctor.readers.inputs.members import Members
 from aotidoctor.readers.inputs.ndarrays import array_value, torch_dtype
 from aotidoctor.readers.inputs.problems import corrupt, unsafe, wrong_format
-from aotidoctor.readers.inputs.values import View
+from aotidoctor.readers.inputs.values import View, described
 
 NPY_MAGIC = b"\x93NUMPY"
 MAX_HEADER = 64 << 10
@@ -57,16 +57,7 @@ def _array(path: str, name: str, data: memoryview, *, trusted: bool) -> LeafValu
         raise corrupt(path, name, f"{max(0, len(data) - start)} bytes of values", f"{need} for shape {shape}")
     values = data[start : start + need]
     view = View(dtype=dtype, data=values, shape=shape, stride=stride, big_endian=code.startswith(">"))
-    return TensorDesc(
-        dtype=dtype,
-        shape=shape,
-        stride=stride,
-        storage=name,
-        storage_nbytes=need,
-        device="cpu",
-        stats=view.stats(),
-        elements=view.elements,
-    )
+    return described(view, name)
 
 
 def _header(path: str, name: str, data: memoryview) -> tuple[str, bool, tuple[int, ...], int]:

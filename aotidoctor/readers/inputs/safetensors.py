@@ -12,7 +12,7 @@ from aotidoctor.model.tree import Container, Leaf
 from aotidoctor.readers.inputs.content import Content
 from aotidoctor.readers.inputs.not_inputs import dotted
 from aotidoctor.readers.inputs.problems import corrupt, wrong_format
-from aotidoctor.readers.inputs.values import View
+from aotidoctor.readers.inputs.values import View, described
 
 MAX_HEADER = 16 << 20
 MAX_TENSORS = 20_000
@@ -78,14 +78,4 @@ def _tensor(path: str, name: str, entry: JsonValue, values: memoryview) -> Tenso
     need = math.prod(shape) * ITEMSIZE[dtype]
     if not 0 <= begin <= end <= len(values) or end - begin != need:
         raise corrupt(path, subject, f"bytes {begin} to {end} of {len(values)}", f"{need} bytes for shape {shape}")
-    stride = contiguous_stride(shape)
-    view = View(dtype=dtype, data=values[begin:end], shape=shape, stride=stride)
-    return TensorDesc(
-        dtype=dtype,
-        shape=shape,
-        stride=stride,
-        storage=name,
-        storage_nbytes=need,
-        stats=view.stats(),
-        elements=view.elements,
-    )
+    return described(View(dtype=dtype, data=values[begin:end], shape=shape, stride=contiguous_stride(shape)), name)

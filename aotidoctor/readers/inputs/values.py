@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from aotidoctor.model.dtypes import ITEMSIZE, contiguous_stride
-from aotidoctor.model.inputs import ValueStats
+from aotidoctor.model.inputs import TensorDesc, ValueStats
 from aotidoctor.model.record import record
 
 MAX_BYTES = 256 << 10
@@ -90,6 +90,19 @@ class View:
     def _span(self) -> int:
         """Elements from the first to the last."""
         return 1 + sum((length - 1) * step for length, step in zip(self.shape, self.stride, strict=True))
+
+
+def described(view: View, storage: str) -> TensorDesc:
+    """The tensor that ``view`` is all of, with a storage of its own."""
+    return TensorDesc(
+        dtype=view.dtype,
+        shape=view.shape,
+        stride=view.stride,
+        storage=storage,
+        storage_nbytes=view.data.nbytes,
+        stats=view.stats(),
+        elements=view.elements,
+    )
 
 
 def decode(dtype: str, raw: bytes, *, big_endian: bool = False) -> Sequence[int] | Sequence[float] | None:
