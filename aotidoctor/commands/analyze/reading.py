@@ -14,7 +14,7 @@ from aotidoctor.model.json_types import JsonObject, JsonValue, objects
 from aotidoctor.model.report import SCHEMA
 from aotidoctor.readers.package.blob import Blob, opened_blob
 from aotidoctor.readers.package.integrity import read_entry
-from aotidoctor.readers.package.names import duplicate_names, is_symlink_mode, unsafe_kind
+from aotidoctor.readers.package.names import duplicate_names, is_unsafe
 from aotidoctor.readers.package.zip_directory import Entry, ZipDirectory, read_directory
 
 LARGEST_MEMBER = 64 << 20
@@ -113,7 +113,7 @@ def _members(sent: Sent, blob: Blob, entries: dict[str, Entry]) -> None:
 def _member(blob: Blob, entry: Entry | None, line: JsonObject, limit: int) -> tuple[str, bytes | None]:
     if entry is None:
         return "listed but missing", None
-    if unsafe_kind(entry.name) is not None or is_symlink_mode(entry.mode) or entry.mismatch:
+    if is_unsafe(entry.name) or stat.S_ISLNK(entry.mode) or entry.mismatch:
         return "an unsafe name, a link, or headers that cannot be combined", None
     if entry.size > limit:
         return f"{entry.size} bytes, more than is read", None

@@ -90,8 +90,7 @@ def _joined(result: _Shape | None, other: _Shape | None, kept: int) -> _Shape | 
     """The shape of a factor: dim ``kept`` is that of the result, the other one is the dim that is summed over."""
     if result is None or other is None or len(result) != len(other) or len(result) < 2:
         return None
-    summed = other[-2] if kept == -2 else other[-1]
-    pair = (result[-2], summed) if kept == -2 else (summed, result[-1])
+    pair = (result[-2], other[-2]) if kept == -2 else (other[-1], result[-1])
     return (*result[:-2], *pair)
 
 

@@ -28,7 +28,8 @@ class Sources:
 
 def build_leaves(args: Container[int], kwargs: Container[int], order: LeafOrder, sources: Sources) -> list[LeafSpec]:
     """One ``LeafSpec`` per leaf of the call, in flattening order."""
-    triton = {index: (name,) for index, name in (*_bracket_names(args, "ARGS"), *_kwarg_names(kwargs))}
+    named = _bracket_names(kwargs, "KWARGS") if kwargs.type in MAPPINGS else []
+    triton = {index: (name,) for index, name in (*_bracket_names(args, "ARGS"), *named)}
     leaves = []
     for path, index in walk_call(args, kwargs):
         names = (f"INPUT__{index}", *triton.get(index, ()))
@@ -50,10 +51,6 @@ def _bracket_names(tree: Tree[int], name: str) -> list[tuple[int, str]]:
     return [
         pair for key, child in zip(keys, tree.children, strict=True) for pair in _bracket_names(child, f"{name}[{key}]")
     ]
-
-
-def _kwarg_names(kwargs: Container[int]) -> list[tuple[int, str]]:
-    return _bracket_names(kwargs, "KWARGS") if kwargs.type in MAPPINGS else []
 
 
 def tensor_leaf(

@@ -50,13 +50,13 @@ def find_sections(text: str) -> Wrapper:
     """Locate the parts of ``text``."""
     base = _CONSTRUCTOR.search(text)
     start = base.start() if base is not None else 0
-    constructor_end = _after(text, "\n}", start) if base is not None else 0
+    constructor_end = _after_brace(text, start) if base is not None else 0
     run = _RUN_IMPL.search(text, constructor_end)
     body_start = run.start() if run is not None else len(text)
     checks = _CHECKS.search(text, constructor_end, body_start)
     checks_start = checks.start() if checks is not None else body_start
     marked = _END.search(text, body_start)
-    body_end = _after(text, "\n}", body_start) if marked is None else marked.start() + 2
+    body_end = _after_brace(text, body_start) if marked is None else marked.start() + 2
     cut = _Cutter(text)
     return Wrapper(
         head=text[:start],
@@ -106,6 +106,7 @@ class _Cutter:
         return Section(text=self._text[start:end], line=self._line)
 
 
-def _after(text: str, mark: str, start: int) -> int:
-    at = text.find(mark, start)
-    return at + len(mark) if at >= 0 else len(text)
+def _after_brace(text: str, start: int) -> int:
+    """Where the function ends that ``start`` is in: its brace begins a line."""
+    at = text.find("\n}", start)
+    return at + 2 if at >= 0 else len(text)

@@ -170,7 +170,7 @@ def _look_up(process: _Process, objects: list[SharedObject], found: Linkage) -> 
 
 def _own_paths(item: SharedObject) -> tuple[str, ...]:
     # $ORIGIN is the folder of the unpacked package, which holds no library that the host does not.
-    return tuple(path for entry in item.runpath for path in entry.split(":") if path and "ORIGIN" not in path)
+    return tuple(path for path in item.runpath if "ORIGIN" not in path)
 
 
 def _absent(wanted: Iterable[SymbolRef], scope: list[Image], links: LinkMap) -> list[SymbolRef]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from aotidoctor.model.artifact import Artifact, CrcState, Member
 from aotidoctor.readers.package.blob import Blob, path_blob
 from aotidoctor.readers.package.integrity import crc_states, mismatches, overlapping, oversized
 from aotidoctor.readers.package.item import Item, archive_item
-from aotidoctor.readers.package.names import duplicate_names, is_symlink_mode, unsafe_names
+from aotidoctor.readers.package.names import duplicate_names, unsafe_names
 from aotidoctor.readers.package.package import with_contents
 from aotidoctor.readers.package.sources import source
 from aotidoctor.readers.package.zip_directory import DEFLATED, STORED, Entry, ZipDirectory, read_directory
@@ -27,7 +28,7 @@ def read_archive(base: Artifact, blob: Blob, directory: ZipDirectory, crc_limit:
         members=tuple(item.member for item in items),
         names_duplicate=duplicate_names(names),
         names_unsafe=unsafe_names(names),
-        names_symlink=tuple(entry.name for entry in entries if is_symlink_mode(entry.mode)),
+        names_symlink=tuple(entry.name for entry in entries if stat.S_ISLNK(entry.mode)),
         names_directory=tuple(name for name in names if name.endswith("/")),
         bad_crc=_in_state(names, states, CrcState.BAD),
         unread_crc=_in_state(names, states, CrcState.NOT_READ),
@@ -74,7 +75,7 @@ def _member(path: str, entry: Entry, state: CrcState) -> Member:
         crc=state,
         data_offset=entry.data_offset if entry.method == STORED and not entry.encrypted else None,
         path=path,
-        is_symlink=is_symlink_mode(entry.mode),
+        is_symlink=stat.S_ISLNK(entry.mode),
     )
 
 

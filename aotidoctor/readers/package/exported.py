@@ -9,14 +9,13 @@ from collections import Counter
 from collections.abc import Iterator
 
 from aotidoctor.model.artifact import ExportedFacts
-from aotidoctor.model.json_types import JsonObject, JsonValue, as_list, as_object
+from aotidoctor.model.json_types import JsonObject, as_list, as_object
 from aotidoctor.model.operators import foreign
 from aotidoctor.model.tree import walk_call
 from aotidoctor.model.treespec import SpecError, parse_call
 from aotidoctor.readers.package import program_facts
-from aotidoctor.readers.package.metadata import argument_kind
 from aotidoctor.readers.package.program_functions import functions
-from aotidoctor.readers.package.text import JsonError, as_text, clean, parse_json
+from aotidoctor.readers.package.text import JsonError, as_text, parse_json
 
 # Parsed JSON takes many times its size in memory.
 MAX_JSON = 64 << 20
@@ -45,7 +44,7 @@ def program_facts_of(name: str, program: JsonObject) -> ExportedFacts:
     in_spec, out_spec = (_call_spec(module, which) for which in ("in_spec", "out_spec"))
     targets = Counter(_targets(as_object(module.get("graph")), 0))
     paths = leaf_paths(in_spec) if in_spec is not None else ()
-    leaves = program_facts.leaves(module, paths, _constant_values(module))
+    leaves = program_facts.leaves(module, paths)
     live, nodes = functions(module)
     return ExportedFacts(
         name=name,
@@ -88,26 +87,6 @@ def _schema(program: JsonObject) -> str | None:
     version = as_object(program.get("schema_version"))
     parts = [version.get(key) for key in ("major", "minor")]
     return ".".join(map(str, parts)) if all(isinstance(part, int) for part in parts) else None
-
-
-def _constant_values(module: JsonObject) -> list[str]:
-    specs = [as_object(spec) for spec in as_list(as_object(module.get("signature")).get("input_specs"))]
-    return [_value_repr(as_object(spec["constant_input"]).get("value")) for spec in specs if "constant_input" in spec]
-
-
-def _value_repr(value: JsonValue) -> str:
-    match value:
-        case {"as_none": _}:
-            return "None"
-        case {"as_string": str(text)}:
-            return repr(clean(text))
-        case {"as_int": bool() | int() as plain} | {"as_bool": bool() as plain}:
-            return repr(plain)
-        case {"as_float": int() | float() as number}:
-            return repr(float(number))
-        case {"as_float": str(text)}:
-            return {"Infinity": "inf", "-Infinity": "-inf", "NaN": "nan"}.get(text, clean(text))
-    return f"<{argument_kind(value)}>"
 
 
 def _targets(graph: JsonObject, depth: int) -> Iterator[str]:

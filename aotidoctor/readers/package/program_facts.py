@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from aotidoctor.model.c10 import EXPORTED_TYPES
 from aotidoctor.model.json_types import JsonObject, JsonValue, as_integer, as_list, as_object
 from aotidoctor.model.program import ProgramConstant, ProgramLeaf, ProgramOutput, ProgramTensor, SizeRange
+from aotidoctor.readers.package.metadata import argument_kind
 from aotidoctor.readers.package.program_sizes import size_text
-from aotidoctor.readers.package.text import as_text
+from aotidoctor.readers.package.text import as_text, clean
 
 # Kind of a constant -> the fields of its name in the graph and of its name in the model.
 CONSTANT_KINDS: Mapping[str, str] = {
@@ -26,18 +27,14 @@ MUTATIONS: Mapping[str, str] = {
 _DEEPEST = 24
 
 
-def leaves(module: JsonObject, paths: Sequence[str], values: Sequence[str]) -> tuple[ProgramLeaf, ...]:
-    """Leaves of the call in order. ``values`` are the reprs of the constant ones, in order."""
+def leaves(module: JsonObject, paths: Sequence[str]) -> tuple[ProgramLeaf, ...]:
+    """Leaves of the call in order."""
     found: list[ProgramLeaf] = []
-    constants = iter(values)
-    specs = [spec for spec in _specs(module, "input_specs") if "user_input" in spec or "constant_input" in spec]
+    specs = [spec for spec in specs_of(module, "input_specs") if "user_input" in spec or "constant_input" in spec]
     for index, spec in enumerate(specs):
         if "constant_input" in spec:
-            name, kind, value = (
-                as_text(as_object(spec["constant_input"]).get("name")),
-                "constant",
-                next(constants, None),
-            )
+            constant = as_object(spec["constant_input"])
+            kind, name, value = "constant", as_text(constant.get("name")), _value_repr(constant.get("value"))
         else:
             kind, name, value = *_argument(as_object(spec["user_input"]).get("arg")), None
         path = paths[index] if len(paths) == len(specs) else name
@@ -49,7 +46,7 @@ def leaves(module: JsonObject, paths: Sequence[str], values: Sequence[str]) -> t
 def outputs(module: JsonObject) -> tuple[ProgramOutput, ...]:
     """Outputs of the graph in order, mutations included."""
     return tuple(
-        _output(module, kind, as_object(spec[kind])) for spec in _specs(module, "output_specs") for kind in spec
+        _output(module, kind, as_object(spec[kind])) for spec in specs_of(module, "output_specs") for kind in spec
     )
 
 
@@ -66,7 +63,7 @@ def constants(module: JsonObject) -> tuple[ProgramConstant, ...]:
     """Parameters, buffers, tensor constants and custom objects, in order of the signature."""
     read = _names_read(as_object(module.get("graph")))
     found = []
-    for spec in _specs(module, "input_specs"):
+    for spec in specs_of(module, "input_specs"):
         for kind, field in CONSTANT_KINDS.items():
             inner = as_object(spec.get(kind))
             if not inner:
@@ -138,6 +135,21 @@ def _names_read(graph: JsonObject) -> set[str]:
     return used
 
 
+def _value_repr(value: JsonValue) -> str:
+    match value:
+        case {"as_none": _}:
+            return "None"
+        case {"as_string": str(text)}:
+            return repr(clean(text))
+        case {"as_int": bool() | int() as plain} | {"as_bool": bool() as plain}:
+            return repr(plain)
+        case {"as_float": int() | float() as number}:
+            return repr(float(number))
+        case {"as_float": str(text)}:
+            return {"Infinity": "inf", "-Infinity": "-inf", "NaN": "nan"}.get(text, clean(text))
+    return f"<{argument_kind(value)}>"
+
+
 def _argument(argument: JsonValue) -> tuple[str, str]:
     """Kind and name of an argument of the signature."""
     union = as_object(argument)
@@ -148,7 +160,8 @@ def _argument(argument: JsonValue) -> tuple[str, str]:
     return "constant", ""
 
 
-def _specs(module: JsonObject, which: str) -> list[JsonObject]:
+def specs_of(module: JsonObject, which: str) -> list[JsonObject]:
+    """The ``input_specs`` or ``output_specs`` of the signature."""
     return [as_object(spec) for spec in as_list(as_object(module.get("signature")).get(which))]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from aotidoctor.model.json_types import JsonObject, as_list, as_object
-from aotidoctor.readers.package.program_facts import names_in
+from aotidoctor.readers.package.program_facts import names_in, specs_of
 from aotidoctor.readers.package.text import as_text
 
 MOST_NODES = 200_000
@@ -24,12 +24,11 @@ def functions(module: JsonObject) -> tuple[Mapping[str, str], frozenset[str]]:
     # Names of parameters are among them, too, and do no harm.
     reads = [set(names_in(node.get("inputs"))) for node in nodes]
     makes = [{*names_in(node.get("outputs")), as_text(node.get("name"))} - {""} for node in nodes]
-    signature = as_object(module.get("signature"))
-    fed = _of(signature, "input_specs", "user_input")
+    fed = set(names_in([spec.get("user_input") for spec in specs_of(module, "input_specs")]))
     for read, made in zip(reads, makes, strict=True):
         if read & fed:
             fed |= made
-    wanted = _of(signature, "output_specs", None)
+    wanted = set(names_in([*specs_of(module, "output_specs")]))
     for read, made in zip(reversed(reads), reversed(makes), strict=True):
         if made & wanted:
             wanted |= read
@@ -48,9 +47,3 @@ def _function(node: JsonObject) -> str:
         if item.get("name") == "approximate":
             mode = f"({as_text(as_object(item.get('arg')).get('as_string'))})"
     return ".".join(as_text(node.get("target")).split(".")[2:4]) + mode
-
-
-def _of(signature: JsonObject, listed: str, kind: str | None) -> set[str]:
-    specs = [as_object(spec) for spec in as_list(signature.get(listed))]
-    wanted = [spec if kind is None else spec.get(kind) for spec in specs]
-    return {name for spec in wanted for name in names_in(spec)}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from aotidoctor.model import records
 from aotidoctor.model.artifact import Artifact, ModelEntry
 from aotidoctor.model.contract import Contract
@@ -51,14 +53,14 @@ def _beside(
     known = {name: tensor for name, tensor in stored.items() if name in stamp.weights}
     size = total(known.values())
     if size > MOST_BYTES:
-        unread = f"{size >> 20} MiB of constants: more than {MOST_BYTES >> 20} MiB are not hashed here"
-        return StampSeen(member=seen.member, stamp=stamp, unread=unread)
+        return replace(
+            seen, unread=f"{size >> 20} MiB of constants: more than {MOST_BYTES >> 20} MiB are not hashed here"
+        )
     digests = {name: digest(tensor) for name, tensor in known.items()}
     silent = [name for name, found in digests.items() if found is None]
     differing = tuple(name for name, found in digests.items() if found not in (None, stamp.weights[name]))
-    return StampSeen(
-        member=seen.member,
-        stamp=stamp,
+    return replace(
+        seen,
         equal=len(digests) - len(silent) - len(differing),
         differing=differing,
         unread=f"the bytes of {len(silent)} constants cannot be compared with the stamp" if silent else None,

@@ -160,11 +160,6 @@ def cell(body: str | Markup, *, tone: str = "", look: str = "", span: int = 1, h
     return Cell(body=shown, tone=tone, look=look, span=span, heads=heads)
 
 
-def number(text: str, *, tone: str = "") -> Cell:
-    """A cell of digits, aligned right."""
-    return cell(text, tone=tone, look="num")
-
-
 def mono(text: str) -> Cell:
     """A cell of code."""
     return cell(html_text.code(text))

@@ -7,7 +7,7 @@ from markupsafe import Markup
 from aotidoctor.model.evidence import Evidence, FileSource
 from aotidoctor.model.log import LogEvent, LogPattern, LogReading
 from aotidoctor.reports.html import text as html_text
-from aotidoctor.reports.html.blocks import Block, Cell, Line, Note, Pairs, Table, cell, cut, mono, number
+from aotidoctor.reports.html.blocks import Block, Cell, Line, Note, Pairs, Table, cell, cut, mono
 from aotidoctor.reports.text import plural, size
 
 _ROOM = 500
@@ -42,7 +42,7 @@ def _event(log: LogReading, event: LogEvent, *, anchor: bool) -> Line:
     span = str(event.first) if event.last == event.first else f"{event.first}-{event.last}"
     form = " ".join(part for part in (event.form, event.kind) if part)
     cells = (
-        number(span),
+        cell(span, look="num"),
         cell(form, tone="dim"),
         mono(event.text),
         cell(named),
