@@ -72,7 +72,7 @@ def text(found: Sequence[CaseRecord], *, stream: TextIO, environ: Mapping[str, s
     from aotidoctor.reports.terminal.tables import Part, shown  # noqa: PLC0415 - rich is imported for a terminal only
 
     if not whole:
-        head = f"{plural(len(found), 'case')}"
+        head = plural(len(found), "case")
         return shown(
             [Part(title=head, headings=HEADINGS, rows=tuple(map(_row, found)))], stream=stream, environ=environ
         )

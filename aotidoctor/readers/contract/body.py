@@ -8,7 +8,7 @@ from collections.abc import Callable, Container
 from aotidoctor.readers.contract.body_records import Assertion, Body, Buffer, Event, RawCall
 from aotidoctor.readers.contract.handing import allocate, hand, hand_on, rename, view_as
 from aotidoctor.readers.contract.known import is_known, is_runtime
-from aotidoctor.readers.contract.losses import Losses
+from aotidoctor.readers.contract.losses import Losses, fact_of
 from aotidoctor.readers.contract.old_launches import OldLaunches
 from aotidoctor.readers.contract.statements import statements
 from aotidoctor.readers.contract.text import Section, split_list
@@ -114,7 +114,7 @@ class _BodyReader:
         else:
             understood = self._other(text)
         if not understood and not is_known(text):
-            self.body.losses.guess(number, text)
+            self.body.losses.note(fact_of(text), number, text)
 
     def _note_use(self, text: str) -> None:
         if not self._unpacking:

@@ -44,6 +44,7 @@ def with_implied_walks(contract: Contract, body: Body, symbols: SymbolTable, tex
     if not wanted:
         return contract
     found = {name: _Found() for name in wanted}
+    buffers = _buffers(body, symbols)
     bodies = {one.name: one for one in contract.bodies if one.kind == "cpp"}
     for call in contract.kernels:
         if call.kind not in ("cpp", "triton") or wanted.isdisjoint(call.arguments):
@@ -53,7 +54,7 @@ def with_implied_walks(contract: Contract, body: Body, symbols: SymbolTable, tex
             for name in wanted.intersection(call.arguments):
                 found[name].others = True
             continue
-        _of_call(call, source, lines_of(source, texts), _buffers(body, symbols), found)
+        _of_call(call, source, lines_of(source, texts), buffers, found)
     leaves = (
         replace(leaf, walks=tuple(dict.fromkeys(one.walks))[:_MOST], walked=bool(one.walks) and not one.others)
         if (one := found.get(leaf.generated_name or "")) is not None and leaf.input_index is not None

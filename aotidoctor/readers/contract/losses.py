@@ -7,7 +7,6 @@ The kind of fact decides which checks say that they could not look at everything
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import field, replace
 
 from aotidoctor.model.contract import Unread
@@ -54,10 +53,6 @@ class Losses:
         else:
             self.found[fact] = replace(known, count=known.count + 1)
 
-    def guess(self, line: int, text: str) -> None:
-        """One statement that no rule knows; its words tell what it may hold."""
-        self.note(fact_of(text), line, text)
-
     def items(self) -> tuple[Unread, ...]:
         """All kinds in the order in which they were met."""
         return tuple(self.found.values())
@@ -72,8 +67,3 @@ def fact_of(text: str) -> str:
     if _SYMBOL.match(head) is not None:
         return "symbol"
     return "call" if _CALL.match(head) is not None else "statement"
-
-
-def total(items: Iterable[Unread]) -> int:
-    """Number of statements."""
-    return sum(item.count for item in items)

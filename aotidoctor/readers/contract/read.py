@@ -29,7 +29,7 @@ from aotidoctor.readers.contract.kernels import arguments_of, kind_of, read_kern
 from aotidoctor.readers.contract.launch import Launch
 from aotidoctor.readers.contract.leaf_order import order_leaves
 from aotidoctor.readers.contract.leaves import Sources, build_leaves, infer_shared, tensor_leaf
-from aotidoctor.readers.contract.losses import Losses, total
+from aotidoctor.readers.contract.losses import Losses
 from aotidoctor.readers.contract.needs import read_needs
 from aotidoctor.readers.contract.outputs import build_outputs, output_paths
 from aotidoctor.readers.contract.symbols import SymbolTable, read_symbols
@@ -109,7 +109,7 @@ def _contract(artifact: Artifact, model: ModelEntry, wrapper: Wrapper, construct
         in_spec=constructor.in_spec,
         out_spec=constructor.out_spec,
         member=model.wrapper_member,
-        unknown_lines=total(unread),
+        unknown_lines=sum(item.count for item in unread),
         problems=(*call.problems, *_rank_problems(call.leaves)),
         readings=call.readings,
         open_leaves=call.problems[0] if call.readings else None,

@@ -19,7 +19,7 @@ from aotidoctor.model import records
 from aotidoctor.model.artifact import Artifact
 from aotidoctor.model.errors import CannotExamineError, UsageError, examining
 from aotidoctor.model.host import Host, TorchBuild
-from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.json_types import JsonObject, JsonValue, as_object
 from aotidoctor.readers.host.executable_stack import executable_stack
 from aotidoctor.readers.package.blob import opened_blob
 from aotidoctor.readers.releases.shims import release_of
@@ -64,8 +64,7 @@ def built_in() -> Mapping[str, JsonObject]:
 
 def profile_document(host: Host, name: str) -> JsonObject:
     """The profile of ``host``, to be written as JSON."""
-    value = records.to_json(host)
-    stated = {key: item for key, item in value.items() if key not in _PASSING} if isinstance(value, dict) else {}
+    stated = {key: item for key, item in as_object(records.to_json(host)).items() if key not in _PASSING}
     return {"schema": SCHEMA, "name": name, "source": "aotidoctor env --save", "host": stated}
 
 

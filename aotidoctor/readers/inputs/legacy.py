@@ -70,9 +70,9 @@ def _storages(
             raise corrupt(path, f"storage {name}", "a storage that no tensor uses", "storages of the object")
         size = count * (1 if wanted.dtype is None else ITEMSIZE[wanted.dtype])
         view = data[position + 8 : position + 8 + size]
-        if len(view) < max(size, wanted.nbytes):
-            expected = f"{max(size, wanted.nbytes)}"
-            raise corrupt(path, f"storage {name}", f"{len(view)} bytes", expected)
+        need = max(size, wanted.nbytes)
+        if len(view) < need:
+            raise corrupt(path, f"storage {name}", f"{len(view)} bytes", f"{need}")
         found[name] = Storage(key=name, dtype=wanted.dtype, nbytes=size, device=wanted.device, data=view)
         position += 8 + size
     return found

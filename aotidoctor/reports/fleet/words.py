@@ -27,7 +27,7 @@ def verdict(summary: Overview) -> Headline:
     if summary.news:
         regressed = sum(cluster.regressed for cluster in summary.news if cluster.change != NEW)
         new = sum(cluster.change == NEW for cluster in summary.news)
-        told = [f"{plural_of(new, 'new cluster')}"] if new else []
+        told = [plural_of(new, "new cluster")] if new else []
         told += [f"{plural_of(regressed, 'item')} healthy before"] if regressed else []
         return Headline("NEW", f"{' and '.join(told)}; {text}", "bad")
     if summary.blind:

@@ -7,7 +7,7 @@ from rich.text import Text
 from aotidoctor.model.log import LogReading
 from aotidoctor.reports import log_view
 from aotidoctor.reports.terminal.layout import STYLES, Layout
-from aotidoctor.reports.text import one_line, plural
+from aotidoctor.reports.text import one_line
 
 
 def show_log(log: LogReading, out: Layout, *, detail: int) -> None:
@@ -22,6 +22,6 @@ def show_log(log: LogReading, out: Layout, *, detail: int) -> None:
         line, said, what = log_view.HEADINGS
         out.table(log_view.HEADINGS, cells, whole=(line,), ratios={said: 3, what: 2})
     if hidden:
-        out.line(Text(f" and {plural(hidden, 'more')} (-v shows all)".replace("mores", "more"), style="dim"))
+        out.line(Text(f" and {hidden} more (-v shows all)", style="dim"))
     for label, text in facts:
         out.row(label, text)
