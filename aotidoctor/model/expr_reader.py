@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from aotidoctor.model.expr_nodes import Expr, Function, Num, Sym, product_of, sum_of
+from aotidoctor.model.expr_nodes import Expr, Function, Num, Sym, number, product_of, sum_of
 from aotidoctor.model.rational import Rational
 
 _TOKEN = re.compile(
@@ -143,15 +143,10 @@ class Reader:
 
 def _number(token: re.Match[str]) -> Num:
     text, fraction = token["number"], token["fraction"] or ""
-    value = Rational(int(text.partition(".")[0] + fraction), 10 ** len(fraction))
-    return Num(value.over, value.under)
+    return number(Rational(int(text.partition(".")[0] + fraction), 10 ** len(fraction)))
 
 
 def _quotient(over: Expr, under: Expr) -> Expr:
     if isinstance(under, Num) and under.over:
-        return product_of((Num(*_inverse(under)), over))
+        return product_of((number(Rational(under.under, under.over)), over))
     return Function("div", (over, under))
-
-
-def _inverse(value: Num) -> tuple[int, int]:
-    return (value.under, value.over) if value.over > 0 else (-value.under, -value.over)

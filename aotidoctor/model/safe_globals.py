@@ -9,25 +9,11 @@ from __future__ import annotations
 from aotidoctor.model.c10 import SCALAR_NAMES
 from aotidoctor.model.dtypes import ITEMSIZE
 
-STORAGE_DTYPES = {
-    f"{name}Storage": SCALAR_NAMES[name]
-    for name in (
-        *(
-            "BFloat16",
-            "Bool",
-            "Byte",
-            "Char",
-            "ComplexDouble",
-            "ComplexFloat",
-            "Double",
-            "Float",
-            "Half",
-            "Int",
-            "Long",
-        ),
-        *("QInt32", "QInt8", "QUInt2x4", "QUInt4x2", "QUInt8", "Short"),
-    )
-}
+_STORAGES = (
+    "BFloat16", "Bool", "Byte", "Char", "ComplexDouble", "ComplexFloat", "Double", "Float", "Half", "Int", "Long",
+    "QInt32", "QInt8", "QUInt2x4", "QUInt4x2", "QUInt8", "Short",
+)  # fmt: skip
+STORAGE_DTYPES = {f"{name}Storage": SCALAR_NAMES[name] for name in _STORAGES}
 
 _REBUILD = (
     "_rebuild_device_tensor_from_cpu_tensor",
