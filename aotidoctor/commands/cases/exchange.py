@@ -33,11 +33,7 @@ def export_text(store: Store, query: Query) -> str:
 def document(records: Sequence[CaseRecord]) -> str:
     """``records`` as one document."""
     tool = {"name": "aotidoctor", "version": __version__}
-    return dumps({"schema": CASES_SCHEMA, "tool": tool, "cases": [_plain(record) for record in records]})
-
-
-def _plain(record: CaseRecord) -> dict[str, object]:
-    return {item.name: getattr(record, item.name) for item in fields(CaseRecord)}
+    return dumps({"schema": CASES_SCHEMA, "tool": tool, "cases": records})
 
 
 def everything() -> Query:

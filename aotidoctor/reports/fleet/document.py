@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 
 from aotidoctor.model.clusters import SUMMARY_SCHEMA, Cluster, Overview
 from aotidoctor.reports.fleet import words
-from aotidoctor.reports.json.artifact import picked
+from aotidoctor.reports.json.artifact import picked, record
 from aotidoctor.reports.json.render import dumps
 
 _APART = ("argv", "version", "made", "clusters")
@@ -16,7 +15,7 @@ _APART = ("argv", "version", "made", "clusters")
 def render(summary: Overview) -> str:
     """``summary`` as one document that ends in a newline."""
     head = words.verdict(summary)
-    rest = {item.name: getattr(summary, item.name) for item in fields(Overview) if item.name not in _APART}
+    rest = {name: value for name, value in record(summary).items() if name not in _APART}
     return dumps(
         {
             "schema": SUMMARY_SCHEMA,
@@ -45,8 +44,4 @@ def render_cluster(summary: Overview, cluster: Cluster) -> str:
 
 
 def _cluster(cluster: Cluster) -> Mapping[str, object]:
-    return {
-        **{item.name: getattr(cluster, item.name) for item in fields(Cluster)},
-        "is_accepted": cluster.is_accepted,
-        "is_news": cluster.is_news,
-    }
+    return {**record(cluster), **picked(cluster, "is_accepted is_news")}
