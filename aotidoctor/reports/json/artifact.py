@@ -54,9 +54,8 @@ def _stamp(seen: StampSeen) -> dict[str, object]:
     return {
         **told,
         **picked(stamp, "torch compiler python program"),
-        "ranges": {name: record(bounds) for name, bounds in stamp.facts.ranges.items()},
-        "constant_inputs": stamp.facts.constant_inputs,
-        "sample": [record(tensor) for tensor in stamp.sample],
+        **picked(stamp.facts, "ranges constant_inputs"),
+        "sample": stamp.sample,
         "n_weights": len(stamp.weights),
         "weights_equal": seen.equal,
         "weights_differing": seen.differing[:NAMES_LISTED],
@@ -89,7 +88,5 @@ def _shared_object(item: SharedObject) -> dict[str, object]:
         "n_undefined": len(item.undefined),
         "n_kernel_symbols": len(item.kernel_symbols),
         "entry_points": item.defined_entry_points[:NAMES_LISTED],
-        "constants_span": item.constants_span,
-        "features": record(item.features),
-        **picked(item, "has_debug_lines executable_stack truncated_at problem"),
+        **picked(item, "constants_span features has_debug_lines executable_stack truncated_at problem"),
     }

@@ -27,20 +27,15 @@ def contract(found: Contract | None, *, whole: bool) -> dict[str, object] | None
     return {
         **picked(found, "model_name source member n_inputs n_outputs n_constants"),
         "leaves": [_leaf(leaf) for leaf in found.leaves],
-        "outputs": [record(output) for output in found.outputs],
-        "symbols": [record(symbol) for symbol in found.symbols],
+        **picked(found, "outputs symbols"),
         "constants": [picked(item, _CONSTANT) for item in found.constants[:listed]],
         "kernels": [picked(kernel, _KERNEL) for kernel in found.kernels[:listed]],
         "n_kernels": len(found.kernels),
-        "bound_checks": [record(check) for check in found.bound_checks[:listed]],
-        "custom_ops": found.custom_ops,
-        "needs": record(found.needs),
-        "weights": found.weights,
+        "bound_checks": found.bound_checks[:listed],
+        **picked(found, "custom_ops needs weights"),
         "in_spec": found.in_spec if whole else None,
         "out_spec": found.out_spec if whole else None,
-        "unknown_lines": found.unknown_lines,
-        "unread": [record(item) for item in found.unread],
-        "problems": found.problems,
+        **picked(found, "unknown_lines unread problems"),
     }
 
 
@@ -58,7 +53,7 @@ def names(table: NameTable) -> dict[str, object]:
         **picked(table, "release servable"),
         "inputs": [_name_row(row) for row in table.inputs],
         "outputs": [_name_row(row) for row in table.outputs],
-        "obstacles": [record(item) for item in table.obstacles],
+        "obstacles": table.obstacles,
     }
 
 
@@ -102,16 +97,10 @@ def host(found: Host) -> dict[str, object]:
             found,
             "system machine python cpu_model cpu_flags cores threads memory_available memory_total address_space_limit",
         ),
-        "torch": record(found.torch) if found.torch is not None else None,
-        "torch_problem": found.torch_problem,
-        "gpus": [record(gpu) for gpu in found.gpus],
-        "cuda_driver": found.cuda_driver,
-        "libraries": found.libraries,
-        "missing_symbols": [record(symbol) for symbol in found.missing_symbols[:NAMES_LISTED]],
+        **picked(found, "torch torch_problem gpus cuda_driver libraries"),
+        "missing_symbols": found.missing_symbols[:NAMES_LISTED],
         "n_missing_symbols": len(found.missing_symbols),
         **picked(found, "symbols_checked symbols_problem glibc abi_versions executable_stack executable_stack_why"),
         **({"profile": found.profile, "unstated": found.unstated} if found.profile is not None else {}),
-        "openmp_runtimes": found.openmp_runtimes,
-        "tmpdir": record(found.tmpdir) if found.tmpdir is not None else None,
-        **picked(found, "tools environment in_container distribution platform packages"),
+        **picked(found, "openmp_runtimes tmpdir tools environment in_container distribution platform packages"),
     }
