@@ -15,7 +15,7 @@ from typing import TypeVar
 from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.named import Place, arrange_names, is_argument_name
 from aotidoctor.model.record import record
-from aotidoctor.model.tree import MAPPINGS, Container, Leaf, Tree
+from aotidoctor.model.tree import MAPPINGS, Container, Leaf, Tree, with_leaves
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -164,14 +164,7 @@ def graft(template: Container[Place], root: Tree[T]) -> Container[T]:
             tree = tree.children[index]
         return tree
 
-    def build(tree: Tree[Place]) -> Tree[T]:
-        if isinstance(tree, Leaf):
-            return subtree(tree.value)
-        return Container(type=tree.type, children=tuple(build(child) for child in tree.children), keys=tree.keys)
-
-    return Container(
-        type=template.type, children=tuple(build(child) for child in template.children), keys=template.keys
-    )
+    return with_leaves(template, subtree)
 
 
 def plan_to_json(arranged: Arranged) -> JsonObject:

@@ -8,7 +8,7 @@ from math import prod
 
 from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.record import record
-from aotidoctor.model.tree import Container, Leaf, Tree, walk_call
+from aotidoctor.model.tree import Container, Leaf, Tree, walk_call, with_leaves
 
 
 @record
@@ -126,9 +126,7 @@ class InputSet:
 
 
 def _with_tensors(tree: Container[LeafValue], change: Callable[[TensorDesc], TensorDesc]) -> Container[LeafValue]:
-    def changed(child: Tree[LeafValue]) -> Tree[LeafValue]:
-        if isinstance(child, Container):
-            return _with_tensors(child, change)
-        return Leaf(value=change(child.value)) if isinstance(child.value, TensorDesc) else child
+    def changed(value: LeafValue) -> Tree[LeafValue]:
+        return Leaf(value=change(value) if isinstance(value, TensorDesc) else value)
 
-    return replace(tree, children=tuple(map(changed, tree.children)))
+    return with_leaves(tree, changed)

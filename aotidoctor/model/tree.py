@@ -6,12 +6,13 @@ dataclass.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 from aotidoctor.model.record import record
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 MAPPINGS = frozenset(("dict", "ordereddict", "defaultdict"))
 
@@ -63,3 +64,9 @@ def walk_call(args: Tree[T], kwargs: Tree[T]) -> Iterator[tuple[str, T]]:
     """Yield the leaves of a call in flattening order: ``args[...]`` first, then ``kwargs[...]``."""
     yield from walk_leaves(args, "args")
     yield from walk_leaves(kwargs, "kwargs")
+
+
+def with_leaves(tree: Container[T], make: Callable[[T], Tree[U]]) -> Container[U]:
+    """``tree`` with what ``make`` makes of each leaf's value in its place."""
+    children = (make(child.value) if isinstance(child, Leaf) else with_leaves(child, make) for child in tree.children)
+    return Container(type=tree.type, children=tuple(children), keys=tree.keys)

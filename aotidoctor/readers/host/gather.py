@@ -32,7 +32,8 @@ def read_host(*, artifact: Artifact | None, environ: Mapping[str, str], survey: 
     memory = read_memory()
     torch = find_torch(sys.path)
     linkage = link(artifact, torch.folder if torch.build else None, environ, survey=survey)
-    stack, why = executable_stack(glibc_version(), environ)
+    glibc = glibc_version()
+    stack, why = executable_stack(glibc, environ)
     return Host(
         system=name.sysname,
         machine=name.machine,
@@ -52,7 +53,7 @@ def read_host(*, artifact: Artifact | None, environ: Mapping[str, str], survey: 
         missing_symbols=linkage.missing,
         symbols_checked=linkage.checked,
         symbols_problem=linkage.problem,
-        glibc=glibc_version(),
+        glibc=glibc,
         openmp_runtimes=linkage.openmp,
         tmpdir=read_tmpdir(
             environ,
@@ -63,7 +64,7 @@ def read_host(*, artifact: Artifact | None, environ: Mapping[str, str], survey: 
         environment=allowed(environ),
         in_container=in_container(environ),
         distribution=distribution(),
-        platform=_platform(name),
+        platform=_platform(name, glibc),
         packages=relevant_packages(sys.path),
         abi_versions=linkage.abi_versions,
         executable_stack=stack,
@@ -71,7 +72,6 @@ def read_host(*, artifact: Artifact | None, environ: Mapping[str, str], survey: 
     )
 
 
-def _platform(name: os.uname_result) -> str:
+def _platform(name: os.uname_result, glibc: str | None) -> str:
     """As ``platform.platform()`` has it, which would read the interpreter's file for it."""
-    glibc = glibc_version()
     return f"{name.sysname}-{name.release}-{name.machine}" + (f"-with-glibc{glibc}" if glibc else "")
