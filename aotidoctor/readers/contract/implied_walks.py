@@ -152,19 +152,22 @@ def _steps(access: Access) -> dict[str, Expr] | None:
     return steps
 
 
+def _whole(steps: Mapping[str, Expr]) -> list[str]:
+    """The variables but for those that go over the parts of another one."""
+    return [name for name in steps if not any(name == whole + part for whole in steps for part in _PARTS)]
+
+
 def _walk(access: Access, bounds: Mapping[str, int]) -> Walk | None:
     steps = _steps(access)
     if steps is None or not access.sure:
         return None
     start = next((step.over for name, step in _terms(access.offset) if name is None and isinstance(step, Num)), 0)
     turns = []
-    for name, step in steps.items():
-        if any(name == whole + part for whole in steps for part in _PARTS):
-            continue
-        trips = _trips(name, step, access, steps, bounds)
+    for name in _whole(steps):
+        trips = _trips(name, steps[name], access, steps, bounds)
         if trips is None:
             return None
-        turns.append(Turn(step=step, trips=trips))
+        turns.append(Turn(step=steps[name], trips=trips))
     return Walk(start=start, turns=tuple(turns)) if start >= 0 else None
 
 
@@ -185,8 +188,7 @@ def _trips(name: str, step: Expr, access: Access, steps: Mapping[str, Expr], bou
 
 def _beside(walk: Walk, access: Access, stores: Iterator[Access], forms: Mapping[str, _Form | None]) -> Walk:
     """With the steps of a store to a buffer of known form, in the same loops."""
-    reads = _steps(access) or {}
-    names = [name for name in reads if not any(name == whole + part for whole in reads for part in _PARTS)]
+    names = _whole(_steps(access) or {})
     for store in stores:
         form, steps = forms.get(store.pointer), _steps(store)
         if form is not None and steps is not None and any(name in steps for name in names):

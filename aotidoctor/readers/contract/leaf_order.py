@@ -30,6 +30,12 @@ class LeafOrder:
     problem: str | None = None
     readings: tuple[Reading, ...] = ()
 
+    def kind(self, leaf: int) -> str:
+        """What the leaf is: ``tensor``, ``constant``, or ``unknown`` where that is not certain."""
+        if leaf not in self.certain:
+            return "unknown"
+        return "tensor" if leaf in self.input_of else "constant"
+
 
 def order_leaves(
     names: Sequence[str], n_leaves: int, constants: Sequence[ConstantSpec], constant_leaves: frozenset[int] | None

@@ -33,12 +33,10 @@ def build_leaves(args: Container[int], kwargs: Container[int], order: LeafOrder,
     leaves = []
     for path, index in walk_call(args, kwargs):
         names = (f"INPUT__{index}", *triton.get(index, ()))
-        position = order.input_of.get(index)
+        position, kind = order.input_of.get(index), order.kind(index)
         if position is None:
-            kind = "constant" if index in order.certain else "unknown"
             leaves.append(LeafSpec(index=index, path=path, kind=kind, triton_names=names))
         else:
-            kind = "tensor" if index in order.certain else "unknown"
             leaves.append(tensor_leaf(position, sources, index=index, path=path, kind=kind, triton_names=names))
     return leaves
 

@@ -74,8 +74,7 @@ def _placed(
     order = order_leaves(names, count_leaves(args) + count_leaves(kwargs), constants, None)
     leaves = []
     for path, index in walk_call(args, kwargs):
-        at = order.input_of.get(index)
-        kind = "unknown" if index not in order.certain else "constant" if at is None else "tensor"
+        at, kind = order.input_of.get(index), order.kind(index)
         if at is None:
             leaves.append(LeafSpec(index=index, path=path, kind=kind, triton_names=(f"INPUT__{index}",)))
         else:
