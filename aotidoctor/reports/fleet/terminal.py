@@ -58,7 +58,7 @@ def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], o
     out.title(title)
     out.table(headings, rows)
     if left > 0:
-        out.line(Text(f" and {left:,} more (-v shows all)", style="dim"))
+        out.more(f"{left:,} more")
 
 
 def _clusters(found: Sequence[Cluster], out: Layout, most: int | None) -> None:
@@ -81,7 +81,7 @@ def _details(found: Sequence[Cluster], out: Layout, most: int | None) -> None:
             out.row("" if label == before else label, told, indent=3)
             before = label
     if most is not None and len(found) > most:
-        out.line(Text(f" and {len(found) - most:,} more (-v shows all)", style="dim"))
+        out.more(f"{len(found) - most:,} more")
 
 
 def _unexamined(summary: Overview, out: Layout) -> None:

@@ -31,7 +31,7 @@ def show_contract(report: Report, out: Layout, detail: int) -> None:
         cells.append([*leaf, *([Text(row.observed or "", style=style)] if observed else [])])
     out.table(("", "Leaf", "Expected", *(("Observed",) if observed else ())), cells)
     if len(shown) < len(rows):
-        out.line(Text(f" and {plural(len(rows) - len(shown), 'more leaf', 'more leaves')} (-v shows all)", style="dim"))
+        out.more(plural(len(rows) - len(shown), "more leaf", "more leaves"))
     problem = report.case.inputs_error
     if problem is not None:
         out.row("Inputs", one_line(str(problem)))

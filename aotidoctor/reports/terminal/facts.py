@@ -181,7 +181,7 @@ def _first(title: str, rows: Sequence[tuple[str, str]], out: Layout, detail: int
     shown = rows if detail > 0 else rows[:_SHOWN]
     _pairs(title, shown, out)
     if len(shown) < len(rows):
-        out.line(Text(f" and {len(rows) - len(shown)} more (-v shows all)", style="dim"))
+        out.more(f"{len(rows) - len(shown)} more")
 
 
 def _notes(contract: Contract, out: Layout) -> None:

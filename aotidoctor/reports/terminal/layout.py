@@ -55,6 +55,10 @@ class Layout:
         """One line, wrapped between words."""
         self._console.print(text)
 
+    def more(self, what: str) -> None:
+        """What else there is, which -v shows."""
+        self.line(Text(f" and {what} (-v shows all)", style="dim"))
+
     def paragraph(self, words: str, *, style: str = "") -> None:
         """Text whose every line is one column in."""
         self._console.print(Padding(Text(words.strip(), style=style, overflow="fold"), (0, 0, 0, 1)))

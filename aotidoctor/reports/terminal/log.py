@@ -22,6 +22,6 @@ def show_log(log: LogReading, out: Layout, *, detail: int) -> None:
         line, said, what = log_view.HEADINGS
         out.table(log_view.HEADINGS, cells, whole=(line,), ratios={said: 3, what: 2})
     if hidden:
-        out.line(Text(f" and {hidden} more (-v shows all)", style="dim"))
+        out.more(f"{hidden} more")
     for label, text in facts:
         out.row(label, text)

@@ -180,7 +180,7 @@ def _evidence(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
             if words:
                 out.row(label, one_line(words), indent=4)
     if hidden and not calm:
-        out.line(Text(f" and {plural(hidden, 'note')} without a problem (-v shows all)", style="dim"))
+        out.more(f"{plural(hidden, 'note')} without a problem")
 
 
 def _not_checked(report: Report, out: Layout, *, calm: bool, detail: int) -> None:

@@ -34,4 +34,4 @@ def show_serving(report: Report, out: Layout, *, detail: int) -> None:
         rows = ((Text(row.rule, style=STYLES[row.severity]), row.line, row.what, row.remedy) for row in model.rows)
         out.table(serving_view.HEADINGS, rows, whole=(rule, line), ratios={what: 3, remedy: 2})
     if hidden:
-        out.line(Text(f" and {plural(hidden, 'note')} without a problem (-v shows all)", style="dim"))
+        out.more(f"{plural(hidden, 'note')} without a problem")
