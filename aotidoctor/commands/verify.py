@@ -15,21 +15,24 @@ from typing import TYPE_CHECKING
 from aotidoctor.checks import CHECKS
 from aotidoctor.commands.diagnose import REFERENCE_MODULES, given_or_new
 from aotidoctor.diagnosis.rank import with_paths
+from aotidoctor.model.answers.verified import JudgedProgram
 from aotidoctor.model.artifact import Artifact, ArtifactKind, ExportedFacts
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.event import OnEvent
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.exported import Violation
 from aotidoctor.model.fault import failure
 from aotidoctor.model.jobs import Verify
-from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import user_code
-from aotidoctor.program import answer, findings
+from aotidoctor.program import answer
 from aotidoctor.program.advice import advised
+from aotidoctor.program.findings import evidence
 from aotidoctor.program.origin import (
     AGAINST,
     STATIC,
@@ -155,7 +158,7 @@ def _judge(session: Session, question: Question, declared: JsonValue) -> None:
     if isinstance(archive, str):
         session.not_checked.append(unchecked(archive, NAME))
         return
-    if not any(program.get("problem") is None for program in programs):
+    if not any(program.problem is None for program in programs):
         session.add(*static_answer(archive, session.findings))
     if question.against is not None:
         session.add(*judge_against(archive, question.against, question.options.model_name))
@@ -169,13 +172,13 @@ def _why_nothing(outcome: Outcome | None) -> str:
     return answer.why_nothing(outcome) + (f"; {INSTALL}" if lacks else "")
 
 
-def _judge_rebuilt(session: Session, question: Question, declared: JsonValue) -> list[JsonObject]:
+def _judge_rebuilt(session: Session, question: Question, declared: JsonValue) -> Sequence[JudgedProgram]:
     """What a child says that rebuilds the programs; empty when there is no torch to do that."""
     host = session.case.host
     if host.torch is None:
         why = f"{host.torch_problem or 'torch is not installed here'}; {INSTALL}"
         session.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=why))
-        return []
+        return ()
     outcome = _ask_child(session, question, declared)
     programs = answer.programs(outcome)
     if not programs:
@@ -183,9 +186,9 @@ def _judge_rebuilt(session: Session, question: Question, declared: JsonValue) ->
         session.add(_setup_finding(question, outcome))
     for program in programs:
         _add_program(session, question, program)
-        if program.get("problem") is not None and not program.get("records"):
+        if program.problem is not None and not program.records:
             # No fault of the program: this torch cannot read it.
-            session.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=str(program["problem"])[:300]))
+            session.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=program.problem[:300]))
     return programs
 
 
@@ -223,20 +226,19 @@ def _setup_finding(question: Question, outcome: Outcome | None) -> Sequence[Evid
     if outcome is None or outcome.error is None or outcome.stage != "setup":
         return ()
     named = question.options.setup or ", ".join(question.options.custom_op_libraries)
-    found = findings.violation(
-        "VERIFY-L06",
-        "setup",
+    found = Violation(
+        code="VERIFY-L06",
+        kind="setup",
         observed=f"{outcome.error.type}: {outcome.error.message}",
         expected="operators that can be loaded",
         target=named or question.program,
     )
-    return [findings.evidence(found, question.path)]
+    return [evidence(found, question.path)]
 
 
-def _add_program(session: Session, question: Question, program: JsonObject) -> None:
-    unknown = program.get("unknown_inputs")
-    if isinstance(unknown, list) and unknown:
-        raise UsageError(f"{question.dynamic_shapes}: the program has no input {unknown[0]}")
+def _add_program(session: Session, question: Question, program: JudgedProgram) -> None:
+    if program.unknown_inputs:
+        raise UsageError(f"{question.dynamic_shapes}: the program has no input {program.unknown_inputs[0]}")
     try:
         session.add(answer.found(program, question.path))
     except KeyError:

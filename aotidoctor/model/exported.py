@@ -29,7 +29,6 @@ class Violation:
 
     code: str
     kind: str
-    severity: Severity
     observed: str
     expected: str
     node: str | None = None

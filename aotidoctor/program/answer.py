@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from aotidoctor.model.answers import told
+from aotidoctor.model.answers.verified import JudgedProgram, Verified
 from aotidoctor.model.evidence import Evidence, NotChecked
-from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.run import Ending, Exited, NotStarted, Outcome, OutOfMemory, Signalled, TimedOut
-from aotidoctor.program import findings
-from aotidoctor.program.rules import RULES
+from aotidoctor.program.findings import evidence
+from aotidoctor.program.rules import BY_CODE, RULES
 
 
-def programs(outcome: Outcome | None) -> list[JsonObject]:
-    """One object for each program that the child was given; empty when it never got there."""
-    found = outcome.result.get("programs") if outcome is not None else None
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+def programs(outcome: Outcome | None) -> tuple[JudgedProgram, ...]:
+    """The programs that the child was given; empty when it never got there."""
+    return told(Verified, outcome.result).programs if outcome is not None else ()
 
 
 def why_nothing(outcome: Outcome | None) -> str:
@@ -39,40 +39,32 @@ def _ended(ending: Ending) -> str:
             return f"exit {code}"
 
 
-def found(program: JsonObject, path: str) -> list[Evidence]:
+def found(program: JudgedProgram, path: str) -> list[Evidence]:
     """The findings of one program. Raises ``KeyError`` for a record of no known rule.
 
     Violations of the verifier's rules know what it says itself: the one sentence that its users see.
     """
-    accepted = program.get("verifier") == "passes"
-    records = findings.read_records(program.get("records"))
-    made = [findings.evidence(item, path, accepted=accepted) for item in records]
-    said = program.get("verifier_says")
-    if not isinstance(said, str):
-        return made
-    return [_with_sentence(item, said) for item in made]
+    made = [evidence(item, path, accepted=program.verifier == "passes") for item in program.records]
+    said = program.verifier_says
+    return made if said is None else [_with_sentence(item, said) for item in made]
 
 
 def _with_sentence(item: Evidence, said: str) -> Evidence:
-    of_torch = item.code.startswith(("VERIFY-G", "VERIFY-S"))
+    of_torch = BY_CODE[item.code].of_torch
     return replace(item, facts={**item.facts, "verifier": said}) if of_torch else item
 
 
-def left_out(program: JsonObject) -> list[NotChecked]:
+def left_out(program: JudgedProgram) -> list[NotChecked]:
     """Rules that were not judged, and violations that are too many to be listed."""
     names = {rule.code: rule.name for rule in RULES} | {"VERIFY-G": "graph", "VERIFY-S": "signature"}
-    skipped, cut = program.get("skipped"), program.get("cut")
-    notes = [
-        NotChecked(code=f"VERIFY-{code}", name=names.get(f"VERIFY-{code}", str(code)), reason=str(reason))
-        for code, reason in (skipped.items() if isinstance(skipped, dict) else ())
+    too_many = {code: f"{count} more of the same kind are not listed" for code, count in program.cut.items()}
+    return [
+        NotChecked(code=f"VERIFY-{code}", name=names.get(f"VERIFY-{code}", code), reason=reason)
+        for code, reason in (*program.skipped.items(), *too_many.items())
     ]
-    for code, count in cut.items() if isinstance(cut, dict) else ():
-        reason = f"{count} more of the same kind are not listed"
-        notes.append(NotChecked(code=f"VERIFY-{code}", name=names[f"VERIFY-{code}"], reason=reason))
-    return notes
 
 
 def verifier_said(runs: Sequence[Outcome]) -> dict[str, str]:
     """``passes``, ``refuses`` or ``not-asked``, for the report; empty where no child had a program."""
     given = programs(runs[0] if runs else None)
-    return {"verifier": str(given[0].get("verifier"))} if given else {}
+    return {"verifier": given[0].verifier} if given else {}

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from aotidoctor.model.evidence import FactValue
 from aotidoctor.model.exported import Violation, Where
 from aotidoctor.model.record import record
-from aotidoctor.program.findings import violation
 
 # A program with ten thousand bad nodes has one fault; the count says the rest.
 MAX_EACH = 50
@@ -47,9 +46,9 @@ class Found:
         if self.counts[code] > MAX_EACH:
             return
         self.items.append(
-            violation(
-                f"VERIFY-{code}",
-                kind,
+            Violation(
+                code=f"VERIFY-{code}",
+                kind=kind,
                 observed=observed[:MAX_TEXT],
                 expected=expected[:MAX_TEXT],
                 node=(node.name if isinstance(node, Place) else node) or None,

@@ -1,7 +1,8 @@
 """What the JSON of an exported program tells of its faults, without torch: the same codes as the child gives.
 
 It sees names where the child sees operators: whether one changes its arguments is known of PyTorch's own alone, whether
-one is registered, has a fake kernel or a C shim is not known at all. ``StaticReading`` says which rules it answers.
+one is registered, has a fake kernel or a C shim is not known at all. ``StaticReading`` names the rules that it cannot
+answer.
 """
 
 from __future__ import annotations
@@ -26,10 +27,6 @@ NAME = "verify_static"
 NEWEST_SCHEMA = (8, 20)
 """The newest format that was looked at: torch 2.13."""
 
-_ANSWERED = (
-    "G01", "G03", "S01", "S02", "S03", "S04", "S05", "S06", "S07", "S08", "S09", "S10", "S11", "S12", "A01", "A04",
-    "A06", "A07", "A09", "A10", "A11", "L03",
-)  # fmt: skip
 _PARTLY = {
     "G04": "for operators other than PyTorch's own, the name does not show whether they change their arguments",
     "A08": "for operators other than PyTorch's own, the name does not show whether they change their arguments",
@@ -56,11 +53,10 @@ _NEVER = {
 
 @record
 class StaticReading:
-    """``answered`` are the codes that it answers as well as the child does; ``not_checked`` says what of the others."""
+    """``not_checked`` names the rules that it answers in part or not at all; the others it answers as the child does."""
 
     violations: tuple[Violation, ...]
     not_checked: tuple[NotChecked, ...]
-    answered: frozenset[str]
 
 
 def judge_static(archive: ProgramArchive) -> StaticReading:
@@ -78,12 +74,10 @@ def judge_static(archive: ProgramArchive) -> StaticReading:
     check_symbols(ranges(archive, everything), places(archive, top), given, found)
     check_operators(everything, found)
     check_state(archive, said, top, found)
-    open_codes = {**_PARTLY, **_unlisted(archive)}
-    notes = [*_NEVER.items(), *open_codes.items()]
+    notes = {**_NEVER, **_PARTLY, **_unlisted(archive)}
     return StaticReading(
         violations=tuple(found.items),
-        not_checked=(*(_note(code, why) for code, why in notes), *_schema(archive)),
-        answered=frozenset(f"VERIFY-{code}" for code in _ANSWERED if code not in open_codes),
+        not_checked=(*(_note(code, why) for code, why in notes.items()), *_schema(archive)),
     )
 
 
@@ -109,11 +103,9 @@ def _schema(archive: ProgramArchive) -> list[NotChecked]:
     text = archive.facts.schema
     numbers = tuple(int(part) for part in re.findall(r"\d{1,6}", text or ""))[:2]
     if len(numbers) < 2:
-        return [
-            NotChecked(code="VERIFY-L04", name=NAME, reason="the archive does not record the version of its format")
-        ]
+        return [_note("L04", "the archive does not record the version of its format")]
     if numbers > NEWEST_SCHEMA:
         newest = ".".join(map(str, NEWEST_SCHEMA))
         reason = f"format {text} is newer than {newest}, the newest known format: new fields were not read"
-        return [NotChecked(code="VERIFY-L04", name=NAME, reason=reason)]
+        return [_note("L04", reason)]
     return []

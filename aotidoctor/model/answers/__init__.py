@@ -16,6 +16,7 @@ from aotidoctor.model.answers.emulated import Emulated
 from aotidoctor.model.answers.launches import Launches
 from aotidoctor.model.answers.made import Compiled, HookCalled, PartCut
 from aotidoctor.model.answers.operators import OperatorAlone, Registry, SavedCalls
+from aotidoctor.model.answers.verified import Verified
 from aotidoctor.model.answers.watched import Watching
 from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.records import RecordError, from_json
@@ -33,6 +34,7 @@ ANSWERS: Mapping[str, tuple[type, ...]] = {
     "recompile": (Acted, Compiled),
     "cut": (Acted, PartCut),
     "hook": (Acted, HookCalled),
+    "verify": (Verified,),
 }
 
 

@@ -30,8 +30,7 @@ from aotidoctor.worker.verify.values import nameless, places, ranges, values
 def verify(payload: Verify, channel: Channel) -> dict[str, Any]:
     """``payload.program`` is an archive, or ``module.py:function`` that returns a program.
 
-    ``programs`` is a list of ``{name, dialects, verifier, records, cut, skipped, unknown_inputs, problem}``;
-    ``verifier`` is ``passes``, ``refuses`` (then ``verifier_says``) or ``not-asked``.
+    ``programs`` are the fields of ``JudgedProgram``.
     """
     load_setup(payload, channel)
     channel.enter("load")
@@ -64,8 +63,6 @@ def judge(
     result: dict[str, Any] = {"name": loaded.name, "problem": loaded.problem, "verifier": "not-asked", "skipped": {}}
     program = loaded.program
     if program is not None:
-        result["dialects"] = [verifier.dialect for verifier in loaded.verifiers]
-        result["nodes"] = len(program.graph.nodes)
         _guarded("G", lambda: check_graph(program, loaded.verifiers, records), result)
         _guarded("S", lambda: check_signature(signature(program), records), result)
         _guarded("S", lambda: check_output_node(program, records), result)

@@ -9,6 +9,8 @@ import pytest
 
 from aotidoctor.commands import explain
 from aotidoctor.diagnosis.playbooks import load_playbooks
+from aotidoctor.model.answers import told
+from aotidoctor.model.answers.verified import Verified
 from aotidoctor.model.diagnosis import Diagnosis, Remedy, Status
 from aotidoctor.model.evidence import FileSource, Severity
 from aotidoctor.model.exported import Where
@@ -68,35 +70,40 @@ RECORD = {
     "where": {"file": "model.py", "line": 7, "text": "x.add_(1)"},
     "observed": "aten.add_.Tensor writes to its arguments",
     "expected": "an operator that changes no argument",
-    "facts": {"dialect": "ATEN", "list": [1, {}]},
+    "facts": {"dialect": "ATEN", "list": [1, None]},
 }
 
 
 class TestRecord:
     def test_becomes_a_violation(self):
-        (found,) = findings.read_records([RECORD, "not one"])
-        assert (found.code, found.kind, found.severity) == ("VERIFY-G04", "not-functional", Severity.ERROR)
+        found = read(RECORD)
+        assert (found.code, found.kind) == ("VERIFY-G04", "not-functional")
         assert found.where == Where(file="model.py", line=7, text="x.add_(1)")
         assert found.facts == {"dialect": "ATEN", "list": (1, None)}
 
     def test_of_an_unknown_rule_is_our_error(self):
-        with pytest.raises(KeyError):
-            list(findings.read_records([{**RECORD, "code": "VERIFY-G99"}]))
-        with pytest.raises(KeyError):
-            list(findings.read_records([{**RECORD, "kind": "else"}]))
+        for changes in ({"code": "VERIFY-G99"}, {"kind": "else"}):
+            with pytest.raises(KeyError):
+                findings.evidence(read({**RECORD, **changes}), "p.pt2")
 
     def test_without_a_place(self):
-        (found,) = findings.read_records([{**RECORD, "where": None}])
-        assert findings.evidence(found, "p.pt2").source is None
+        assert findings.evidence(read({**RECORD, "where": None}), "p.pt2").source is None
+
+
+def read(record):
+    """As it comes from the child."""
+    (program,) = told(Verified, {"programs": [{"records": [record]}]}).programs
+    (found,) = program.records
+    return found
 
 
 class TestFinding:
     def made(self, **changes):
-        (found,) = findings.read_records([{**RECORD, **changes}])
-        return found
+        return read({**RECORD, **changes})
 
     def test_names_node_line_and_rule(self):
         made = findings.evidence(self.made(), "p.pt2")
+        assert made.severity is Severity.ERROR
         assert made.subject == "true_graph_0.add_"
         assert made.source == FileSource(file="model.py", line=7)
         assert made.facts["target"] == "aten.add_.Tensor"
@@ -137,8 +144,7 @@ class TestAdvice:
         )
 
     def finding(self, **changes):
-        (found,) = findings.read_records([{**RECORD, **changes}])
-        made = findings.evidence(found, "p.pt2")
+        made = findings.evidence(read({**RECORD, **changes}), "p.pt2")
         return type(made)(**{**{name: getattr(made, name) for name in made.__slots__}, "id": "E1"})
 
     def test_replaces_the_words_for_packages(self):
