@@ -35,7 +35,6 @@ from aotidoctor.program.advice import advised
 from aotidoctor.program.findings import evidence
 from aotidoctor.program.origin import (
     AGAINST,
-    STATIC,
     is_other,
     judge_against,
     open_program,
@@ -45,6 +44,7 @@ from aotidoctor.program.origin import (
     without_used,
 )
 from aotidoctor.program.other_files import why_no_program
+from aotidoctor.program.static import NAME as STATIC
 from aotidoctor.readers.host import read_host
 from aotidoctor.readers.package import read_artifact
 from aotidoctor.triage.finish import Stopwatch, finish
@@ -156,7 +156,7 @@ def _judge(session: Session, question: Question, declared: JsonValue) -> None:
         return
     archive = open_program(question.path)
     if isinstance(archive, str):
-        session.not_checked.append(unchecked(archive, NAME))
+        session.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=archive))
         return
     if not any(program.problem is None for program in programs):
         session.add(*static_answer(archive, session.findings))

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import product
+from math import prod
 
 from aotidoctor.model.dtypes import ITEMSIZE, index_at, is_row_major
 from aotidoctor.model.json_types import JsonObject, JsonValue
@@ -84,14 +86,8 @@ def _places(tensor: StoredTensor) -> Iterator[int]:
     shape, stride = tensor.shape or (), tensor.stride or ()
     if len(stride) != len(shape):
         raise _Unreadable("its strides are unknown")
-    index = [0] * len(shape)
-    for _ in range(_numel(tensor)):
+    for index in product(*map(range, shape)):
         yield tensor.offset + sum(at * step for at, step in zip(index, stride, strict=True))
-        for dim in reversed(range(len(shape))):
-            index[dim] += 1
-            if index[dim] < shape[dim]:
-                break
-            index[dim] = 0
 
 
 def _is_contiguous(tensor: StoredTensor) -> bool:
@@ -99,10 +95,7 @@ def _is_contiguous(tensor: StoredTensor) -> bool:
 
 
 def _numel(tensor: StoredTensor) -> int:
-    count = 1
-    for size in tensor.shape or ():
-        count *= size
-    return count
+    return prod(tensor.shape or ())
 
 
 def _look(first: int, one: bytes, other: bytes, size: int, tally: _Tally) -> None:

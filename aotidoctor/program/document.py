@@ -48,7 +48,7 @@ class Node(Place):
     def is_operator(self) -> bool:
         """Whether it calls a registered operator with a schema."""
         parts = self.target.split(".")
-        return len(parts) == 3 and self.target.partition(".")[0] not in ("operator", "math", "torch", "higher_order")
+        return len(parts) == 3 and parts[0] not in ("operator", "math", "torch", "higher_order")
 
 
 @record
@@ -127,7 +127,7 @@ def _node(raw: JsonObject) -> Node:
     arguments = [as_object(item) for item in as_list(raw.get("inputs"))]
     return Node(
         name=as_text(raw.get("name")) or given,
-        target=target.removeprefix("torch.ops.").removeprefix("_" if target.startswith("_operator.") else "\0"),
+        target=target[1:] if target.startswith("_operator.") else target.removeprefix("torch.ops."),
         inputs=tuple((as_text(item.get("name")), union(item.get("arg"))) for item in arguments),
         outputs=outputs,
         where=where(as_text(as_object(raw.get("metadata")).get("stack_trace")).splitlines()),

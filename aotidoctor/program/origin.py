@@ -14,15 +14,14 @@ from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.program_archive import Payloads, PickledState, ProgramArchive
 from aotidoctor.program import against
 from aotidoctor.program.findings import evidence
-from aotidoctor.program.static import NAME, judge_static
+from aotidoctor.program.static import NAME as STATIC
+from aotidoctor.program.static import judge_static
 from aotidoctor.readers.contract import read_contract
 from aotidoctor.readers.inputs import read_saved_state
 from aotidoctor.readers.package import damage, read_artifact, read_package_constants, read_program_archive
 
 AGAINST = "against"
 SHIM = "VERIFY-A02"
-STATIC = NAME
-"""The name of what the archive answers without a child."""
 
 
 def open_program(path: str, name: str | None = None) -> ProgramArchive | str:
@@ -96,9 +95,9 @@ def static_answer(archive: ProgramArchive, seen: Sequence[Evidence]) -> tuple[li
     return found, [*reading.not_checked, *problems]
 
 
-def unchecked(reason: str, name: str = AGAINST) -> NotChecked:
+def unchecked(reason: str) -> NotChecked:
     """``--against`` could not be answered."""
-    return NotChecked(code=against.VERDICT if name == AGAINST else "VERIFY", name=name, reason=reason)
+    return NotChecked(code=against.VERDICT, name=AGAINST, reason=reason)
 
 
 def is_other(found: Sequence[Evidence]) -> bool:

@@ -53,7 +53,7 @@ _NEVER = {
 
 @record
 class StaticReading:
-    """``not_checked`` names the rules that it answers in part or not at all; the others it answers as the child does."""
+    """``not_checked`` names the rules that it answers in part or not at all; others it answers as the child does."""
 
     violations: tuple[Violation, ...]
     not_checked: tuple[NotChecked, ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from math import prod
 
 from aotidoctor.model.dtypes import ITEMSIZE
 from aotidoctor.model.phrases import listed
@@ -48,10 +49,7 @@ def _writes(top: Graph) -> Iterator[Write]:
 
 
 def _nbytes(payload: Payload) -> int:
-    count = ITEMSIZE.get(payload.stored.dtype or "", 0)
-    for size in payload.stored.shape or ():
-        count *= size
-    return count
+    return ITEMSIZE.get(payload.stored.dtype or "", 0) * prod(payload.stored.shape or ())
 
 
 def _check_lost(archive: ProgramArchive, found: Found) -> None:

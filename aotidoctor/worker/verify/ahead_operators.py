@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from aotidoctor.program.operators import SWITCHES, Call, add_custom, check_training
 from aotidoctor.worker.verify.graph import call_of, graphs
 from aotidoctor.worker.verify.records import Records, as_place, first_line
+
+_COMPOSITE = ("CompositeImplicitAutograd", "CompositeExplicitAutograd")
 
 
 def check_operators(program: Any, missing: list[str], records: Records) -> None:
@@ -51,28 +54,14 @@ def _check_custom(calls: list[tuple[str, Any]], missing: list[str], records: Rec
         add_custom(Call(graph=path, node=as_place(node), target=name), records)
         if name in missing:
             continue  # What is declared here in its stead has no kernels at all.
+        add = partial(records.add, "A03", node=node, target=name, graph=path)
         if not has_fake(node.target):
-            records.add(
-                "A03",
-                "no-fake",
-                node=node,
-                target=name,
-                graph=path,
-                observed=f"{name} has no fake kernel",
-                expected="a fake kernel: compiling the program calls it for shapes and dtypes",
-            )
+            expected = "a fake kernel: compiling the program calls it for shapes and dtypes"
+            add("no-fake", observed=f"{name} has no fake kernel", expected=expected)
         device = _device(node)
         if device is not None and not _has_kernel(node.target, device):
-            records.add(
-                "A03",
-                "no-kernel",
-                node=node,
-                target=name,
-                graph=path,
-                observed=f"{name} has no kernel for {device}",
-                expected=f"a kernel for {device}, where its arguments are",
-                device=device,
-            )
+            expected = f"a kernel for {device}, where its arguments are"
+            add("no-kernel", observed=f"{name} has no kernel for {device}", expected=expected, device=device)
 
 
 def has_fake(operator: Any) -> bool:
@@ -81,7 +70,7 @@ def has_fake(operator: Any) -> bool:
     from torch._library.simple_registry import singleton
 
     name = operator.name()
-    if any(_has(name, key) for key in ("CompositeImplicitAutograd", "CompositeExplicitAutograd")):
+    if _has(name, *_COMPOSITE):
         return True
     entry = singleton._data.get(operator._schema.name)
     fake = getattr(entry, "fake_impl", None)
@@ -94,10 +83,11 @@ def has_fake(operator: Any) -> bool:
     return fake is None and _has(name, "Meta")
 
 
-def _has(name: str, key: str) -> bool:
+def _has(name: str, *keys: str) -> bool:
+    """Whether the operator has a kernel under one of the keys."""
     import torch
 
-    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(name, key))
+    return any(torch._C._dispatch_has_kernel_for_dispatch_key(name, key) for key in keys)
 
 
 def _device(node: Any) -> str | None:
@@ -112,8 +102,7 @@ def _device(node: Any) -> str | None:
 def _has_kernel(operator: Any, device: str) -> bool:
     keys = {"cpu": "CPU", "cuda": "CUDA", "xpu": "XPU", "mps": "MPS", "meta": "Meta"}
     key = keys.get(device)
-    composite = ("CompositeImplicitAutograd", "CompositeExplicitAutograd")
-    return key is None or any(_has(operator.name(), name) for name in (key, *composite))
+    return key is None or _has(operator.name(), key, *_COMPOSITE)
 
 
 def check_shims(program: Any, records: Records) -> str | None:
@@ -142,18 +131,13 @@ def check_shims(program: Any, records: Records) -> str | None:
 
 def _check_shim(path: str, node: Any, shims: Shims, records: Records) -> None:
     name, device = str(node.target), _device(node) or "cpu"
+    add = partial(records.add, "A02", node=node, target=name, graph=path, device=device)
     if name not in shims.listed:
-        observed = f"{name} has no C shim in this torch"
         expected = "a shim: without one the call goes through the proxy executor, which is slower and needs libtorch"
-        records.add(
-            "A02", "no-shim", node=node, target=name, graph=path, observed=observed, expected=expected, device=device
-        )
+        add("no-shim", observed=f"{name} has no C shim in this torch", expected=expected)
     elif not shims.declares(name, device):
         observed = f"the C shims for {device} in this torch do not declare {name}"
-        expected = f"a function that the generated code can call on {device}"
-        records.add(
-            "A02", "undeclared", node=node, target=name, graph=path, observed=observed, expected=expected, device=device
-        )
+        add("undeclared", observed=observed, expected=f"a function that the generated code can call on {device}")
 
 
 class Shims:

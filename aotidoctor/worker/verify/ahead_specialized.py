@@ -35,34 +35,25 @@ def check_specialized(program: Any, declared: Any, records: Records) -> list[str
     if declared is None:
         _look_for_signs(program, inputs, records)
         return []
+    given = declared if isinstance(declared, dict) else {str(at): part for at, part in enumerate(declared)}
     names = argument_names(program)
     used: set[str] = set()
     for item in inputs:
-        _compare(item, _asked(item, declared, names, used), records)
-    return [key for key in _top_keys(declared) if key not in used]
+        _compare(item, _asked(item, given, names, used), records)
+    return [key for key in given if key not in used]
 
 
-def _top_keys(declared: Any) -> list[str]:
-    return list(declared) if isinstance(declared, dict) else [str(at) for at in range(len(declared))]
-
-
-def _asked(item: UserInput, declared: Any, names: list[str], used: set[str]) -> Any:
-    """What ``declared`` holds for this leaf, None when nothing."""
+def _asked(item: UserInput, given: dict[str, Any], names: list[str], used: set[str]) -> Any:
+    """What ``given`` holds for this leaf, by the name of its argument or by its number; None when nothing."""
     if not item.keys:
         return None
     first, *rest = item.keys
     spellings = [first] if item.is_keyword else [*(names[first : first + 1]), first]
-    found = None
-    for key in spellings:
-        at = str(key) if isinstance(declared, dict) else key
-        if isinstance(declared, list) and isinstance(at, int) and at < len(declared):
-            used.add(str(at))
-            found = declared[at]
-            break
-        if isinstance(declared, dict) and at in declared:
-            used.add(at)
-            found = declared[at]
-            break
+    name = next((str(one) for one in spellings if str(one) in given), None)
+    if name is None:
+        return None
+    used.add(name)
+    found = given[name]
     for key in rest:
         if isinstance(found, list) and isinstance(key, int):
             found = found[key] if key < len(found) else None
@@ -81,22 +72,16 @@ def _compare(item: UserInput, asked: Any, records: Records) -> None:
         if mark is None or mark == "static" or dim >= len(shape):
             continue
         if isinstance(shape[dim], int):
+            name = mark.get("name", "dynamic") if isinstance(mark, dict) else mark
             kind = "automatic" if mark == "auto" else "declared"
-            _record(item, dim, mark, kind, records)
+            _add(item, dim, kind, records, why="whatever the inputs", expected=f"a dynamic size ({name})")
 
 
-def _record(item: UserInput, dim: int, mark: Any, kind: str, records: Records) -> None:
-    size = item.val.shape[dim]
-    name = mark.get("name", "dynamic") if isinstance(mark, dict) else mark
-    records.add(
-        "A05",
-        kind,
-        node=item.node,
-        target=f"{item.path}.shape[{dim}]",
-        observed=f"{item.path}.shape[{dim}] is {size}, whatever the inputs",
-        expected=f"a dynamic size ({name})",
-        size=size,
-    )
+def _add(item: UserInput, dim: int, kind: str, records: Records, *, why: str, expected: str) -> None:
+    """A dim of an input that has one size."""
+    place, size = f"{item.path}.shape[{dim}]", item.val.shape[dim]
+    observed = f"{place} is {size}, {why}"
+    records.add("A05", kind, node=item.node, target=place, observed=observed, expected=expected, size=size)
 
 
 def _look_for_signs(program: Any, inputs: list[UserInput], records: Records) -> None:
@@ -111,17 +96,9 @@ def _look_for_signs(program: Any, inputs: list[UserInput], records: Records) -> 
     for item in inputs:
         for dim, size in enumerate(getattr(item.val, "shape", ())):
             if isinstance(size, int) and size in dynamic:
-                observed = f"{item.path}.shape[{dim}] is {size}, the size of {dynamic[size]} in the sample"
+                why = f"the size of {dynamic[size]} in the sample"
                 expected = f"a dynamic size, if it goes with {dynamic[size]}"
-                records.add(
-                    "A05",
-                    "hint",
-                    node=item.node,
-                    target=f"{item.path}.shape[{dim}]",
-                    observed=observed,
-                    expected=expected,
-                    size=size,
-                )
+                _add(item, dim, "hint", records, why=why, expected=expected)
     _constants(program, dynamic, records)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from aotidoctor.worker.verify.records import Records
@@ -10,15 +11,14 @@ from aotidoctor.worker.verify.records import Records
 
 def check_attribute(node: Any, module: Any, path: str, verifiers: Sequence[Any], records: Records) -> None:
     """The attribute that a ``get_attr`` node of ``module`` reads."""
+    add = partial(records.add, node=node, target=node.target, graph=path)
     if not isinstance(node.target, str):
-        observed = f"a target that is a {type(node.target).__name__}"
-        records.add(
+        kind = type(node.target).__name__
+        add(
             "G06",
             "attribute-name",
-            node=node,
-            target=type(node.target).__name__,
-            graph=path,
-            observed=observed,
+            target=kind,
+            observed=f"a target that is a {kind}",
             expected="the attribute's name, as text",
         )
         return
@@ -28,19 +28,11 @@ def check_attribute(node: Any, module: Any, path: str, verifiers: Sequence[Any],
             attribute = getattr(attribute, name)
     except AttributeError:
         observed = f"no attribute {node.target} in {path or 'the graph module'}"
-        records.add(
-            "G06",
-            "attribute-absent",
-            node=node,
-            target=node.target,
-            graph=path,
-            observed=observed,
-            expected="an existing attribute",
-        )
+        add("G06", "attribute-absent", observed=observed, expected="an existing attribute")
         return
     kind = type(attribute).__name__
     if kind == "LoweredBackendModule":
-        _check_lowered(node, attribute, path, records)
+        _check_lowered(attribute, add)
         return
     if kind in ("AOTInductorEPModule", "AOTInductorRunnerWrapper"):
         return
@@ -48,15 +40,7 @@ def check_attribute(node: Any, module: Any, path: str, verifiers: Sequence[Any],
         allowed = _allowed_attributes(verifier, is_top=not path)
         if not isinstance(attribute, allowed):
             names = ", ".join(item.__name__ for item in allowed)
-            records.add(
-                "G07",
-                "attribute-type",
-                node=node,
-                target=node.target,
-                graph=path,
-                observed=f"{node.target} is a {kind}",
-                expected=f"one of {names}",
-            )
+            add("G07", "attribute-type", observed=f"{node.target} is a {kind}", expected=f"one of {names}")
             return
 
 
@@ -66,7 +50,7 @@ def _allowed_attributes(verifier: Any, *, is_top: bool) -> tuple[type, ...]:
     return tuple(verifier.allowed_getattr_types() if is_top else inner())
 
 
-def _check_lowered(node: Any, module: Any, path: str, records: Records) -> None:
+def _check_lowered(module: Any, add: Callable[..., None]) -> None:
     backend = getattr(module, "backend_id", None)
     if backend == "aoti" and hasattr(module, "original_module") and hasattr(module, "module_name"):
         return
@@ -76,12 +60,6 @@ def _check_lowered(node: Any, module: Any, path: str, records: Records) -> None:
     if not hasattr(module, "original_module"):
         wrong.append("original_module does not exist")
     if wrong:
-        records.add(
-            "G08",
-            "lowered-module",
-            node=node,
-            target=node.target,
-            graph=path,
-            observed=f"a lowered module of backend {backend!r} in which {', '.join(wrong)}",
-            expected="backend_id (str), processed_bytes (bytes), compile_specs (list) and original_module",
-        )
+        observed = f"a lowered module of backend {backend!r} in which {', '.join(wrong)}"
+        expected = "backend_id (str), processed_bytes (bytes), compile_specs (list) and original_module"
+        add("G08", "lowered-module", observed=observed, expected=expected)
