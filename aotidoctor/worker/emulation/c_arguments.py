@@ -19,12 +19,9 @@ _NULL = ("0", "nullptr", "NULL", "{}")
 _DTYPE = re.compile(r"\w*?_dtype_(\w+?)(?:\(\))?$")
 # Where the shim's name is not the operator's.
 _NAMES = {
-    "scatter_out": "scatter.src_out",
-    "scatter_reduce_out": "scatter_reduce.two_out",
-    "copy_": "copy_.default",
-    "repeat_interleave_Tensor": "repeat_interleave.Tensor",
-    "_scaled_dot_product_flash_attention_v2": "_scaled_dot_product_flash_attention.default",
-    "zero_": "zero_.default",
+    "scatter_out": ("scatter", "src_out"),
+    "scatter_reduce_out": ("scatter_reduce", "two_out"),
+    "_scaled_dot_product_flash_attention_v2": ("_scaled_dot_product_flash_attention", "default"),
 }
 
 
@@ -32,9 +29,9 @@ def find_operator(name: str) -> Any:
     """The operator behind ``mm_out``, ``sort_stable``, ``index_Tensor``. Raises ``CannotError``."""
     import torch
 
-    parts = _NAMES.get(name, "").split(".")
-    if len(parts) == 2:
-        return getattr(getattr(torch.ops.aten, parts[0]), parts[1])
+    if name in _NAMES:
+        base, overload = _NAMES[name]
+        return getattr(getattr(torch.ops.aten, base), overload)
     for cut in [None, *(at for at in range(len(name) - 1, 0, -1) if name[at] == "_")]:
         base, overload = (name, "default") if cut is None else (name[:cut], name[cut + 1 :])
         packet = getattr(torch.ops.aten, base, None) if base else None
@@ -122,10 +119,7 @@ class Reader:
 def read_arguments(reader: Reader, operator: Any) -> tuple[list[Tensor], list[Any], dict[str, Any]]:
     """What it writes to, its positional arguments and those by keyword."""
     arguments = operator._schema.arguments
-    outs = [one for one in arguments if one.is_out]
-    keywords: dict[str, Any] = {}
-    for one in outs:
-        keywords[one.name] = reader.tensor()
+    keywords: dict[str, Any] = {one.name: reader.tensor() for one in arguments if one.is_out}
     written = list(reader.tensors)
     given: list[Any] = []
     for one in arguments:

@@ -8,7 +8,6 @@ from typing import Any
 # Of one run: nobody reads more, and every launch may add one for each of its accesses.
 MOST = 100
 MOST_TEXT = 300
-# More reports of the same launch at the same line are counted, not kept.
 
 
 @dataclass(slots=True)

@@ -23,7 +23,6 @@ class Pending:
     """The steps that were left out so far."""
 
     steps: list[Step] = field(default_factory=list)
-    carried_out: int = 0
 
     def add(self, step: Step) -> None:
         """Leave a step out; what it writes counts as written."""
@@ -42,7 +41,6 @@ class Pending:
             (due if at in chosen else left).append(step)
         self.steps = left
         for step in due:
-            self.carried_out += 1
             step.carry_out()
 
     def _needed(self, wanted: list[Storage]) -> set[int]:

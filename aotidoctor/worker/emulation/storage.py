@@ -24,9 +24,14 @@ class Storage:
         # Room at the end, so that it can be looked at as elements of any size.
         self.tensor = torch.zeros(-(-size // 16) * 16 + 16, dtype=torch.uint8)
         self.bytes = self.tensor.numpy()
-        self.written: Any = None if written else np.zeros(-(-size // self.unit), dtype=bool)
+        self.written: Any = None if written else np.zeros(self.cells, dtype=bool)
         self.live = True
         self.known = True
+
+    @property
+    def cells(self) -> int:
+        """How many units it has."""
+        return -(-self.size // self.unit)
 
     def elements(self, dtype: Any) -> Any:
         """The bytes as a flat array of ``dtype`` (of NumPy)."""
@@ -74,10 +79,7 @@ class Tensor:
     @property
     def extent(self) -> int:
         """Bytes from its first to the end of its last element."""
-        if 0 in self.sizes:
-            return 0
-        reach = sum((size - 1) * step for size, step in zip(self.sizes, self.strides, strict=True))
-        return (reach + 1) * self.itemsize
+        return _reach(self.sizes, self.strides) * self.itemsize
 
     def torch(self) -> Any:
         """The same as a tensor of torch, on the same memory."""
@@ -112,26 +114,26 @@ class Tensor:
 
 def of_torch(name: str, tensor: Any) -> Tensor:
     """A copy of ``tensor`` in an allocation of its own that ends with its last element."""
-    sizes, strides = tuple(tensor.shape), tuple(tensor.stride())
     dtype = str(tensor.dtype).removeprefix("torch.")
-    reach = 0 if 0 in sizes else sum((size - 1) * step for size, step in zip(sizes, strides, strict=True)) + 1
-    made = Tensor(
-        name=name,
-        storage=Storage(name, reach * tensor.element_size(), tensor.element_size(), written=True),
-        dtype=dtype,
-        sizes=sizes,
-        strides=strides,
-    )
-    if reach:
+    made = _allocated(name, dtype, tuple(tensor.shape), tuple(tensor.stride()), written=True)
+    if 0 not in made.sizes:
         made.torch().copy_(tensor.detach())
     return made
 
 
 def empty(name: str, dtype: str, sizes: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
     """A fresh allocation that nothing was written to."""
+    return _allocated(name, dtype, sizes, strides, written=False)
+
+
+def _allocated(name: str, dtype: str, sizes: tuple[int, ...], strides: tuple[int, ...], *, written: bool) -> Tensor:
     import torch
 
     itemsize = getattr(torch, dtype).itemsize
-    reach = 0 if 0 in sizes else sum((size - 1) * step for size, step in zip(sizes, strides, strict=True)) + 1
-    storage = Storage(name, reach * itemsize, itemsize, written=False)
+    storage = Storage(name, _reach(sizes, strides) * itemsize, itemsize, written=written)
     return Tensor(name=name, storage=storage, dtype=dtype, sizes=sizes, strides=strides)
+
+
+def _reach(sizes: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    """Elements from the first to the last, with those between."""
+    return 0 if 0 in sizes else sum((size - 1) * step for size, step in zip(sizes, strides, strict=True)) + 1

@@ -77,19 +77,6 @@ class Variables:
             return value
         raise CannotError(value.why if isinstance(value, Lost) else f"the tensor {text[:80]!r} is not known")
 
-    def is_number(self, text: str) -> bool:
-        """Whether it is a number that is known."""
-        try:
-            compute(text, self.names)
-        except Unknown:
-            return False
-        return True
-
     def bind(self, name: str, tensor: Tensor) -> None:
         """``name`` is that tensor from now on."""
         self.names[name] = replace(tensor, name=name.removesuffix("_handle"))
-
-
-def lost_value(value: Any) -> Lost:
-    """What stands for a value that is no tensor."""
-    return value if isinstance(value, Lost) else Lost("it is not known")

@@ -17,7 +17,7 @@ from aotidoctor.worker.emulation.followed import Followed
 from aotidoctor.worker.emulation.found import Found
 from aotidoctor.worker.emulation.pending import Pending
 from aotidoctor.worker.emulation.storage import Tensor, empty
-from aotidoctor.worker.emulation.variables import UNMADE, CannotError, Lost, Variables, lost_value
+from aotidoctor.worker.emulation.variables import UNMADE, CannotError, Lost, Variables
 
 _UNPACK = re.compile(r"auto (\w+) = std::move\(inputs\[(\d{1,6})\]\);")
 _CONSTANT = re.compile(r"(?:\[\[maybe_unused\]\] )?auto&? (\w+) = \*?constants_->at\((\d{1,7})\);")
@@ -41,7 +41,7 @@ _RESET = re.compile(r"(\w+)\.reset\(\);")
 _OUTPUT = re.compile(r"output_handles\[(\d{1,6})\] = (?:(\w+)\.release\(\)|output_handles\[(\d{1,6})\]|nullptr|.*);")
 _CHECKED = re.compile(r"AOTI_TORCH_ERROR_CODE_CHECK\((\w+)\((.*)\)\);")
 _CALL = re.compile(r"(?:kernels\.)?(call_\w+|aoti_torch_\w+)\((.*)\);")
-_ASSERT = re.compile(r"assert_size_stride\((\w+), \{([^{}]*)\}, \{([^{}]*)\}")
+_ASSERT = re.compile(r"assert_size_stride\((\w+), \{([^{}]*)\}, \{([^{}]*)\}.*")
 _NAME = re.compile(r"\w+")
 _ARRAY_TYPE = re.compile(r"std::(?:array|vector)<[^<>]*>")
 _COMMENT = re.compile(r"// (?:Topologically Sorted |Unsorted )?Source Nodes: \[(.*?)\], Original ATen: \[(.*?)\]")
@@ -96,7 +96,7 @@ class Replay(Variables):
             match = pattern.fullmatch(text)
             if match is not None and rule(self, match, line):
                 return
-        if text.endswith("{") and text.startswith(("if (", "} else", "while", "for (")) and text != "{":
+        if text.endswith("{") and text.startswith(("if (", "} else", "while", "for (")):
             raise CannotError(f"control flow of the wrapper at its line {line} is not followed")
         if not is_known(text) and "assert_" not in text:
             raise CannotError(f"a statement that is not known, at line {line} of the wrapper")
@@ -156,9 +156,12 @@ class Replay(Variables):
         return True
 
     def _number(self, match: re.Match[str], line: int) -> bool:
-        if match[0].startswith("auto ") and not self.is_number(match[2]):
-            return False
-        self.names[match[1]] = self.number(match[2])
+        try:
+            self.names[match[1]] = self.number(match[2])
+        except CannotError:
+            if match[0].startswith("auto "):
+                return False
+            raise
         return True
 
     def _again(self, match: re.Match[str], line: int) -> bool:
@@ -210,7 +213,7 @@ class Replay(Variables):
         index = int(match[1])
         if match[2] is not None:
             value = self.names.get(match[2])
-            self.outputs[index] = value if isinstance(value, Tensor) else lost_value(value)
+            self.outputs[index] = value if isinstance(value, Tensor | Lost) else Lost("it is not known")
         elif match[3] is not None:
             self.outputs[index] = self.outputs.get(int(match[3]), Lost("its output is not known"))
         else:
@@ -270,5 +273,5 @@ _RULES: tuple[tuple[re.Pattern[str], _Rule], ...] = (
     (_NUMBER, Replay._number),
     (_AGAIN, Replay._again),
     (_MOVED, Replay._moved),
-    (re.compile(_ASSERT.pattern + r".*"), Replay._assertion),
+    (_ASSERT, Replay._assertion),
 )

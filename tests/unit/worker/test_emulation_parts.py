@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from aotidoctor.worker.emulation.arithmetic import Unknown, compute
 from aotidoctor.worker.emulation.found import Found
 from aotidoctor.worker.emulation.lanes.blocks import Tiling
 from aotidoctor.worker.emulation.lanes.kernel_text import Refused, read_kernel
+from aotidoctor.worker.emulation.lanes.libdevice import computed
 from aotidoctor.worker.emulation.lanes.memory import Memory
 from aotidoctor.worker.emulation.lanes.pointers import Pointer
 from aotidoctor.worker.emulation.storage import empty, of_torch
@@ -235,3 +237,22 @@ def test_no_source_is_refused():
     for text in ("", "/* nothing */", "async_compile.triton('k', '''"):
         with pytest.raises(Refused):
             read_kernel("k", text, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "expected"),
+    [
+        ("lgamma", [0.5, 5.0, -1.5], [math.lgamma(x) for x in (0.5, 5.0, -1.5)]),
+        ("tgamma", [0.5, 5.0, -0.5, -1.5, -2.5], [math.gamma(x) for x in (0.5, 5.0, -0.5, -1.5, -2.5)]),
+        ("round", [0.5, -0.5, 1.4, -2.6, 2.5], [1, -1, 1, -3, 3]),
+        # Half is added to neither: 0.49999997 is no half, and 8388609.5 is no float32.
+        ("round", [0.49999997, 8388609.0], [0, 8388609]),
+    ],
+)
+def test_functions_of_libdevice(name, values, expected):
+    made = computed(name, [np.array(values, dtype=np.float32)])
+    assert made == pytest.approx(expected, rel=1e-5)
+
+
+def test_there_is_no_factorial_of_a_negative_number():
+    assert np.isnan(computed("tgamma", [np.array([-1.0, -2.0], dtype=np.float32)])).all()

@@ -160,7 +160,7 @@ class Expressions(ABC):
         made = self.touched(base, name, node)
         return made if made is not None else self._computed(base, name, node, self.arguments(node))
 
-    def _computed(self, base: str, name: str, node: ast.Call, given: list[Any]) -> Any:  # noqa: C901, PLR0912 - likewise
+    def _computed(self, base: str, name: str, node: ast.Call, given: list[Any]) -> Any:  # noqa: C901 - likewise
         match name, given:
             case "program_id", [Node(value=int() as axis)]:
                 return program_id(axis, self.grid[axis])
@@ -180,9 +180,7 @@ class Expressions(ABC):
                 return binary("//", binary("-", binary("+", a, b), constant(1)), b)
             case "multiple_of" | "max_contiguous" | "max_constancy", [value, *_]:
                 return value
-            case "abs", [Node() as a]:
-                return function("abs", a)
-            case "floor" | "ceil", [Node() as a]:
+            case "abs" | "floor" | "ceil", [Node() as a]:
                 return function(name, a)
             case "broadcast_to", [value, *_]:
                 return self._spread(value, node.args[1:])

@@ -21,6 +21,7 @@ from aotidoctor.worker.emulation.addresses.slices import Slicer
 from aotidoctor.worker.emulation.lanes.kernel_text import KernelText
 from aotidoctor.worker.emulation.lanes.launch import Launch
 from aotidoctor.worker.emulation.lanes.pointers import Pointer
+from aotidoctor.worker.emulation.lanes.races import note_readers, table_of
 from aotidoctor.worker.emulation.storage import Storage
 
 # Lanes that are evaluated together.
@@ -195,9 +196,7 @@ class Quick:
             (np.arange(grid.count, dtype=np.int32) + grid.first).reshape((-1,) + (1,) * (cells.ndim - 1)), cells.shape
         )
         own = own[good] if not good.all() else own.reshape(-1)
-        key, length = id(storage), -(-storage.size // storage.unit)
-        writer = self.writer.setdefault(key, np.full(length, -1, np.int32))
-        reader = self.reader.setdefault(key, np.full(length, -1, np.int32))
+        writer, reader = (table_of(tables, storage, "int32") for tables in (self.writer, self.reader))
         before = writer[chosen]
         clash = bool(((before != -1) & (before != own)).any())
         if access.what == "store":
@@ -205,7 +204,7 @@ class Quick:
             writer[chosen] = own
             clash = clash or bool((writer[chosen] != own).any()) or bool(((readers != -1) & (readers != own)).any())
         else:
-            reader[chosen] = np.where((reader[chosen] == -1) | (reader[chosen] == own), own, -2)
+            note_readers(reader, chosen, own)
         if clash:
             self.seen.unclear = "two programs go to the same element"
 

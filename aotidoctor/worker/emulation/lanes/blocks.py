@@ -7,6 +7,7 @@ exactly the lanes that were launched, neither fewer nor more, each with the prog
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import Any
 
 from aotidoctor.model.record import record
@@ -51,7 +52,12 @@ class Tiling:
             most = max(min(room, programs), 1)
             runs[letter] = list(_runs(programs, most))
             room //= max(count for _, count in runs[letter])
-        yield from _product(self.letters, runs)
+        for several in product(*(runs[letter] for letter in self.letters)):
+            pairs = dict(zip(self.letters, several, strict=True))
+            yield Block(
+                start={letter: start for letter, (start, _) in pairs.items()},
+                count={letter: count for letter, (_, count) in pairs.items()},
+            )
 
     def rank(self) -> int:
         """Dims of a whole block."""
@@ -117,14 +123,3 @@ def _runs(programs: int, most: int) -> Iterator[tuple[int, int]]:
             count //= 2
         yield start, count
         start += count
-
-
-def _product(letters: tuple[str, ...], runs: Mapping[str, list[tuple[int, int]]]) -> Iterator[Block]:
-    import itertools
-
-    for several in itertools.product(*(runs[letter] for letter in letters)):
-        pairs = dict(zip(letters, several, strict=True))
-        yield Block(
-            start={letter: start for letter, (start, _) in pairs.items()},
-            count={letter: count for letter, (_, count) in pairs.items()},
-        )

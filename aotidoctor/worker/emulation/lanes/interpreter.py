@@ -8,6 +8,7 @@ until an address is made of them.
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
@@ -44,8 +45,8 @@ def install(libdevice: Any) -> None:
     for module in (triton._utils, core):
         if hasattr(module, "validate_block_shape"):
             module.validate_block_shape = _shape_size
-    options = {"debug": True, "sanitize_overflow": False}
-    interpreter.interpreter_builder.options = _with(interpreter.interpreter_builder.options, options)
+    builder = interpreter.interpreter_builder
+    builder.options = replace(builder.options, debug=True, sanitize_overflow=False)
     triton_helpers.libdevice = libdevice
     _stand_in(libdevice)
     _patch_builder(interpreter)
@@ -65,12 +66,6 @@ def _stand_in(libdevice: Any) -> None:
         if place is not None:
             place.libdevice = libdevice
             sys.modules[f"{place.__name__}.libdevice"] = libdevice
-
-
-def _with(options: Any, changes: dict[str, Any]) -> Any:
-    from dataclasses import replace
-
-    return replace(options, **changes)
 
 
 def _shape_size(shape: Any) -> int:

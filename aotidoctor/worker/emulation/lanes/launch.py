@@ -171,13 +171,7 @@ class Launch:
 
     def placed(self, program: int, index: tuple[int, ...], shape: tuple[int, ...]) -> dict[str, Any]:
         """Program and lane of the element of a block of this shape."""
-        if self.tiling is not None:
-            place, lane = self.tiling.place(self.block_of(program), index, shape)
-            return {"program": place, "lane": lane}
-        lane = 0
-        for at, size in zip(index, shape, strict=True):
-            lane = lane * size + at
-        return {"program": list(self.place_of(program)), "lane": lane}
+        return self._lane(self.block_of(program), self.place_of(program), index, shape)
 
     def _programs(self, shape: tuple[int, ...]) -> Any:
         if self.kernel.waits:
@@ -195,14 +189,19 @@ class Launch:
 
     def _place(self, index: tuple[int, ...], shape: tuple[int, ...]) -> dict[str, Any]:
         """Where a lane is: launch, kernel, line of its text, program and lane."""
-        if self.tiling is None:
-            lane = 0
-            for at, size in zip(index, shape, strict=True):
-                lane = lane * size + at
-            program: list[int] | None = list(self.program)
-        else:
-            program, lane = self.tiling.place(self.block, index, shape)  # type: ignore[assignment]
-        return {**self.here(), "program": program, "lane": lane}
+        return {**self.here(), **self._lane(self.block, self.program, index, shape)}
+
+    def _lane(
+        self, block: Block, program: tuple[int, int, int], index: tuple[int, ...], shape: tuple[int, ...]
+    ) -> dict[str, Any]:
+        """Of ``block`` where the grid is cut, else of the ``program`` that is carried out alone."""
+        if self.tiling is not None:
+            place, lane = self.tiling.place(block, index, shape)
+            return {"program": place, "lane": lane}
+        alone = 0
+        for at, size in zip(index, shape, strict=True):
+            alone = alone * size + at
+        return {"program": list(program), "lane": alone}
 
     def here(self, line: int | None = None) -> dict[str, Any]:
         """The launch and a line of the text: the one that is being carried out, where none is given."""
@@ -218,7 +217,6 @@ class Launch:
         }
 
     def _on_assert(self, wrong: Any, message: str) -> None:
-
         index = first(wrong)
         self.found.add(
             "device-assert", message=str(message)[:300], count=int(wrong.sum()), **self._place(index, wrong.shape)

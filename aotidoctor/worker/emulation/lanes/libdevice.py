@@ -12,13 +12,11 @@ _NUMPY = {
     "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
     "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint", "nearbyint": "rint", "abs": "abs",
     "fabs": "abs", "cbrt": "cbrt", "fast_expf": "exp", "fast_logf": "log", "fast_sinf": "sin", "fast_cosf": "cos",
-}  # fmt: skip
-_NUMPY_TWO = {
     "pow": "power", "atan2": "arctan2", "fmod": "fmod", "copysign": "copysign", "hypot": "hypot",
     "nextafter": "nextafter", "div_rn": "divide", "fmin": "fmin", "fmax": "fmax",
 }  # fmt: skip
 _TORCH = {
-    "erf": "erf", "erfc": "erfc", "erfinv": "erfinv", "lgamma": "lgamma", "tgamma": "lgamma", "j0": "bessel_j0",
+    "erf": "erf", "erfc": "erfc", "erfinv": "erfinv", "lgamma": "lgamma", "j0": "bessel_j0",
     "j1": "bessel_j1", "cyl_bessel_i0": "i0", "cyl_bessel_i1": "i1", "erfcx": "erfcx", "y0": "bessel_y0",
     "y1": "bessel_y1", "normcdfinv": "ndtri", "normcdf": "ndtr",
 }  # fmt: skip
@@ -44,25 +42,27 @@ def _call(name: str, values: tuple[Any, ...]) -> Any:
     arrays = np.broadcast_arrays(*(one.handle.data for one in given))
     scalar = next((one.dtype for one in given if one.dtype.is_floating()), given[0].dtype)
     with np.errstate(all="ignore"):
-        data = _compute(name, list(arrays))
-    whole = {"llrint": tl.int64, "llround": tl.int64, "float2int_rn": tl.int32}.get(name)
-    dtype = tl.int32 if name in _TESTS else whole or scalar
-    kept = data.astype(np.int32) if name in _TESTS else data.astype(np.int64 if whole else arrays[0].dtype, copy=False)
+        data = computed(name, list(arrays))
+    if name in _TESTS:
+        kept, dtype = data.astype(np.int32), tl.int32
+    elif name in ("llrint", "llround"):
+        kept, dtype = data.astype(np.int64), tl.int64
+    else:
+        kept, dtype = data.astype(arrays[0].dtype, copy=False), scalar
     like = max(given, key=lambda one: one.handle.data.size)
     shape = list(like.type.shape) if like.type.is_block() else None
     return tl.tensor(TensorHandle(kept, dtype), tl.block_type(dtype, shape) if shape else dtype)
 
 
-def _compute(name: str, arrays: list[Any]) -> Any:
+def computed(name: str, arrays: list[Any]) -> Any:
+    """The function of these arrays of one shape. Raises ``NotImplementedError``."""
     import numpy as np
     import torch
 
     if name in _NUMPY:
-        return getattr(np, _NUMPY[name])(arrays[0])
-    if name in _NUMPY_TWO:
-        return getattr(np, _NUMPY_TWO[name])(*arrays)
+        return getattr(np, _NUMPY[name])(*arrays)
     if name in _TESTS:
-        return getattr(np, _TESTS[name])(arrays[0])
+        return getattr(np, _TESTS[name])(*arrays)
     if name in _TORCH:
         tensor = torch.from_numpy(np.ascontiguousarray(arrays[0]))
         return _torch_function(_TORCH[name])(tensor).numpy()
@@ -72,13 +72,27 @@ def _compute(name: str, arrays: list[Any]) -> Any:
         case "llrint":
             return np.rint(arrays[0])
         case "round" | "llround":
-            return np.copysign(np.floor(np.abs(arrays[0]) + 0.5), arrays[0])
+            whole = np.trunc(arrays[0])
+            return whole + np.copysign(np.abs(arrays[0] - whole) >= 0.5, arrays[0])
+        case "tgamma":
+            return _gamma(arrays[0])
         case "fma":
             return arrays[0] * arrays[1] + arrays[2]
         case "exp10":
             return 10.0 ** arrays[0]
         case _:
             raise NotImplementedError(f"libdevice.{name}")
+
+
+def _gamma(x: Any) -> Any:
+    """From the logarithm of its absolute value; below 0 it changes its sign at each whole number, where it has none."""
+    import numpy as np
+    import torch
+
+    size = torch.from_numpy(np.ascontiguousarray(x, dtype=np.float64)).lgamma().exp().numpy()
+    low = np.floor(x)
+    signed = np.where((x < 0) & (low % 2 != 0), -size, size)
+    return np.where((x < 0) & (x == low), np.nan, signed).astype(x.dtype)
 
 
 def _torch_function(name: str) -> Callable[..., Any]:

@@ -73,14 +73,11 @@ class Races:
             if programs is None:
                 continue
             own = np.broadcast_to(programs, run.shape).reshape(-1)[: run.count]
-            unit = run.storage.unit
-            table = self.writer if run.write else self.reader
-            cells = table.setdefault(key, np.full(-(-run.storage.size // unit), -1, np.int64))
-            index = (run.start + np.arange(run.count) * run.size) // unit
+            index = (run.start + np.arange(run.count) * run.size) // run.storage.unit
             if run.write:
-                cells[index] = own
+                table_of(self.writer, run.storage)[index] = own
             else:
-                cells[index] = np.where((cells[index] == -1) | (cells[index] == own), own, _MANY)
+                note_readers(table_of(self.reader, run.storage), index, own)
 
     def read(self, storage: Storage, pointer: Pointer, at: Any, good: Any) -> None:
         """Remember the readers; a program that reads what another of this launch wrote is a race."""
@@ -103,10 +100,8 @@ class Races:
                 self.findings.tell(
                     "race", pointer, at, foreign, access="read of what another program wrote", other=first
                 )
-        reader = self.reader.setdefault(id(storage), np.full(-(-storage.size // storage.unit), -1, np.int64))
         chosen = slice(None) if good is True else np.broadcast_to(good, at.shape)
-        cells, own = index[chosen], programs[chosen]
-        reader[cells] = np.where((reader[cells] == -1) | (reader[cells] == own), own, _MANY)
+        note_readers(table_of(self.reader, storage), index[chosen], programs[chosen])
 
     def write(  # noqa: PLR0917
         self, storage: Storage, pointer: Pointer, at: Any, values: Any, old: Any, shape: tuple[int, ...], good: Any
@@ -122,7 +117,7 @@ class Races:
         if good is not True:
             programs = programs[np.broadcast_to(good, shape)]
         index = at // storage.unit
-        writer = self.writer.setdefault(id(storage), np.full(-(-storage.size // storage.unit), -1, np.int64))
+        writer = table_of(self.writer, storage)
         before = writer[index]
         writer[index] = programs
         differs = ~((values == old) | (_is_nan(values) & _is_nan(old)))
@@ -164,6 +159,23 @@ class Races:
         # Written through indices of the data: which of two equal ones stays is the model's own affair.
         kind = "duplicate-index" if _THROUGH_DATA.search(str(here.get("text"))) else "race"
         self.findings.tell(kind, pointer, at, where, access=access)
+
+
+def table_of(tables: dict[int, Any], storage: Storage, dtype: str = "int64") -> Any:
+    """The number of a program for each element of a storage; -1 for nobody."""
+    import numpy as np
+
+    if id(storage) not in tables:
+        tables[id(storage)] = np.full(storage.cells, -1, dtype)
+    return tables[id(storage)]
+
+
+def note_readers(table: Any, index: Any, programs: Any) -> None:
+    """Remember who reads; an element that several read is everybody's."""
+    import numpy as np
+
+    before = table[index]
+    table[index] = np.where((before == -1) | (before == programs), programs, _MANY)
 
 
 def _is_nan(values: Any) -> Any:
