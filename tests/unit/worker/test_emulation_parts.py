@@ -139,6 +139,17 @@ def test_a_program_that_reads_what_another_writes():
     assert [one["kind"] for one in found.findings] == ["race"]
 
 
+@pytest.mark.parametrize("writes", [0, 1])
+def test_a_program_that_writes_what_it_reads_together_with_another(writes):
+    tensor = empty("a", "float32", (4,), (1,))
+    tensor.storage.all_written()
+    made, base, found = memory(tensor, programs=np.array([0, 1]), shared=(tensor,))
+    made.load(lanes(base, 1, 1), np.ones(2, dtype=bool), None, np.float32, 1)
+    made.races.programs = lambda shape: writes
+    made.store(lanes(base, 1), np.array([5], dtype=np.float32), np.ones(1, dtype=bool), 1)
+    assert [one["kind"] for one in found.findings] == ["race"]
+
+
 KERNEL = """/*
     async_compile.triton('k', '''
     import triton

@@ -175,7 +175,10 @@ def note_readers(table: Any, index: Any, programs: Any) -> None:
     import numpy as np
 
     before = table[index]
-    table[index] = np.where((before == -1) | (before == programs), programs, _MANY)
+    readers = np.where((before == -1) | (before == programs), programs, _MANY)
+    table[index] = readers
+    # Several lanes of these may read one element: the last one stands in the table.
+    table[index[table[index] != readers]] = _MANY
 
 
 def _is_nan(values: Any) -> Any:
