@@ -172,8 +172,9 @@ class NotJudged:
     reason: str
 
 
-# NotJudged among remarks is about a part of the model (an output whose type the package does not tell).
-Check = Callable[[ServedModel], Sequence[Remark | NotJudged] | NotJudged]
+# NotJudged beside remarks is about a part of the model (an output whose type the package does not tell).
+Said = Sequence[Remark | NotJudged]
+Check = Callable[[ServedModel], Said]
 
 
 @record

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, Severity
 from aotidoctor.model.fault import failure
-from aotidoctor.model.serving import Consequence, Needs, NotJudged, Release, Remark, Rule, ServedModel
+from aotidoctor.model.serving import Consequence, Needs, NotJudged, Release, Remark, Rule, Said, ServedModel
 from aotidoctor.model.serving_config import Position
 from aotidoctor.triton.releases import FIRST
 from aotidoctor.triton.rules import RULES
@@ -33,8 +33,7 @@ def judge(model: ServedModel, rules: Sequence[Rule] = RULES) -> tuple[tuple[Evid
     findings: list[Evidence] = []
     not_checked: list[NotChecked] = []
     for rule in rules:
-        said = _ask(rule, model)
-        for item in (said,) if isinstance(said, NotJudged) else said:
+        for item in _ask(rule, model):
             if isinstance(item, NotJudged):
                 not_checked.append(NotChecked(code=rule.code, name=f"{model.name} {rule.id}", reason=item.reason))
             else:
@@ -43,14 +42,14 @@ def judge(model: ServedModel, rules: Sequence[Rule] = RULES) -> tuple[tuple[Evid
     return tuple(findings), tuple(not_checked)
 
 
-def _ask(rule: Rule, model: ServedModel) -> Sequence[Remark | NotJudged] | NotJudged:
+def _ask(rule: Rule, model: ServedModel) -> Said:
     missing = _missing(rule.needs, model)
     if missing is not None:
-        return NotJudged(reason=missing)
+        return (NotJudged(reason=missing),)
     try:
         return rule.check(model)
     except Exception:  # noqa: BLE001 - the guard: a broken rule must not cost the rest of the report
-        return NotJudged(reason=failure())
+        return (NotJudged(reason=failure()),)
 
 
 def _missing(needs: Needs, model: ServedModel) -> str | None:

@@ -8,15 +8,13 @@ from itertools import zip_longest
 
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.record import record
-from aotidoctor.model.serving import Consequence, NotJudged, Remark, ServedModel, ServedVersion
+from aotidoctor.model.serving import Consequence, NotJudged, Remark, Said, ServedModel, ServedVersion
 from aotidoctor.model.serving_config import ModelConfig, Position, TensorConfig
 from aotidoctor.model.serving_names import NameRow, NameTable, Obstacle
 from aotidoctor.triton.names import name_table
 from aotidoctor.triton.resolve import resolve_inputs, resolve_outputs
 
-LETTERS = {item.value: item for item in Consequence}
 Pair = tuple[TensorConfig, NameRow]
-Said = Sequence[Remark | NotJudged]
 
 
 @record
@@ -31,6 +29,12 @@ class Side:
     def pairs(self) -> tuple[Pair, ...]:
         """The tensors that stand for a row."""
         return tuple((tensor, row) for tensor, row in self.tensors if row is not None)
+
+    @property
+    def unlisted(self) -> tuple[NameRow, ...]:
+        """The rows that no tensor stands for."""
+        listed = {row.slot for _, row in self.pairs}
+        return tuple(row for row in self.rows if row.slot not in listed)
 
 
 @record
@@ -57,11 +61,11 @@ class Joined:
         return next((tensor.at for tensor, row in pairs if row.path in paths), None)
 
 
-def each_version(model: ServedModel, ask: Callable[[Joined], Said | NotJudged]) -> Said | NotJudged:
+def each_version(model: ServedModel, ask: Callable[[Joined], Said]) -> Said:
     """What ``ask`` says of every served version whose call spec is known; what it says of all of them is said once."""
     config = model.config
     if config is None:
-        return NotJudged(reason="config.pbtxt does not parse")
+        return (NotJudged(reason="config.pbtxt does not parse"),)
     said: list[tuple[int, Remark | NotJudged]] = []
     asked = 0
     for version, contract in model.contracts:
@@ -71,9 +75,7 @@ def each_version(model: ServedModel, ask: Callable[[Joined], Said | NotJudged]) 
             said.append((version.number, NotJudged(reason=reason)))
             continue
         asked += 1
-        answer = ask(_join(model, config, version, contract, table))
-        items: Iterable[Remark | NotJudged] = (answer,) if isinstance(answer, NotJudged) else answer
-        said.extend((version.number, item) for item in items)
+        said.extend((version.number, item) for item in ask(_join(model, config, version, contract, table)))
     return _merged(said, asked)
 
 
@@ -105,16 +107,17 @@ def _join(
     )
 
 
-def obstacle_remark(joined: Joined, obstacle: Obstacle) -> Remark:
-    """The remark that an obstacle is, at its place in the config."""
-    return replace(remark_of(obstacle), at=joined.place_of(obstacle))
+def obstacle_remarks(joined: Joined, rule: str) -> list[Remark]:
+    """What a rule has to say of the obstacles that carry its id, each at its place in the config."""
+    found = (item for item in joined.table.obstacles if item.rule == rule)
+    return [replace(remark_of(item), at=joined.place_of(item)) for item in found]
 
 
 def remark_of(obstacle: Obstacle) -> Remark:
     """The remark that an obstacle is."""
     return Remark(
         kind=obstacle.kind,
-        consequence=LETTERS[obstacle.letter],
+        consequence=Consequence(obstacle.letter),
         message=f"{obstacle.message} No config can serve this package." if obstacle.letter != "S" else obstacle.message,
         observed=obstacle.observed,
         expected=obstacle.expected,
@@ -124,20 +127,17 @@ def remark_of(obstacle: Obstacle) -> Remark:
     )
 
 
-def obstacles_of(model: ServedModel, rule: str) -> Said | NotJudged:
+def obstacles_of(model: ServedModel, rule: str) -> Said:
     """What a rule about the call spec says: the obstacles that carry its id."""
-    return each_version(
-        model,
-        lambda joined: [obstacle_remark(joined, item) for item in joined.table.obstacles if item.rule == rule],
-    )
+    return each_version(model, lambda joined: obstacle_remarks(joined, rule))
 
 
-def unread(joined: Joined) -> NotJudged | None:
-    """Why names cannot be looked up: the server does not get that far."""
+def unread(joined: Joined) -> Said:
+    """Why names cannot be looked up, where the server does not get that far."""
     if joined.table.read:
-        return None
+        return ()
     first = joined.table.obstacles[0]
-    return NotJudged(reason=f"the server cannot parse the call spec (R{first.rule[1:]}), so there are no names")
+    return (NotJudged(reason=f"the server cannot parse the call spec ({first.rule}), so there are no names"),)
 
 
 def rows_text(rows: Iterable[NameRow]) -> str:

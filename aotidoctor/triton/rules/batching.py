@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from aotidoctor.model.contract import Dim
 from aotidoctor.model.expr import Sym
-from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, Said, ServedModel
 from aotidoctor.model.serving_config import TensorConfig
 from aotidoctor.model.serving_names import NameRow
 from aotidoctor.triton.rules.instance_kinds import TOP
 from aotidoctor.triton.shapes import dim_text
-from aotidoctor.triton.tables import Joined, Said, each_version
+from aotidoctor.triton.tables import Joined, each_version
 
 RULES = Family("tensors")
 
@@ -22,7 +22,7 @@ _SPLITS_SINCE = "26.06"
 @RULES.rule(
     "R31", "batching of a package with a fixed number of rows", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT
 )
-def batch_dim_is_dynamic(model: ServedModel) -> Said | NotJudged:
+def batch_dim_is_dynamic(model: ServedModel) -> Said:
     """With max_batch_size above 0, the first dim of every input is dynamic.
 
     Versions: all.
@@ -64,7 +64,7 @@ def _static_batch(joined: Joined, tensor: TensorConfig, row: NameRow, rows: int 
     Consequence.SILENTLY_WRONG,
     needs=Needs.CONTRACT,
 )
-def batch_is_in_range(model: ServedModel) -> Said | NotJudged:
+def batch_is_in_range(model: ServedModel) -> Said:
     """Every batch from 1 to max_batch_size is within the compiled range, and all tensors share the batch dim.
 
     Versions: all; before 26.06 results are not split, so that an output without the batch dim comes back whole.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, Said, ServedModel
 from aotidoctor.model.serving_config import Given, TensorConfig
 from aotidoctor.model.serving_names import NameRow
 from aotidoctor.triton.shapes import Mismatch, compare, dims_text, fixed_symbols
-from aotidoctor.triton.tables import Joined, Pair, Said, each_version
+from aotidoctor.triton.tables import Joined, Pair, each_version
 
 RULES = Family("tensors")
 
@@ -39,7 +39,7 @@ _MESSAGES = {
 
 
 @RULES.rule("R21", "dims of an input that were not compiled", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT)
-def input_dims_are_compiled(model: ServedModel) -> Said | NotJudged:
+def input_dims_are_compiled(model: ServedModel) -> Said:
     """The dims of an input are those that were compiled; -1 stands for a dynamic one.
 
     Versions: all.
@@ -114,7 +114,7 @@ def _disagreement(symbol: str, observed: str, tensor: TensorConfig, place: Given
 
 
 @RULES.rule("R33", "no batching, and no batch dim", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT)
-def batch_dim_is_written(model: ServedModel) -> Said | NotJudged:
+def batch_dim_is_written(model: ServedModel) -> Said:
     """Without batching, dims hold the first dim, too.
 
     Versions: all.

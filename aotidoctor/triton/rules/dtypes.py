@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, Said, ServedModel
 from aotidoctor.model.serving_config import Position, TensorConfig
 from aotidoctor.model.serving_names import NameRow
 from aotidoctor.triton.data_types import BFLOAT16_SINCE, data_types
-from aotidoctor.triton.tables import Joined, Said, each_version, obstacle_remark
+from aotidoctor.triton.tables import Joined, each_version, obstacles_of
 
 RULES = Family("tensors")
 
@@ -15,7 +15,7 @@ _CRASHES_UNTIL = "26.06"
 
 
 @RULES.rule("R18", "a type that the backend does not have", Consequence.FAILS_TO_LOAD, last_seen="26.11")
-def types_are_known(model: ServedModel) -> Said | NotJudged:
+def types_are_known(model: ServedModel) -> Said:
     """The backend has types for bool, uint8, int8 to int64, and float16 to float64; bfloat16 from 26.11 on.
 
     Versions: all.
@@ -26,12 +26,11 @@ def types_are_known(model: ServedModel) -> Said | NotJudged:
     """
     config = model.config
     if config is None:
-        return NotJudged(reason="config.pbtxt does not parse")
-    said: list[Remark | NotJudged] = []
+        return (NotJudged(reason="config.pbtxt does not parse"),)
+    said: list[Remark] = []
     for word, tensors in (("input", config.inputs), ("output", config.outputs)):
         said.extend(remark for tensor in tensors if (remark := _type(model, word, tensor)) is not None)
-    untyped = each_version(model, _untyped)
-    return [*said, *([untyped] if isinstance(untyped, NotJudged) else untyped)]
+    return [*said, *obstacles_of(model, "R18")]
 
 
 def _type(model: ServedModel, word: str, tensor: TensorConfig) -> Remark | None:
@@ -65,14 +64,10 @@ def _type_at(tensor: TensorConfig) -> Position:
     return tensor.data_type.at if tensor.data_type is not None else tensor.at
 
 
-def _untyped(joined: Joined) -> Said:
-    return [obstacle_remark(joined, item) for item in joined.table.obstacles if item.rule == "R18"]
-
-
 @RULES.rule(
     "R19", "an input of a different type from the compiled one", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT
 )
-def inputs_have_their_types(model: ServedModel) -> Said | NotJudged:
+def inputs_have_their_types(model: ServedModel) -> Said:
     """The type of an input is the one that was compiled. Nobody else looks.
 
     Versions: all.
@@ -114,7 +109,7 @@ def _misread(tensor: TensorConfig, row: NameRow, given: str) -> Remark:
 @RULES.rule(
     "R20", "an output of a different type from the returned one", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT
 )
-def outputs_have_their_types(model: ServedModel) -> Said | NotJudged:
+def outputs_have_their_types(model: ServedModel) -> Said:
     """The type of an output is the one that comes back.
 
     Versions: all. Up to 26.05 the server frees the error before it formats it.

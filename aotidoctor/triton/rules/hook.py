@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from aotidoctor.model.serving import Consequence, Family, NotJudged, Remark, ServedModel
+from aotidoctor.model.serving import Consequence, Family, NotJudged, Remark, Said, ServedModel
 from aotidoctor.model.serving_config import ParameterConfig
 from aotidoctor.model.serving_hook import INIT, OLD_RELEASE, PARAMETER, RELEASE, SYMBOL_PART, HookLibrary
 from aotidoctor.triton.init_parameter import SINCE, init_library, said
@@ -21,7 +21,7 @@ _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
 @RULES.rule("R46", "the init library can be loaded and called", Consequence.FAILS_TO_LOAD, last_seen=SINCE)
-def check_init_library(model: ServedModel) -> Sequence[Remark] | NotJudged:
+def check_init_library(model: ServedModel) -> Said:
     """MODEL_INIT_LIBRARY names a library that the server can load and call.
 
     Versions: 26.07 and later; before that the parameter is ignored.
@@ -39,7 +39,7 @@ def check_init_library(model: ServedModel) -> Sequence[Remark] | NotJudged:
         return (early,)
     hook = model.hook
     if hook is None:
-        return NotJudged(reason="the library was not inspected")
+        return (NotJudged(reason="the library was not inspected"),)
     broken = _file(model, hook, given)
     if broken is not None:
         return (broken,)

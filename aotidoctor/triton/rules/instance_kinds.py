@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from aotidoctor.model.record import record
-from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, ServedModel, ServedVersion
+from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, Said, ServedModel, ServedVersion
 from aotidoctor.model.serving_config import InstanceGroup, Position
 
 RULES = Family("instances")
@@ -60,7 +60,7 @@ def kind_remark(clash: Clash, kind: str, device: str, version: ServedVersion, at
 @RULES.rule(
     "R36", "the kind of the instances does not fit the package's device", Consequence.FAILS_TO_LOAD, needs=Needs.PACKAGE
 )
-def kind_fits_device(model: ServedModel) -> Sequence[Remark] | NotJudged:
+def kind_fits_device(model: ServedModel) -> Said:
     """The kind of an instance group must fit the device that the package was compiled for.
 
     Versions: all seen.
@@ -73,7 +73,7 @@ def kind_fits_device(model: ServedModel) -> Sequence[Remark] | NotJudged:
     """
     devices = tuple(devices_of(model))
     if not devices:
-        return NotJudged(reason="the package does not record its device")
+        return (NotJudged(reason="the package does not record its device"),)
     groups = model.config.instance_groups if model.config is not None else ()
     said = []
     for version, device in devices:
@@ -92,7 +92,7 @@ def kind_fits_device(model: ServedModel) -> Sequence[Remark] | NotJudged:
     needs=Needs.PACKAGE,
     last_seen="26.06",
 )
-def kind_is_stated(model: ServedModel) -> Sequence[Remark] | NotJudged:
+def kind_is_stated(model: ServedModel) -> Said:
     """Without a kind, the server takes KIND_GPU on all GPUs where it sees one, and KIND_CPU elsewhere.
 
     Versions: all.
@@ -103,7 +103,7 @@ def kind_is_stated(model: ServedModel) -> Sequence[Remark] | NotJudged:
     """
     devices = tuple(devices_of(model))
     if not devices:
-        return NotJudged(reason="the package does not record its device")
+        return (NotJudged(reason="the package does not record its device"),)
     return [
         remark
         for at in _unstated(model)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Release, Remark, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Release, Remark, Said, ServedModel
 from aotidoctor.model.serving_config import TensorConfig
 from aotidoctor.model.serving_names import NameRow
 from aotidoctor.triton.names import NAMES_SINCE, find_row, name_table
@@ -12,7 +12,7 @@ from aotidoctor.triton.obstacles import OLD_COUNT
 from aotidoctor.triton.resolve import is_numbered
 from aotidoctor.triton.rules.instance_kinds import TOP
 from aotidoctor.triton.rules.names import name_at
-from aotidoctor.triton.tables import Joined, Said, Side, each_version, obstacle_remark, rows_text, unread
+from aotidoctor.triton.tables import Joined, Side, each_version, obstacle_remarks, rows_text, unread
 
 RULES = Family("spec")
 
@@ -21,7 +21,7 @@ _ORDINAL = re.compile(r"(?:INPUT|OUTPUT)__\d+")
 
 
 @RULES.rule("R16", "not every input is listed", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
-def every_input_is_listed(model: ServedModel) -> Said | NotJudged:
+def every_input_is_listed(model: ServedModel) -> Said:
     """The config lists every input, once, also those that nothing reads.
 
     Versions: all. 26.03 and 26.04 take every model for one with two inputs.
@@ -33,15 +33,11 @@ def every_input_is_listed(model: ServedModel) -> Said | NotJudged:
     return each_version(model, _count)
 
 
-def _count(joined: Joined) -> Said | NotJudged:
+def _count(joined: Joined) -> Said:
     config, table = joined.config, joined.table
-    old = [obstacle_remark(joined, item) for item in table.obstacles if item.rule == "R16"]
-    if old:
-        return old
+    if refused := obstacle_remarks(joined, "R16") or unread(joined):
+        return refused
     said = [] if config.outputs else [_no_output(joined)]
-    problem = unread(joined)
-    if problem is not None:
-        return problem
     if any(item.rule in ("R13", "R14", "R15", "R28") for item in table.obstacles):
         return [*said, NotJudged(reason="no number of inputs is right for this package, see the call spec's rules")]
     if config.batch_inputs or (joined.model.release.before("26.06") and config.controls):
@@ -55,8 +51,7 @@ def _count(joined: Joined) -> Said | NotJudged:
 
 
 def _miscounted(joined: Joined, given: int, wanted: int) -> Remark:
-    listed = {row.slot for _, row in joined.inputs.pairs}
-    missing = [row for row in joined.inputs.rows if row.slot not in listed]
+    missing = joined.inputs.unlisted
     return Remark(
         kind="count",
         message=f"the model is not loaded: configuration expects {given} inputs, but model expects {wanted} inputs.",
@@ -83,7 +78,7 @@ def _no_output(joined: Joined) -> Remark:
 
 
 @RULES.rule("R25", "a tensor is given twice", Consequence.REQUESTS_FAIL, needs=Needs.CONTRACT)
-def one_name_per_tensor(model: ServedModel) -> Said | NotJudged:
+def one_name_per_tensor(model: ServedModel) -> Said:
     """No tensor is given twice, by the same name or by two of its names.
 
     Versions: 26.05 seen. 26.03 and 26.04 do not look for it either, by their source.
@@ -108,9 +103,7 @@ def _twice(joined: Joined) -> Said:
 
 
 def _repeated(side: Side, first: TensorConfig, second: TensorConfig, label: str) -> Remark:
-    same = first.label == second.label
-    listed = {row.slot for _, row in side.pairs}
-    left = [row for row in side.rows if row.slot not in listed]
+    same, left = first.label == second.label, side.unlisted
     count = len(side.rows)
     if same:
         message = f"loads; each request is refused: expected {count} inputs but got {count - 1} inputs."
@@ -131,7 +124,7 @@ def _repeated(side: Side, first: TensorConfig, second: TensorConfig, label: str)
 
 
 @RULES.rule("R26", "names by number beside names by place", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT)
-def one_convention(model: ServedModel) -> Said | NotJudged:
+def one_convention(model: ServedModel) -> Said:
     """Names are all by number or all by place in the call.
 
     Versions: 26.05 and later take a mixture. In 26.03 and 26.04 a name without a number at its end turns all names into
@@ -143,7 +136,7 @@ def one_convention(model: ServedModel) -> Said | NotJudged:
     return each_version(model, _mixed)
 
 
-def _mixed(joined: Joined) -> Said | NotJudged:
+def _mixed(joined: Joined) -> Said:
     if joined.model.release.before(NAMES_SINCE):
         return [remark for side in joined.sides for remark in _misplaced(joined, side)]
     names = [tensor.label for side in joined.sides for tensor, _ in side.pairs]

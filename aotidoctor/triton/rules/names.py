@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aotidoctor.model.phrases import listed
-from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Needs, Remark, Said, ServedModel
 from aotidoctor.model.serving_config import Position, TensorConfig
 from aotidoctor.model.serving_names import NameRow
 from aotidoctor.triton.names import NAMES_SINCE
 from aotidoctor.triton.nearest import nearest_name
-from aotidoctor.triton.tables import Joined, Said, Side, each_version, obstacle_remark, unread
+from aotidoctor.triton.tables import Joined, Side, each_version, obstacle_remarks, unread
 
 RULES = Family("spec")
 
@@ -18,7 +18,7 @@ _SHOWN = 12
 
 
 @RULES.rule("R12", "a keyword in brackets", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
-def keywords_without_brackets(model: ServedModel) -> Said | NotJudged:
+def keywords_without_brackets(model: ServedModel) -> Said:
     """A keyword is INPUT__n, or KWARGSname without brackets; KWARGS[name], as documented, is not known.
 
     Versions: 26.05 seen; whether later ones follow the documentation is not known, and none of their tests has a
@@ -30,9 +30,8 @@ def keywords_without_brackets(model: ServedModel) -> Said | NotJudged:
     return each_version(model, _bracketed)
 
 
-def _bracketed(joined: Joined) -> Said | NotJudged:
-    problem = unread(joined)
-    if problem is not None:
+def _bracketed(joined: Joined) -> Said:
+    if problem := unread(joined):
         return problem
     rows = _bracketed_names(joined.inputs)
     return [
@@ -68,7 +67,7 @@ def name_at(tensor: TensorConfig) -> Position:
 @RULES.rule(
     "R17", "a name that the backend does not know", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT, family="tensors"
 )
-def names_are_known(model: ServedModel) -> Said | NotJudged:
+def names_are_known(model: ServedModel) -> Said:
     """Each name is one that the backend makes of the call: INPUT__k, ARGS[..], KWARGSkey, OUTPUT__k, RESULT[..].
 
     Versions: 26.05 and later, exactly as written: small letters, INPUT__00, OUTPUT_2, quotes or spaces are other names;
@@ -82,9 +81,8 @@ def names_are_known(model: ServedModel) -> Said | NotJudged:
     return each_version(model, _unknown_names)
 
 
-def _unknown_names(joined: Joined) -> Said | NotJudged:
-    problem = unread(joined)
-    if problem is not None:
+def _unknown_names(joined: Joined) -> Said:
+    if problem := unread(joined):
         return problem
     keywords = _bracketed_names(joined.inputs)
     return [
@@ -129,7 +127,7 @@ def _out_of_range(side: Side, tensor: TensorConfig) -> Remark:
 
 
 @RULES.rule("R28", "keys with brackets, quotes or spaces", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
-def keys_are_plain(model: ServedModel) -> Said | NotJudged:
+def keys_are_plain(model: ServedModel) -> Said:
     """Keys of dicts hold no quotes, brackets, spaces or unprintable characters.
 
     Versions: 26.05 and later: documented as forbidden, taken all the same.
@@ -142,7 +140,7 @@ def keys_are_plain(model: ServedModel) -> Said | NotJudged:
 
 
 def _odd_keys(joined: Joined) -> Said:
-    said = [obstacle_remark(joined, item) for item in joined.table.obstacles if item.rule == "R28"]
+    said = obstacle_remarks(joined, "R28")
     said.extend(_lost_output(name) for name in _lost_names(joined.outputs))
     for side in joined.sides:
         for tensor, row in side.pairs:

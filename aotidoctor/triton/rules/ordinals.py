@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, ServedModel, ServedVersion
+from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, Said, ServedModel, ServedVersion
 from aotidoctor.model.serving_config import TensorConfig
 from aotidoctor.model.serving_names import NameRow, NameTable
 from aotidoctor.triton.hints import comments_by_tensor, key_of, mentioned
 from aotidoctor.triton.names import NAMES_SINCE, name_table
 from aotidoctor.triton.rules.names import name_at
-from aotidoctor.triton.tables import Joined, Said, Side, each_version, rows_text
+from aotidoctor.triton.tables import Joined, Side, each_version, rows_text
 
 RULES = Family("spec")
 
@@ -23,7 +23,7 @@ _SHOWN = 12
     Consequence.SILENTLY_WRONG,
     needs=Needs.CONTRACT,
 )
-def numbers_count_as_given(model: ServedModel) -> Said | NotJudged:
+def numbers_count_as_given(model: ServedModel) -> Said:
     """INPUT__k and OUTPUT__k count the tensors as the sample gave them at export, and the result as it was built.
 
     Dicts count in the order of insertion, keywords in the order of the call, whatever the signature says; nothing is

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, Said, ServedModel
 from aotidoctor.model.serving_config import TensorConfig
 from aotidoctor.model.serving_names import NameRow
 from aotidoctor.triton.rules.dtypes import wrong_output_type
 from aotidoctor.triton.shapes import Mismatch, compare
-from aotidoctor.triton.tables import Joined, Said, each_version, obstacle_remark
+from aotidoctor.triton.tables import Joined, each_version, obstacle_remarks
 
 RULES = Family("tensors")
 
 
 @RULES.rule("R22", "dims of an output that are not those that come back", Consequence.WASTE, needs=Needs.CONTRACT)
-def output_dims_are_right(model: ServedModel) -> Said | NotJudged:
+def output_dims_are_right(model: ServedModel) -> Said:
     """The dims of outputs are for clients: nobody compares them with what comes back.
 
     Versions: all.
@@ -59,7 +59,7 @@ def _misleading(tensor: TensorConfig, row: NameRow, item: Mismatch) -> Remark:
 
 
 @RULES.rule("R23", "an output without dims", Consequence.REQUESTS_FAIL, needs=Needs.CONTRACT)
-def outputs_have_dims(model: ServedModel) -> Said | NotJudged:
+def outputs_have_dims(model: ServedModel) -> Said:
     """An output without dims cannot be sent: a sum, a loss, a number of the program.
 
     Versions: all seen.
@@ -71,9 +71,7 @@ def outputs_have_dims(model: ServedModel) -> Said | NotJudged:
 
 
 def _scalars(joined: Joined) -> Said:
-    said: list[Remark | NotJudged] = [
-        obstacle_remark(joined, item) for item in joined.table.obstacles if item.rule == "R23"
-    ]
+    said: list[Remark | NotJudged] = [*obstacle_remarks(joined, "R23")]
     silent = [row.label for _, row in joined.outputs.pairs if row.kind in ("tensor", "unknown") and row.dims is None]
     said.extend(_scalar(joined, tensor, row) for tensor, row in joined.outputs.pairs if row.dims == ())
     if silent:
@@ -99,7 +97,7 @@ def _scalar(joined: Joined, tensor: TensorConfig, row: NameRow) -> Remark:
 
 
 @RULES.rule("R24", "an output that is None", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
-def outputs_are_tensors(model: ServedModel) -> Said | NotJudged:
+def outputs_are_tensors(model: ServedModel) -> Said:
     """An output that is None has a number, and nothing comes back for it.
 
     Versions: all seen.

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.operators import foreign
-from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, ServedModel, ServedVersion
+from aotidoctor.model.serving import Consequence, Family, Needs, Remark, Said, ServedModel, ServedVersion
 
 RULES = Family("package")
 
@@ -75,7 +75,7 @@ def fits_the_machine(model: ServedModel) -> Sequence[Remark]:
 
 
 @RULES.rule("R51", "there is room to load the package", Consequence.FAILS_TO_LOAD, needs=Needs.PACKAGE)
-def room_to_load(model: ServedModel) -> Sequence[Remark] | NotJudged:
+def room_to_load(model: ServedModel) -> Said:
     """There is memory to read the package, and a folder for temporary files that may hold code.
 
     Versions: all seen. Each instance reads the whole file into memory, only to measure it, and unpacks it into the

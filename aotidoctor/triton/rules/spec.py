@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Needs, Remark, Said, ServedModel
 from aotidoctor.model.serving_config import TensorConfig
 from aotidoctor.model.serving_names import NameRow
-from aotidoctor.triton.tables import Joined, Said, each_version, obstacles_of
+from aotidoctor.triton.tables import Joined, each_version, obstacles_of
 
 RULES = Family("spec")
 
 
 @RULES.rule("R9", "a container that the backend cannot parse", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
-def only_plain_containers(model: ServedModel) -> Said | NotJudged:
+def only_plain_containers(model: ServedModel) -> Said:
     """Arguments and results are tuples, lists, dicts and tensors.
 
     Versions: 26.05 and later; 26.03 and 26.04 do not parse the call spec.
@@ -24,7 +24,7 @@ def only_plain_containers(model: ServedModel) -> Said | NotJudged:
 
 
 @RULES.rule("R10", "an empty list or tuple in the call", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
-def no_empty_sequence(model: ServedModel) -> Said | NotJudged:
+def no_empty_sequence(model: ServedModel) -> Said:
     """No list or tuple is empty, that of the positional arguments among them.
 
     Versions: 26.05 seen; whether later ones take it is not known.
@@ -37,7 +37,7 @@ def no_empty_sequence(model: ServedModel) -> Said | NotJudged:
 
 
 @RULES.rule("R11", "a key that is not a string", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
-def keys_are_strings(model: ServedModel) -> Said | NotJudged:
+def keys_are_strings(model: ServedModel) -> Said:
     """Keys of dicts are strings.
 
     Versions: 26.05 and later.
@@ -50,7 +50,7 @@ def keys_are_strings(model: ServedModel) -> Said | NotJudged:
 
 
 @RULES.rule("R13", "a container inside a keyword argument", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
-def keywords_are_flat(model: ServedModel) -> Said | NotJudged:
+def keywords_are_flat(model: ServedModel) -> Said:
     """A keyword argument is one tensor, not a container.
 
     Versions: 26.05 seen; whether later ones look into keywords is not known.
@@ -64,7 +64,7 @@ def keywords_are_flat(model: ServedModel) -> Said | NotJudged:
 
 
 @RULES.rule("R14", "an argument that is not a tensor", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
-def arguments_are_tensors(model: ServedModel) -> Said | NotJudged:
+def arguments_are_tensors(model: ServedModel) -> Said:
     """Every argument is a tensor: None, numbers and strings count as inputs for the server, and for nobody else.
 
     Versions: 26.05 and later.
@@ -77,7 +77,7 @@ def arguments_are_tensors(model: ServedModel) -> Said | NotJudged:
 
 
 @RULES.rule("R15", "an empty dict in the call", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
-def no_empty_dict(model: ServedModel) -> Said | NotJudged:
+def no_empty_dict(model: ServedModel) -> Said:
     """No dict is empty: the server takes it for a tensor.
 
     Versions: 26.05 and later.
@@ -86,11 +86,7 @@ def no_empty_dict(model: ServedModel) -> Said | NotJudged:
     How it was seen: as an argument, run with the 26.05 backend; in the outputs, read in its source.
     Remedy: export without the empty dict.
     """
-    return [*_said(obstacles_of(model, "R15")), *_said(each_version(model, _shifted))]
-
-
-def _said(said: Said | NotJudged) -> Said:
-    return (said,) if isinstance(said, NotJudged) else said
+    return [*obstacles_of(model, "R15"), *each_version(model, _shifted)]
 
 
 def _shifted(joined: Joined) -> list[Remark]:
