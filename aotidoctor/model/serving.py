@@ -14,7 +14,7 @@ from aotidoctor.model.contract import Contract
 from aotidoctor.model.evidence import Evidence, FactValue
 from aotidoctor.model.host import Host
 from aotidoctor.model.record import record
-from aotidoctor.model.serving_config import ModelConfig, Position
+from aotidoctor.model.serving_config import InstanceGroup, ModelConfig, ParameterConfig, Position
 from aotidoctor.model.serving_hook import HookLibrary
 
 PLATFORM = "torch_aoti"
@@ -112,6 +112,16 @@ class ServedModel:
     siblings: Mapping[str, ModelConfig] = field(default_factory=dict)
     loose: tuple[str, ...] = ()
     hook: HookLibrary | None = None
+
+    @property
+    def instance_groups(self) -> tuple[InstanceGroup, ...]:
+        """Those of the config."""
+        return () if self.config is None else self.config.instance_groups
+
+    @property
+    def parameters(self) -> tuple[ParameterConfig, ...]:
+        """Those of the config."""
+        return () if self.config is None else self.config.parameters
 
     @property
     def served(self) -> tuple[ServedVersion, ...]:

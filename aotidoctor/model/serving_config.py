@@ -23,12 +23,20 @@ class Position:
     column: int
 
 
+TOP = Position(line=1, column=1)
+
+
 @record
 class Given(Generic[T]):
     """A value of the config and where it is written."""
 
     value: T
     at: Position
+
+
+def written(given: Given[str] | None) -> str:
+    """The text of a value; empty where there is none."""
+    return "" if given is None else given.value
 
 
 @record
@@ -100,6 +108,21 @@ class TensorConfig:
         """The name, or ``(no name)``."""
         return self.name.value if self.name is not None else "(no name)"
 
+    @property
+    def type(self) -> str:
+        """The enumerator of its type; ``TYPE_INVALID`` where none is written, as the server reads it."""
+        return "TYPE_INVALID" if self.data_type is None else self.data_type.value
+
+    @property
+    def type_at(self) -> Position:
+        """The place of its type, else of the tensor."""
+        return (self.data_type or self).at
+
+    @property
+    def name_at(self) -> Position:
+        """The place of its name, else of the tensor."""
+        return (self.name or self).at
+
 
 @record
 class InstanceGroup:
@@ -113,6 +136,21 @@ class InstanceGroup:
     profile: tuple[Given[str], ...] = ()
     tree: ConfigMessage
 
+    @property
+    def effective_kind(self) -> str:
+        """The kind as the server reads it."""
+        return "KIND_AUTO" if self.kind is None else self.kind.value
+
+    @property
+    def kind_at(self) -> Position:
+        """The place of its kind, else of the group."""
+        return (self.kind or self).at
+
+    @property
+    def instances(self) -> int:
+        """How many instances it makes, at least one."""
+        return 1 if self.count is None else max(1, self.count.value)
+
 
 @record
 class ParameterConfig:
@@ -121,6 +159,11 @@ class ParameterConfig:
     at: Position
     key: Given[str]
     value: Given[str] | None = None
+
+    @property
+    def value_at(self) -> Position:
+        """The place of its value, else of the entry."""
+        return (self.value or self).at
 
 
 @record
@@ -175,3 +218,8 @@ class ModelConfig:
     def batch_size(self) -> int:
         """``max_batch_size``; 0 where not written."""
         return 0 if self.max_batch_size is None else self.max_batch_size.value
+
+    @property
+    def batch_at(self) -> Position:
+        """The place of ``max_batch_size``, else the top."""
+        return TOP if self.max_batch_size is None else self.max_batch_size.at

@@ -11,8 +11,7 @@ SINCE = "26.07"
 
 def init_library(model: ServedModel) -> ParameterConfig | None:
     """The parameter that counts: the last one with this key."""
-    parameters = model.config.parameters if model.config is not None else ()
-    return next((item for item in reversed(parameters) if item.key.value == PARAMETER), None)
+    return next((item for item in reversed(model.parameters) if item.key.value == PARAMETER), None)
 
 
 def said(
@@ -34,5 +33,5 @@ def said(
         observed=seen,
         expected=wanted,
         subject=PARAMETER,
-        at=given.value.at if given.value is not None else given.at,
+        at=given.value_at,
     )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from aotidoctor.model.record import record
 from aotidoctor.model.serving import PLATFORM
-from aotidoctor.model.serving_config import ModelConfig, Position
+from aotidoctor.model.serving_config import ModelConfig, Position, written
 from aotidoctor.triton import protobuf, text_format
 from aotidoctor.triton.repository import ModelFolder
 from aotidoctor.triton.tokens import TextFormatError
@@ -63,9 +63,8 @@ def is_meant(config: ModelConfig | None, folder: ModelFolder) -> bool:
     """Whether somebody meant this for the AOTInductor loader: by its platform, its file name, or a file ``*.pt2``."""
     names = [name for _, files in folder.folders for name in files]
     if config is not None:
-        written = config.platform.value.lower() if config.platform is not None else ""
-        if PLATFORM in written or "aoti" in written or "inductor" in written:
+        platform = written(config.platform).lower()
+        if PLATFORM in platform or "aoti" in platform or "inductor" in platform:
             return True
-        if config.default_model_filename is not None:
-            names.append(config.default_model_filename.value)
+        names.append(written(config.default_model_filename))
     return any(name.endswith(".pt2") for name in names)

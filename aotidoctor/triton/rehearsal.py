@@ -146,7 +146,7 @@ def _wires(
                 row=row,
                 dtype=types[written],
                 shape=tuple(size.value for size in tensor.shape),
-                line=(tensor.name or tensor).at.line,
+                line=tensor.name_at.line,
             )
         )
     return tuple(made)
@@ -176,5 +176,5 @@ def _gpu(model: ServedModel) -> int | None:
     kinds = model.settled.kinds if model.settled is not None else ()
     if not kinds or kinds[0] != "KIND_GPU":
         return None
-    groups = model.config.instance_groups if model.config is not None else ()
+    groups = model.instance_groups
     return groups[0].gpus[0].value if groups and groups[0].gpus else 0

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from aotidoctor.model.host import Host
 from aotidoctor.model.serving import PLATFORM, Release, Settled
-from aotidoctor.model.serving_config import ModelConfig
+from aotidoctor.model.serving_config import ModelConfig, written
 from aotidoctor.triton.repository import ModelFolder
 from aotidoctor.triton.typed import numbers_of
 
@@ -21,8 +21,7 @@ DEFAULT_FILE, LIBTORCH_FILE = "model.pt2", "model.pt"
 def server_defaults(config: ModelConfig, folder: ModelFolder, release: Release, host: Host) -> Settled:
     """The config with the server's defaults."""
     platform, platform_from = _platform(config, folder, release)
-    given = config.backend.value if config.backend is not None else ""
-    backend = given or (BACKEND if platform in (PLATFORM, LIBTORCH) else "")
+    backend = written(config.backend) or (BACKEND if platform in (PLATFORM, LIBTORCH) else "")
     return Settled(
         backend=backend,
         platform=platform,
@@ -34,13 +33,11 @@ def server_defaults(config: ModelConfig, folder: ModelFolder, release: Release, 
 
 
 def _platform(config: ModelConfig, folder: ModelFolder, release: Release) -> tuple[str, str]:
-    if config.platform is not None and config.platform.value:
-        return config.platform.value, "config"
-    backend = config.backend.value if config.backend is not None else ""
-    if backend:
+    if platform := written(config.platform):
+        return platform, "config"
+    if backend := written(config.backend):
         return (LIBTORCH, "core") if backend == BACKEND else ("", "core")
-    name = config.default_model_filename.value if config.default_model_filename is not None else ""
-    if name:
+    if name := written(config.default_model_filename):
         return (LIBTORCH, "core") if name in (DEFAULT_FILE, LIBTORCH_FILE) else ("", "core")
     return _detected(folder, release)
 
@@ -56,28 +53,28 @@ def _detected(folder: ModelFolder, release: Release) -> tuple[str, str]:
 
 
 def _filename(config: ModelConfig, platform: str, release: Release) -> str:
-    if config.default_model_filename is not None and config.default_model_filename.value:
-        return config.default_model_filename.value
+    if name := written(config.default_model_filename):
+        return name
     # For a platform that has to be corrected first, what will count then.
     return LIBTORCH_FILE if platform == PLATFORM and release.before("26.04") else DEFAULT_FILE
 
 
 def _kinds(config: ModelConfig, host: Host) -> tuple[str, ...]:
     automatic = "KIND_GPU" if host.gpus else "KIND_CPU"
-    written = [group.kind.value if group.kind is not None else "KIND_AUTO" for group in config.instance_groups]
-    return tuple(automatic if kind == "KIND_AUTO" else kind for kind in written or ["KIND_AUTO"])
+    kinds = [group.effective_kind for group in config.instance_groups] or ["KIND_AUTO"]
+    return tuple(automatic if kind == "KIND_AUTO" else kind for kind in kinds)
 
 
 def _policy(config: ModelConfig) -> str:
-    written = config.tree.message("version_policy")
-    if written is None:
+    policy = config.tree.message("version_policy")
+    if policy is None:
         return "latest:1"
-    if written.first("all") is not None:
+    if policy.first("all") is not None:
         return "all"
-    specific = written.message("specific")
+    specific = policy.message("specific")
     if specific is not None:
         return "specific:" + ",".join(str(item.value) for item in numbers_of(specific, "versions"))
-    latest = written.message("latest")
+    latest = policy.message("latest")
     count = numbers_of(latest, "num_versions") if latest is not None else ()
     # Without a choice it is one version; a choice of "latest" without a number is none.
     return f"latest:{count[-1].value if count else 0 if latest is not None else 1}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from aotidoctor.model.serving_config import ConfigField, ConfigMessage, ConfigScalar, Position
+from aotidoctor.model.serving_config import TOP, ConfigField, ConfigMessage, ConfigScalar
 from aotidoctor.triton.schema import ENUMS, INTEGERS, ROOT, FieldType, enumerators, fields_of
 from aotidoctor.triton.tokens import QUOTES, TextFormatError, Token, tokens, unquoted
 
@@ -52,7 +52,7 @@ class _Reader:
         self._token = next(self._tokens)
 
     def whole(self) -> ConfigMessage:
-        return ConfigMessage(fields=self._fields(ROOT, "", depth=0), at=Position(line=1, column=1))
+        return ConfigMessage(fields=self._fields(ROOT, "", depth=0), at=TOP)
 
     def _next(self) -> Token:
         token = self._token
@@ -60,7 +60,7 @@ class _Reader:
         return token
 
     def _take(self, *texts: str) -> bool:
-        if self._token.text in texts and self._token.text:
+        if self._token.text in texts:
             self._next()
             return True
         return False
@@ -138,11 +138,11 @@ class _Reader:
         return ConfigScalar(text=text, quoted=False, at=token.at)
 
     def _string(self) -> str:
-        if self._token.text[:1] not in QUOTES or not self._token.text:
+        if self._token.text[:1] not in QUOTES:
             raise self._error(f"expected a string in quotes, found {self._shown()}")
         parts = []
         # Strings that stand one after the other are one string.
-        while self._token.text and self._token.text[0] in QUOTES:
+        while self._token.text[:1] in QUOTES:
             parts.append(unquoted(self._next()))
         return "".join(parts)
 
@@ -182,7 +182,7 @@ def _is_default(field: ConfigField, type_: FieldType) -> bool:
 
 def _problem(text: str, type_: str) -> str | None:
     """What is wrong with the text of a scalar, None where nothing is."""
-    if text[:1] in QUOTES and text:
+    if text[:1] in QUOTES:
         return f"{text} is in quotes; {_article(type_)} is written without"
     try:
         if type_ in INTEGERS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.model.serving_config import (
+    TOP,
     ConfigField,
     ConfigMessage,
     ConfigScalar,
@@ -13,9 +14,9 @@ from aotidoctor.model.serving_config import (
     InstanceGroup,
     ModelConfig,
     ParameterConfig,
-    Position,
     StateConfig,
     TensorConfig,
+    written,
 )
 from aotidoctor.triton.schema import enumerators
 from aotidoctor.triton.text_format import integer, is_true
@@ -26,7 +27,7 @@ SCHEDULERS = ("dynamic_batching", "sequence_batching", "ensemble_scheduling")
 
 def empty_config() -> ModelConfig:
     """The config of a model without config.pbtxt."""
-    return ModelConfig(tree=ConfigMessage(fields=(), at=Position(line=1, column=1)))
+    return ModelConfig(tree=ConfigMessage(fields=(), at=TOP))
 
 
 def typed(tree: ConfigMessage, text: str) -> ModelConfig:
@@ -34,10 +35,10 @@ def typed(tree: ConfigMessage, text: str) -> ModelConfig:
     sequence = tree.message("sequence_batching")
     return ModelConfig(
         tree=tree,
-        name=_text(tree, "name"),
-        platform=_text(tree, "platform"),
-        backend=_text(tree, "backend"),
-        default_model_filename=_text(tree, "default_model_filename"),
+        name=text_of(tree, "name"),
+        platform=text_of(tree, "platform"),
+        backend=text_of(tree, "backend"),
+        default_model_filename=text_of(tree, "default_model_filename"),
         max_batch_size=_number(tree, "max_batch_size"),
         inputs=tuple(_tensor(item) for item in tree.messages("input")),
         outputs=tuple(_tensor(item) for item in tree.messages("output")),
@@ -81,13 +82,13 @@ def texts_of(message: ConfigMessage, name: str) -> tuple[Given[str], ...]:
     return tuple(Given(value=item.text, at=item.at) for item in found if item is not None)
 
 
-def _scalar(field: ConfigField | None) -> ConfigScalar | None:
-    return field.value if field is not None and isinstance(field.value, ConfigScalar) else None
-
-
-def _text(message: ConfigMessage, name: str) -> Given[str] | None:
+def text_of(message: ConfigMessage, name: str) -> Given[str] | None:
     """The last one counts: before it only defaults may stand."""
     return next(iter(texts_of(message, name)[::-1]), None)
+
+
+def _scalar(field: ConfigField | None) -> ConfigScalar | None:
+    return field.value if field is not None and isinstance(field.value, ConfigScalar) else None
 
 
 def _number(message: ConfigMessage, name: str) -> Given[int] | None:
@@ -95,7 +96,7 @@ def _number(message: ConfigMessage, name: str) -> Given[int] | None:
 
 
 def _flag(message: ConfigMessage, name: str) -> Given[bool] | None:
-    found = _text(message, name)
+    found = text_of(message, name)
     return None if found is None else Given(value=is_true(found.value), at=found.at)
 
 
@@ -103,7 +104,7 @@ def _tensor(message: ConfigMessage) -> TensorConfig:
     reshape = message.message("reshape")
     return TensorConfig(
         at=message.at,
-        name=_text(message, "name"),
+        name=text_of(message, "name"),
         data_type=enum_of(message, "data_type", "DataType"),
         dims=numbers_of(message, "dims"),
         reshape=numbers_of(reshape, "shape") if reshape is not None else None,
@@ -114,7 +115,7 @@ def _tensor(message: ConfigMessage) -> TensorConfig:
 
 
 def _group(message: ConfigMessage) -> InstanceGroup:
-    name = _text(message, "name")
+    name = text_of(message, "name")
     return InstanceGroup(
         at=message.at,
         name=name.value if name is not None else None,
@@ -130,9 +131,9 @@ def _parameters(tree: ConfigMessage) -> tuple[ParameterConfig, ...]:
     """One per key, the last one: a map has no duplicates."""
     found: dict[str, ParameterConfig] = {}
     for entry in tree.messages("parameters"):
-        key = _text(entry, "key") or Given(value="", at=entry.at)
+        key = text_of(entry, "key") or Given(value="", at=entry.at)
         value = entry.message("value")
-        text = _text(value, "string_value") if value is not None else None
+        text = text_of(value, "string_value") if value is not None else None
         found[key.value] = ParameterConfig(at=entry.at, key=key, value=text)
     return tuple(found.values())
 
@@ -143,7 +144,7 @@ def _control(message: ConfigMessage) -> ControlConfig:
     types = (enum_of(item, "data_type", "DataType") for item in controls)
     return ControlConfig(
         at=message.at,
-        name=_text(message, "name"),
+        name=text_of(message, "name"),
         # The first enumerator is what an absent field means.
         kinds=tuple(kind.value if kind is not None else "CONTROL_SEQUENCE_START" for kind in kinds),
         data_type=next((kind for kind in types if kind is not None), None),
@@ -153,13 +154,12 @@ def _control(message: ConfigMessage) -> ControlConfig:
 def _state(message: ConfigMessage) -> StateConfig:
     return StateConfig(
         at=message.at,
-        input_name=_text(message, "input_name"),
-        output_name=_text(message, "output_name"),
+        input_name=text_of(message, "input_name"),
+        output_name=text_of(message, "output_name"),
         data_type=enum_of(message, "data_type", "DataType"),
         dims=numbers_of(message, "dims"),
     )
 
 
 def _pair(entry: ConfigMessage) -> tuple[str, str]:
-    key, value = _text(entry, "key"), _text(entry, "value")
-    return (key.value if key is not None else "", value.value if value is not None else "")
+    return written(text_of(entry, "key")), written(text_of(entry, "value"))

@@ -10,7 +10,6 @@ from aotidoctor.model.expr import Sym
 from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, Said, ServedModel
 from aotidoctor.model.serving_config import TensorConfig
 from aotidoctor.model.serving_names import NameRow
-from aotidoctor.triton.rules.instance_kinds import TOP
 from aotidoctor.triton.shapes import dim_text
 from aotidoctor.triton.tables import Joined, each_version
 
@@ -53,7 +52,7 @@ def _static_batch(joined: Joined, tensor: TensorConfig, row: NameRow, rows: int 
         expected=f"a dynamic first dim; {row.path} has {rows} rows, always",
         subject=tensor.label,
         remedy="Set max_batch_size: 0 and write all dims, or export with a dynamic first dim.",
-        at=joined.config.max_batch_size.at if joined.config.max_batch_size is not None else TOP,
+        at=joined.config.batch_at,
         facts={"path": row.path, "rows": rows},
     )
 
@@ -122,7 +121,7 @@ def _out_of_range(joined: Joined, tensor: TensorConfig, row: NameRow, dim: Dim, 
         expected=f"batches in {dim_text(dim)} ({row.path})",
         subject=tensor.label,
         remedy=remedy,
-        at=joined.config.max_batch_size.at if joined.config.max_batch_size is not None else TOP,
+        at=joined.config.batch_at,
         facts={"path": row.path, "low": dim.min, "high": dim.max},
     )
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.model.serving import Consequence, Family, Needs, Remark, ServedModel
-from aotidoctor.model.serving_config import Position
+from aotidoctor.model.serving_config import TOP, Position
 from aotidoctor.triton.rules.core import refusals
 
 RULES = Family("config")
 
-_TOP = Position(line=1, column=1)
 _HINTS = (
     ("//", "only # begins a comment: write # instead of //"),
     ("default_model_name", "the field is called default_model_filename"),
@@ -41,7 +40,7 @@ def text_parses(model: ServedModel) -> Sequence[Remark]:
             observed=model.parse_problem,
             expected="protobuf text format of inference.ModelConfig",
             remedy=_parse_hint(model.text, line, model.parse_problem),
-            at=model.parse_at or _TOP,
+            at=model.parse_at or TOP,
             facts={"text": line.strip()[:160]},
         ),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aotidoctor.model.serving import Remark, ServedModel
-from aotidoctor.model.serving_config import ConfigMessage, ConfigScalar, ModelConfig, Position, TensorConfig
+from aotidoctor.model.serving_config import ConfigMessage, Given, ModelConfig, Position, TensorConfig, written
 from aotidoctor.triton.rules.core_sequence import sequence_refusals
 from aotidoctor.triton.text_format import is_true
 from aotidoctor.triton.typed import enum_of, numbers_of, texts_of
@@ -49,11 +49,10 @@ def _refused(words: str, observed: str, at: Position, subject: str | None = None
 
 def _tensor(tensor: TensorConfig, side: str, model: ServedModel) -> Iterator[Remark]:
     label = f"model {side} '{tensor.label}'"
-    if tensor.name is None or not tensor.name.value:
+    if not written(tensor.name):
         yield _refused(f"model {side} must specify 'name'", "no name", tensor.at)
-    if tensor.data_type is None or tensor.data_type.value == "TYPE_INVALID":
-        at = tensor.data_type.at if tensor.data_type is not None else tensor.at
-        yield _refused(f"{label} must specify 'data_type'", "no data_type", at, tensor.label)
+    if tensor.type == "TYPE_INVALID":
+        yield _refused(f"{label} must specify 'data_type'", "no data_type", tensor.type_at, tensor.label)
     if not tensor.dims:
         yield _refused(f"{label} must specify 'dims'", "no dims", tensor.at, tensor.label)
     for dim in tensor.dims:
@@ -76,9 +75,8 @@ def _flags(tensor: TensorConfig, model: ServedModel) -> Iterator[Remark]:
             yield _refused(words, file.value, file.at, tensor.label)
 
 
-def _flagged(message: ConfigMessage, name: str) -> list[ConfigScalar]:
-    values = [item.value for item in message.all(name)]
-    return [value for value in values if isinstance(value, ConfigScalar) and is_true(value.text)]
+def _flagged(message: ConfigMessage, name: str) -> list[Given[str]]:
+    return [given for given in texts_of(message, name) if is_true(given.value)]
 
 
 def _scheduling(config: ModelConfig, name: str, scheduling: ConfigMessage) -> Iterator[Remark]:
@@ -129,9 +127,8 @@ def _batch_inputs(config: ModelConfig) -> Iterator[Remark]:
                 yield _refused(f"unknown source input name '{source.value}'", source.value, source.at)
         kind = enum_of(item, "data_type", "DataType")
         if kind is None or kind.value not in ("TYPE_INT32", "TYPE_FP32"):
-            at = kind.at if kind is not None else item.at
             words = "batch input data type must be TYPE_INT32 or TYPE_FP32"
-            yield _refused(words, kind.value if kind is not None else "no data_type", at)
+            yield _refused(words, written(kind) or "no data_type", (kind or item).at)
 
 
 def _cache(tree: ConfigMessage) -> Iterator[Remark]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from aotidoctor.model.serving_config import ConfigMessage, ConfigScalar, ModelConfig, Position
-from aotidoctor.triton.typed import enum_of, numbers_of, texts_of
+from aotidoctor.model.serving_config import ConfigMessage, ConfigScalar, ModelConfig, Position, written
+from aotidoctor.triton.typed import enum_of, numbers_of, text_of
 
 _VALUES = ("int32_false_true", "fp32_false_true", "bool_false_true")
 _ID = "CONTROL_SEQUENCE_CORRID"
@@ -48,13 +48,13 @@ def _tensors(tensors: tuple[ConfigMessage, ...]) -> Iterator[Refusal]:
     names: set[str] = set()
     for tensor in tensors:
         controls = tensor.messages("control")
-        given = texts_of(tensor, "name")
-        name = given[-1].value if given else ""
+        given = text_of(tensor, "name")
+        name = written(given)
         if controls and not name:
             yield Refusal("sequence batching control tensor must have a name", "no name", tensor.at)
         elif controls and name in names:
             words = f"sequence batching control tensor '{name}' is specified for multiple control kinds"
-            yield Refusal(words, name, given[-1].at)
+            yield Refusal(words, name, (given or tensor).at)
         names.add(name)
         for control in controls:
             yield from _control(control, kinds)
@@ -62,7 +62,7 @@ def _tensors(tensors: tuple[ConfigMessage, ...]) -> Iterator[Refusal]:
 
 def _control(control: ConfigMessage, seen: set[str]) -> Iterator[Refusal]:
     given = enum_of(control, "kind", "ModelSequenceBatching.Control.Kind")
-    kind = given.value if given is not None else "CONTROL_SEQUENCE_START"
+    kind = written(given) or "CONTROL_SEQUENCE_START"
     if kind in seen:
         yield Refusal(f"sequence batching specifies multiple {kind} tensors", kind, control.at)
     seen.add(kind)
@@ -85,8 +85,7 @@ def _id(control: ConfigMessage, values: list[str]) -> Iterator[Refusal]:
     if values:
         either = "'int32_false_true', 'fp32_false_true' or 'bool_false_true'"
         yield Refusal(f"sequence batching must not specify either {either} for {_ID}", values[0], control.at)
-    written = enum_of(control, "data_type", "DataType")
-    if written is None or written.value not in _ID_TYPES:
+    kind = enum_of(control, "data_type", "DataType")
+    if written(kind) not in _ID_TYPES:
         words = f"unexpected data type for control {_ID}. Allowed data types are {', '.join(_ID_TYPES)}"
-        at = written.at if written is not None else control.at
-        yield Refusal(words, written.value if written is not None else "no data_type", at)
+        yield Refusal(words, written(kind) or "no data_type", (kind or control).at)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, Said, ServedModel
-from aotidoctor.model.serving_config import Position, TensorConfig
+from aotidoctor.model.serving_config import TensorConfig
 from aotidoctor.model.serving_names import NameRow
 from aotidoctor.triton.data_types import BFLOAT16_SINCE, data_types
 from aotidoctor.triton.tables import Joined, each_version, obstacles_of
@@ -34,7 +34,7 @@ def types_are_known(model: ServedModel) -> Said:
 
 
 def _type(model: ServedModel, word: str, tensor: TensorConfig) -> Remark | None:
-    given = tensor.data_type.value if tensor.data_type is not None else _INVALID
+    given = tensor.type
     known = data_types(model.release)
     if given in known or given == _INVALID:
         return None  # without a type it is the core that refuses
@@ -56,12 +56,8 @@ def _type(model: ServedModel, word: str, tensor: TensorConfig) -> Remark | None:
         remedy=f"Serve with Triton {BFLOAT16_SINCE} or later, or cast in the model."
         if given == "TYPE_BF16"
         else "Write the type that aotidoctor triton names shows.",
-        at=_type_at(tensor),
+        at=tensor.type_at,
     )
-
-
-def _type_at(tensor: TensorConfig) -> Position:
-    return tensor.data_type.at if tensor.data_type is not None else tensor.at
 
 
 @RULES.rule(
@@ -84,7 +80,7 @@ def _inputs(joined: Joined) -> Said:
     said: list[Remark | NotJudged] = []
     silent = [row.label for _, row in joined.inputs.pairs if row.kind in ("tensor", "unknown") and row.dtype is None]
     for tensor, row in joined.inputs.pairs:
-        given = known.get(tensor.data_type.value) if tensor.data_type is not None else None
+        given = known.get(tensor.type)
         if row.kind == "tensor" and row.data_type is not None and given is not None and given != row.dtype:
             said.append(_misread(tensor, row, given))
     if silent:
@@ -97,11 +93,11 @@ def _misread(tensor: TensorConfig, row: NameRow, given: str) -> Remark:
         kind="input-type",
         message=f"loads, then answers with HTTP status 200 and wrong numbers: the bytes of {given} are read as "
         f"{row.dtype}.",
-        observed=tensor.data_type.value if tensor.data_type is not None else "",
+        observed=tensor.type,
         expected=f"{row.data_type} ({row.path} is {row.dtype})",
         subject=tensor.label,
         remedy=f"Write data_type: {row.data_type}.",
-        at=_type_at(tensor),
+        at=tensor.type_at,
         facts={"path": row.path, "data_type": row.data_type},
     )
 
@@ -128,7 +124,7 @@ def _outputs(joined: Joined) -> Said:
     for tensor, row in joined.outputs.pairs:
         if row.kind in ("none", "shifted", "number") or row.dims == ():
             continue  # R15, R23 and R24 speak of these
-        given = tensor.data_type.value if tensor.data_type is not None else _INVALID
+        given = tensor.type
         if row.dtype is None:
             silent.append(row.label)
         elif given in known and known[given] != row.dtype:
@@ -140,7 +136,7 @@ def _outputs(joined: Joined) -> Said:
 
 def wrong_output_type(joined: Joined, tensor: TensorConfig, path: str, real: str | None, why: str) -> Remark:
     """What a release makes of an output of a different type from the config."""
-    given = tensor.data_type.value if tensor.data_type is not None else _INVALID
+    given = tensor.type
     words = f"has datatype {real or _INVALID} but model configuration expects {given}"
     crash = joined.model.release.before(_CRASHES_UNTIL)
     return Remark(
@@ -153,6 +149,6 @@ def wrong_output_type(joined: Joined, tensor: TensorConfig, path: str, real: str
         expected=f"{real} ({why})" if real else f"no output of this kind: {why}",
         subject=tensor.label,
         remedy=f"Write data_type: {real}." if real else "Leave the output out of the config.",
-        at=_type_at(tensor),
+        at=tensor.type_at,
         facts={"path": path, "data_type": real},
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.serving import Consequence, Family, Needs, Remark, ServedModel, ServedVersion
-from aotidoctor.model.serving_config import Position
+from aotidoctor.model.serving_config import TOP
 from aotidoctor.triton.server_defaults import DEFAULT_FILE
 
 RULES = Family("config")
@@ -47,8 +47,8 @@ def _absent(model: ServedModel, version: ServedVersion) -> Remark:
         expected=f"{version.number}/{filename}",
         subject=f"version {version.number}",
         remedy=remedy,
-        at=written.at if written is not None else Position(line=1, column=1),
-        file=None if model.config_path else model.path,
+        at=written.at if written is not None else TOP,
+        file=model.config_path or model.path,
     )
 
 
@@ -69,7 +69,7 @@ def versions_are_served(model: ServedModel) -> Sequence[Remark]:
     Remedy: name the folder 1, 2, ...; or change version_policy.
     """
     policy = model.config.tree.first("version_policy") if model.config is not None else None
-    at = policy.at if policy is not None else Position(line=1, column=1)
+    at = policy.at if policy is not None else TOP
     said = [_ignored(model, name) for name in model.ignored]
     if model.served:
         return said
@@ -82,7 +82,7 @@ def versions_are_served(model: ServedModel) -> Sequence[Remark]:
         expected=f"a version that the policy {model.settled.policy if model.settled else ''} picks",
         remedy="Change version_policy to what is there." if there else f"Put the package into {model.path}/1/.",
         at=at,
-        file=None if model.config_path else model.path,
+        file=model.config_path or model.path,
     )
     return [none, *said]
 

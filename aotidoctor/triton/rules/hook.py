@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aotidoctor.model.serving import Consequence, Family, NotJudged, Remark, Said, ServedModel
-from aotidoctor.model.serving_config import ParameterConfig
+from aotidoctor.model.serving_config import ParameterConfig, written
 from aotidoctor.model.serving_hook import INIT, OLD_RELEASE, PARAMETER, RELEASE, SYMBOL_PART, HookLibrary
 from aotidoctor.triton.init_parameter import SINCE, init_library, said
 from aotidoctor.triton.sidecars import check_sidecars
@@ -62,7 +62,7 @@ def _too_early(model: ServedModel, given: ParameterConfig) -> Remark | None:
 
 
 def _unusable_path(given: ParameterConfig) -> Remark | None:
-    value = given.value.value if given.value is not None else ""
+    value = written(given.value)
     if not value:
         remedy = f'value: {{ string_value: "/path/to/library.so" }} for {PARAMETER}, or leave it out'
         return said(
@@ -199,8 +199,7 @@ def _access(hook: HookLibrary, given: ParameterConfig) -> Iterator[Remark]:
 
 
 def _often(model: ServedModel, given: ParameterConfig) -> Iterator[Remark]:
-    groups = model.config.instance_groups if model.config is not None else ()
-    count = sum(max(1, group.count.value if group.count is not None else 1) for group in groups)
+    count = sum(group.instances for group in model.instance_groups)
     if count > 1:
         message = f"each of the {count} instances loads the model, and calls {INIT} again for the same folder."
         remedy = "count: 1, or a function that may be called more than once"

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 from aotidoctor.model.record import record
 from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, Said, ServedModel, ServedVersion
-from aotidoctor.model.serving_config import InstanceGroup, Position
+from aotidoctor.model.serving_config import TOP, Position
 
 RULES = Family("instances")
 
 AUTOMATIC, CPU, GPU, MODEL = "KIND_AUTO", "KIND_CPU", "KIND_GPU", "KIND_MODEL"
-TOP = Position(line=1, column=1)
 _WRONG_RUNNER = "the model is not loaded: Incorrect device passed to aoti_runner_cpu."
 _NO_EVENT = "each request fails with 'Failed to record the event.': its CUDA events are never made."
 _CPU_INPUTS = "the inputs stay in the memory of the CPU, and the kernels read them on the GPU: invalid memory access."
@@ -74,14 +73,13 @@ def kind_fits_device(model: ServedModel) -> Said:
     devices = tuple(devices_of(model))
     if not devices:
         return (NotJudged(reason="the package does not record its device"),)
-    groups = model.config.instance_groups if model.config is not None else ()
     said = []
     for version, device in devices:
-        for group in groups:
-            kind = group.kind.value if group.kind is not None else AUTOMATIC
+        for group in model.instance_groups:
+            kind = group.effective_kind
             clash = clash_of(kind, device, bool(model.host.gpus))
             if kind != AUTOMATIC and clash is not None:
-                said.append(kind_remark(clash, kind, device, version, _place(group)))
+                said.append(kind_remark(clash, kind, device, version, group.kind_at))
     return said
 
 
@@ -114,10 +112,9 @@ def kind_is_stated(model: ServedModel) -> Said:
 
 def _unstated(model: ServedModel) -> tuple[Position, ...]:
     """Where a kind is missing; the top of the file where no group is written."""
-    groups = model.config.instance_groups if model.config is not None else ()
-    if not groups:
+    if not model.instance_groups:
         return (TOP,)
-    return tuple(_place(group) for group in groups if group.kind is None or group.kind.value == AUTOMATIC)
+    return tuple(group.kind_at for group in model.instance_groups if group.effective_kind == AUTOMATIC)
 
 
 def _left_open(model: ServedModel, version: ServedVersion, device: str, at: Position) -> Iterator[Remark]:
@@ -139,7 +136,7 @@ def _left_open(model: ServedModel, version: ServedVersion, device: str, at: Posi
         subject=f"version {version.number}",
         remedy=f"Write instance_group [ {{ kind: {want}{' gpus: [ 0 ]' if want == GPU else ''} }} ].",
         at=at,
-        file=None if model.config_path else model.path,
+        file=model.config_path or model.path,
     )
 
 
@@ -152,7 +149,3 @@ def devices_of(model: ServedModel) -> Iterator[tuple[ServedVersion, str]]:
             found = version.contract.needs.device_type
         if found is not None:
             yield version, found.partition(":")[0]
-
-
-def _place(group: InstanceGroup) -> Position:
-    return group.kind.at if group.kind is not None else group.at

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from aotidoctor.model.serving import Consequence, Family, Needs, Remark, ServedModel
-from aotidoctor.model.serving_config import InstanceGroup, Position
-from aotidoctor.triton.rules.instance_kinds import AUTOMATIC, CPU, GPU, MODEL, TOP, devices_of
+from aotidoctor.model.serving_config import TOP, InstanceGroup, Position
+from aotidoctor.triton.rules.instance_kinds import CPU, GPU, MODEL, devices_of
 
 RULES = Family("instances")
 
@@ -21,12 +21,11 @@ def one_gpu(model: ServedModel) -> Sequence[Remark]:
     How it was seen: read in the source of the backend.
     Remedy: gpus: [ 0 ], and one server per GPU with CUDA_VISIBLE_DEVICES.
     """
-    config = model.config
-    if config is None or GPU not in (model.settled.kinds if model.settled is not None else ()):
+    if model.settled is None or GPU not in model.settled.kinds:
         return ()
     if _is_cpu(model):
         return ()  # It does not load there at all: rules 36 and 37.
-    groups = [group for group in config.instance_groups if group.kind is not None and group.kind.value == GPU]
+    groups = [group for group in model.instance_groups if group.effective_kind == GPU]
     said = [
         _not_first(group) for group in groups if any(item.value > 0 for item in group.gpus) and len(group.gpus) == 1
     ]
@@ -34,8 +33,8 @@ def one_gpu(model: ServedModel) -> Sequence[Remark]:
     spread = len(used) > 1 or (len(model.host.gpus) > 1 and (not groups or any(not group.gpus for group in groups)))
     if spread and not said:
         at = groups[0].at if groups else TOP
-        listed = ", ".join(map(str, sorted(used))) if used else f"all {len(model.host.gpus)} GPUs of this host"
-        said.append(_several(at, listed))
+        listed = f"GPUs {', '.join(map(str, sorted(used)))}"
+        said.append(_several(at, listed if used else f"all {len(model.host.gpus)} GPUs of this host"))
     return said
 
 
@@ -60,7 +59,7 @@ def _several(at: Position, listed: str) -> Remark:
         kind="several",
         message="all instances share the loader of the GPU that was loaded last; the others hand it inputs on the "
         "wrong GPU, and fail to record their events.",
-        observed=f"GPUs {listed}" if not listed.startswith("all") else listed,
+        observed=listed,
         expected="one GPU, number 0",
         remedy="Write gpus: [ 0 ], and start one server per GPU with CUDA_VISIBLE_DEVICES.",
         at=at,
@@ -77,10 +76,9 @@ def count_is_one(model: ServedModel) -> Sequence[Remark]:
     How it was seen: read in the source of the backend.
     Remedy: count: 1.
     """
-    config = model.config
-    groups = config.instance_groups if config is not None else ()
-    counted = [group for group in groups if group.count is not None and group.count.value > 1]
-    said = [_instances(group.count.value, group.count.at) for group in counted if group.count is not None]
+    groups = model.instance_groups
+    counts = [group.count for group in groups if group.count is not None and group.count.value > 1]
+    said = [_instances(count.value, count.at) for count in counts]
     if not said and len(groups) > 1:
         said.append(_instances(len(groups), groups[1].at))
     return said
@@ -110,15 +108,11 @@ def group_is_valid(model: ServedModel) -> Sequence[Remark]:
     How it was seen: read in the source of the core; a test compares it with a real core where that is installed.
     Remedy: take gpus away from a group that does not run on them.
     """
-    config = model.config
-    return [
-        remark for group in (config.instance_groups if config is not None else ()) for remark in _invalid(group, model)
-    ]
+    return [remark for group in model.instance_groups for remark in _invalid(group, model)]
 
 
 def _invalid(group: InstanceGroup, model: ServedModel) -> Iterator[Remark]:
-    kind = group.kind.value if group.kind is not None else AUTOMATIC
-    subject = group.name
+    kind, subject = group.effective_kind, group.name
     if kind in (CPU, MODEL) and group.gpus:
         yield Remark(
             kind="gpus-without-gpu",
@@ -152,7 +146,7 @@ def _invalid(group: InstanceGroup, model: ServedModel) -> Iterator[Remark]:
             expected="a GPU, or KIND_CPU",
             subject=subject,
             remedy="Serve it on a host with a GPU.",
-            at=group.kind.at if group.kind is not None else group.at,
+            at=group.kind_at,
         )
     for profile in group.profile[:1]:
         yield Remark(

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 
 from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Release, Remark, Said, ServedModel
-from aotidoctor.model.serving_config import TensorConfig
+from aotidoctor.model.serving_config import TOP, TensorConfig
 from aotidoctor.model.serving_names import NameRow
 from aotidoctor.triton.names import NAMES_SINCE, find_row, name_table
 from aotidoctor.triton.obstacles import OLD_COUNT
 from aotidoctor.triton.resolve import is_numbered
-from aotidoctor.triton.rules.instance_kinds import TOP
-from aotidoctor.triton.rules.names import name_at
 from aotidoctor.triton.tables import Joined, Side, each_version, obstacle_remarks, rows_text, unread
 
 RULES = Family("spec")
@@ -119,7 +117,7 @@ def _repeated(side: Side, first: TensorConfig, second: TensorConfig, label: str)
         expected="each tensor once",
         subject=second.label,
         remedy=f"Write {left[0].ordinal} for one of them." if left else "Remove one of them.",
-        at=name_at(second),
+        at=second.name_at,
     )
 
 
@@ -152,7 +150,7 @@ def _mixed(joined: Joined) -> Said:
             observed=f"{numbered[0]} and {other.label}",
             expected="one convention",
             remedy="No change is needed; numbers for all are understood by every release.",
-            at=name_at(other),
+            at=other.name_at,
         ),
     )
 
@@ -180,5 +178,5 @@ def _elsewhere(joined: Joined, side: Side, tensor: TensorConfig, meant: NameRow,
         expected=f"{side.word} {meant.slot}",
         subject=tensor.label,
         remedy=f"List the {side.word}s in the order of the call, and call them all {side.word.upper()}__n.",
-        at=name_at(tensor),
+        at=tensor.name_at,
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from aotidoctor.model.phrases import listed
 from aotidoctor.model.serving import Consequence, Family, Needs, Remark, Said, ServedModel
-from aotidoctor.model.serving_config import Position, TensorConfig
+from aotidoctor.model.serving_config import TensorConfig
 from aotidoctor.model.serving_names import NameRow
 from aotidoctor.triton.names import NAMES_SINCE
 from aotidoctor.triton.nearest import nearest_name
@@ -42,7 +42,7 @@ def _bracketed(joined: Joined) -> Said:
             expected=" or ".join(rows[tensor.label].names),
             subject=tensor.label,
             remedy=f"Write {rows[tensor.label].ordinal}.",
-            at=name_at(tensor),
+            at=tensor.name_at,
         )
         for tensor, row in joined.inputs.tensors
         if row is None and tensor.label in rows
@@ -57,11 +57,6 @@ def _bracketed_names(side: Side) -> dict[str, NameRow]:
 
 def _not_found(word: str, name: str, joined: Joined, side: str) -> str:
     return f'{word} "{name}" for model instance "{joined.model.name}_0_0" is not found in model {side} map.'
-
-
-def name_at(tensor: TensorConfig) -> Position:
-    """The place of the name, else of the tensor."""
-    return tensor.name.at if tensor.name is not None else tensor.at
 
 
 @RULES.rule(
@@ -107,7 +102,7 @@ def _unknown(joined: Joined, side: Side, tensor: TensorConfig) -> Remark:
         expected=known,
         subject=tensor.label,
         remedy=f"Write {meant}." if meant is not None else f"Write one of {known}.",
-        at=name_at(tensor),
+        at=tensor.name_at,
         facts={"nearest": meant},
     )
 
@@ -122,7 +117,7 @@ def _out_of_range(side: Side, tensor: TensorConfig) -> Remark:
         expected=f"a number below {len(side.rows)} after __",
         subject=tensor.label,
         remedy=f"Number the {side.word}s from 0 to {len(side.rows) - 1}.",
-        at=name_at(tensor),
+        at=tensor.name_at,
     )
 
 
@@ -170,7 +165,7 @@ def _odd_key(tensor: TensorConfig) -> Remark:
         expected="keys without quotes, brackets and spaces",
         subject=tensor.label,
         remedy="Address it by its number instead.",
-        at=name_at(tensor),
+        at=tensor.name_at,
     )
 
 

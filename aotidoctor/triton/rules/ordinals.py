@@ -9,7 +9,6 @@ from aotidoctor.model.serving_config import TensorConfig
 from aotidoctor.model.serving_names import NameRow, NameTable
 from aotidoctor.triton.hints import comments_by_tensor, key_of, mentioned
 from aotidoctor.triton.names import NAMES_SINCE, name_table
-from aotidoctor.triton.rules.names import name_at
 from aotidoctor.triton.tables import Joined, Side, each_version, rows_text
 
 RULES = Family("spec")
@@ -73,7 +72,7 @@ def _misnamed(side: Side, tensor: TensorConfig, row: NameRow, named: Sequence[Na
         expected=f"{tensor.label} = {row.path}",
         subject=tensor.label,
         remedy=f"Write {named[0].ordinal} where {named[0].path} is meant; numbers count in the order of the sample.",
-        at=name_at(tensor),
+        at=tensor.name_at,
         facts={"path": row.path, "meant": named[0].path},
     )
 
@@ -157,5 +156,5 @@ def _renumbered(
         expected=f"the order of version {version.number}",
         subject=changed[0][0].label,
         remedy="Export with the sample in the old order, or name the tensors by their place in the call.",
-        at=name_at(changed[0][0]),
+        at=changed[0][0].name_at,
     )

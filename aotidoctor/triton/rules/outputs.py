@@ -80,8 +80,7 @@ def _scalars(joined: Joined) -> Said:
 
 
 def _scalar(joined: Joined, tensor: TensorConfig, row: NameRow) -> Remark:
-    given = tensor.data_type.value if tensor.data_type is not None else ""
-    if row.data_type is not None and given != row.data_type:
+    if row.data_type is not None and tensor.type != row.data_type:
         # The type is looked at first.
         return wrong_output_type(joined, tensor, row.path, row.data_type, f"{row.path} is {row.dtype}, without dims")
     return Remark(

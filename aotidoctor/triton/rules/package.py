@@ -177,5 +177,4 @@ def _memory(model: ServedModel, version: ServedVersion, unpacked: int) -> Iterat
 
 
 def _instances(model: ServedModel) -> int:
-    groups = model.config.instance_groups if model.config is not None else ()
-    return sum(max(1, group.count.value if group.count is not None else 1) for group in groups) or 1
+    return sum(group.instances for group in model.instance_groups) or 1

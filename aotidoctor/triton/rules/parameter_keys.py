@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from aotidoctor.model.serving import Consequence, Family, Remark, ServedModel
 from aotidoctor.model.serving_config import ParameterConfig
+from aotidoctor.model.serving_hook import PARAMETER
 
 RULES = Family("parameters")
 
 READ_SINCE = "26.07"
-INIT_LIBRARY = "MODEL_INIT_LIBRARY"
 INTRA, INTER = "INTRA_OP_THREAD_COUNT", "INTER_OP_THREAD_COUNT"
 BOOLS = (
     "DISABLE_OPTIMIZED_EXECUTION",
@@ -21,7 +21,7 @@ BOOLS = (
     "ENABLE_WEIGHT_SHARING",
 )
 COUNTS = (INTRA, INTER)
-KNOWN = (*BOOLS, *COUNTS, INIT_LIBRARY)
+KNOWN = (*BOOLS, *COUNTS, PARAMETER)
 # Keys of the TorchScript path, with what stands for them here.
 ELSEWHERE = {
     "ENABLE_CACHE_CLEANING": "CACHE_CLEANING_ENABLED",
@@ -50,7 +50,7 @@ def keys_are_known(model: ServedModel) -> Sequence[Remark]:
     How it was seen: the table of keys read in the source of 26.05.
     Remedy: the key that is suggested, or none.
     """
-    said = (_unknown(item) for item in (model.config.parameters if model.config is not None else ()))
+    said = (_unknown(item) for item in model.parameters)
     return [remark for remark in said if remark is not None]
 
 

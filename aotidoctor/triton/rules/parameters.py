@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 
 from aotidoctor.model.serving import Consequence, Family, Remark, ServedModel
-from aotidoctor.model.serving_config import ModelConfig, ParameterConfig
-from aotidoctor.triton.rules.parameter_keys import BOOLS, COUNTS, INIT_LIBRARY, KNOWN, READ_SINCE
+from aotidoctor.model.serving_config import ModelConfig, ParameterConfig, written
+from aotidoctor.model.serving_hook import PARAMETER
+from aotidoctor.triton.rules.parameter_keys import BOOLS, COUNTS, KNOWN, READ_SINCE
 
 RULES = Family("parameters")
 
@@ -24,8 +25,7 @@ def parameters_are_read(model: ServedModel) -> Sequence[Remark]:
     How it was seen: run with the 26.05 backend (INFERENCE_MODE "banana" loads); 26.07 from its release notes.
     Remedy: serve with 26.07 or later, or take them away.
     """
-    parameters = _of(model)
-    if not parameters or model.release.since(READ_SINCE):
+    if model.release.since(READ_SINCE):
         return ()
     return [
         Remark(
@@ -37,8 +37,8 @@ def parameters_are_read(model: ServedModel) -> Sequence[Remark]:
             remedy=f"Serve with Triton {READ_SINCE} or later, or take the parameter away.",
             at=item.key.at,
         )
-        for item in parameters
-        if item.key.value in KNOWN and item.key.value != INIT_LIBRARY
+        for item in model.parameters
+        if item.key.value in KNOWN and item.key.value != PARAMETER
     ]
 
 
@@ -55,12 +55,12 @@ def values_parse(model: ServedModel) -> Sequence[Remark]:
     """
     if model.release.before(READ_SINCE):
         return ()
-    said = (_value(item, model) for item in _of(model))
+    said = (_value(item, model) for item in model.parameters)
     return [remark for remark in said if remark is not None]
 
 
 def _value(item: ParameterConfig, model: ServedModel) -> Remark | None:
-    key, text = item.key.value, item.value.value if item.value is not None else ""
+    key, text = item.key.value, written(item.value)
     if key in BOOLS:
         return None if text.lower() in _BOOLS else _refused(item, model, text, "boolean", "true or false")
     if key not in COUNTS:
@@ -85,7 +85,7 @@ def _refused(item: ParameterConfig, model: ServedModel, text: str, kind: str, ex
         expected=expected,
         subject=item.key.value,
         remedy=f"Give {item.key.value} {expected}.",
-        at=item.value.at if item.value is not None else item.at,
+        at=item.value_at,
     )
 
 
@@ -98,7 +98,7 @@ def _note(item: ParameterConfig, kind: str, message: str, expected: str) -> Rema
         expected=expected,
         subject=item.key.value,
         remedy=f"Write {expected}, or take {item.key.value} away.",
-        at=item.value.at if item.value is not None else item.at,
+        at=item.value_at,
     )
 
 
@@ -122,7 +122,7 @@ def cudnn_is_inverted(model: ServedModel) -> Sequence[Remark]:
             "stored as 'enabled'.",
             "no DISABLE_CUDNN",
         )
-        for item in _of(model)
+        for item in model.parameters
         if item.key.value == "DISABLE_CUDNN"
     ]
 
@@ -139,8 +139,8 @@ def threads_are_shared(model: ServedModel) -> Sequence[Remark]:
     if model.release.before(READ_SINCE):
         return ()
     said = []
-    for item in (item for item in _of(model) if item.key.value in COUNTS):
-        own = item.value.value if item.value is not None else ""
+    for item in (item for item in model.parameters if item.key.value in COUNTS):
+        own = written(item.value)
         others = {name: found for name, config in model.siblings.items() if (found := _count(config, item.key.value))}
         unequal = sorted(f"{name} has {value}" for name, value in others.items() if value != own)
         if unequal:
@@ -149,14 +149,9 @@ def threads_are_shared(model: ServedModel) -> Sequence[Remark]:
     return said
 
 
-def _count(config: ModelConfig, key: str) -> str | None:
-    found = next((item for item in config.parameters if item.key.value == key), None)
-    return None if found is None or found.value is None else found.value.value
+def _count(config: ModelConfig, key: str) -> str:
+    return next((written(item.value) for item in config.parameters if item.key.value == key), "")
 
 
 def _is_true(item: ParameterConfig) -> bool:
-    return item.value is not None and item.value.value.lower() in ("true", "on", "1")
-
-
-def _of(model: ServedModel) -> tuple[ParameterConfig, ...]:
-    return model.config.parameters if model.config is not None else ()
+    return written(item.value).lower() in ("true", "on", "1")

@@ -6,12 +6,10 @@ import difflib
 from collections.abc import Sequence
 
 from aotidoctor.model.serving import PLATFORM, Consequence, Family, Needs, Remark, ServedModel
-from aotidoctor.model.serving_config import Given, Position
+from aotidoctor.model.serving_config import TOP, Given, written
 from aotidoctor.triton.server_defaults import BACKEND, DEFAULT_FILE, LIBTORCH, LIBTORCH_FILE
 
 RULES = Family("config")
-
-_TOP = Position(line=1, column=1)
 
 
 @RULES.rule("R2", "the platform is not torch_aoti", Consequence.FAILS_TO_LOAD, needs=Needs.CONFIG, last_seen="26.06")
@@ -61,7 +59,7 @@ def _release(model: ServedModel, platform: Given[str] | None) -> tuple[Remark, .
             observed=f"Triton {model.release.name}",
             expected="Triton 26.03 or later; 26.05 is the first that can name its inputs",
             remedy="Use a later release of the server.",
-            at=platform.at if platform is not None else _TOP,
+            at=platform.at if platform is not None else TOP,
         ),
     )
 
@@ -80,19 +78,19 @@ def _wrong_platform(model: ServedModel) -> tuple[Remark, ...]:
         message += f"{config.backend.value}."
     else:
         message = f"the model is not loaded: unexpected platform type '{settled.platform}' for {model.name}."
-    written = config.platform.value if config.platform is not None else ""
-    near = difflib.SequenceMatcher(None, written.lower(), PLATFORM).ratio() > 0.7
+    platform = written(config.platform)
+    near = difflib.SequenceMatcher(None, platform.lower(), PLATFORM).ratio() > 0.7
     return (
         Remark(
-            kind="misspelt" if near else "missing" if not written else "other",
+            kind="misspelt" if near else "missing" if not platform else "other",
             message=message,
-            observed=f'platform: "{written}"'
-            if written
+            observed=f'platform: "{platform}"'
+            if platform
             else f"no platform; the server makes it {settled.platform or 'nothing'}",
             expected=f'platform: "{PLATFORM}"',
             remedy=f'Write platform: "{PLATFORM}". The other rules are checked as if it were set.',
-            at=place.at if place is not None else _TOP,
-            file=model.path if model.config_path is None else None,
+            at=place.at if place is not None else TOP,
+            file=model.config_path or model.path,
         ),
     )
 
@@ -121,8 +119,8 @@ def platform_is_stated(model: ServedModel) -> Sequence[Remark]:
                 observed=f"no platform; {DEFAULT_FILE} in {first}",
                 expected=f'platform: "{PLATFORM}"',
                 remedy=f'Write platform: "{PLATFORM}".',
-                at=_TOP,
-                file=model.path if model.config_path is None else None,
+                at=TOP,
+                file=model.config_path or model.path,
             ),
         )
     beside = model.release.since("26.04")
@@ -134,7 +132,7 @@ def platform_is_stated(model: ServedModel) -> Sequence[Remark]:
             observed="no platform, no backend, no default_model_filename",
             expected=f'platform: "{PLATFORM}"',
             remedy=f'Write platform: "{PLATFORM}" and default_model_filename: "{DEFAULT_FILE}".',
-            at=_TOP,
-            file=model.path if model.config_path is None else None,
+            at=TOP,
+            file=model.config_path or model.path,
         ),
     )

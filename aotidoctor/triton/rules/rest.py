@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from aotidoctor.model.serving import Consequence, Family, Remark, ServedModel
-from aotidoctor.model.serving_config import ConfigMessage, ConfigScalar, ModelConfig, Position, TensorConfig
-from aotidoctor.triton.typed import enum_of, numbers_of, texts_of
+from aotidoctor.model.serving_config import ConfigMessage, ModelConfig, Position, TensorConfig, written
+from aotidoctor.triton.typed import enum_of, numbers_of, text_of
 
 RULES = Family("rest")
 
@@ -47,8 +47,8 @@ def _warmup_input(name: str, entry: ConfigMessage, tensor: TensorConfig) -> Iter
         yield _unfit("names", f"{name} without a value", "type, dims and data", entry.at)
         return
     kind = enum_of(value, "data_type", "DataType")
-    if kind is not None and tensor.data_type is not None and kind.value != tensor.data_type.value:
-        yield _unfit("type", f"{name} as {kind.value}", tensor.data_type.value, kind.at)
+    if kind is not None and tensor.data_type is not None and kind.value != tensor.type:
+        yield _unfit("type", f"{name} as {kind.value}", tensor.type, kind.at)
     dims = numbers_of(value, "dims")
     variable = next((dim for dim in dims if dim.value < 0), None)
     fits = len(dims) == len(tensor.dims) and all(
@@ -74,8 +74,7 @@ def _unfit(kind: str, observed: str, expected: str, at: Position) -> Remark:
 
 
 def _key(entry: ConfigMessage) -> str:
-    found = texts_of(entry, "key")
-    return found[-1].value if found else ""
+    return written(text_of(entry, "key"))
 
 
 @RULES.rule("R52", "a reshape", Consequence.FAILS_TO_LOAD, last_seen="26.06")
@@ -146,7 +145,7 @@ def ensembles_use_its_names(model: ServedModel) -> Sequence[Remark]:
         _step(model, ensemble, step)
         for ensemble, config in sorted(model.siblings.items())
         for step in _steps(config)
-        if _texts(step, "model_name") == [model.name]
+        if written(text_of(step, "model_name")) == model.name
     ]
 
 
@@ -185,7 +184,3 @@ def _step(model: ServedModel, ensemble: str, step: ConfigMessage) -> Remark:
         at=step.at,
         file=file,
     )
-
-
-def _texts(message: ConfigMessage, name: str) -> list[str]:
-    return [item.value.text for item in message.all(name) if isinstance(item.value, ConfigScalar)]
