@@ -20,7 +20,7 @@ from aotidoctor.triton.call_spec import (
     walk,
 )
 from aotidoctor.triton.data_types import data_type_of
-from aotidoctor.triton.obstacles import Specs, find_obstacles
+from aotidoctor.triton.obstacles import find_obstacles, old_obstacles, spec_obstacles
 
 # Before that release the call spec is not looked at: any name will do, and the config's order decides.
 NAMES_SINCE = "26.05"
@@ -35,14 +35,14 @@ def name_table(contract: Contract, release: Release) -> NameTable | None:
     parsed_inputs, parsed_outputs = parse_inputs(contract.in_spec), parse_outputs(contract.out_spec)
     inputs = _Inputs(contract=contract, parsed=parsed_inputs, release=release).rows()
     outputs = _outputs(contract, parsed_outputs, release)
-    specs = Specs(inputs=parsed_inputs, outputs=parsed_outputs)
+    unparsed = spec_obstacles(parsed_inputs, parsed_outputs)
     return NameTable(
         release=release.name,
         inputs=inputs,
         outputs=outputs,
-        obstacles=find_obstacles(contract, specs, inputs, outputs, release),
+        obstacles=unparsed or find_obstacles(contract, inputs, outputs, release),
         wanted=contract.n_inputs,
-        read=not parsed_inputs.failures and not parsed_outputs.failures,
+        read=not unparsed,
     )
 
 
@@ -66,12 +66,11 @@ def _by_slot(contract: Contract, release: Release) -> NameTable:
         )
         for output in contract.outputs
     )
-    specs = Specs(inputs=ParsedSpec(root=None), outputs=ParsedSpec(root=None))
     return NameTable(
         release=release.name,
         inputs=inputs,
         outputs=outputs,
-        obstacles=find_obstacles(contract, specs, inputs, outputs, release),
+        obstacles=old_obstacles(contract, inputs, release),
         wanted=contract.n_inputs,
     )
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.model.contract import Contract
-from aotidoctor.model.record import record
 from aotidoctor.model.serving import PLATFORM, Release
 from aotidoctor.model.serving_names import NameRow, Obstacle
 from aotidoctor.triton.call_spec import ParsedSpec, SpecFailure
 from aotidoctor.triton.data_types import BFLOAT16_SINCE
+from aotidoctor.triton.releases import FIRST
 
 # 26.03 and 26.04 compare the number of inputs with the number of strings in the call spec, which is always two.
-OLD_COUNT, OLD_COUNT_UNTIL = 2, "26.05"
+OLD_COUNT = 2
 _REMEDIES = {
     "R9": "Export a model that takes and returns tuples, lists and dicts only: wrap it in a module that converts.",
     "R10": "Export with at least one positional argument and without empty lists and tuples: wrap the model.",
@@ -21,26 +21,23 @@ _REMEDIES = {
 _KINDS = {"R9": "type", "R10": "empty-sequence", "R11": "key"}
 
 
-@record
-class Specs:
-    """Both halves of the call spec."""
+def old_obstacles(contract: Contract, inputs: Sequence[NameRow], release: Release) -> tuple[Obstacle, ...]:
+    """Everything that no config can mend in a release before 26.05, which does not look at the call spec."""
+    if release.before(FIRST):
+        return (_unknown_platform(release),)
+    return (*_old_count(contract, release), *_types(inputs, release))
 
-    inputs: ParsedSpec
-    outputs: ParsedSpec
+
+def spec_obstacles(inputs: ParsedSpec, outputs: ParsedSpec) -> tuple[Obstacle, ...]:
+    """What the server does not parse: it gets no further than that."""
+    failures = [_failure(item, "input") for item in inputs.failures]
+    return (*failures, *(_failure(item, "output") for item in outputs.failures))
 
 
 def find_obstacles(
-    contract: Contract, specs: Specs, inputs: Sequence[NameRow], outputs: Sequence[NameRow], release: Release
+    contract: Contract, inputs: Sequence[NameRow], outputs: Sequence[NameRow], release: Release
 ) -> tuple[Obstacle, ...]:
-    """Everything that no config can mend, the first that the server would meet first."""
-    if release.before("26.03"):
-        return (_unknown_platform(release),)
-    if release.before(OLD_COUNT_UNTIL):
-        return (*_old_count(contract, release), *_types(inputs, release))
-    failures = [_failure(item, "input") for item in specs.inputs.failures]
-    failures += [_failure(item, "output") for item in specs.outputs.failures]
-    if failures:
-        return tuple(failures)
+    """Everything else that no config can mend, the first that the server would meet first."""
     return (*_no_tensors(contract, inputs), *_collisions(inputs), *_types(inputs, release), *_nothing_back(outputs))
 
 
@@ -97,9 +94,10 @@ def _no_tensors(contract: Contract, inputs: Sequence[NameRow]) -> tuple[Obstacle
     if not odd and wanted != named:
         # Which ones are no tensors cannot be told; that some are, can.
         odd = [row for row in inputs if row.kind == "unknown"][:1] or list(inputs[:1])
-    rules = dict.fromkeys(_NO_TENSORS.get(row.kind, "R14") for row in odd)
-    groups = ([row for row in odd if _NO_TENSORS.get(row.kind, "R14") == rule] for rule in rules)
-    return tuple(_no_tensor(rule, rows, named, wanted) for rule, rows in zip(rules, groups, strict=True))
+    groups: dict[str, list[NameRow]] = {}
+    for row in odd:
+        groups.setdefault(_NO_TENSORS.get(row.kind, "R14"), []).append(row)
+    return tuple(_no_tensor(rule, rows, named, wanted) for rule, rows in groups.items())
 
 
 _NO_TENSORS = {"value": "R14", "unknown": "R14", "empty": "R15", "nested": "R13"}
@@ -179,7 +177,7 @@ def _types(inputs: Sequence[NameRow], release: Release) -> tuple[Obstacle, ...]:
 
 def _nothing_back(outputs: Sequence[NameRow]) -> tuple[Obstacle, ...]:
     """No output that a response can hold: a config must list at least one."""
-    if not outputs or any(_may_be_listed(row) for row in outputs):
+    if not outputs or any(map(listable, outputs)):
         return ()
     row = outputs[0]
     return (
@@ -196,11 +194,7 @@ def _nothing_back(outputs: Sequence[NameRow]) -> tuple[Obstacle, ...]:
     )
 
 
-def _may_be_listed(row: NameRow) -> bool:
-    typed = row.dtype is None or row.data_type is not None
-    return row.kind in ("tensor", "unknown") and typed and row.dims != () and not row.lost
-
-
 def listable(row: NameRow) -> bool:
     """Whether the output can stand in a config: a tensor of one dim or more with a type of Triton's."""
-    return _may_be_listed(row)
+    typed = row.dtype is None or row.data_type is not None
+    return row.kind in ("tensor", "unknown") and typed and row.dims != () and not row.lost

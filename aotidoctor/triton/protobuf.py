@@ -34,7 +34,7 @@ def judge(text: str) -> Verdict:
     try:
         from google.protobuf import text_format  # noqa: PLC0415 - an extra, and only for this
 
-        empty = _empty_config()
+        empty = _message_type()()
     except ImportError as error:
         return Verdict(accepted=None, problem=f"{error}; {INSTALL}")
     except Exception as error:  # noqa: BLE001 - a schema made for another protobuf raises its own error
@@ -49,11 +49,6 @@ def judge(text: str) -> Verdict:
     except ValueError as error:
         return Verdict(accepted=False, problem=str(error))
     return Verdict(accepted=True)
-
-
-def _empty_config() -> Message:
-    kind = _message_type()
-    return kind()
 
 
 @lru_cache(maxsize=1)

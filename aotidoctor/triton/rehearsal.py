@@ -16,7 +16,7 @@ from aotidoctor.model.serving_config import ModelConfig, TensorConfig
 from aotidoctor.model.serving_names import NameRow, NameTable
 from aotidoctor.triton.data_types import data_types
 from aotidoctor.triton.intent import Meant, meant
-from aotidoctor.triton.resolve import resolve_inputs, resolve_outputs
+from aotidoctor.triton.resolve import resolve
 
 # From this release on requests are put together along dim 0, and the answer is taken apart again.
 SPLITS_SINCE = "26.06"
@@ -74,12 +74,12 @@ def plan(
     if config is None or not table.read:
         raise CannotRehearseError("the server would not load it")
     release = model.release
-    taken = resolve_inputs(table, _names(config.inputs))
-    inputs = _wires(config.inputs, taken, meant(config.inputs, table.inputs, config.comments, said or {}), release)
-    answers = resolve_outputs(table, _names(config.outputs))
-    outputs = _wires(
-        config.outputs, answers, meant(config.outputs, table.outputs, config.comments, said or {}), release
-    )
+
+    def wires(tensors: Sequence[TensorConfig], rows: Sequence[NameRow]) -> tuple[Wire, ...]:
+        taken = resolve(rows, [tensor.label for tensor in tensors])
+        return _wires(tensors, taken, meant(tensors, rows, config.comments, said or {}), release)
+
+    inputs, outputs = wires(config.inputs, table.inputs), wires(config.outputs, table.outputs)
     _refuse_holes(inputs)
     merged, notes = _merged(config, requests)
     return Rehearsal(
@@ -119,10 +119,6 @@ def _wire(wire: Wire) -> JsonObject:
         "shape": shape,
         "compiled": {"dtype": row.dtype, "dims": dims, "least": row.dims[0].min if row.dims else None},
     }
-
-
-def _names(tensors: Sequence[TensorConfig]) -> list[str]:
-    return [tensor.label for tensor in tensors]
 
 
 def _wires(

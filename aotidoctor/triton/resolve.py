@@ -9,23 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from aotidoctor.model.serving_names import NameRow, NameTable
+from aotidoctor.model.serving_names import NameRow
 from aotidoctor.triton.names import find_row
 
 _NUMBERED = re.compile(r"(?:(?!__).)*__([0-9]*)", re.DOTALL)
 
 
-def resolve_inputs(table: NameTable, names: Sequence[str]) -> tuple[NameRow | None, ...]:
+def resolve(rows: Sequence[NameRow], names: Sequence[str]) -> tuple[NameRow | None, ...]:
     """The row of each name, None where the server finds none."""
-    return _resolve(table.inputs, names)
-
-
-def resolve_outputs(table: NameTable, names: Sequence[str]) -> tuple[NameRow | None, ...]:
-    """The row of each name, None where the server finds none."""
-    return _resolve(table.outputs, names)
-
-
-def _resolve(rows: Sequence[NameRow], names: Sequence[str]) -> tuple[NameRow | None, ...]:
     if all(row.forward is not None for row in rows):
         return tuple(find_row(rows, name) for name in names)
     slots = {row.slot: row for row in rows}

@@ -34,13 +34,9 @@ class FieldType:
         return self.type not in _SCALARS and self.type not in ENUMS
 
 
+@cache
 def fields_of(message: str) -> dict[str, FieldType]:
     """The fields of a message type, those of a map entry included."""
-    return _fields(message)
-
-
-@cache
-def _fields(message: str) -> dict[str, FieldType]:
     if message.startswith("{"):
         key, _, value = message[1:-1].partition(",")
         entry = {"key": key, "value": value}

@@ -57,8 +57,7 @@ def _other_rank(tensor: TensorConfig, compiled: Sequence[Dim], *, batched: bool)
 def _fits(given: Sequence[Given[int]], compiled: Sequence[Dim]) -> bool:
     """Whether the sizes can be those of the dims; ``-1`` stands for a dynamic one."""
     return len(given) == len(compiled) and all(
-        item.value == spec.static if spec.static is not None else True
-        for item, spec in zip(given, compiled, strict=True)
+        spec.static in (None, item.value) for item, spec in zip(given, compiled, strict=True)
     )
 
 

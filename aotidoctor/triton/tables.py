@@ -12,7 +12,7 @@ from aotidoctor.model.serving import Consequence, NotJudged, Remark, Said, Serve
 from aotidoctor.model.serving_config import ModelConfig, Position, TensorConfig
 from aotidoctor.model.serving_names import NameRow, NameTable, Obstacle
 from aotidoctor.triton.names import name_table
-from aotidoctor.triton.resolve import resolve_inputs, resolve_outputs
+from aotidoctor.triton.resolve import resolve
 
 Pair = tuple[TensorConfig, NameRow]
 
@@ -93,17 +93,19 @@ def _merged(said: Sequence[tuple[int, Remark | NotJudged]], asked: int) -> Said:
 def _join(
     model: ServedModel, config: ModelConfig, version: ServedVersion, contract: Contract, table: NameTable
 ) -> Joined:
-    # Where the spec does not parse, the server gets to no name.
-    inputs = resolve_inputs(table, [tensor.label for tensor in config.inputs if table.read])
-    outputs = resolve_outputs(table, [tensor.label for tensor in config.outputs if table.read])
+    def side(word: str, rows: tuple[NameRow, ...], tensors: tuple[TensorConfig, ...]) -> Side:
+        # Where the spec does not parse, the server gets to no name.
+        taken = resolve(rows, [tensor.label for tensor in tensors if table.read])
+        return Side(word=word, rows=rows, tensors=tuple(zip_longest(tensors, taken)))
+
     return Joined(
         model=model,
         config=config,
         version=version,
         contract=contract,
         table=table,
-        inputs=Side(word="input", rows=table.inputs, tensors=tuple(zip_longest(config.inputs, inputs))),
-        outputs=Side(word="output", rows=table.outputs, tensors=tuple(zip_longest(config.outputs, outputs))),
+        inputs=side("input", table.inputs, config.inputs),
+        outputs=side("output", table.outputs, config.outputs),
     )
 
 

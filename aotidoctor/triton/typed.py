@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from aotidoctor.model.serving_config import (
     TOP,
-    ConfigField,
     ConfigMessage,
     ConfigScalar,
     ControlConfig,
@@ -57,42 +56,34 @@ def typed(tree: ConfigMessage, text: str) -> ModelConfig:
 
 def enum_of(message: ConfigMessage, name: str, enum: str) -> Given[str] | None:
     """The enumerator of a field, also where its number is written; a number without a name stays one."""
-    found = _scalar(message.first(name))
-    if found is None:
-        return None
-    names = enumerators(enum)
-    if found.text in names:
-        return Given(value=found.text, at=found.at)
+    found, names = text_of(message, name), enumerators(enum)
+    if found is None or found.value in names:
+        return found
     try:
-        number = integer(found.text)
+        number = integer(found.value)
     except ValueError:
-        return Given(value=found.text, at=found.at)
-    return Given(value=names[number] if 0 <= number < len(names) else found.text, at=found.at)
+        return found
+    return Given(value=names[number], at=found.at) if 0 <= number < len(names) else found
 
 
 def numbers_of(message: ConfigMessage, name: str) -> tuple[Given[int], ...]:
     """The whole numbers of a repeated field."""
-    found = (_scalar(item) for item in message.all(name))
-    return tuple(Given(value=integer(item.text), at=item.at) for item in found if item is not None)
+    return tuple(Given(value=integer(item.value), at=item.at) for item in texts_of(message, name))
 
 
 def texts_of(message: ConfigMessage, name: str) -> tuple[Given[str], ...]:
-    """The strings of a repeated field."""
-    found = (_scalar(item) for item in message.all(name))
-    return tuple(Given(value=item.text, at=item.at) for item in found if item is not None)
+    """The scalars of a repeated field, as text."""
+    found = (item.value for item in message.all(name))
+    return tuple(Given(value=item.text, at=item.at) for item in found if isinstance(item, ConfigScalar))
 
 
 def text_of(message: ConfigMessage, name: str) -> Given[str] | None:
     """The last one counts: before it only defaults may stand."""
-    return next(iter(texts_of(message, name)[::-1]), None)
-
-
-def _scalar(field: ConfigField | None) -> ConfigScalar | None:
-    return field.value if field is not None and isinstance(field.value, ConfigScalar) else None
+    return next(reversed(texts_of(message, name)), None)
 
 
 def _number(message: ConfigMessage, name: str) -> Given[int] | None:
-    return next(iter(numbers_of(message, name)[::-1]), None)
+    return next(reversed(numbers_of(message, name)), None)
 
 
 def _flag(message: ConfigMessage, name: str) -> Given[bool] | None:

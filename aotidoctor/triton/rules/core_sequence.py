@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from aotidoctor.model.serving_config import ConfigMessage, ConfigScalar, ModelConfig, Position, written
+from aotidoctor.model.serving_config import ConfigMessage, ModelConfig, Position, written
 from aotidoctor.triton.typed import enum_of, numbers_of, text_of
 
 _VALUES = ("int32_false_true", "fp32_false_true", "bool_false_true")
+_EITHER = "'int32_false_true', 'fp32_false_true' or 'bool_false_true'"
 _ID = "CONTROL_SEQUENCE_CORRID"
 _ID_TYPES = ("TYPE_UINT64", "TYPE_INT64", "TYPE_UINT32", "TYPE_INT32", "TYPE_STRING")
 
@@ -29,10 +30,10 @@ def sequence_refusals(config: ModelConfig, sequence: ConfigMessage) -> Iterator[
                 words = "sequence batching preferred batch size must be <= max batch size"
                 yield Refusal(words, f"{size.value} with max_batch_size {config.batch_size}", size.at)
     for direct in sequence.messages("direct"):
-        given = direct.first("minimum_slot_utilization")
-        if given is not None and isinstance(given.value, ConfigScalar) and not _is_share(given.value.text):
+        share = text_of(direct, "minimum_slot_utilization")
+        if share is not None and not _is_share(share.value):
             words = "sequence batching minimum slot utilization must be in range (0.0, 1.0]"
-            yield Refusal(words, given.value.text, given.value.at)
+            yield Refusal(words, share.value, share.at)
     yield from _tensors(sequence.messages("control_input"))
 
 
@@ -70,11 +71,10 @@ def _control(control: ConfigMessage, seen: set[str]) -> Iterator[Refusal]:
     if kind == _ID:
         yield from _id(control, values)
         return
-    either = "'int32_false_true', 'fp32_false_true' or 'bool_false_true'"
     if not values:
-        yield Refusal(f"sequence batching must specify either {either} for {kind}", "none of them", control.at)
+        yield Refusal(f"sequence batching must specify either {_EITHER} for {kind}", "none of them", control.at)
     elif len(values) > 1:
-        words = f"sequence batching specifies more than one from {either} for {kind}"
+        words = f"sequence batching specifies more than one from {_EITHER} for {kind}"
         yield Refusal(words, ", ".join(values), control.at)
     elif len(entries := control.all(values[0])) != 2:
         words = f"sequence batching control '{values[0]}' must have exactly 2 entries for {kind}"
@@ -83,8 +83,7 @@ def _control(control: ConfigMessage, seen: set[str]) -> Iterator[Refusal]:
 
 def _id(control: ConfigMessage, values: list[str]) -> Iterator[Refusal]:
     if values:
-        either = "'int32_false_true', 'fp32_false_true' or 'bool_false_true'"
-        yield Refusal(f"sequence batching must not specify either {either} for {_ID}", values[0], control.at)
+        yield Refusal(f"sequence batching must not specify either {_EITHER} for {_ID}", values[0], control.at)
     kind = enum_of(control, "data_type", "DataType")
     if written(kind) not in _ID_TYPES:
         words = f"unexpected data type for control {_ID}. Allowed data types are {', '.join(_ID_TYPES)}"

@@ -11,7 +11,7 @@ from aotidoctor.readers.contract import read_contract
 from aotidoctor.triton.names import name_table
 from aotidoctor.triton.nearest import nearest_name
 from aotidoctor.triton.releases import find_release
-from aotidoctor.triton.resolve import places, resolve_inputs
+from aotidoctor.triton.resolve import places, resolve
 from tests.unit.readers.contract.conftest import artifact_of, entry_of
 from tests.unit.triton.specs import T, call, dic, respecced
 
@@ -119,7 +119,7 @@ def test_places_in_26_03_and_26_04(names, found):
 
 
 def test_a_number_beyond_the_tensors_finds_nothing():
-    assert [row and row.path for row in resolve_inputs(table_of("joint", "26.04"), ["x__5", "x__0"])] == [
+    assert [row and row.path for row in resolve(table_of("joint", "26.04").inputs, ["x__5", "x__0"])] == [
         None,
         "args[0]",
     ]

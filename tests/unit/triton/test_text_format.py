@@ -242,6 +242,15 @@ def test_groups_parameters_and_comments() -> None:
     assert [(item.value, item.at.line) for item in config.comments] == [("the model", 1), ("the last one counts", 10)]
 
 
+def test_before_the_value_that_counts_its_default_may_stand() -> None:
+    text = """max_batch_size: 0 max_batch_size: 8 name: "" name: "m"
+        input { name: "a" data_type: TYPE_INVALID data_type: TYPE_FP32 dims: 1 }
+        instance_group { kind: 0 kind: KIND_CPU }"""
+    config = typed(parse(text), text)
+    assert (config.batch_size, config.name and config.name.value) == (8, "m")
+    assert (config.inputs[0].type, config.instance_groups[0].effective_kind) == ("TYPE_FP32", "KIND_CPU")
+
+
 def test_a_sign_in_a_string_begins_no_comment() -> None:
     assert [item.value for item in comments("name: 'a#b' # c#d\n")] == ["c#d"]
 
@@ -284,7 +293,7 @@ def test_a_newer_protobuf_than_the_schema_is_no_crash(monkeypatch) -> None:
     def refuse() -> None:
         raise RuntimeError("gencode")
 
-    monkeypatch.setattr(protobuf, "_empty_config", refuse)
+    monkeypatch.setattr(protobuf, "_message_type", refuse)
     verdict = protobuf.judge("")
     assert verdict.accepted is None
     assert "gencode" in verdict.problem
