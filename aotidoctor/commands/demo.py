@@ -20,7 +20,7 @@ from aotidoctor.model.event import Event, EventKind, OnEvent
 from aotidoctor.model.jobs import DemoBuild
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
-from aotidoctor.model.run import Exited, Outcome, Request
+from aotidoctor.model.run import Outcome, Request
 from aotidoctor.reports.run_view import run_ending
 from aotidoctor.runner import Runner
 from aotidoctor.triage.private_folders import close_to_others, is_private, make_private
@@ -145,7 +145,7 @@ def _build(workshop: Path, environ: Mapping[str, str], on_event: OnEvent) -> Non
         # Side by side: a compile keeps one core busy.
         started = [runner.start(_request(part, workshop)) for part in PARTS]
         outcomes = [item if isinstance(item, Outcome) else runner.finish(item) for item in started]
-    failed = [outcome for outcome in outcomes if not _succeeded(outcome)]
+    failed = [outcome for outcome in outcomes if not outcome.succeeded]
     told = run_ending(failed[0]) if failed else "kept for the next demo"
     seconds = max(outcome.seconds for outcome in outcomes)
     on_event(Event(kind=EventKind.PROBE_END, name="compile the model", seconds=seconds, verdict=told, ok=not failed))
@@ -164,10 +164,6 @@ def _request(part: str, workshop: Path) -> Request:
         timeout=_BUILD_LIMIT,
         purpose=f"compile the demo's {part}",
     )
-
-
-def _succeeded(outcome: Outcome) -> bool:
-    return isinstance(outcome.ending, Exited) and outcome.ending.done and outcome.error is None
 
 
 def _why(outcome: Outcome) -> str:

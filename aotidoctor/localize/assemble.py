@@ -13,7 +13,7 @@ from aotidoctor.localize.timeline import timeline
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.localization import Frame, Localization, TimelineEntry
-from aotidoctor.model.run import Exited, Outcome
+from aotidoctor.model.run import Outcome
 
 _CHECKED_HEAP = "where the checked heap stopped it"
 # Which trail names the culprit, the surest first: code, kinds (empty: all), and what it did.
@@ -126,7 +126,7 @@ def _timeline(case: Case, outcomes: Mapping[str, Outcome]) -> tuple[tuple[Timeli
     if outcome is None or outcome.trace is None or outcome.trace.problem is not None:
         return (), 0
     # An exception leaves its call as well: only what neither returned nor raised was still inside.
-    ended = isinstance(outcome.ending, Exited) and outcome.ending.done and outcome.error is None
+    ended = outcome.succeeded
     return timeline(case, outcome.trace, ended=ended)[-_MOST_CALLS:], outcome.trace.total
 
 

@@ -131,3 +131,8 @@ class Outcome:
     debugger_output: str = ""
     debugger_problem: str | None = None
     tool_output: str = ""
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the child ended by itself, said that it was done, and no exception was caught in it."""
+        return isinstance(self.ending, Exited) and self.ending.done and self.error is None

@@ -42,6 +42,11 @@ class NameRow:
         return (self.ordinal,) if self.forward is None else (self.ordinal, self.forward)
 
     @property
+    def may_be_tensor(self) -> bool:
+        """Whether it is a tensor, as far as the package tells."""
+        return self.kind in ("tensor", "unknown")
+
+    @property
     def label(self) -> str:
         """``INPUT__1 (kwargs['mask'])``."""
         return f"{self.ordinal} ({self.path})"

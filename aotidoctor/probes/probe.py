@@ -15,7 +15,7 @@ from dataclasses import field
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, Maker, NotChecked, RunSource, Severity
 from aotidoctor.model.record import record
-from aotidoctor.model.run import Exited, Outcome, Request
+from aotidoctor.model.run import Outcome, Request
 
 
 @record
@@ -64,10 +64,8 @@ class Probe:
 
 
 def succeeded(outcome: Outcome | None) -> bool:
-    """The child ended by itself, said that it was done, and no exception was caught in it."""
-    if outcome is None or outcome.error is not None:
-        return False
-    return isinstance(outcome.ending, Exited) and outcome.ending.done
+    """There was such a run, and it succeeded."""
+    return outcome is not None and outcome.succeeded
 
 
 def unasked(code: str, name: str, reason: str, *, moot: bool = True) -> NotChecked:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aotidoctor.model.answers import told
 from aotidoctor.model.answers.made import HookCalled
 from aotidoctor.model.evidence import Evidence, FileSource, Severity
-from aotidoctor.model.run import Exited, Outcome
+from aotidoctor.model.run import Outcome
 from aotidoctor.model.serving import Consequence, ServedModel
 from aotidoctor.model.serving_hook import INIT, PARAMETER
 from aotidoctor.triton.init_parameter import init_library
@@ -23,7 +23,7 @@ _STAGES = {
 
 def read_hook_run(model: ServedModel, outcome: Outcome) -> Evidence:
     """One finding. A library without the function that cleans up has been told of by the rule; NULL is no failure."""
-    done = isinstance(outcome.ending, Exited) and outcome.ending.done and outcome.error is None
+    done = outcome.succeeded
     called = told(HookCalled, outcome.result)
     if done and INIT in called.found:
         gave = "NULL, which may mean that there was nothing to load" if called.handle == 0 else "a handle"

@@ -197,4 +197,4 @@ def _nothing_back(outputs: Sequence[NameRow]) -> tuple[Obstacle, ...]:
 def listable(row: NameRow) -> bool:
     """Whether the output can stand in a config: a tensor of one dim or more with a type of Triton's."""
     typed = row.dtype is None or row.data_type is not None
-    return row.kind in ("tensor", "unknown") and typed and row.dims != () and not row.lost
+    return row.may_be_tensor and typed and row.dims != () and not row.lost

@@ -16,10 +16,9 @@ from aotidoctor.model.serving_config import ModelConfig, TensorConfig
 from aotidoctor.model.serving_names import NameRow, NameTable
 from aotidoctor.triton.data_types import data_types
 from aotidoctor.triton.intent import Meant, meant
+from aotidoctor.triton.releases import SPLITS_SINCE
 from aotidoctor.triton.resolve import resolve
 
-# From this release on requests are put together along dim 0, and the answer is taken apart again.
-SPLITS_SINCE = "26.06"
 MERGED = 2
 
 

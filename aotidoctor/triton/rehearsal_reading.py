@@ -25,9 +25,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from aotidoctor.model.evidence import Evidence, FactValue, FileSource, Severity
 from aotidoctor.model.json_types import JsonObject, objects
 from aotidoctor.model.record import record
-from aotidoctor.model.run import Exited, Outcome, OutOfMemory, Signalled, TimedOut
+from aotidoctor.model.run import Outcome, OutOfMemory, Signalled, TimedOut
 from aotidoctor.model.serving import Consequence, ServedModel
-from aotidoctor.triton.rehearsal import SPLITS_SINCE, Rehearsal, Wire
+from aotidoctor.triton.rehearsal import Rehearsal, Wire
 from aotidoctor.triton.rehearsal_reasons import Reasons, Why
 from aotidoctor.triton.rehearsal_words import (
     TITLES,
@@ -41,6 +41,7 @@ from aotidoctor.triton.rehearsal_words import (
     sizes,
     text,
 )
+from aotidoctor.triton.releases import SPLITS_SINCE
 
 CODE = "TRITON-REHEARSAL"
 _BEFORE = ("start", "import", "setup", "inputs", "load")
@@ -79,14 +80,14 @@ class Reading:
 
     def _ending(self) -> Evidence | None:
         outcome = self.outcome
-        if isinstance(outcome.ending, Exited) and outcome.ending.done and outcome.error is None:
+        if outcome.succeeded:
             return None
         how = ending_words(outcome)
         if outcome.stage in _BEFORE or outcome.stage.startswith("plain"):
             where = "cannot be loaded" if outcome.stage in _BEFORE else "fails when it is called"
             message = f"the package itself {where} here ({how}), so nothing can be concluded about the server."
             return self._finding(
-                Why(rule="", kind="plain-fails", words=message, remedy="aotidoctor run finds out why"),
+                Why(kind="plain-fails", words=message, remedy="aotidoctor run finds out why"),
                 Consequence.REQUESTS_FAIL,
                 observed=how,
                 expected="the plain call to answer",
@@ -121,7 +122,6 @@ class Reading:
             remedy = f"dims: {text(fitting)}, with -1 for what the package lets vary"
         return self._finding(
             Why(
-                rule="",
                 kind="refused",
                 words=f"the server refuses a request like the sample: {words}.",
                 remedy=remedy,
@@ -174,7 +174,7 @@ class Reading:
             return Why(rule="R23", kind="rehearsed-scalar", words=words, remedy="leave it out of the config", wire=wire)
         if what == "absent":
             words = f"every request fails: the package hands back no output {wire.row.slot} for {name}."
-            return Why(rule="", kind="absent", words=words, remedy="leave it out of the config", wire=wire)
+            return Why(kind="absent", words=words, remedy="leave it out of the config", wire=wire)
         return None
 
     # No difference.
@@ -190,13 +190,13 @@ class Reading:
 
     def _random(self) -> Evidence:
         words = "two plain calls give different numbers, so the values of the server's answers prove nothing."
-        why = Why(rule="", kind="random", words=words, remedy="")
+        why = Why(kind="random", words=words)
         return self._finding(why, Consequence.NOTE, observed="different numbers each time", expected="the same numbers")
 
     def _same(self, answers: Sequence[JsonObject]) -> Evidence:
         together = f", {self.reasons.requests} requests in one execution" if self.reasons.requests > 1 else ""
         words = f"the server's answers are those of the plain call ({len(answers)} compared{together})."
-        why = Why(rule="", kind="same", words=words, remedy="")
+        why = Why(kind="same", words=words)
         return self._finding(why, Consequence.NOTE, observed="the same", expected="the same")
 
     def _finding(

@@ -8,18 +8,19 @@ from aotidoctor.model.json_types import JsonObject, objects
 from aotidoctor.model.record import record
 from aotidoctor.model.serving import Release
 from aotidoctor.triton.names import NAMES_SINCE
-from aotidoctor.triton.rehearsal import SPLITS_SINCE, Rehearsal, Wire
+from aotidoctor.triton.rehearsal import Rehearsal, Wire
 from aotidoctor.triton.rehearsal_words import crossing, number, rename, sizes
+from aotidoctor.triton.releases import SPLITS_SINCE
 
 
 @record
 class Why:
-    """A rule with what it says of the case at hand."""
+    """A rule with what it says of the case at hand; empty where it is no rule's."""
 
-    rule: str
     kind: str
     words: str
-    remedy: str
+    rule: str = ""
+    remedy: str = ""
     wire: Wire | None = None
 
 

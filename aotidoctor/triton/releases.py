@@ -20,6 +20,8 @@ from aotidoctor.model.errors import UsageError
 from aotidoctor.model.serving import Release
 
 FIRST = "26.03"
+# From this release on requests are put together along dim 0, and the answer is taken apart again.
+SPLITS_SINCE = "26.06"
 _SERVERS = {
     "26.02": "2.66",
     "26.03": "2.67",

@@ -142,6 +142,11 @@ def unread(joined: Joined) -> Said:
     return (NotJudged(reason=f"the server cannot parse the call spec ({first.rule}), so there are no names"),)
 
 
+def unrecorded(what: str, labels: Sequence[str]) -> Said:
+    """That the package does not record ``what`` of these tensors; nothing where there are none."""
+    return [NotJudged(reason=f"the package does not record {what} of {', '.join(labels)}")] if labels else []
+
+
 def rows_text(rows: Iterable[NameRow]) -> str:
     """Rows of the table, in one line: ``INPUT__1 = KWARGSscale = kwargs['scale']; ...``."""
     return "; ".join(" = ".join((*row.names, row.path)) for row in rows)

@@ -10,12 +10,11 @@ from aotidoctor.model.expr import Sym
 from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, Said, ServedModel
 from aotidoctor.model.serving_config import TensorConfig
 from aotidoctor.model.serving_names import NameRow
+from aotidoctor.triton.releases import SPLITS_SINCE
 from aotidoctor.triton.shapes import dim_text
-from aotidoctor.triton.tables import Joined, each_version
+from aotidoctor.triton.tables import Joined, each_version, unrecorded
 
 RULES = Family("tensors")
-
-_SPLITS_SINCE = "26.06"
 
 
 @RULES.rule(
@@ -156,26 +155,24 @@ def _strangers(joined: Joined, dynamic: Sequence[tuple[TensorConfig, NameRow, Di
     return said
 
 
-def _outputs(joined: Joined, batch: Sequence[Dim]) -> list[Remark | NotJudged]:
+def _outputs(joined: Joined, batch: Sequence[Dim]) -> Said:
     """Outputs whose first dim is not the batch."""
     known = [dim.expr for dim in batch if dim.expr is not None and dim.expr.symbols]
-    said: list[Remark | NotJudged] = []
+    said: list[Remark] = []
     silent = []
     for tensor, row in joined.outputs.pairs:
-        if row.kind not in ("tensor", "unknown") or row.dims == ():
+        if not row.may_be_tensor or row.dims == ():
             continue
         first = row.dims[0] if row.dims else None
         if first is None or (first.static is None and (first.expr is None or not first.expr.symbols)):
             silent.append(row.label)
         elif known and first.expr not in known:
             said.append(_no_batch(joined, tensor, row, first))
-    if silent:
-        said.append(NotJudged(reason=f"the package does not record the first dim of {', '.join(silent)}"))
-    return said
+    return [*said, *unrecorded("the first dim", silent)]
 
 
 def _no_batch(joined: Joined, tensor: TensorConfig, row: NameRow, first: Dim) -> Remark:
-    splits = joined.model.release.since(_SPLITS_SINCE)
+    splits = joined.model.release.since(SPLITS_SINCE)
     return Remark(
         kind="output-without-batch",
         consequence=Consequence.SILENTLY_WRONG if splits else Consequence.WASTE,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, Said, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Needs, Remark, Said, ServedModel
 from aotidoctor.model.serving_config import Given, TensorConfig
 from aotidoctor.model.serving_names import NameRow
 from aotidoctor.triton.shapes import Mismatch, compare, dims_text, fixed_symbols
-from aotidoctor.triton.tables import Joined, Pair, each_version
+from aotidoctor.triton.tables import Joined, Pair, each_version, unrecorded
 
 RULES = Family("tensors")
 
@@ -52,7 +52,7 @@ def input_dims_are_compiled(model: ServedModel) -> Said:
 
 
 def _dims(joined: Joined) -> Said:
-    said: list[Remark | NotJudged] = []
+    said: list[Remark] = []
     silent = []
     for tensor, row in _compared(joined):
         if row.dims is None:
@@ -61,13 +61,11 @@ def _dims(joined: Joined) -> Said:
         found = compare(tensor, row.dims, batched=joined.config.batch_size > 0)
         said.extend(_remark(tensor, row, item) for item in found if item.kind != "batch-missing")
     said.extend(_disagreeing(joined))
-    if silent:
-        said.append(NotJudged(reason=f"the package does not record the dims of {', '.join(silent)}"))
-    return said
+    return [*said, *unrecorded("the dims", silent)]
 
 
 def _compared(joined: Joined) -> list[Pair]:
-    return [(tensor, row) for tensor, row in joined.inputs.pairs if row.kind in ("tensor", "unknown") and tensor.shape]
+    return [(tensor, row) for tensor, row in joined.inputs.pairs if row.may_be_tensor and tensor.shape]
 
 
 def _remark(tensor: TensorConfig, row: NameRow, item: Mismatch) -> Remark:

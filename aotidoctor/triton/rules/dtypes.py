@@ -6,7 +6,7 @@ from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Rema
 from aotidoctor.model.serving_config import TensorConfig
 from aotidoctor.model.serving_names import NameRow
 from aotidoctor.triton.data_types import BFLOAT16_SINCE, data_types
-from aotidoctor.triton.tables import Joined, each_version, obstacles_of
+from aotidoctor.triton.tables import Joined, each_version, obstacles_of, unrecorded
 
 RULES = Family("tensors")
 
@@ -77,15 +77,13 @@ def inputs_have_their_types(model: ServedModel) -> Said:
 
 def _inputs(joined: Joined) -> Said:
     known = data_types(joined.model.release)
-    said: list[Remark | NotJudged] = []
-    silent = [row.label for _, row in joined.inputs.pairs if row.kind in ("tensor", "unknown") and row.dtype is None]
+    said: list[Remark] = []
+    silent = [row.label for _, row in joined.inputs.pairs if row.may_be_tensor and row.dtype is None]
     for tensor, row in joined.inputs.pairs:
         given = known.get(tensor.type)
         if row.kind == "tensor" and row.data_type is not None and given is not None and given != row.dtype:
             said.append(_misread(tensor, row, given))
-    if silent:
-        said.append(NotJudged(reason=f"the package does not record the dtype of {', '.join(silent)}"))
-    return said
+    return [*said, *unrecorded("the dtype", silent)]
 
 
 def _misread(tensor: TensorConfig, row: NameRow, given: str) -> Remark:
@@ -119,7 +117,7 @@ def outputs_have_their_types(model: ServedModel) -> Said:
 
 def _outputs(joined: Joined) -> Said:
     known = data_types(joined.model.release)
-    said: list[Remark | NotJudged] = []
+    said: list[Remark] = []
     silent = []
     for tensor, row in joined.outputs.pairs:
         if row.kind in ("none", "shifted", "number") or row.dims == ():
@@ -129,9 +127,7 @@ def _outputs(joined: Joined) -> Said:
             silent.append(row.label)
         elif given in known and known[given] != row.dtype:
             said.append(wrong_output_type(joined, tensor, row.path, row.data_type, f"{row.path} is {row.dtype}"))
-    if silent:
-        said.append(NotJudged(reason=f"the package does not record the dtype of {', '.join(silent)}"))
-    return said
+    return [*said, *unrecorded("the dtype", silent)]
 
 
 def wrong_output_type(joined: Joined, tensor: TensorConfig, path: str, real: str | None, why: str) -> Remark:

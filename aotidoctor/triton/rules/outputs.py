@@ -7,7 +7,7 @@ from aotidoctor.model.serving_config import TensorConfig
 from aotidoctor.model.serving_names import NameRow
 from aotidoctor.triton.rules.dtypes import wrong_output_type
 from aotidoctor.triton.shapes import Mismatch, compare
-from aotidoctor.triton.tables import Joined, each_version, obstacle_remarks
+from aotidoctor.triton.tables import Joined, each_version, obstacle_remarks, unrecorded
 
 RULES = Family("tensors")
 
@@ -26,19 +26,17 @@ def output_dims_are_right(model: ServedModel) -> Said:
 
 
 def _dims(joined: Joined) -> Said:
-    said: list[Remark | NotJudged] = []
+    said: list[Remark] = []
     silent = []
     for tensor, row in joined.outputs.pairs:
-        if row.kind not in ("tensor", "unknown") or row.dims == ():
+        if not row.may_be_tensor or row.dims == ():
             continue
         if row.dims is None:
             silent.append(row.label)
             continue
         batched = joined.config.batch_size > 0
         said.extend(_misleading(tensor, row, item) for item in compare(tensor, row.dims, batched=batched))
-    if silent:
-        said.append(NotJudged(reason=f"the package does not record the dims of {', '.join(silent)}"))
-    return said
+    return [*said, *unrecorded("the dims", silent)]
 
 
 def _misleading(tensor: TensorConfig, row: NameRow, item: Mismatch) -> Remark:
@@ -72,7 +70,7 @@ def outputs_have_dims(model: ServedModel) -> Said:
 
 def _scalars(joined: Joined) -> Said:
     said: list[Remark | NotJudged] = [*obstacle_remarks(joined, "R23")]
-    silent = [row.label for _, row in joined.outputs.pairs if row.kind in ("tensor", "unknown") and row.dims is None]
+    silent = [row.label for _, row in joined.outputs.pairs if row.may_be_tensor and row.dims is None]
     said.extend(_scalar(joined, tensor, row) for tensor, row in joined.outputs.pairs if row.dims == ())
     if silent:
         said.append(NotJudged(reason=f"the package does not record whether {', '.join(silent)} has dims"))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from aotidoctor.model.serving import Consequence, Family, Remark, ServedModel
 from aotidoctor.model.serving_config import Given, Position, StateConfig
+from aotidoctor.triton.releases import SPLITS_SINCE
 
 RULES = Family("scheduling")
 
@@ -103,7 +104,7 @@ def requests_are_not_merged(model: ServedModel) -> Sequence[Remark]:
     if scheduling is None or scheduling.name != "dynamic_batching":
         return ()
     batch = model.config.batch_size if model.config is not None else 0
-    if model.release.before("26.06") and batch != 0:
+    if model.release.before(SPLITS_SINCE) and batch != 0:
         return (
             Remark(
                 kind="merged",
