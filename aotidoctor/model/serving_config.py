@@ -192,7 +192,8 @@ class ModelConfig:
     """config.pbtxt as written, before the server's defaults. What is not written is None or empty.
 
     ``scheduling`` is the field of the scheduling choice: ``dynamic_batching``, ``sequence_batching`` or
-    ``ensemble_scheduling``. ``comments`` are the texts after ``#``, with their places.
+    ``ensemble_scheduling``. ``parameters`` has one entry for each key. ``comments`` are the texts after ``#``, with
+    their places.
     """
 
     tree: ConfigMessage
@@ -218,6 +219,10 @@ class ModelConfig:
     def batch_size(self) -> int:
         """``max_batch_size``; 0 where not written."""
         return 0 if self.max_batch_size is None else self.max_batch_size.value
+
+    def parameter(self, key: str) -> ParameterConfig | None:
+        """The parameter with this key, None where there is none."""
+        return next((item for item in self.parameters if item.key.value == key), None)
 
     @property
     def batch_at(self) -> Position:

@@ -10,8 +10,8 @@ SINCE = "26.07"
 
 
 def init_library(model: ServedModel) -> ParameterConfig | None:
-    """The parameter that counts: the last one with this key."""
-    return next((item for item in reversed(model.parameters) if item.key.value == PARAMETER), None)
+    """The parameter, None where the config has none."""
+    return None if model.config is None else model.config.parameter(PARAMETER)
 
 
 def said(

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from aotidoctor.model.serving_config import ModelConfig
+from aotidoctor.model.serving_config import ModelConfig, written
 from aotidoctor.model.serving_hook import PARAMETER, SYMBOL_PART, HookLibrary
 from aotidoctor.readers.host.dependencies import dependencies
 from aotidoctor.readers.package.named_symbols import read_named_symbols
@@ -15,8 +15,9 @@ from aotidoctor.readers.package.named_symbols import read_named_symbols
 
 def read_hook(config: ModelConfig, environ: Mapping[str, str]) -> HookLibrary | None:
     """The library that the config names by an absolute path; None where it names none."""
-    given = [item.value.value for item in config.parameters if item.key.value == PARAMETER and item.value is not None]
-    return read_library(given[-1], environ) if given and given[-1].startswith("/") else None
+    given = config.parameter(PARAMETER)
+    path = "" if given is None else written(given.value)
+    return read_library(path, environ) if path.startswith("/") else None
 
 
 def read_library(path: str, environ: Mapping[str, str]) -> HookLibrary:

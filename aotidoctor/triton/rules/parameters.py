@@ -150,7 +150,8 @@ def threads_are_shared(model: ServedModel) -> Sequence[Remark]:
 
 
 def _count(config: ModelConfig, key: str) -> str:
-    return next((written(item.value) for item in config.parameters if item.key.value == key), "")
+    found = config.parameter(key)
+    return "" if found is None else written(found.value)
 
 
 def _is_true(item: ParameterConfig) -> bool:

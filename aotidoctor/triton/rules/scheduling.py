@@ -100,33 +100,32 @@ def requests_are_not_merged(model: ServedModel) -> Sequence[Remark]:
     How it was seen: run with the 26.05 backend.
     Remedy: take dynamic_batching away, or use 26.06 or later.
     """
-    scheduling = model.config.scheduling if model.config is not None else None
-    if scheduling is None or scheduling.name != "dynamic_batching":
+    config = model.config
+    if config is None or config.scheduling is None or config.scheduling.name != "dynamic_batching":
         return ()
-    batch = model.config.batch_size if model.config is not None else 0
-    if model.release.before(SPLITS_SINCE) and batch != 0:
+    if config.batch_size == 0:
         return (
             Remark(
-                kind="merged",
-                message="loads, then answers with rows of different requests: the first response holds the rows of all "
-                "merged requests, the others read past the end of the buffer.",
-                observed=f"dynamic_batching on Triton {model.release.name}",
-                expected="no scheduler that merges requests before 26.06",
-                remedy="Take dynamic_batching away, or serve with Triton 26.06 or later.",
-                at=scheduling.at,
+                kind="no-batching",
+                consequence=Consequence.WASTE,
+                message="nothing is merged: max_batch_size is 0, so requests have no batch dimension.",
+                observed="dynamic_batching with max_batch_size 0",
+                expected="max_batch_size above 0",
+                remedy="Set max_batch_size, or take dynamic_batching away.",
+                at=config.scheduling.at,
             ),
         )
-    if batch != 0:
+    if model.release.since(SPLITS_SINCE):
         return ()
     return (
         Remark(
-            kind="no-batching",
-            consequence=Consequence.WASTE,
-            message="nothing is merged: max_batch_size is 0, so requests have no batch dimension.",
-            observed="dynamic_batching with max_batch_size 0",
-            expected="max_batch_size above 0",
-            remedy="Set max_batch_size, or take dynamic_batching away.",
-            at=scheduling.at,
+            kind="merged",
+            message="loads, then answers with rows of different requests: the first response holds the rows of all "
+            "merged requests, the others read past the end of the buffer.",
+            observed=f"dynamic_batching on Triton {model.release.name}",
+            expected="no scheduler that merges requests before 26.06",
+            remedy="Take dynamic_batching away, or serve with Triton 26.06 or later.",
+            at=config.scheduling.at,
         ),
     )
 

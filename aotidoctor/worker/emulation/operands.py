@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from aotidoctor.worker.emulation.storage import Tensor
 from aotidoctor.worker.emulation.variables import CannotError
 from aotidoctor.worker.emulation.wrapper import Replay
 
 
-def check_given(replay: Replay, function: str, given: list[Tensor], written: list[Tensor], line: int) -> None:
-    """Operators look at all of their arguments. Raises ``CannotError`` where one is not known."""
+def check_given(replay: Replay, function: str, given: list[Tensor], line: int) -> None:
+    """Operators look at all that they are given to read. Raises ``CannotError`` where some of it is not known."""
     for tensor in given:
-        if any(tensor is one for one in written):
-            continue
         if not tensor.storage.known:
             raise CannotError(f"{tensor.name} is not known: something that was not carried out may have written to it")
         count = tensor.has_unwritten()
@@ -24,19 +20,14 @@ def check_given(replay: Replay, function: str, given: list[Tensor], written: lis
             )  # fmt: skip
 
 
-def tell_nan(  # noqa: PLR0917
-    replay: Replay, function: str, given: list[Tensor], written: list[Tensor], results: list[Any], line: int
-) -> None:
+def tell_nan(replay: Replay, function: str, given: list[Tensor], made: list[Tensor], line: int) -> None:
     """NaN from values without any."""
-    inputs = [one for one in given if not any(one is other for other in written)]
-    outputs = [*written, *(one for one in results if isinstance(one, Tensor))]
-    if all(map(_all_finite, inputs)):
-        for tensor in outputs:
-            count = _nans(tensor)
-            if count:
-                replay.found.add(
-                    "nan", kernel=function, wrapper_line=line, buffer=tensor.name, count=count, launch=None
-                )
+    if not all(map(_all_finite, given)):
+        return
+    for tensor in made:
+        count = _nans(tensor)
+        if count:
+            replay.found.add("nan", kernel=function, wrapper_line=line, buffer=tensor.name, count=count, launch=None)
 
 
 def _all_finite(tensor: Tensor) -> bool:

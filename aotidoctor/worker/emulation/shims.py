@@ -48,7 +48,8 @@ def call_operator(replay: Replay, function: str, arguments: list[str], line: int
     reader = Reader(replay, iter(arguments))
     written, given, keywords = read_arguments(reader, operator)
     results = list(reader.rest())
-    check_given(replay, function, reader.tensors, written, line)
+    read = [one for one in reader.tensors if not any(one is other for other in written)]
+    check_given(replay, function, read, line)
     late = partial(_compute, replay, function, operator, given, keywords, line)
     if name in _WITHOUT_INDICES and not results and _left_out(replay, reader.tensors, written, late):
         for tensor in written:
@@ -57,13 +58,13 @@ def call_operator(replay: Replay, function: str, arguments: list[str], line: int
     if name in _SHAPED and len(results) == 1 and _made_later(replay, reader, late, operator, given, keywords, results):
         return
     replay.fill(*reader.tensors)
-    _begin(replay, function, [one for one in reader.tensors if not any(one is other for other in written)])
-    made = late()
+    _begin(replay, function, read)
+    values = late()
     for tensor in written:
         tensor.mark()
-    _hand_over(replay, made, results)
-    _end(replay, [*written, *(replay.names.get(one) for one in results)])
-    tell_nan(replay, function, reader.tensors, written, [replay.names.get(one) for one in results], line)
+    made = [*written, *_hand_over(replay, values, results)]
+    _end(replay, made)
+    tell_nan(replay, function, read, made, line)
 
 
 def _left_out(replay: Replay, given: list[Tensor], written: list[Tensor], late: Callable[[], Any]) -> bool:
@@ -95,7 +96,7 @@ def _made_later(  # noqa: PLR0917
         return value.to("meta") if isinstance(value, torch.Tensor) else value
 
     try:
-        (like,) = [operator(*map(bare, given), **{key: bare(value) for key, value in keywords.items()})]
+        like = operator(*map(bare, given), **{key: bare(value) for key, value in keywords.items()})
     except Exception:
         return False
     if not isinstance(like, torch.Tensor):
@@ -124,7 +125,7 @@ def _call_node(replay: Replay, arguments: list[str], line: int) -> None:
         described, kept = read_call(node, integers, texts, "cpu")
         given = [replay.tensor(text) for text in kept]
         operator = find(target)
-        check_given(replay, target, given, [], line)
+        check_given(replay, target, given, line)
         replay.fill(*given)
         values = build_arguments(described, [one.torch() for one in given])
         _begin(replay, PROXY, given, index)
@@ -136,8 +137,7 @@ def _call_node(replay: Replay, arguments: list[str], line: int) -> None:
     for tensor in given:
         tensor.mark()
     results = list(texts[len(kept) :])
-    _hand_over(replay, tuple(made) if isinstance(made, tuple | list) else (made,), results)
-    _end(replay, [replay.names.get(one) for one in results])
+    _end(replay, _hand_over(replay, tuple(made) if isinstance(made, tuple | list) else (made,), results))
 
 
 def _begin(replay: Replay, function: str, read: list[Tensor], argument: int | None = None) -> None:
@@ -145,9 +145,9 @@ def _begin(replay: Replay, function: str, read: list[Tensor], argument: int | No
         replay.followed.begin(function, [(one.name, -1, one) for one in read], argument)
 
 
-def _end(replay: Replay, written: list[Any]) -> None:
+def _end(replay: Replay, written: list[Tensor]) -> None:
     if replay.followed is not None:
-        replay.followed.end([(one.name, -1, one) for one in written if isinstance(one, Tensor)])
+        replay.followed.end([(one.name, -1, one) for one in written])
 
 
 def _compute(  # noqa: PLR0917
@@ -182,11 +182,14 @@ def _attention(operator: Any, given: list[Any]) -> tuple[Any, ...] | None:
     return (out, *[torch.zeros(0) for _ in operator._schema.returns[1:]])
 
 
-def _hand_over(replay: Replay, made: tuple[Any, ...], names: list[str]) -> None:
+def _hand_over(replay: Replay, made: tuple[Any, ...], names: list[str]) -> list[Tensor]:
+    """Give the results to the wrapper; those that are tensors."""
     import torch
 
+    tensors = []
     for name, value in zip(names, made, strict=False):
+        replay.names[name] = value
         if isinstance(value, torch.Tensor):
             replay.names[name] = of_torch(name.removesuffix("_handle"), value)
-        else:
-            replay.names[name] = value
+            tensors.append(replay.names[name])
+    return tensors

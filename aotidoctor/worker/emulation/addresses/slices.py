@@ -107,9 +107,12 @@ class Slicer(Expressions):
     def _access(self, name: str, node: ast.Call) -> Node:
         words = {one.arg: one.value for one in node.keywords}
         values = [self.value(one) for one in node.args]
+
+        def given(at: int, word: str) -> Any:
+            return values[at] if len(values) > at else self.value(words[word]) if word in words else None
+
         pointer = values[0] if values else None
-        at = 1 if name == "load" else 2
-        mask = values[at] if len(values) > at else self.value(words["mask"]) if "mask" in words else None
+        mask = given(1 if name == "load" else 2, "mask")
         if not isinstance(pointer, Ptr) or pointer.offset.rank < 0:
             raise Unsliceable(pointer.offset.what if isinstance(pointer, Ptr) else "a pointer that is computed")
         if isinstance(mask, Node) and mask.rank < 0:
@@ -120,7 +123,7 @@ class Slicer(Expressions):
         )
         if name != "load":
             return opaque("what an atomic returns")
-        other = values[2] if len(values) > 2 else self.value(words["other"]) if "other" in words else None
+        other = given(2, "other")
         return self._loaded(access, other if isinstance(other, Node) else None)
 
     def _note(self, what: str, node: ast.AST, **facts: Any) -> Access:
