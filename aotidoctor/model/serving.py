@@ -11,7 +11,7 @@ from dataclasses import field
 
 from aotidoctor.model.artifact import Artifact, ModelEntry
 from aotidoctor.model.contract import Contract
-from aotidoctor.model.evidence import Evidence, FactValue
+from aotidoctor.model.evidence import Evidence, FactValue, Severity
 from aotidoctor.model.host import Host
 from aotidoctor.model.record import record
 from aotidoctor.model.serving_config import InstanceGroup, ModelConfig, ParameterConfig, Position
@@ -142,6 +142,11 @@ class Consequence(enum.Enum):
     SILENTLY_WRONG = "S"
     WASTE = "W"
     NOTE = "I"
+
+    @property
+    def severity(self) -> Severity:
+        """How bad a finding about it is."""
+        return {Consequence.WASTE: Severity.WARN, Consequence.NOTE: Severity.INFO}.get(self, Severity.ERROR)
 
 
 class Needs(enum.Enum):

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, Severity
+from aotidoctor.model.evidence import Evidence, FileSource, NotChecked
 from aotidoctor.model.fault import failure
 from aotidoctor.model.serving import Consequence, Needs, NotJudged, Release, Remark, Rule, Said, ServedModel
 from aotidoctor.model.serving_config import Position
 from aotidoctor.triton.releases import FIRST
 from aotidoctor.triton.rules import RULES
 
-_SEVERITY = {
-    Consequence.FAILS_TO_LOAD: Severity.ERROR,
-    Consequence.REQUESTS_FAIL: Severity.ERROR,
-    Consequence.SILENTLY_WRONG: Severity.ERROR,
-    Consequence.WASTE: Severity.WARN,
-    Consequence.NOTE: Severity.INFO,
-}
 _LOOKED_LIKE = {
     Consequence.FAILS_TO_LOAD: "a model that the server does not load",
     Consequence.REQUESTS_FAIL: "a model that loads, and requests that fail",
@@ -75,7 +68,7 @@ def finding_of(rule: Rule, remark: Remark, model: ServedModel) -> Evidence:
     return Evidence(
         code=rule.code,
         kind=remark.kind,
-        severity=_SEVERITY[consequence],
+        severity=consequence.severity,
         subject=model.name if remark.subject is None else f"{model.name}: {remark.subject}",
         observed=remark.observed,
         expected=remark.expected,

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from aotidoctor.model.evidence import Evidence, FactValue, FileSource, Severity
+from aotidoctor.model.evidence import Evidence, FactValue, FileSource
 from aotidoctor.model.json_types import JsonObject, objects
 from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome, OutOfMemory, Signalled, TimedOut
@@ -45,7 +45,6 @@ from aotidoctor.triton.releases import SPLITS_SINCE
 
 CODE = "TRITON-REHEARSAL"
 _BEFORE = ("start", "import", "setup", "inputs", "load")
-_LOUD = (Consequence.FAILS_TO_LOAD, Consequence.REQUESTS_FAIL, Consequence.SILENTLY_WRONG)
 
 
 @record
@@ -210,11 +209,10 @@ class Reading:
     ) -> Evidence:
         model, wire = self.model, why.wire
         file = model.config_path
-        quiet = Severity.WARN if consequence is Consequence.WASTE else Severity.INFO
         return Evidence(
             code=f"TRITON-{why.rule}" if why.rule else CODE,
             kind=why.kind,
-            severity=Severity.ERROR if consequence in _LOUD else quiet,
+            severity=consequence.severity,
             subject=f"{model.name}: {wire.name}" if wire is not None else model.name,
             observed=observed,
             expected=expected,
