@@ -9,6 +9,7 @@ from aotidoctor.model.exported import Where
 from aotidoctor.model.json_types import JsonObject, JsonValue, as_list, as_object
 from aotidoctor.model.record import record
 from aotidoctor.program.found import Place
+from aotidoctor.readers.package.program_facts import names_in
 
 MAX_DEPTH = 64
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d{1,9})(?:, in .*)?$')
@@ -79,23 +80,9 @@ def argument_name(item: Union) -> str:
     return as_text(inner.get("name")) or as_text(inner.get("as_name"))
 
 
-def names_of(item: Union, depth: int = 0) -> Iterator[str]:
+def names_of(item: Union) -> Iterator[str]:
     """Names of all values in an argument: of a tensor, of a list of them."""
-    if depth > 4:
-        return
-    own = argument_name(item)
-    if own:
-        yield own
-        return
-    for inner in as_list(item.value):
-        if isinstance(inner, list):
-            yield from names_of(Union(kind=item.kind, value=inner), depth + 1)
-        else:
-            entry = as_object(inner)
-            nested = union(inner).value if not as_text(entry.get("name")) else entry
-            name = as_text(as_object(nested).get("name")) or as_text(entry.get("as_name"))
-            if name:
-                yield name
+    return filter(None, map(as_text, names_in(item.value)))
 
 
 def _graphs(graph: JsonObject, path: str, depth: int) -> Iterator[Graph]:
