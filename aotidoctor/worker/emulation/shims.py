@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from aotidoctor.readers.contract.text import split_list
+from aotidoctor.worker.describe import dtype_name
 from aotidoctor.worker.emulation.c_arguments import Reader, find_operator, read_arguments
 from aotidoctor.worker.emulation.followed import PROXY
 from aotidoctor.worker.emulation.operands import check_given, tell_nan
@@ -101,8 +102,7 @@ def _made_later(  # noqa: PLR0917
         return False
     if not isinstance(like, torch.Tensor):
         return False
-    dtype = str(like.dtype).removeprefix("torch.")
-    made = empty(results[0].removesuffix("_handle"), dtype, tuple(like.shape), tuple(like.stride()))
+    made = empty(results[0].removesuffix("_handle"), dtype_name(like), tuple(like.shape), tuple(like.stride()))
     made.storage.all_written()
     _left_out(replay, reader.tensors, [made], lambda: made.torch().copy_(late()[0]))
     replay.names[results[0]] = made

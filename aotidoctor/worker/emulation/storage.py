@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotidoctor.model.record import record
+from aotidoctor.worker.describe import dtype_name
 
 
 class Storage:
@@ -114,8 +115,7 @@ class Tensor:
 
 def of_torch(name: str, tensor: Any) -> Tensor:
     """A copy of ``tensor`` in an allocation of its own that ends with its last element."""
-    dtype = str(tensor.dtype).removeprefix("torch.")
-    made = _allocated(name, dtype, tuple(tensor.shape), tuple(tensor.stride()), written=True)
+    made = _allocated(name, dtype_name(tensor), tuple(tensor.shape), tuple(tensor.stride()), written=True)
     if 0 not in made.sizes:
         made.torch().copy_(tensor.detach())
     return made

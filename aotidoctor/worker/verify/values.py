@@ -8,6 +8,7 @@ from typing import Any
 from aotidoctor.model.program import SizeRange
 from aotidoctor.program.symbols import Places
 from aotidoctor.program.values import Value
+from aotidoctor.worker.describe import dtype_name
 from aotidoctor.worker.verify.graph import graphs
 from aotidoctor.worker.verify.paths import leaf_examples, user_inputs
 from aotidoctor.worker.verify.records import as_place, name_of
@@ -33,7 +34,7 @@ def _value(path: str, node: Any, leaf: Any) -> Value:
         name=node.name,
         target=None if node.op == "placeholder" else name_of(node.target),
         rank=leaf.dim() if is_tensor else None,
-        dtype=dtype_name(leaf.dtype) if is_tensor else "",
+        dtype=dtype_name(leaf) if is_tensor else "",
         device=str(leaf.device) if is_tensor else "",
         symbols=frozenset(str(symbol) for part in (leaf.shape if is_tensor else (leaf,)) for symbol in free(part)),
     )
@@ -42,11 +43,6 @@ def _value(path: str, node: Any, leaf: Any) -> Value:
 def free(size: Any) -> Any:
     """The symbols in a size or number."""
     return getattr(getattr(getattr(size, "node", None), "expr", None), "free_symbols", ())
-
-
-def dtype_name(dtype: Any) -> str:
-    """``float32`` of ``torch.float32``."""
-    return str(dtype).removeprefix("torch.")
 
 
 def nameless() -> set[str]:
@@ -58,7 +54,7 @@ def nameless() -> set[str]:
     except ImportError:
         return set()
     known = {item for item in vars(torch).values() if isinstance(item, torch.dtype)}
-    return {dtype_name(item) for item in known - DTYPE_TO_ATEN.keys()}
+    return {str(item).removeprefix("torch.") for item in known - DTYPE_TO_ATEN.keys()}
 
 
 def ranges(program: Any) -> dict[str, SizeRange]:

@@ -11,9 +11,11 @@ from aotidoctor.worker.emulation.arithmetic import Unknown, compute
 from aotidoctor.worker.emulation.found import Found
 from aotidoctor.worker.emulation.lanes.blocks import Tiling
 from aotidoctor.worker.emulation.lanes.kernel_text import Refused, read_kernel
+from aotidoctor.worker.emulation.lanes.lane_findings import LaneFindings
 from aotidoctor.worker.emulation.lanes.libdevice import computed
 from aotidoctor.worker.emulation.lanes.memory import Memory
 from aotidoctor.worker.emulation.lanes.pointers import Pointer
+from aotidoctor.worker.emulation.lanes.races import Races
 from aotidoctor.worker.emulation.storage import empty, of_torch
 
 pytest.importorskip("torch", reason="torch is not installed")
@@ -66,10 +68,10 @@ def memory(tensor, *, programs=0, shared=(), whole=False):
     def place(index, shape):
         return {"launch": 1, "line": 1, "lane": index[0]}
 
-    made = Memory(
-        pointers={1: pointer}, found=found, programs=lambda shape: programs, place=place,
-        shared=frozenset(id(one.storage) for one in shared),
-    )  # fmt: skip
+    findings = LaneFindings(found=found, place=place)
+    written = frozenset(id(one.storage) for one in shared)
+    races = Races(findings=findings, programs=lambda shape: programs, shared=written)
+    made = Memory(pointers={1: pointer}, findings=findings, races=races)
     return made, np.uint64(pointer.address), found
 
 

@@ -17,9 +17,10 @@ from aotidoctor.worker.emulation.lanes.blocks import Block, Tiling
 from aotidoctor.worker.emulation.lanes.first_nan import FirstNan
 from aotidoctor.worker.emulation.lanes.interpreter import Current, current_line
 from aotidoctor.worker.emulation.lanes.kernel_text import KernelText
-from aotidoctor.worker.emulation.lanes.lane_findings import first
+from aotidoctor.worker.emulation.lanes.lane_findings import LaneFindings, first
 from aotidoctor.worker.emulation.lanes.memory import Memory
 from aotidoctor.worker.emulation.lanes.pointers import Pointer
+from aotidoctor.worker.emulation.lanes.races import Races
 from aotidoctor.worker.emulation.storage import Tensor
 
 
@@ -63,18 +64,15 @@ class Launch:
         pointers = self.pointers()
         given = self._given(pointers)
         self.tiling = self.sizes.tiling(self.function.arg_names, given, self.grid)
+        written = (one.tensor for name, one in pointers.items() if not name.startswith("in_ptr"))
+        findings = LaneFindings(found=self.found, place=self._place)
+        shared = frozenset(id(tensor.storage) for tensor in written if tensor is not None)
         memory = Memory(
             pointers={one.number: one for one in pointers.values()},
-            found=self.found,
-            programs=self._programs,
-            place=self._place,
+            findings=findings,
+            races=Races(findings=findings, programs=self._programs, shared=shared),
             later=self._later,
             dry=self.dry,
-            shared=frozenset(
-                id(one.tensor.storage)
-                for name, one in pointers.items()
-                if one.tensor is not None and not name.startswith("in_ptr")
-            ),
         )
         if self.kernel.waits:
             self.found.skip(

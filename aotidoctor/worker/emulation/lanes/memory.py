@@ -6,10 +6,9 @@ A lane that is refused reads 0 and writes nothing; the launch goes on, as the re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from aotidoctor.worker.emulation.found import Found
 from aotidoctor.worker.emulation.lanes.lane_findings import LaneFindings
 from aotidoctor.worker.emulation.lanes.pointers import Pointer, argument_of
 from aotidoctor.worker.emulation.lanes.races import Races, Run
@@ -18,31 +17,16 @@ from aotidoctor.worker.emulation.storage import Storage
 
 @dataclass(slots=True, kw_only=True)
 class Memory:
-    """The memory of one launch. ``pointers`` by their numbers; the other fields as ``LaneFindings`` and ``Races`` say.
+    """The memory of one launch. ``pointers`` by their numbers; ``findings`` tell, ``races`` remember.
 
-    ``later`` is ``programs`` as of now, for when it is needed. With ``dry``, nothing is written.
+    ``later`` is what ``races.programs`` says as of now, for when it is needed. With ``dry``, nothing is written.
     """
 
     pointers: Mapping[int, Pointer]
-    found: InitVar[Found]
-    programs: InitVar[Callable[[tuple[int, ...]], Any]]
-    place: InitVar[Callable[[tuple[int, ...], tuple[int, ...]], dict[str, Any]]]
+    findings: LaneFindings
+    races: Races
     later: Callable[[tuple[int, ...]], Callable[[], Any]] | None = None
-    shared: InitVar[frozenset[int]] = frozenset()
     dry: bool = False
-    findings: LaneFindings = field(init=False)
-    races: Races = field(init=False)
-
-    def __post_init__(
-        self,
-        found: Found,
-        programs: Callable[[tuple[int, ...]], Any],
-        place: Callable[[tuple[int, ...], tuple[int, ...]], dict[str, Any]],
-        shared: frozenset[int],
-    ) -> None:
-        """What tells and what remembers."""
-        self.findings = LaneFindings(found=found, place=place)
-        self.races = Races(findings=self.findings, programs=programs, shared=shared)
 
     def load(self, ptrs: Any, mask: Any, other: Any, dtype: Any, argument: int | None) -> Any:
         """The values at ``ptrs`` where ``mask``, elsewhere ``other`` (0 without); all arrays of one shape."""
