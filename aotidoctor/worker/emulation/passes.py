@@ -117,20 +117,19 @@ class Job:
 def passes(job: Job, *, asked: bool) -> Pass:
     """``asked``: values are wanted, and not addresses alone. A kernel that was named is looked at first."""
     way = job.payload.emulate_way
-    began = time.monotonic()
+    ends = time.monotonic() + job.limit
     first = None
     named = bool(job.payload.emulate_kernels)
     if way == "quick" or (way == "auto" and (named or (job.size >= LARGE and not asked))):
         first = job.replayed(job.limit, quick=True)
-        left = job.limit - (time.monotonic() - began)
+        left = ends - time.monotonic()
         if way == "quick" or first.found.findings or first.engine.lanes * SECONDS_A_LANE > left / 2:
             return first
-    left = job.limit - (time.monotonic() - began)
-    full = job.replayed(left * (1.0 if first is not None else SHARE_OF_FULL), quick=False)
+    share = SHARE_OF_FULL if first is None else 1.0
+    full = job.replayed((ends - time.monotonic()) * share, quick=False)
     if not full.late or full.found.findings or way == "full":
         return full
-    left = job.limit - (time.monotonic() - began)
-    last = first or job.replayed(left, quick=True)
+    last = first or job.replayed(ends - time.monotonic(), quick=True)
     for what, why in full.late:
         last.found.skip(COMPUTED, f"{what[:80]}: {why}")
     return last

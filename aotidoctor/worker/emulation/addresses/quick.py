@@ -177,10 +177,9 @@ class Quick:
         """What is written, and who wrote it."""
         import numpy as np
 
-        tensor = plan.pointer.tensor if plan.pointer is not None else None
-        if tensor is None:
+        if plan.pointer is None or plan.pointer.tensor is None:
             return
-        storage, access = tensor.storage, plan.access
+        storage, access = plan.pointer.tensor.storage, plan.access
         if plan.fresh and storage.written is not None:
             never = ~storage.written[cells] & good
             if never.any():
@@ -188,7 +187,7 @@ class Quick:
         chosen = cells[good] if not good.all() else cells.reshape(-1)
         if plan.mark and storage.written is not None:
             unit = storage.unit
-            for step in range(0, plan.pointer.itemsize if plan.pointer else unit, unit):
+            for step in range(0, plan.pointer.itemsize, unit):
                 storage.written[chosen + step // unit] = True
         if not plan.table:
             return

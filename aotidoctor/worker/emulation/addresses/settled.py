@@ -107,7 +107,6 @@ class Settler:
 
 def _place(plan: Plan, form: Form | None) -> tuple[Any, ...] | None:
     """The same for accesses that go, lane by lane, to the same bytes; None where that is not known."""
-    tensor = plan.pointer.tensor if plan.pointer is not None else None
-    if form is None or tensor is None or plan.pointer is None:
+    if form is None or plan.pointer is None or plan.pointer.tensor is None:
         return None
-    return tensor.start, plan.pointer.itemsize, form.key
+    return plan.pointer.tensor.start, plan.pointer.itemsize, form.key

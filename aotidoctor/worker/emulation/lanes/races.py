@@ -57,7 +57,7 @@ class Races:
         before = self.runs.setdefault(key, [])
         tables = key in self.writer or key in self.reader
         same = all((one.start, one.count, one.shape) == (run.start, run.count, run.shape) for one in before)
-        clear = not any(one.write for one in before) if not run.write else not any(one.write for one in before) and same
+        clear = not any(one.write for one in before) and (same or not run.write)
         if tables or not clear:
             self._enter(key)
             return False
