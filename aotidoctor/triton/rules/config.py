@@ -57,12 +57,14 @@ def _parse_hint(text: str, line: str, problem: str) -> str:
     for sign, hint in _HINTS:
         if sign in line:
             return hint[0].upper() + hint[1:] + "."
-    if "quotes" in problem:
+    if "is in quotes" in problem:
         return "Take the quotes away."
-    if "string" in problem and "quotes" not in line and ("value" in line or "key" in line):
-        return 'Write a parameter as { key: "K" value { string_value: "V" } }.'
-    if line.strip()[:1] in ("]", "}"):
+    if "expected a string in quotes" in problem:
+        return "Put it in quotes."
+    if line.strip()[:1] in ("]", "}") or problem.endswith('found "]"'):
         return "Take away the comma after the last element of the list."
+    if 'expected "{"' in problem and "value" in line:
+        return 'Write a parameter as { key: "K" value { string_value: "V" } }.'
     return "Correct this place; field names and types are those of Triton's model_config.proto."
 
 

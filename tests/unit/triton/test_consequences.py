@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from aotidoctor.model.evidence import Severity
 from tests.unit.triton.cases_tensors import JOINT, ODD, STATIC, odd
 from tests.unit.triton.harness import MLP, ServingCase, findings_of
@@ -67,3 +69,23 @@ def test_versions_that_differ_are_told_apart(tmp_path, monkeypatch):
     )
     found = [item for item in findings_of(case, tmp_path, monkeypatch) if item.code == "TRITON-R17"]
     assert [item.message[:10] for item in found] == ["version 1:", "version 1:"]
+
+
+@pytest.mark.parametrize(
+    ("written", "wrong", "remedy"),
+    [
+        ('platform: "torch_aoti"', "platform: torch_aoti", "Put it in quotes."),
+        ("max_batch_size: 64", 'max_batch_size: "64"', "Take the quotes away."),
+        ("kind: KIND_CPU", 'kind: "KIND_CPU"', "Take the quotes away."),
+        ("] }\n]", "] },\n]", "Take away the comma after the last element of the list."),
+        ("] } ]", "] }, ]", "Take away the comma after the last element of the list."),
+        (
+            "max_batch_size: 64",
+            'max_batch_size: 64 parameters { key: "INFERENCE_MODE" value: "on" }',
+            'Write a parameter as { key: "K" value { string_value: "V" } }.',
+        ),
+    ],
+)
+def test_what_does_not_parse_is_mended_by_the_remedy(written, wrong, remedy, tmp_path, monkeypatch):
+    item = the("R1", ServingCase(name="text", config=MLP.replace(written, wrong)), tmp_path, monkeypatch)
+    assert item.facts["remedy"] == remedy
