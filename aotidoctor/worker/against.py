@@ -64,7 +64,7 @@ def _leaf(path: str, ours: Any, theirs: Any, asked: tuple[float, float] | None) 
     import torch
 
     ours, theirs = _as_tensor(ours, theirs), _as_tensor(theirs, ours)
-    loose = compare_leaf(path, ours, theirs, rtol=None, atol=None)
+    loose = compare_leaf(path, ours, theirs)
     if loose["what"] in ("type", "shape") or not isinstance(theirs, torch.Tensor):
         return {**loose, "loosely": loose["agrees"], "asked": asked is not None}
     left, right = _flat(ours), _flat(theirs)

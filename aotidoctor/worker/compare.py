@@ -15,11 +15,11 @@ _TOLERANCE = {"float64": 1e-7, "float32": 1e-4, "float16": 4e-3, "bfloat16": 3e-
 _OUTLIER = 1000.0
 
 
-def compare(ours: Any, theirs: Any, *, rtol: float | None = None, atol: float | None = None) -> dict[str, Any]:
+def compare(ours: Any, theirs: Any) -> dict[str, Any]:
     """``agrees``, ``same_structure`` and ``outputs``, one object per leaf; ``ours`` is the package's result."""
     left, right = dict(walk(ours, "result")), dict(walk(theirs, "result"))
     shared = [path for path in left if path in right]
-    leaves = [compare_leaf(path, left[path], right[path], rtol=rtol, atol=atol) for path in shared]
+    leaves = [compare_leaf(path, left[path], right[path]) for path in shared]
     missing, extra = sorted(right.keys() - left.keys()), sorted(left.keys() - right.keys())
     same = not missing and not extra and list(left) == list(right)
     return {
@@ -36,7 +36,7 @@ def compared_leaf(leaf: dict[str, Any]) -> Compared:
     return Compared(path=leaf["path"], agrees=leaf["agrees"], what=leaf["what"], max_abs_diff=leaf.get("max_abs_diff"))
 
 
-def compare_leaf(path: str, ours: Any, theirs: Any, *, rtol: float | None, atol: float | None) -> dict[str, Any]:
+def compare_leaf(path: str, ours: Any, theirs: Any) -> dict[str, Any]:
     """One leaf: ``agrees``, ``what`` differs first (type, dtype, shape, nan, values), and the measure of it."""
     import torch
 
@@ -50,32 +50,29 @@ def compare_leaf(path: str, ours: Any, theirs: Any, *, rtol: float | None, atol:
     }
     if ours.shape != theirs.shape:
         return facts | {"agrees": False, "what": "shape"}
-    values = _values(dense(ours).cpu(), dense(theirs).cpu(), rtol, atol)
+    values = _values(dense(ours).cpu(), dense(theirs).cpu())
     if ours.dtype != theirs.dtype:
         return facts | values | {"agrees": False, "what": "dtype"}
     return facts | values
 
 
-def _values(ours: Any, theirs: Any, rtol: float | None, atol: float | None) -> dict[str, Any]:
+def _values(ours: Any, theirs: Any) -> dict[str, Any]:
     import torch
 
     if ours.is_complex() or theirs.is_complex():
         ours, theirs = torch.view_as_real(ours.to(torch.complex128)), torch.view_as_real(theirs.to(torch.complex128))
-    relative = _tolerance(ours, theirs) if rtol is None else rtol
-    exact = relative == 0.0 and atol is None
+    relative = _tolerance(ours, theirs)
     left, right = ours.double(), theirs.double()
     nan_left, nan_right = torch.isnan(left), torch.isnan(right)
     plain = ~(nan_left | nan_right) & (left != right)
     difference = torch.where(plain, (left - right).abs(), torch.zeros_like(left)).nan_to_num(nan=torch.inf)
-    absolute = relative * _scale(right) if atol is None else atol
-    bound = (
-        torch.zeros_like(left) if exact else absolute + relative * torch.where(torch.isfinite(right), right, 0).abs()
-    )
-    far = difference > bound
+    absolute = relative * _scale(right)
+    far = difference > absolute + relative * torch.where(torch.isfinite(right), right, 0).abs()
     nan_same = bool((nan_left == nan_right).all())
+    agrees = nan_same and not bool(far.any())
     return {
-        "agrees": nan_same and not bool(far.any()),
-        "what": None if nan_same and not bool(far.any()) else ("values" if nan_same else "nan"),
+        "agrees": agrees,
+        "what": None if agrees else ("values" if nan_same else "nan"),
         "rtol": relative,
         "atol": absolute,
         "numel": left.numel(),

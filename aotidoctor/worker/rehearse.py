@@ -216,7 +216,7 @@ class Execution:
         if wire["sent_slot"] is None or wire["sent_slot"] >= len(expected):
             return facts | {"what": "unknown"}
         got = self._part(whole, at)
-        compared = compare_leaf(wire["name"], got, expected[wire["sent_slot"]].cpu(), rtol=None, atol=None)
+        compared = compare_leaf(wire["name"], got, expected[wire["sent_slot"]].cpu())
         del compared["path"]
         foreign = _foreign(got, at, wire, self.requests)
         return facts | compared | {"same_as": _same_as(got, expected, wire), "foreign": foreign}
@@ -232,7 +232,7 @@ class Execution:
 def _same_as(got: Any, expected: list[Any], wire: dict[str, Any]) -> int | None:
     """The other output of the plain call that the answer is."""
     for at, other in enumerate(expected):
-        if at != wire["sent_slot"] and compare_leaf("", got, other.cpu(), rtol=None, atol=None)["agrees"]:
+        if at != wire["sent_slot"] and compare_leaf("", got, other.cpu())["agrees"]:
             return at
     return None
 
@@ -247,5 +247,5 @@ def _foreign(got: Any, at: int, wire: dict[str, Any], requests: list[Request]) -
     import torch
 
     theirs = torch.cat(others) if others else rest[:0]
-    same = theirs.shape == rest.shape and compare_leaf("", rest, theirs, rtol=None, atol=None)["agrees"]
+    same = theirs.shape == rest.shape and compare_leaf("", rest, theirs)["agrees"]
     return int(rest.shape[0]) if same else 0

@@ -23,7 +23,7 @@ def compare_mutation(before: list[str | None], ours: Call, theirs: Call) -> list
         if old is None or now is None or then is None or old == now == then:
             continue
         facts: dict[str, Any] = {"path": path, "package": old != now, "reference": old != then}
-        compared = compare_leaf(path, mine, other, rtol=None, atol=None)
+        compared = compare_leaf(path, mine, other)
         facts["agrees"] = facts["package"] == facts["reference"] and compared["agrees"]
         found.append(facts | {"max_abs_diff": compared.get("max_abs_diff")})
     return found
