@@ -10,7 +10,15 @@ from aotidoctor.worker.leaves import walk
 
 # Relative to the value, and to the largest value of the tensor. They allow for another order of summation, which moves
 # results of a long reduction by far more than one rounding.
-_TOLERANCE = {"float64": 1e-7, "float32": 1e-4, "float16": 4e-3, "bfloat16": 3e-2}
+_TOLERANCE = {
+    "float64": 1e-7,
+    "complex128": 1e-7,
+    "float32": 1e-4,
+    "complex64": 1e-4,
+    "float16": 4e-3,
+    "complex32": 4e-3,
+    "bfloat16": 3e-2,
+}
 # A value larger than this many times the median does not count for that: it is a mask (-1e9), and would hide the rest.
 _OUTLIER = 1000.0
 
@@ -59,9 +67,9 @@ def compare_leaf(path: str, ours: Any, theirs: Any) -> dict[str, Any]:
 def _values(ours: Any, theirs: Any) -> dict[str, Any]:
     import torch
 
+    relative = _tolerance(ours, theirs)
     if ours.is_complex() or theirs.is_complex():
         ours, theirs = torch.view_as_real(ours.to(torch.complex128)), torch.view_as_real(theirs.to(torch.complex128))
-    relative = _tolerance(ours, theirs)
     left, right = ours.double(), theirs.double()
     nan_left, nan_right = torch.isnan(left), torch.isnan(right)
     plain = ~(nan_left | nan_right) & (left != right)
@@ -100,5 +108,4 @@ def _max_rel(difference: Any, right: Any) -> float:
 
 def _tolerance(ours: Any, theirs: Any) -> float:
     """The wider of the two dtypes' tolerances; 0 for integers, which must be equal."""
-    names = {dtype_name(ours), dtype_name(theirs)}
-    return max((_TOLERANCE.get(name, 0.1) for name in names if name.startswith(("float", "bfloat"))), default=0.0)
+    return max(_TOLERANCE.get(dtype_name(one), 0.1 if one.is_floating_point() else 0.0) for one in (ours, theirs))

@@ -98,6 +98,16 @@ def test_compare_allows_for_rounding_only() -> None:
     assert far["outputs"][0]["max_abs_diff"] == pytest.approx(0.1, rel=1e-3)
 
 
+def test_complex_numbers_have_the_tolerance_of_their_parts() -> None:
+    import torch
+
+    base = torch.randn(1000, dtype=torch.complex64)
+    assert compare(base * (1 + 1e-6), base)["agrees"] is True
+    assert compare(base + 0.1, base)["agrees"] is False
+    wide = torch.randn(1000, dtype=torch.complex128)
+    assert compare(wide * (1 + 1e-6), wide)["agrees"] is False
+
+
 def test_compare_sees_nan_dtype_shape_and_structure() -> None:
     import torch
 
