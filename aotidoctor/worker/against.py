@@ -10,19 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from aotidoctor.model.tolerance import GRID, Tolerances
-from aotidoctor.worker.compare import compare_leaf
-from aotidoctor.worker.describe import dense, dtype_name
+from aotidoctor.worker.compare import compare_leaf, wider
+from aotidoctor.worker.describe import dense
 from aotidoctor.worker.leaves import walk
 
 # As torch.testing.assert_close has them.
-_CLOSE = {
-    "float64": 1e-7,
-    "complex128": 1e-7,
-    "float32": 1.3e-6,
-    "complex64": 1.3e-6,
-    "float16": 1e-3,
-    "bfloat16": 1.6e-2,
-}
+_CLOSE = {"float64": 1e-7, "float32": 1.3e-6, "float16": 1e-3, "bfloat16": 1.6e-2}
 
 
 def compare_outputs(ours: Any, theirs: Any, tolerances: Tolerances) -> dict[str, Any]:
@@ -104,7 +97,7 @@ def _far(left: Any, right: Any, rtol: float, atol: float) -> int:
 
 def _close(ours: Any, theirs: Any, right: Any) -> tuple[float, float]:
     """The tolerance of the coarser dtype; none for integers."""
-    relative = max(_CLOSE.get(dtype_name(one), 0.1 if one.is_floating_point() else 0.0) for one in (ours, theirs))
+    relative = wider(_CLOSE, ours, theirs)
     size = right[right.isfinite() & (right != 0)].abs()
     return relative, relative * float(size.median()) if size.numel() else 0.0
 

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from aotidoctor.model.answers.called import Compared
-from aotidoctor.worker.describe import dense, dtype_name
+from aotidoctor.worker.describe import dense, dtype_name, short_name
 from aotidoctor.worker.leaves import walk
 
 # Relative to the value, and to the largest value of the tensor. They allow for another order of summation, which moves
 # results of a long reduction by far more than one rounding.
-_TOLERANCE = {
-    "float64": 1e-7,
-    "complex128": 1e-7,
-    "float32": 1e-4,
-    "complex64": 1e-4,
-    "float16": 4e-3,
-    "complex32": 4e-3,
-    "bfloat16": 3e-2,
-}
+_TOLERANCE = {"float64": 1e-7, "float32": 1e-4, "float16": 4e-3, "bfloat16": 3e-2}
 # A value larger than this many times the median does not count for that: it is a mask (-1e9), and would hide the rest.
 _OUTLIER = 1000.0
 
@@ -67,7 +60,7 @@ def compare_leaf(path: str, ours: Any, theirs: Any) -> dict[str, Any]:
 def _values(ours: Any, theirs: Any) -> dict[str, Any]:
     import torch
 
-    relative = _tolerance(ours, theirs)
+    relative = wider(_TOLERANCE, ours, theirs)
     if ours.is_complex() or theirs.is_complex():
         ours, theirs = torch.view_as_real(ours.to(torch.complex128)), torch.view_as_real(theirs.to(torch.complex128))
     left, right = ours.double(), theirs.double()
@@ -106,6 +99,7 @@ def _max_rel(difference: Any, right: Any) -> float:
     return float((difference[usable] / right[usable].abs()).max()) if bool(usable.any()) else 0.0
 
 
-def _tolerance(ours: Any, theirs: Any) -> float:
-    """The wider of the two dtypes' tolerances; 0 for integers, which must be equal."""
-    return max(_TOLERANCE.get(dtype_name(one), 0.1 if one.is_floating_point() else 0.0) for one in (ours, theirs))
+def wider(tolerances: Mapping[str, float], ours: Any, theirs: Any) -> float:
+    """The wider of the two dtypes' tolerances, of complex numbers that of their parts; 0 for integers."""
+    dtypes = (ours.dtype.to_real(), theirs.dtype.to_real())
+    return max(tolerances.get(short_name(one), 0.1 if one.is_floating_point else 0.0) for one in dtypes)

@@ -26,7 +26,12 @@ def describe(path: str, tensor: Any, *, values: bool) -> dict[str, Any]:
 
 def dtype_name(tensor: Any) -> str:
     """``float32`` of a float32 tensor."""
-    return str(tensor.dtype).removeprefix("torch.")
+    return short_name(tensor.dtype)
+
+
+def short_name(dtype: Any) -> str:
+    """``float32`` of ``torch.float32``."""
+    return str(dtype).removeprefix("torch.")
 
 
 def stats(tensor: Any) -> dict[str, Any]:

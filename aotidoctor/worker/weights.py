@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from aotidoctor.model.jobs import Run
-from aotidoctor.worker.describe import describe, storage
+from aotidoctor.worker.describe import describe, dtype_name, storage
 from aotidoctor.worker.library import exports
 from aotidoctor.worker.load import LoadedModel, load_library
 from aotidoctor.worker.stored_constants import StoredConstants, stored_constants
@@ -209,7 +209,7 @@ def describe_given(constants: dict[str, Any]) -> list[dict[str, Any]]:
         {
             "name": str(name),
             "same_as": [one for one in names.get((storage(value), value.data_ptr()), []) if one != str(name)],
-            "dtype": str(value.dtype).removeprefix("torch."),
+            "dtype": dtype_name(value),
             "shape": list(value.shape),
             "stride": list(value.stride()),
             "device": str(value.device),

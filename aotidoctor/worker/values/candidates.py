@@ -16,7 +16,8 @@ from typing import Any
 
 from aotidoctor.model.record import record
 from aotidoctor.worker.call import Call
-from aotidoctor.worker.describe import dense, dtype_name, nbytes
+from aotidoctor.worker.compare import wider
+from aotidoctor.worker.describe import dense, nbytes
 
 MAX_BYTES = 4 * 1024 * 1024 * 1024
 # A buffer is compared in full with this many nodes whose minimum, maximum and mean are closest to its own.
@@ -195,13 +196,13 @@ def _compare(ours: Any, tensor: Any, node: Node) -> tuple[float, Node, float | s
     """``(score, node, largest difference)``; a score of 1 is the tolerance."""
     score, error = _score(tensor, node.value)
     if score > 1.0 and list(tensor.shape) != list(node.value.shape):
-        other, wide = _sorted_score(ours, _plain(node.value), _tolerance(tensor, node.value))
+        other, wide = _sorted_score(ours, _plain(node.value), wider(_TOLERANCE, tensor, node.value))
         score, error = min((score, error), (other, wide))
     return score, node, error
 
 
 def _score(a: Any, b: Any) -> tuple[float, float]:
-    tolerance = _tolerance(a, b)
+    tolerance = wider(_TOLERANCE, a, b)
     left, right = _plain(a).reshape(-1), _plain(b).reshape(-1)
     return _distance(left, right, tolerance) if left.numel() == right.numel() else (float("inf"), float("inf"))
 
@@ -226,8 +227,3 @@ def _distance(left: Any, right: Any, tolerance: float) -> tuple[float, float]:
     if tolerance == 0.0:
         return float("inf"), error
     return error / max(tolerance * scale, 1e-300), error
-
-
-def _tolerance(a: Any, b: Any) -> float:
-    """The wider of the two dtypes' tolerances; 0 for integers, which must be equal."""
-    return max(_TOLERANCE.get(dtype_name(one), 0.0) for one in (a, b))
