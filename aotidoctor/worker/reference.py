@@ -26,6 +26,7 @@ from aotidoctor.worker.load import LoadedModel
 from aotidoctor.worker.setup_module import load_setup
 from aotidoctor.worker.side_effects import compare_aliases, compare_mutation
 from aotidoctor.worker.treatments import treat
+from aotidoctor.worker.weights import compare_shipped, tensors_of
 
 
 def reference(payload: Run, channel: Channel) -> dict[str, Any]:
@@ -204,7 +205,6 @@ def load_reference(spec: str, channel: Channel) -> Reference:
         raise FileNotFoundError(f"no such file: {spec}")
     from aotidoctor.readers.package import read_damage
     from aotidoctor.worker.program_file import load_program
-    from aotidoctor.worker.weights import tensors_of
 
     # PyTorch compares no checksum: what differs would be taken for a fault of the package.
     if damage := read_damage(str(channel.user_cwd / spec)):
@@ -234,8 +234,6 @@ def _buffers(reference: Reference) -> list[tuple[Any, Any]]:
 
 
 def _weights(payload: Run, model: LoadedModel, state: dict[str, Any]) -> dict[str, Any]:
-    from aotidoctor.worker.weights import compare_shipped
-
     try:
         return {"weights": compare_shipped(model, payload, state)}
     except (LookupError, RuntimeError, OSError) as error:

@@ -23,7 +23,7 @@ from aotidoctor.worker.limits import fill_new_memory, heap_checks_loaded
 from aotidoctor.worker.load import LoadedModel, load_model, model_names
 from aotidoctor.worker.setup_module import after_load, load_setup
 from aotidoctor.worker.treatments import treat
-from aotidoctor.worker.weights import describe_given
+from aotidoctor.worker.weights import describe_constants, describe_given
 
 # How the parent calls a directory for temporary files that it made where the user has them.
 PRIVATE = "aotidoctor-"
@@ -222,8 +222,6 @@ def _follow_weights(model: LoadedModel, payload: Run, channel: Channel, facts: d
 def _constants(payload: Run, model: LoadedModel, channel: Channel) -> None:
     if "constants" not in payload.observe:
         return
-    from aotidoctor.worker.weights import describe_constants
-
     channel.enter("constants")
     channel.put(**describe_constants(model, payload))
 

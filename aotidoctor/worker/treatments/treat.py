@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from aotidoctor.model.jobs import Run, changed
+from aotidoctor.model.jobs import Run
 from aotidoctor.worker.call import Call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.leaves import walk_call
@@ -20,54 +20,61 @@ from aotidoctor.worker.load import LoadedModel
 from aotidoctor.worker.treatments.errors import TreatmentError
 from aotidoctor.worker.treatments.leaf import LEAF_STEPS
 from aotidoctor.worker.treatments.tree import TREE_STEPS
+from aotidoctor.worker.weights import load_from_file, load_from_package, state_of
 
-_PAYLOAD_STEPS = {"threads": "n", "model_name": "name", "device": "device"}
 _RESULTS = frozenset({"put_nodes", "put_zeros"})
-_LATER = frozenset({"stand_in_operator", "load_weights", "fit_weights", "fill_weights"}) | _RESULTS
+_WEIGHTS = frozenset({"load_weights", "fit_weights", "fill_weights"})
+# Steps that are applied to the inputs, or once the setup or the model has been loaded.
+_LATER = frozenset({"stand_in_operator", *_WEIGHTS, *_RESULTS, *LEAF_STEPS, *TREE_STEPS})
+_COPY = "(a copy of the package)"
 
 Step = dict[str, Any]
-
-
-def steps_of(payload: Run) -> Sequence[Step]:
-    """The steps, in order."""
-    return payload.treatment
 
 
 def prepare(payload: Run, channel: Channel) -> tuple[Run, list[str]]:
     """Steps that change the payload or the process: the new payload, and what was applied."""
     applied: list[str] = []
-    for step in steps_of(payload):
-        name = step.get("op")
-        if name in _PAYLOAD_STEPS:
-            value = step[_PAYLOAD_STEPS[name]]
-            payload = changed(payload, {name: value} | ({"device_index": -1} if name == "device" else {}))
-            applied.append(f"{name} {value}")
-        elif name == "setup":
-            payload = replace(payload, code=replace(payload.code, setup=step["path"]))
-            applied.append(f"setup {step['path']}")
-        elif name == "import":
-            modules = (*payload.code.imports, *step["modules"])
-            payload = replace(payload, code=replace(payload.code, imports=modules))
-            applied.append(f"import {', '.join(step['modules'])}")
-        elif name == "tmpdir":
-            directory = channel.run_dir / "tmp"
-            os.environ["TMPDIR"] = str(directory)
-            applied.append("tmpdir (a private, working one)")
-        elif name == "clear_execstack":
-            payload = replace(payload, package=_without_execstack(channel.user_cwd / payload.package, channel))
-            applied.append("clear_execstack (a copy of the package)")
-        elif name == "global_libtorch":
-            _global_libtorch()
-            applied.append("global_libtorch (RTLD_GLOBAL)")
-        elif name == "repack":
-            from aotidoctor.worker.treatments.repack import repacked
-
-            package = channel.user_cwd / payload.package
-            payload = replace(payload, package=repacked(package, channel.run_dir / f"repacked-{package.name}"))
-            applied.append("repack (a copy of the package)")
-        elif name not in LEAF_STEPS and name not in TREE_STEPS and name not in _LATER:
-            raise TreatmentError(f"unknown treatment step: {name}")
+    for step in payload.treatment:
+        if step.get("op") not in _LATER:
+            payload, note = _prepared(step, payload, channel)
+            applied.append(note)
     return payload, applied
+
+
+def _prepared(step: Step, payload: Run, channel: Channel) -> tuple[Run, str]:
+    """The payload after one step, and a note."""
+    package, code = channel.user_cwd / payload.package, payload.code
+    match step.get("op"):
+        case "threads":
+            return replace(payload, threads=step["n"]), f"threads {step['n']}"
+        case "model_name":
+            return replace(payload, model_name=step["name"]), f"model_name {step['name']}"
+        case "device":
+            return replace(payload, device=step["device"], device_index=-1), f"device {step['device']}"
+        case "setup":
+            return replace(payload, code=replace(code, setup=step["path"])), f"setup {step['path']}"
+        case "import":
+            modules = step["modules"]
+            code = replace(code, imports=(*code.imports, *modules))
+            return replace(payload, code=code), f"import {', '.join(modules)}"
+        case "tmpdir":
+            os.environ["TMPDIR"] = str(channel.run_dir / "tmp")
+            return payload, "tmpdir (a private, working one)"
+        case "clear_execstack":
+            return replace(payload, package=_without_execstack(package, channel)), f"clear_execstack {_COPY}"
+        case "global_libtorch":
+            _global_libtorch()
+            return payload, "global_libtorch (RTLD_GLOBAL)"
+        case "repack":
+            return replace(payload, package=_repacked(package, channel)), f"repack {_COPY}"
+        case name:
+            raise TreatmentError(f"unknown treatment step: {name}")
+
+
+def _repacked(package: Path, channel: Channel) -> str:
+    from aotidoctor.worker.treatments.repack import repacked
+
+    return repacked(package, channel.run_dir / f"repacked-{package.name}")
 
 
 def _global_libtorch() -> None:
@@ -97,7 +104,7 @@ def _without_execstack(package: Path, channel: Channel) -> str:
 
 def replace_operators(payload: Run) -> list[str]:
     """Steps that put something in place of an operator, once the setup has registered it; what was applied."""
-    steps = [step for step in steps_of(payload) if step["op"] == "stand_in_operator"]
+    steps = [step for step in payload.treatment if step["op"] == "stand_in_operator"]
     if not steps:
         return []
     from aotidoctor.worker.treatments.operator import stand_in
@@ -121,29 +128,24 @@ def apply(steps: Sequence[Step], call: Call, applied: list[str]) -> Call:
 
 def changes_results(payload: Run) -> bool:
     """Whether a step puts something in place of what a call of the compiled code writes (``results``)."""
-    return any(step["op"] in _RESULTS for step in steps_of(payload))
+    return any(step["op"] in _RESULTS for step in payload.treatment)
 
 
 def loads_weights_of(payload: Run) -> bool:
     """Whether a step loads the weights of the reference into the model."""
-    return any(step["op"] == "load_weights" and step.get("from") == payload.reference for step in steps_of(payload))
+    return any(step["op"] == "load_weights" and step.get("from") == payload.reference for step in payload.treatment)
 
 
 def load_weights(payload: Run, model: LoadedModel, channel: Channel) -> list[str]:
     """Steps that load weights into the model; what was applied."""
     applied = []
     if payload.weights:
-        from aotidoctor.worker.weights import load_from_file
-
         load_from_file(model, channel.user_cwd / payload.weights)
-    for step in steps_of(payload):
+    for step in payload.treatment:
         if step["op"] == "load_weights":
-            from aotidoctor.worker.weights import load_from_file, load_from_package
-
             source = step.get("from", "disk")
             if source == "disk":
-                package, name = channel.user_cwd / payload.package, payload.model_name
-                count = load_from_package(model, Path(package), name)
+                count = load_from_package(model, channel.user_cwd / payload.package, payload.model_name)
             else:
                 count = load_from_file(model, channel.user_cwd / source)
             applied.append(f"loaded {count} weights from {source}")
@@ -162,7 +164,7 @@ def _zeros(item: dict[str, Any]) -> Any:
 
 def fit_weights(payload: Run, given: dict[str, Any], channel: Channel) -> dict[str, Any]:
     """What to load instead of ``given``: without unknown names, cast, contiguous, from another file, or complete."""
-    for step in steps_of(payload):
+    for step in payload.treatment:
         if step["op"] == "fit_weights":
             given = _fitted(step, given, channel)
             channel.put(weights_fitted=sorted(given))
@@ -181,8 +183,6 @@ def _fitted(step: Step, given: dict[str, Any], channel: Channel) -> dict[str, An
     for name in step.get("contiguous", []):
         kept[name] = kept[name].contiguous()
     if step.get("take"):
-        from aotidoctor.worker.weights import state_of
-
         source = state_of(channel.user_cwd / step["from"])
         kept |= {name: source[name].detach() for name in step["take"] if name in source}
     return kept
