@@ -6,7 +6,7 @@ needed where the size of a result depends on values; such a size is None.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from aotidoctor.worker.describe import dtype_name
@@ -19,40 +19,34 @@ def promise(op: Any, arguments: dict[str, Any]) -> dict[str, Any]:
     Or ``fake_missing``: what the attempt said.
     """
     import torch
+    from torch.utils._pytree import tree_map_only
 
     with torch.no_grad():
         try:
-            result = op(**_each(arguments, _meta))
+            result = op(**tree_map_only(torch.Tensor, on_meta, arguments))
             return {"fake": [_facts(name, tensor) for name, tensor in flatten(op, result)]}
         except Exception:
             return _with_fake_tensors(op, arguments)
 
 
 def _with_fake_tensors(op: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+    import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
+    from torch.utils._pytree import tree_map_only
 
     try:
         mode = FakeTensorMode(shape_env=ShapeEnv())
         with mode:
-            result = op(**_each(arguments, lambda tensor: mode.from_tensor(tensor, static_shapes=True)))
+            fakes = tree_map_only(torch.Tensor, partial(mode.from_tensor, static_shapes=True), arguments)
+            result = op(**fakes)
         return {"fake": [_facts(name, tensor) for name, tensor in flatten(op, result)]}
     except Exception as error:
         return {"fake_missing": f"{type(error).__name__}: {error}"[:2000]}
 
 
-def _each(arguments: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
-    import torch
-
-    def visit(value: Any) -> Any:
-        if isinstance(value, list | tuple):
-            return [visit(item) for item in value]
-        return change(value) if isinstance(value, torch.Tensor) else value
-
-    return {name: visit(value) for name, value in arguments.items()}
-
-
-def _meta(tensor: Any) -> Any:
+def on_meta(tensor: Any) -> Any:
+    """A tensor of the same form without memory."""
     import torch
 
     if tensor.layout != torch.strided:

@@ -9,6 +9,8 @@ from aotidoctor.model.jobs import Operators
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.setup_module import load_setup
 
+_KEYS = {"cpu": "CPU", "cuda": "CUDA", "xpu": "XPU"}
+
 
 def ops(payload: Operators, channel: Channel) -> dict[str, Any]:
     """Look up ``payload.targets`` (``lab::my_op``, ``lab::my_op.default``, ``lab.my_op.default``).
@@ -17,8 +19,13 @@ def ops(payload: Operators, channel: Channel) -> dict[str, Any]:
     """
     load_setup(payload, channel)
     channel.enter("scan")
-    key = {"cpu": "CPU", "cuda": "CUDA", "xpu": "XPU"}.get(payload.device.partition(":")[0], "CPU")
+    key = dispatch_key(payload.device)
     return {"ops": {target: _describe(target, key) for target in payload.targets}}
+
+
+def dispatch_key(device: str) -> str:
+    """``CUDA`` of ``cuda:1``: what kernels for a device are registered under."""
+    return _KEYS.get(device.partition(":")[0], "CPU")
 
 
 def _describe(target: str, key: str) -> Operator:

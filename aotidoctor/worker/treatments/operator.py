@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from aotidoctor.worker.operators.alone import find
-from aotidoctor.worker.operators.ops import split_target
+from aotidoctor.worker.operators.fake import on_meta
+from aotidoctor.worker.operators.ops import dispatch_key, split_target
 from aotidoctor.worker.treatments.errors import TreatmentError
 
-_KEYS = {"cpu": "CPU", "cuda": "CUDA", "xpu": "XPU"}
 # A library that is collected takes its kernels along.
 _KEPT: list[Any] = []
 
@@ -35,7 +35,7 @@ def stand_in(target: str, device: str) -> str:
             # That there was a kernel before is why this is done.
             warnings.simplefilter("ignore")
             full = packet if overload == "default" else f"{packet}.{overload}"
-            library.impl(full, _zeros_of(op), _KEYS.get(device.partition(":")[0], "CPU"))
+            library.impl(full, _zeros_of(op), dispatch_key(device))
     except (AttributeError, RuntimeError) as error:
         raise TreatmentError(f"{target} cannot be replaced: {error}") from error
     _KEPT.append(library)
@@ -46,13 +46,11 @@ def _zeros_of(op: Any) -> Any:
     import torch
     from torch.utils._pytree import tree_leaves, tree_map_only
 
-    def on_meta(tensor: Any) -> Any:
-        return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device="meta")
-
     def kernel(*args: Any, **kwargs: Any) -> Any:
         tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         device = tensors[0].device if tensors else torch.device("cpu")
-        promised = op(*tree_map_only(torch.Tensor, on_meta, args), **tree_map_only(torch.Tensor, on_meta, kwargs))
+        on_args, on_kwargs = tree_map_only(torch.Tensor, on_meta, (args, kwargs))
+        promised = op(*on_args, **on_kwargs)
 
         def made(tensor: Any) -> Any:
             return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device=device).zero_()
