@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from aotidoctor.model.dtypes import SAFETENSORS_DTYPES
 from aotidoctor.model.forms import arrange, build_plan, plan_to_json
 from aotidoctor.model.inputs_json import decode
 from aotidoctor.model.jobs import InputsSource
@@ -16,6 +14,7 @@ from aotidoctor.model.named import Place
 from aotidoctor.model.tree import Container, Leaf, Tree
 from aotidoctor.worker.made_tensors import make_tensor
 from aotidoctor.worker.safe_load import load_object
+from aotidoctor.worker.safetensors_file import load_safetensors
 
 MAPPINGS = ("dict", "OrderedDict", "defaultdict")
 
@@ -71,20 +70,18 @@ def _from_file(path: str, trusted: bool, notes: list[str]) -> tuple[Any, bool]:
     if head[:2] == b"PK" and _is_npz(path):
         return _from_npz(path, trusted), True
     if head[8:9] == b"{" and 2 <= int.from_bytes(head[:8], "little") <= 16 << 20:
-        return _from_safetensors(path), True
-    if head.lstrip(b" \t\r\n\xef\xbb\xbf")[:1] in (b"{", b"[") and _is_json(path):
-        with Path(path).open(encoding="utf-8-sig") as stream:
-            return _from_json(json.load(stream), notes), False
+        return load_safetensors(Path(path)), True
+    if head.lstrip(b" \t\r\n\xef\xbb\xbf")[:1] in (b"{", b"[") and (document := _json_in(path)) is not None:
+        return _from_json(document, notes), False
     return load_object(path, trusted, notes), False
 
 
-def _is_json(path: str) -> bool:
+def _json_in(path: str) -> Any:
+    """The document in the file; None where it is not JSON."""
     try:
-        with Path(path).open(encoding="utf-8-sig") as stream:
-            json.load(stream)
+        return json.loads(Path(path).read_text(encoding="utf-8-sig"))
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def _is_npz(path: str) -> bool:
@@ -118,23 +115,6 @@ def _from_array(array: Any) -> Any:
         return torch.from_numpy(array)
     except TypeError:
         return array
-
-
-def _from_safetensors(path: str) -> dict[str, Any]:
-    with Path(path).open("rb") as stream:
-        header = json.loads(stream.read(struct.unpack("<Q", stream.read(8))[0]))
-        data = stream.read()
-    return {name: _raw_tensor(entry, data) for name, entry in header.items() if name != "__metadata__"}
-
-
-def _raw_tensor(entry: dict[str, Any], data: bytes) -> Any:
-    import torch
-
-    begin, end = entry["data_offsets"]
-    dtype = getattr(torch, SAFETENSORS_DTYPES[entry["dtype"]])
-    if begin == end:
-        return torch.empty(entry["shape"], dtype=dtype)
-    return torch.frombuffer(bytearray(data[begin:end]), dtype=dtype).reshape(entry["shape"])
 
 
 def _from_json(document: Any, notes: list[str]) -> Any:

@@ -19,6 +19,7 @@ from aotidoctor.model.jobs import Run
 from aotidoctor.worker.describe import describe, dtype_name, storage
 from aotidoctor.worker.library import exports
 from aotidoctor.worker.load import LoadedModel, load_library
+from aotidoctor.worker.safetensors_file import load_safetensors
 from aotidoctor.worker.stored_constants import StoredConstants, stored_constants
 from aotidoctor.worker.weight_differences import difference
 
@@ -126,32 +127,13 @@ def state_of(path: Path) -> dict[str, Any]:
     import torch
 
     if path.suffix == ".safetensors":
-        return _safetensors(path)
+        return load_safetensors(path)
     try:
         saved = torch.load(path, weights_only=True)
     except Exception:
         program = torch.export.load(str(path))
         return tensors_of(program)
     return {str(name): value for name, value in saved.items() if isinstance(value, torch.Tensor)}
-
-
-def _safetensors(path: Path) -> dict[str, Any]:
-    """Name -> tensor, whether or not the library of that name is installed."""
-    import torch
-
-    from aotidoctor.model.dtypes import SAFETENSORS_DTYPES
-
-    data = bytearray(path.read_bytes())
-    start = 8 + int.from_bytes(data[:8], "little")
-    found = {}
-    for name, entry in json.loads(bytes(data[8:start])).items():
-        if name != "__metadata__":
-            begin, end = entry["data_offsets"]
-            dtype = getattr(torch, SAFETENSORS_DTYPES[entry["dtype"]])
-            # A copy of its own: memory that the file's bytes are in need not be aligned for it.
-            values = torch.frombuffer(data[start + begin : start + end] or bytearray(8), dtype=torch.uint8).clone()
-            found[name] = values[: end - begin].view(dtype).reshape(entry["shape"])
-    return found
 
 
 def tensors_of(program: Any) -> dict[str, Any]:
