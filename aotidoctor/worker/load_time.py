@@ -25,8 +25,6 @@ from aotidoctor.worker.treatments import treat
 
 _OPEN = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)
 CALLS = 3
-# Kept for the life of the process: libtorch calls through it.
-_kept: list[Any] = []
 
 
 def load_time(payload: Run, channel: Channel) -> dict[str, Any]:
@@ -95,16 +93,15 @@ def _load(payload: Run, channel: Channel) -> LoadedModel:
 
 def _time_opening(channel: Channel) -> list[tuple[float, float]]:
     """The times, filled as libtorch opens compiled code: when each opening began and ended."""
-    from aotidoctor.worker.hooks.slots import HooksUnavailableError, point
-    from aotidoctor.worker.hooks.torch_calls import call_slot
+    from aotidoctor.worker.hooks.slots import HooksUnavailableError
+    from aotidoctor.worker.hooks.torch_calls import call_around, call_slot
 
     times: list[tuple[float, float]] = []
     address = call_slot("dlopen")
     if address is None:
         return times
-    real = _OPEN(ctypes.c_uint64.from_address(address).value)
 
-    def opening(name: int | None, flags: int) -> int | None:
+    def opening(real: Any, name: int | None, flags: int) -> int | None:
         began = time.monotonic()
         handle: int | None = real(name, flags)
         # PyTorch's own libraries are opened by name.
@@ -112,10 +109,8 @@ def _time_opening(channel: Channel) -> list[tuple[float, float]]:
             times.append((began, time.monotonic()))
         return handle
 
-    callback = _OPEN(opening)
-    _kept.append((real, callback))
     try:
-        point({address: ctypes.cast(callback, ctypes.c_void_p).value or 0})
+        call_around(address, _OPEN, opening)
     except HooksUnavailableError as error:
         channel.warn(f"unpacking and linking are not told apart: {error}")
     return times

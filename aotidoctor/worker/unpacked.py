@@ -17,31 +17,26 @@ from aotidoctor.worker.channel import Channel
 
 FIRST_BELOW_TMPDIR = (2, 13)
 _MAKE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
-# Kept for the life of the process: libtorch calls through them.
-_kept: list[Any] = []
 _folders: list[str] = []
 
 
 def follow(channel: Channel) -> None:
     """Tell ``channel`` of each folder from now on, as ``unpacked``; does nothing where TMPDIR is heeded."""
-    from aotidoctor.worker.hooks.slots import HooksUnavailableError, point
-
     address = slot_address()
     if address is None:
         return
-    real = _MAKE(ctypes.c_uint64.from_address(address).value)
+    from aotidoctor.worker.hooks.slots import HooksUnavailableError
+    from aotidoctor.worker.hooks.torch_calls import call_around
 
-    def make(template: int) -> int | None:
+    def make(real: Any, template: int) -> int | None:
         made: int | None = real(template)
         if made:
             _folders.append(os.fsdecode(ctypes.string_at(made)))
             channel.put(unpacked=_folders)
         return made
 
-    callback = _MAKE(make)
-    _kept.append((real, callback))
     try:
-        point({address: ctypes.cast(callback, ctypes.c_void_p).value or 0})
+        call_around(address, _MAKE, make)
     except HooksUnavailableError as error:
         channel.warn(f"what a failed load leaves in /tmp is not removed: {error}")
 

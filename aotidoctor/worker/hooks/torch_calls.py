@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+# Kept for the life of the process: libtorch calls through them.
+_kept: list[Any] = []
 
 
 def call_slot(function: str) -> int | None:
@@ -17,6 +23,19 @@ def call_slot(function: str) -> int | None:
         if path.name.startswith("libtorch_cpu"):
             return _slot(f"{function}\0".encode(), *call_tables(base))
     return None
+
+
+def call_around(slot: int, prototype: Any, around: Callable[..., Any]) -> None:
+    """Let libtorch call ``around(function, ...)`` instead of the C function that ``slot`` leads to.
+
+    Raises:
+        HooksUnavailableError: as ``slots.point``.
+    """
+    from aotidoctor.worker.hooks.slots import point
+
+    callback = prototype(partial(around, prototype(ctypes.c_uint64.from_address(slot).value)))
+    _kept.append(callback)
+    point({slot: ctypes.cast(callback, ctypes.c_void_p).value or 0})
 
 
 def _slot(wanted: bytes, table: bytes, symbols: int, strings: int, bias: int) -> int | None:
