@@ -133,15 +133,21 @@ def to_tensor(step: Step, leaf: Any) -> tuple[Any, str]:
 
 def stand_in(step: Step, leaf: Any) -> tuple[Any, str]:
     """A tensor made from its JSON description in place of whatever was there."""
-    from aotidoctor.worker.materialize import load_inputs
-
-    made, _, _ = load_inputs(InputsSource(document={"args": [{"tensor": step["tensor"]}], "kwargs": {}}))
-    return made[0], f"{type(leaf).__name__}→tensor"
+    return made_tensor(step["tensor"]), f"{type(leaf).__name__}→tensor"
 
 
 def set_value(step: Step, leaf: Any) -> tuple[Any, str]:
     """Another plain value in place of whatever was there."""
     return step["value"], f"{leaf!r}→{step['value']!r}"[:120]
+
+
+def made_tensor(document: Any) -> Any:
+    """A tensor from its JSON description, with or without the word ``tensor`` around it."""
+    from aotidoctor.worker.materialize import load_inputs
+
+    leaf = document if isinstance(document, dict) and "tensor" in document else {"tensor": document}
+    made, _, _ = load_inputs(InputsSource(document={"args": [leaf], "kwargs": {}}))
+    return made[0]
 
 
 def dtype_of(name: str) -> Any:

@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from aotidoctor.model.jobs import InputsSource
 from aotidoctor.worker.leaves import walk_call
 from aotidoctor.worker.treatments.errors import TreatmentError
-from aotidoctor.worker.treatments.leaf import dtype_of
+from aotidoctor.worker.treatments.leaf import dtype_of, made_tensor
 
 Step = dict[str, Any]
 Args = tuple[Any, ...]
@@ -37,19 +36,13 @@ def drop(step: Step, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs, str]:
 
 def insert(step: Step, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs, str]:
     """Put a tensor, made from its JSON description, where ``path`` will then find it."""
-    from aotidoctor.worker.materialize import load_inputs
-
-    made, _, _ = load_inputs(InputsSource(document={"args": [_tensor_document(step["tensor"])], "kwargs": {}}))
+    made = made_tensor(step["tensor"])
 
     def put(container: Any, key: Any) -> Any:
-        return _with(container, key, made[0])
+        return _with(container, key, made)
 
     new_args, new_kwargs = _edit(step["path"], args, kwargs, put)
     return new_args, new_kwargs, f"insert {step['path']}"
-
-
-def _tensor_document(tensor: Any) -> Any:
-    return tensor if isinstance(tensor, dict) and "tensor" in tensor else {"tensor": tensor}
 
 
 class _Leaves:
@@ -71,7 +64,7 @@ class _Leaves:
         value = self._call[root]
         try:
             for key in keys:
-                value = getattr(value, key[1:]) if _is_field(key) else value[key]
+                value = _child(value, key)
             return torch.tensor(value, dtype=dtype_of(dtype))
         except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             raise TreatmentError(f"{path} is no tensor of {dtype} spelt out: {error}") from error
@@ -105,10 +98,14 @@ def _descend(container: Any, keys: list[Any], change: Callable[[Any, Any], Any])
     if len(keys) == 1:
         return change(container, keys[0])
     try:
-        child = getattr(container, keys[0][1:]) if _is_field(keys[0]) else container[keys[0]]
+        child = _child(container, keys[0])
     except (LookupError, TypeError, AttributeError) as error:
         raise TreatmentError(f"no such place: {keys[0]!r}") from error
     return _replace(container, keys[0], _descend(child, keys[1:], change))
+
+
+def _child(container: Any, key: Any) -> Any:
+    return getattr(container, key[1:]) if _is_field(key) else container[key]
 
 
 def _replace(container: Any, key: Any, value: Any) -> Any:
