@@ -1,11 +1,10 @@
 """Call the model once or more and look at outputs, inputs and memory after each call.
 
 Every call gets the same values: inputs that a call wrote to are restored for the next (if ``mutation`` is observed and
-the copies were not too big: ``inputs_restored``). So calls that differ differ by themselves.
+the copies were not too big). So calls that differ differ by themselves.
 
 Parts of the result: ``outputs`` (per call a list of leaves; from the third call on only path and digest), ``inputs``
-again with ``changed``, ``repeat`` (do later calls give what the first gave), ``rss`` (bytes after each call),
-``calls_done``.
+again with ``changed``, ``rss`` (bytes after each call).
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from typing import Any
 from aotidoctor.model.jobs import Run
 from aotidoctor.worker.call import KEEP_BYTES, Call
 from aotidoctor.worker.channel import Channel
-from aotidoctor.worker.compare import compare
 from aotidoctor.worker.describe import describe, digest, nbytes, storage
 from aotidoctor.worker.leaves import copied, rebuild_result, result_tensors
 
@@ -29,7 +27,10 @@ _TAKEN = re.compile(rb"^(?:RssAnon|RssShmem|VmSwap):\s*(\d{1,15}) kB$", re.MULTI
 
 
 class Observer:
-    """Gathers what is seen over the calls of one run."""
+    """Gathers what is seen over the calls of one run.
+
+    ``saved`` are the inputs as they were before, ``kept`` is the first result where it is to be compared.
+    """
 
     def __init__(self, call: Call, payload: Run, channel: Channel) -> None:
         self.wanted = frozenset(payload.observe)
@@ -37,12 +38,11 @@ class Observer:
         self.call = call
         self.calls = max(1, payload.calls)
         self.before = call.digests() if "mutation" in self.wanted else []
-        keep = self.calls > 1 or "mutation" in self.wanted or payload.reference
-        self.saved = call.copy() if keep else None
+        self.compared = bool(payload.reference)
+        self.saved = call.copy() if self.calls > 1 or "mutation" in self.wanted or self.compared else None
+        self.kept: Any = None
         self.outputs: list[list[dict[str, Any]]] = []
         self.rss: list[int] = []
-        self.first: Any = None
-        self.repeat: dict[str, Any] | None = None
         self.changed = False
 
     def look(self, number: int, result: Any) -> None:
@@ -51,8 +51,6 @@ class Observer:
         self.outputs.append([self._output(path, leaf, leaves, full=number <= _FULL_CALLS) for path, leaf in leaves])
         if number == 1:
             self._first(result, leaves)
-        elif self.repeat is None and self._digests(number) != self._digests(1):
-            self.repeat = {"same": False, "call": number, **self._distance(result)}
         if number <= _FULL_CALLS:
             self.channel.put(outputs=self.outputs)
 
@@ -62,28 +60,28 @@ class Observer:
             self.rss.append(resident_bytes())
         if number < self.calls and self.saved is not None and self.changed:
             self.call.restore(self.saved)
-        self.channel.put(calls_done=number)
 
     def finish(self) -> None:
         """Hand over what only the end shows."""
         if self.calls > 1:
-            same = {"same": True, "calls": self.calls}
-            self.channel.put(repeat=self.repeat or same, outputs=self.outputs)
+            self.channel.put(outputs=self.outputs)
         if self.rss:
             self.channel.put(rss=self.rss)
 
     def _first(self, result: Any, leaves: list[tuple[str, Any]]) -> None:
         if self.before:
             self._note_changes()
-        if self.calls > 1 and sum(nbytes(leaf) for _, leaf in leaves) <= KEEP_BYTES:
-            self.first = rebuild_result(result, copied)
+        if self.compared:
+            # A copy: another call may use its memory.
+            again = self.calls > 1 and sum(nbytes(leaf) for _, leaf in leaves) <= KEEP_BYTES
+            self.kept = rebuild_result(result, copied) if again else result
 
     def _note_changes(self) -> None:
         pairs = zip(self.before, self.call.digests(), strict=True)
         changed = [None if old is None or new is None else old != new for old, new in pairs]
         inputs = [{**facts, "changed": it} for facts, it in zip(self.call.described, changed, strict=True)]
         self.changed = any(changed)
-        self.channel.put(inputs=inputs, inputs_restored=self.saved is not None)
+        self.channel.put(inputs=inputs)
 
     def _output(self, path: str, leaf: Any, leaves: list[tuple[str, Any]], *, full: bool) -> dict[str, Any]:
         if not full:
@@ -97,17 +95,10 @@ class Observer:
             facts["aliases_outputs"] = _sharing(mine, others)
         return facts
 
-    def _digests(self, number: int) -> list[Any]:
-        return [(leaf["path"], leaf["sha256"]) for leaf in self.outputs[number - 1]]
-
-    def _distance(self, result: Any) -> dict[str, Any]:
-        return {} if self.first is None else compare(result, self.first)
-
 
 def make_calls(model: Callable[..., Any], call: Call, payload: Run, channel: Channel) -> tuple[Call | None, Any]:
     """Make the calls; the inputs as they were before, and the first call's result (for a comparison)."""
     observer = Observer(call, payload, channel)
-    kept: Any = None
     marks: list[int] = []
     for number in range(1, observer.calls + 1):
         channel.enter(f"run{number}")
@@ -116,12 +107,10 @@ def make_calls(model: Callable[..., Any], call: Call, payload: Run, channel: Cha
         synchronize(payload.device)
         channel.enter("scan")
         observer.look(number, result)
-        if number == 1 and payload.reference:
-            kept = observer.first if observer.first is not None else result
         del result
         observer.after(number)
     observer.finish()
-    return observer.saved, kept
+    return observer.saved, observer.kept
 
 
 def _mark_trace(marks: list[int], channel: Channel) -> None:

@@ -82,7 +82,6 @@ def _values(ours: Any, theirs: Any) -> dict[str, Any]:
         "max_rel_diff": _max_rel(difference, right),
         "nan": [int(nan_left.sum()), int(nan_right.sum())],
         "inf": [int(torch.isinf(left).sum()), int(torch.isinf(right).sum())],
-        "first_far": int(far.flatten().nonzero()[0]) if bool(far.any()) else None,
     }
 
 

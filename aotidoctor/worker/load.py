@@ -112,26 +112,6 @@ def load_library(path: Path, device: str, index: int | None = None, cubins: Path
     return runner(str(path), 1, where, *([str(cubins)] if cubins else []))
 
 
-def model_names(path: Path) -> list[str]:
-    """Names of the models in a package, by its member names; empty for anything else."""
-    import zipfile
-
-    try:
-        if path.is_dir():
-            members = [str(item.relative_to(path)) for item in path.rglob("*")]
-        else:
-            with zipfile.ZipFile(path) as archive:
-                members = archive.namelist()
-    except (OSError, zipfile.BadZipFile):
-        return []
-    found = {}
-    for member in members:
-        _, mark, rest = f"/{member}".partition("/data/aotinductor/")
-        if mark and "/" in rest:
-            found[rest.partition("/")[0]] = True
-    return list(found)
-
-
 def _package_loader(path: str, name: str, index: int) -> Any:
     """The constructor got its arguments one after the other: 2.6 has two, 2.7 four, 2.8 five."""
     from torch._C._aoti import AOTIModelPackageLoader

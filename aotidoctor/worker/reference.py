@@ -48,7 +48,7 @@ def check_reference(
 
     ``reference`` holds ``error`` (text) when the reference raised, ``unavailable`` (text) when there is none to run,
     else what ``against.compare_outputs`` gives, ``mutation`` and ``alias`` (``side_effects``), and ``float64`` where
-    the outputs differ (``judge``); ``reference_outputs`` is what it returned.
+    the outputs differ (``judge``).
 
     ``outputs`` is what ``make_calls`` gave: the inputs as they were before, and the package's first result.
     """
@@ -87,7 +87,7 @@ def check_reference(
     elif problem:
         facts["float64"] = {"problem": problem}
     settle(facts)
-    return result | {"reference": facts, "reference_outputs": seen["outputs"]}
+    return result | {"reference": facts}
 
 
 def _with_written(

@@ -204,7 +204,7 @@ class Execution:
         if wire["slot"] >= len(self.outputs):
             return facts | {"what": "absent"}
         whole = self.outputs[wire["slot"]].detach().cpu()
-        facts |= {"dtype": dtype_name(whole), "wanted_dtype": wire["dtype"], "shape": list(whole.shape)}
+        facts |= {"dtype": dtype_name(whole), "shape": list(whole.shape)}
         if whole.dim() == 0:
             return facts | {"what": "scalar"}
         if dtype_name(whole) != wire["dtype"]:

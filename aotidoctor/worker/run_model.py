@@ -20,7 +20,7 @@ from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.cuda_calls import limit_files, make_cuda_calls
 from aotidoctor.worker.keeper import keep, keep_files
 from aotidoctor.worker.limits import fill_new_memory, heap_checks_loaded
-from aotidoctor.worker.load import LoadedModel, load_model, model_names
+from aotidoctor.worker.load import LoadedModel, load_model
 from aotidoctor.worker.setup_module import after_load, load_setup
 from aotidoctor.worker.treatments import treat
 from aotidoctor.worker.weights import describe_constants, describe_given
@@ -138,7 +138,7 @@ def _say_threads(channel: Channel) -> None:
     """Setup files may set the number, before or after the load."""
     import torch
 
-    channel.put(threads=torch.get_num_threads(), torch=torch.__version__)
+    channel.put(threads=torch.get_num_threads())
 
 
 def _inputs(payload: Run, channel: Channel, applied: list[str]) -> Call | None:
@@ -162,7 +162,6 @@ def _described(call: Call, payload: Run, channel: Channel) -> Call:
 def _load(payload: Run, channel: Channel, facts: dict[str, Any]) -> LoadedModel:
     channel.enter("load")
     path = channel.user_cwd / payload.package
-    _put(channel, facts, model_names=model_names(path))
     if payload.perturb is not None:
         channel.put(memory_filled=fill_new_memory(payload.perturb))
     model = load_model(payload, path)

@@ -64,7 +64,7 @@ def judge_leaf(ours: Any, theirs: Any, exact: Any, moved: list[Any] | None) -> d
     """``judged`` (the verdict) and its numbers for one output; ``moved`` are the results of float64 runs with noise.
 
     ``moved`` is empty where none was needed (``is_settled``), None where there can be none. ``error``,
-    ``reference_error``, ``noise`` in eps (None for integers), the same with ``typical_``; ``reason`` for ``unknown``.
+    ``reference_error``, ``noise`` in eps (None for integers); ``reason`` for ``unknown``.
     """
     if exact.shape != theirs.shape:
         return {"judged": UNKNOWN, "reason": f"the float64 run returns shape {tuple(exact.shape)}"}
@@ -87,9 +87,6 @@ def judge_leaf(ours: Any, theirs: Any, exact: Any, moved: list[Any] | None) -> d
         "error": package.largest,
         "reference_error": reference.largest,
         "noise": noise.largest if noise is not None else None,
-        "typical_error": package.typical,
-        "typical_reference_error": reference.typical,
-        "typical_noise": noise.typical if noise is not None else None,
     }
     allowed = allowed_of(Error(largest=0.0, typical=0.0) if moved == [] else noise, theirs.dtype)
     verdict = verdict_of(package, reference, allowed)

@@ -167,7 +167,6 @@ def fit_weights(payload: Run, given: dict[str, Any], channel: Channel) -> dict[s
     for step in payload.treatment:
         if step["op"] == "fit_weights":
             given = _fitted(step, given, channel)
-            channel.put(weights_fitted=sorted(given))
         elif step["op"] == "fill_weights":
             # A set-up that asks for a full update is refused before the rest could be loaded after it.
             given = {**{item["name"]: _zeros(item) for item in step["constants"]}, **given}
