@@ -66,16 +66,16 @@ def write_back(tensor: Any, values: Any) -> None:
     tensor.copy_(values)
 
 
-def read_call(source: InputsSource | None, channel: Channel) -> tuple[Call, list[str]]:
-    """Read the inputs that ``source`` names; the call, and what was assumed."""
+def read_call(source: InputsSource | None, channel: Channel) -> Call:
+    """The call with the inputs that ``source`` names."""
     from aotidoctor.worker.materialize import load_inputs
 
     if source is None:
         raise ValueError("this job was given no inputs")
     if source.path is not None:
         source = replace(source, path=str(channel.user_cwd / source.path))
-    args, kwargs, notes = load_inputs(source)
-    return Call(args=tuple(args), kwargs=dict(kwargs)), list(notes)
+    args, kwargs = load_inputs(source)
+    return Call(args=args, kwargs=kwargs)
 
 
 def _copy(_: str, leaf: Any) -> Any:

@@ -36,7 +36,7 @@ def cut(payload: Cut, channel: Channel) -> dict[str, Any]:
 
     program = torch.export.load(str(channel.user_cwd / payload.reference)).run_decompositions({})
     channel.enter("inputs")
-    call, _ = read_call(payload.inputs, channel)
+    call = read_call(payload.inputs, channel)
     operators = [node for node in program.graph.nodes if _is_operator(node)]
     told = {"operators": [node.name for node in operators], "targets": [str(node.target) for node in operators]}
     channel.put(**told)

@@ -31,7 +31,7 @@ def load_time(payload: Run, channel: Channel) -> dict[str, Any]:
     """Do it; the stages are ``setup``, ``imports``, ``cpu_checks``, ``load``, ``after_load``, ``run1``..., ``done``."""
     module = load_setup(payload, channel)
     channel.enter("inputs")
-    call = read_call(payload.inputs, channel)[0] if payload.inputs is not None else None
+    call = read_call(payload.inputs, channel) if payload.inputs is not None else None
     if payload.kind != "bare-so":
         _python_side(payload, channel)
     model = _load(payload, channel)

@@ -11,7 +11,7 @@ from aotidoctor.model.inputs_json import TensorSpec
 from aotidoctor.worker.safe_load import placed
 
 
-def make_tensor(spec: TensorSpec, notes: list[str]) -> Any:
+def make_tensor(spec: TensorSpec) -> Any:
     """The tensor of a JSON leaf: its values, or values from its seed; then its strides and its device."""
     import torch
 
@@ -20,7 +20,7 @@ def make_tensor(spec: TensorSpec, notes: list[str]) -> Any:
     stride = spec.stride
     if stride is not None and stride != contiguous_stride(spec.shape):
         values = _strided(values, spec.shape, stride)
-    return _on_device(values, spec.device, notes)
+    return _on_device(values, spec.device)
 
 
 def _strided(values: Any, shape: tuple[int, ...], stride: tuple[int, ...]) -> Any:
@@ -41,10 +41,10 @@ def _reach(shape: tuple[int, ...], stride: tuple[int, ...]) -> Iterator[int]:
     return ((size - 1) * step for size, step in zip(shape, stride, strict=True))
 
 
-def _on_device(tensor: Any, device: str, notes: list[str]) -> Any:
+def _on_device(tensor: Any, device: str) -> Any:
     if device == "meta":
         return tensor.to("meta")
-    if device == "cpu" or placed(tensor, device, notes) is not None:
+    if device == "cpu" or placed(tensor, device) is not None:
         return tensor
     return tensor.to(device)
 

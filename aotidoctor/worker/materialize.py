@@ -19,21 +19,20 @@ from aotidoctor.worker.safetensors_file import load_safetensors
 MAPPINGS = ("dict", "OrderedDict", "defaultdict")
 
 
-def load_inputs(source: InputsSource) -> tuple[tuple[Any, ...], dict[str, Any], list[str]]:
-    """Arguments, keyword arguments and notes of the source.
+def load_inputs(source: InputsSource) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments and keyword arguments of the source.
 
     Without a plan the file is read as ``forms.arrange`` reads it without a call spec.
-    Tensors of a device that is not here are put on the CPU, and a note says so.
+    Tensors of a device that is not here are put on the CPU.
     """
-    notes: list[str] = []
     if source.path is None:
-        value, flat = _from_json(source.document, notes), False
+        value, flat = _from_json(source.document), False
     else:
-        value, flat = _from_file(source.path, source.trusted, notes)
+        value, flat = _from_file(source.path, source.trusted)
     plan: dict[str, Any] = source.plan or plan_to_json(arrange(_tree(value), flat=flat))
     args = build_plan(plan["args"], _make, lambda place: _pick(value, place))
     kwargs = build_plan(plan["kwargs"], _make, lambda place: _pick(value, place))
-    return tuple(args), dict(kwargs), notes
+    return tuple(args), dict(kwargs)
 
 
 def _make(kind: str, children: list[Any], keys: list[str | int]) -> Any:
@@ -61,7 +60,7 @@ def _tree(value: Any) -> Tree[None]:
     return Leaf(value=None)
 
 
-def _from_file(path: str, trusted: bool, notes: list[str]) -> tuple[Any, bool]:
+def _from_file(path: str, trusted: bool) -> tuple[Any, bool]:
     """The object in the file, and whether its names are flat (.npz, .safetensors)."""
     with Path(path).open("rb") as stream:
         head = stream.read(16)
@@ -72,8 +71,8 @@ def _from_file(path: str, trusted: bool, notes: list[str]) -> tuple[Any, bool]:
     if head[8:9] == b"{" and 2 <= int.from_bytes(head[:8], "little") <= 16 << 20:
         return load_safetensors(Path(path)), True
     if head.lstrip(b" \t\r\n\xef\xbb\xbf")[:1] in (b"{", b"[") and (document := _json_in(path)) is not None:
-        return _from_json(document, notes), False
-    return load_object(path, trusted, notes), False
+        return _from_json(document), False
+    return load_object(path, trusted), False
 
 
 def _json_in(path: str) -> Any:
@@ -117,8 +116,8 @@ def _from_array(array: Any) -> Any:
         return array
 
 
-def _from_json(document: Any, notes: list[str]) -> Any:
-    return _plain(decode(document, lambda spec: make_tensor(spec, notes), lambda value: value))
+def _from_json(document: Any) -> Any:
+    return _plain(decode(document, make_tensor, lambda value: value))
 
 
 def _plain(tree: Tree[Any]) -> Any:

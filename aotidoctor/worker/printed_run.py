@@ -120,4 +120,4 @@ def _candidates(payload: Run, channel: Channel) -> Any:
     from aotidoctor.worker.values.candidates import gather
 
     program = torch.export.load(str(channel.user_cwd / payload.reference))
-    return gather(program, read_call(payload.inputs, channel)[0])
+    return gather(program, read_call(payload.inputs, channel))

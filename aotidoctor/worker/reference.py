@@ -34,7 +34,7 @@ def reference(payload: Run, channel: Channel) -> dict[str, Any]:
     payload, applied = treat.prepare(payload, channel)
     load_setup(payload, channel)
     channel.enter("inputs")
-    call, _ = read_call(payload.inputs, channel)
+    call = read_call(payload.inputs, channel)
     call = treat.apply(payload.treatment, call, applied)
     channel.enter("reference")
     program = load_reference(payload.reference or "", channel)

@@ -41,8 +41,7 @@ def rehearse(payload: Run, channel: Channel) -> dict[str, Any]:
     plan: Any = payload.rehearsal
     load_setup(payload, channel)
     channel.enter("inputs")
-    call, notes = read_call(payload.inputs, channel)
-    channel.put(input_notes=notes)
+    call = read_call(payload.inputs, channel)
     channel.enter("load")
     model = load_model(payload, channel.user_cwd / payload.package)
     call, plan = _fitted(call, plan, channel)

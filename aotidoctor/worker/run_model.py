@@ -145,9 +145,9 @@ def _inputs(payload: Run, channel: Channel, applied: list[str]) -> Call | None:
     channel.enter("inputs")
     if payload.inputs is None:
         return None
-    call, notes = read_call(payload.inputs, channel)
+    call = read_call(payload.inputs, channel)
     call = treat.apply(payload.treatment, call, applied)
-    channel.put(applied=applied, input_notes=notes, inputs=call.describe(values=False))
+    channel.put(applied=applied, inputs=call.describe(values=False))
     return call
 
 

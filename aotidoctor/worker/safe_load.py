@@ -18,19 +18,16 @@ from aotidoctor.model.safe_globals import SAFE_GLOBALS, global_name
 _MAGIC = (0x1950A86A20F9469CFC6C).to_bytes(10, "little")
 
 
-def load_object(path: str, trusted: bool, notes: list[str]) -> Any:
+def load_object(path: str, trusted: bool) -> Any:
     """An object of ``torch.save``, or of ``pickle.dump``."""
     import torch
-
-    def place(storage: Any, location: str) -> Any:
-        return placed(storage, location, notes)
 
     if _is_plain_pickle(path):
         with Path(path).open("rb") as stream:
             return pickle.load(stream) if trusted else _SafeUnpickler(stream).load()
     if trusted:
-        return torch.load(path, map_location=place, weights_only=False)
-    return _restricted(lambda: path, place)
+        return torch.load(path, map_location=placed, weights_only=False)
+    return _restricted(lambda: path, placed)
 
 
 def _restricted(source: Callable[[], Any], place: Any) -> Any:
@@ -53,7 +50,7 @@ def _is_plain_pickle(path: str) -> bool:
     return head[:2] != b"PK" and _MAGIC not in head
 
 
-def placed(storage: Any, location: str, notes: list[str]) -> Any:
+def placed(storage: Any, location: str) -> Any:
     """The storage itself (on the CPU) for a device that is not here; None leaves it to torch."""
     import torch
 
@@ -62,9 +59,6 @@ def placed(storage: Any, location: str, notes: list[str]) -> Any:
         return None
     if kind == "cuda" and torch.cuda.is_available() and int(index or 0) < torch.cuda.device_count():
         return None
-    note = f"tensors saved on {location} were put on the CPU: this host has no such device"
-    if note not in notes:
-        notes.append(note)
     return storage
 
 

@@ -17,7 +17,7 @@ def save_inputs(payload: SaveInputs, channel: Channel) -> dict[str, Any]:
     import torch
 
     channel.enter("inputs")
-    call, _ = read_call(payload.inputs, channel)
+    call = read_call(payload.inputs, channel)
     wanted = payload.paths
     found = {path: tensor for path, tensor in call.tensors() if wanted is None or path in wanted}
     torch.save(found, payload.target)

@@ -79,7 +79,7 @@ def judged(kit: Kit, where: Path) -> Iterator[Judged]:
         if seen.contract is None or seen.contract.args is None or seen.inputs is None:
             continue
         try:
-            args, kwargs, _ = load_inputs(InputsSource(path=str(call.inputs), plan=seen.inputs.plan))
+            args, kwargs = load_inputs(InputsSource(path=str(call.inputs), plan=seen.inputs.plan))
         except Exception:  # the setup of the case would make it readable
             continue
         session = Session(case=seen, runner=None)

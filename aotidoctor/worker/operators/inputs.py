@@ -46,7 +46,7 @@ def op_inputs(payload: Run, channel: Channel) -> dict[str, Any]:
         torch.set_num_threads(payload.threads)
     channel.put(threads=torch.get_num_threads())
     channel.enter("inputs")
-    call, _ = read_call(payload.inputs, channel)
+    call = read_call(payload.inputs, channel)
     channel.enter("load")
     model = load_model(payload, channel.user_cwd / payload.package)
     channel.enter("after_load")

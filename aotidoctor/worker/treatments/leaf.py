@@ -146,7 +146,7 @@ def made_tensor(document: Any) -> Any:
     from aotidoctor.worker.materialize import load_inputs
 
     leaf = document if isinstance(document, dict) and "tensor" in document else {"tensor": document}
-    made, _, _ = load_inputs(InputsSource(document={"args": [leaf], "kwargs": {}}))
+    made, _ = load_inputs(InputsSource(document={"args": [leaf], "kwargs": {}}))
     return made[0]
 
 
