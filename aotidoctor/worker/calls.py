@@ -134,6 +134,15 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def set_threads(count: int | None, channel: Channel) -> None:
+    """Let PyTorch use ``count`` threads, where a number is given, and tell how many it uses."""
+    import torch
+
+    if count is not None:
+        torch.set_num_threads(count)
+    channel.put(threads=torch.get_num_threads())
+
+
 def synchronize(device: str) -> None:
     """A fault on the device shows here at the latest, in the stage that it belongs to."""
     if device.startswith("cuda"):

@@ -15,7 +15,7 @@ from typing import Any
 
 from aotidoctor.model.jobs import Run
 from aotidoctor.worker.call import Call, read_call
-from aotidoctor.worker.calls import make_calls
+from aotidoctor.worker.calls import make_calls, set_threads
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.cuda_calls import limit_files, make_cuda_calls
 from aotidoctor.worker.keeper import keep, keep_files
@@ -36,14 +36,15 @@ def run(payload: Run, channel: Channel) -> dict[str, Any]:
         channel.put(heap_checks=heap_checks_loaded())
     module = load_setup(payload, channel)
     applied += treat.replace_operators(payload)
-    _threads(payload, channel)
+    set_threads(payload.threads, channel)
     call = _inputs(payload, channel, applied)
     facts: dict[str, Any] = {}
     model = _load(payload, channel, facts)
     channel.enter("after_load")
     _follow_weights(model, payload, channel, facts)
     _put(channel, facts, after_load=after_load(module, model, channel))
-    _say_threads(channel)
+    # Setup files may set the number, before or after the load.
+    set_threads(None, channel)
     applied += treat.load_weights(payload, model, channel)
     channel.put(applied=applied)
     if payload.share_reference:
@@ -59,10 +60,11 @@ def run(payload: Run, channel: Channel) -> dict[str, Any]:
 def _again(model: LoadedModel, facts: dict[str, Any], files: Path, payload: Run, channel: Channel) -> dict[str, Any]:
     """The same for a model that another process has loaded: ``facts`` are what it told of that."""
     payload, applied = treat.prepare(payload, channel)
-    _threads(payload, channel)
+    set_threads(payload.threads, channel)
     call = _inputs(payload, channel, applied)
     channel.put(**facts)
-    _prepare(model, payload, channel)
+    _fill_memory(payload, channel)
+    _trace(model, payload, channel)
     return _ask(model, call, payload, channel, files)
 
 
@@ -74,23 +76,36 @@ def _ask(model: LoadedModel, call: Call | None, payload: Run, channel: Channel, 
     if call is not None:
         call = _described(call, payload, channel)
     _constants(payload, model, channel)
-    if payload.watch and call is not None:
-        from aotidoctor.worker.values.observe import watch_call
-
-        watch_call(model, call, payload, channel)
-    elif call is not None and payload.read_beyond:
-        from aotidoctor.worker.beyond import read_beyond
-
-        read_beyond(model, call, channel)
-    elif call is not None and (payload.sub_batch or payload.against_threads):
-        _side_by_side(model, call, payload, channel)
-    else:
+    if call is None or not _special_calls(model, call, payload, channel):
         _calls(model, call, payload, channel)
     channel.enter("unload")
     if files is not None:
         keep_files(files)
     model.close()
     return {}
+
+
+def _special_calls(model: LoadedModel, call: Call, payload: Run, channel: Channel) -> bool:
+    """Calls that are followed, or that differ in one thing and are compared here; False where none are asked for."""
+    if payload.watch:
+        from aotidoctor.worker.values.observe import watch_call
+
+        watch_call(model, call, payload, channel)
+    elif payload.read_beyond:
+        from aotidoctor.worker.beyond import read_beyond
+
+        read_beyond(model, call, channel)
+    elif payload.sub_batch:
+        from aotidoctor.worker.sub_batch import compare_rows
+
+        compare_rows(model, call, payload.sub_batch, channel)
+    elif payload.against_threads:
+        from aotidoctor.worker.thread_counts import compare_threads
+
+        compare_threads(model, call, payload.against_threads, channel)
+    else:
+        return False
+    return True
 
 
 def _calls(model: LoadedModel, call: Call | None, payload: Run, channel: Channel) -> None:
@@ -114,33 +129,6 @@ def _made(model: LoadedModel, call: Call, payload: Run, channel: Channel) -> tup
     return make_calls(mended(model, call, payload, channel), call, payload, channel)
 
 
-def _side_by_side(model: LoadedModel, call: Call, payload: Run, channel: Channel) -> None:
-    """Calls that differ in one thing, compared here: values never leave the child."""
-    if payload.sub_batch:
-        from aotidoctor.worker.sub_batch import compare_rows
-
-        compare_rows(model, call, payload.sub_batch, channel)
-    elif payload.against_threads:
-        from aotidoctor.worker.thread_counts import compare_threads
-
-        compare_threads(model, call, payload.against_threads, channel)
-
-
-def _threads(payload: Run, channel: Channel) -> None:
-    import torch
-
-    if payload.threads is not None:
-        torch.set_num_threads(payload.threads)
-    _say_threads(channel)
-
-
-def _say_threads(channel: Channel) -> None:
-    """Setup files may set the number, before or after the load."""
-    import torch
-
-    channel.put(threads=torch.get_num_threads())
-
-
 def _inputs(payload: Run, channel: Channel, applied: list[str]) -> Call | None:
     channel.enter("inputs")
     if payload.inputs is None:
@@ -161,22 +149,16 @@ def _described(call: Call, payload: Run, channel: Channel) -> Call:
 
 def _load(payload: Run, channel: Channel, facts: dict[str, Any]) -> LoadedModel:
     channel.enter("load")
-    path = channel.user_cwd / payload.package
-    if payload.perturb is not None:
-        channel.put(memory_filled=fill_new_memory(payload.perturb))
-    model = load_model(payload, path)
-    if payload.trace:
-        _trace(model, channel)
+    _fill_memory(payload, channel)
+    model = load_model(payload, channel.user_cwd / payload.package)
+    _trace(model, payload, channel)
     _put(channel, facts, call_spec=list(model.loader.get_call_spec()), metadata=model.get_metadata())
     return model
 
 
-def _prepare(model: LoadedModel, payload: Run, channel: Channel) -> None:
-    """What ``_load`` does around the load, for a model that is loaded already."""
+def _fill_memory(payload: Run, channel: Channel) -> None:
     if payload.perturb is not None:
         channel.put(memory_filled=fill_new_memory(payload.perturb))
-    if payload.trace:
-        _trace(model, channel)
 
 
 def _put(channel: Channel, facts: dict[str, Any], **values: Any) -> None:
@@ -193,8 +175,10 @@ def _unpacked(model: LoadedModel, channel: Channel) -> Path | None:
     return directory if channel.run_dir in directory.parents or directory.name.startswith(PRIVATE) else None
 
 
-def _trace(model: LoadedModel, channel: Channel) -> None:
-    """From here on every call of the compiled code is written down."""
+def _trace(model: LoadedModel, payload: Run, channel: Channel) -> None:
+    """From here on every call of the compiled code is written down, where that is asked for."""
+    if not payload.trace:
+        return
     from aotidoctor.worker.hooks import start_trace
 
     channel.enter("trace")

@@ -26,6 +26,7 @@ def compare_threads(model: LoadedModel, call: Call, threads: int, channel: Chann
     saved = call.copy()
     counts = [torch.get_num_threads(), threads]
     firsts: list[Any] = []
+    bits: list[Any] = []
     repeatable: list[bool] = []
     for count in counts:
         torch.set_num_threads(count)
@@ -40,9 +41,9 @@ def compare_threads(model: LoadedModel, call: Call, threads: int, channel: Chann
                 firsts.append(rebuild_result(result, copied))
             if saved is not None:
                 call.restore(saved)
+        bits.append(digests[0])
         repeatable.append(all(one == digests[0] for one in digests))
     compared = compare(firsts[1], firsts[0])
-    bits = [[digest(leaf) for _, leaf in result_tensors(first)] for first in firsts]
     channel.put(
         against_threads=ThreadsCompared(
             threads=tuple(counts),

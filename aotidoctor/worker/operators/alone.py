@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotidoctor.model.jobs import OneOperator
-from aotidoctor.worker.calls import resident_bytes, synchronize
+from aotidoctor.worker.calls import resident_bytes, set_threads, synchronize
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.describe import describe, digest
 from aotidoctor.worker.operators.arguments import build_arguments
@@ -29,12 +29,8 @@ _TESTS = ("test_schema", "test_faketensor")
 
 def op_alone(payload: OneOperator, channel: Channel) -> dict[str, Any]:
     """Do it. ``files`` are the saved calls; ``loop`` is a number of calls, ``fake`` and ``opcheck`` say yes or no."""
-    import torch
-
     load_setup(payload, channel)
-    if payload.threads is not None:
-        torch.set_num_threads(payload.threads)
-    channel.put(threads=torch.get_num_threads())
+    set_threads(payload.threads, channel)
     op = find(payload.target)
     channel.put(tags=sorted(str(tag).removeprefix("Tag.") for tag in op.tags))
     calls: list[dict[str, Any]] = []

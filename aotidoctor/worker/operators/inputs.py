@@ -22,6 +22,7 @@ from typing import Any
 from aotidoctor.model.answers.operators import SavedCall
 from aotidoctor.model.jobs import Run
 from aotidoctor.worker.call import Call, read_call
+from aotidoctor.worker.calls import set_threads
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.hooks import Call as HookedCall
 from aotidoctor.worker.hooks import HooksUnavailableError, watch
@@ -39,12 +40,8 @@ _PROXY = re.compile(r"aoti_torch_proxy_executor_call_function")
 
 def op_inputs(payload: Run, channel: Channel) -> dict[str, Any]:
     """Do it. ``payload.targets`` are the operators as the package names them; the rest is as for the job ``run``."""
-    import torch
-
     module = load_setup(payload, channel)
-    if payload.threads is not None:
-        torch.set_num_threads(payload.threads)
-    channel.put(threads=torch.get_num_threads())
+    set_threads(payload.threads, channel)
     channel.enter("inputs")
     call = read_call(payload.inputs, channel)
     channel.enter("load")
