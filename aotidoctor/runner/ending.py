@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
+from aotidoctor.model.child_protocol import NO_CHANNEL
 from aotidoctor.model.fault import FAILED_HERE, OwnCodeError
 from aotidoctor.model.record import record
 from aotidoctor.model.records import RecordError
@@ -16,8 +17,6 @@ _WHY = {
     RecordError.__name__: f"{FAILED_HERE}: the request could not be read",
     OwnCodeError.__name__: f"{FAILED_HERE}: a part of it could not be imported",
 }
-NO_TORCH = 120
-NO_CHANNEL = 121
 
 
 @record

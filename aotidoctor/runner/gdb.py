@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from aotidoctor.runner.process import MARKER
+from aotidoctor.model.child_protocol import MARKER
 
 ATTACH_S = 15.0
 LAST_WORDS_S = 1.0

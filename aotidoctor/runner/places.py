@@ -18,10 +18,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
+from aotidoctor.model.child_protocol import PRIVATE
 from aotidoctor.model.json_types import JsonValue
 from aotidoctor.model.record import record
 
-PREFIX = "aotidoctor-"
 _ENOUGH = 64 * 1024 * 1024
 # What mkdtemp makes of the name that stands in PyTorch up to 2.12.
 _UNPACKED = re.compile(r"/tmp/[A-Za-z0-9]{6}")  # noqa: S108
@@ -59,7 +59,7 @@ def make_work_dir(environ: Mapping[str, str]) -> Path:
 
     for place in [*good, *candidates]:
         with suppress(OSError):
-            return Path(tempfile.mkdtemp(prefix=PREFIX, dir=Path(place).absolute()))
+            return Path(tempfile.mkdtemp(prefix=PRIVATE, dir=Path(place).absolute()))
     raise OSError(f"no directory for temporary files among {', '.join(candidates)}")
 
 
@@ -83,7 +83,7 @@ def make_run_dir(work_dir: Path, run_id: str, tmp_base: str | None) -> RunDir:
     base = Path(tmp_base or "/tmp").absolute()  # noqa: S108 - where C++ and Python go without TMPDIR
     if work_dir.parent == base:
         return own
-    foreign = base / f"{PREFIX}{token}"
+    foreign = base / f"{PRIVATE}{token}"
     try:
         foreign.mkdir(mode=0o700)
     except OSError:

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from aotidoctor.model.child_protocol import MARKER
 from aotidoctor.runner.proc_files import link
 
-MARKER = "AOTIDOCTOR_RUN"
 # A process in the middle of execve shows no environment: that much later, on a busy machine too, it does.
 _LOOKS = 10
 

@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from aotidoctor.model.child_protocol import MARKER
 from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.record import record
 from aotidoctor.model.run import ChildError
 from aotidoctor.runner.lost import ForkServerLostError
-from aotidoctor.runner.process import MARKER, send
+from aotidoctor.runner.process import send
 
 WORKER = str(Path(__file__).absolute().parent.parent / "worker" / "__main__.py")
 

@@ -7,8 +7,8 @@ import subprocess
 import time
 from pathlib import Path
 
+from aotidoctor.model.child_protocol import MARKER
 from aotidoctor.runner.places import RunDir
-from aotidoctor.runner.process import MARKER
 
 FILE = "tool.log"
 MAX_BYTES = 128 * 1024

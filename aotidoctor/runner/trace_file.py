@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
+from aotidoctor.model.child_protocol import TRACE_FILE
 from aotidoctor.model.json_types import JsonObject, JsonValue
 from aotidoctor.model.trace import Trace, TracedCall
 
-FILE = "trace"
 _RECORD = struct.Struct("<IIQ")
 _LARGEST = 64 * 1024 * 1024
 
@@ -22,7 +22,7 @@ def read_trace(run_dir: Path, result: JsonObject) -> Trace | None:
     if layout.get("problem"):
         return Trace(problem=str(layout["problem"]))
     try:
-        with (run_dir / FILE).open("rb") as stream:
+        with (run_dir / TRACE_FILE).open("rb") as stream:
             data = stream.read(_LARGEST)
         return _decode(data, layout, marks)
     except (OSError, struct.error, TypeError, ValueError, IndexError, ZeroDivisionError) as error:

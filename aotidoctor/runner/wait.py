@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from aotidoctor.model.child_protocol import STACKS_SIGNAL
 from aotidoctor.runner.output import Output
 from aotidoctor.runner.process import Watch, send
 from aotidoctor.runner.readout import read_channel
 
 _LOOK_EVERY = 0.1
-_STACKS_SIGNAL = signal.SIGRTMAX - 3
 _BEFORE_WORK = frozenset({"start", "import", "attach"})
 
 
@@ -49,7 +48,7 @@ def wait_for_end(
 
 def dump_stacks(watch: Watch) -> None:
     """Let faulthandler write the Python stacks to stderr before the end; native code that hangs does not prevent it."""
-    send(watch.pid, _STACKS_SIGNAL)
+    send(watch.pid, STACKS_SIGNAL)
     watch.wait(0.05)
 
 

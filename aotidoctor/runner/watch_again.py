@@ -15,14 +15,15 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from aotidoctor.model.child_protocol import MARKER
 from aotidoctor.model.run import Signalled
 from aotidoctor.model.watched import Program, Watched
 from aotidoctor.runner.debugger import Debugger, hang_stacks
 from aotidoctor.runner.memory import oom_kills, risen
 from aotidoctor.runner.native import MAX_OUTPUT
 from aotidoctor.runner.places import RunDir, lone_run_dir
-from aotidoctor.runner.process import MARKER, kill_all
 from aotidoctor.runner.process import Watch as Ends
+from aotidoctor.runner.process import kill_all
 from aotidoctor.runner.tasks import task_section
 from aotidoctor.runner.watch import ending_of, refused
 from aotidoctor.runner.watch_proc import Observer

@@ -10,9 +10,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-MARKER = "AOTIDOCTOR_RUN"
-STACKS_SIGNAL = signal.SIGRTMAX - 3
-"""The parent sends it at a timeout: faulthandler then writes the Python stacks to stderr."""
+from aotidoctor.model.child_protocol import MARKER
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from aotidoctor.worker.limits import MARKER
+from aotidoctor.model.child_protocol import MARKER
 
 _GRACE_S, _LOOK_S = 1.0, 0.25
 _ROUNDS = 5

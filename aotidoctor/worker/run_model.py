@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.model.child_protocol import PRIVATE
 from aotidoctor.model.jobs import Run
 from aotidoctor.worker.call import Call, read_call
 from aotidoctor.worker.calls import make_calls, set_threads
@@ -24,9 +25,6 @@ from aotidoctor.worker.load import LoadedModel, load_model
 from aotidoctor.worker.setup_module import after_load, load_setup
 from aotidoctor.worker.treatments import treat
 from aotidoctor.worker.weights import describe_constants, describe_given
-
-# How the parent calls a directory for temporary files that it made where the user has them.
-PRIVATE = "aotidoctor-"
 
 
 def run(payload: Run, channel: Channel) -> dict[str, Any]:

@@ -22,22 +22,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.model.child_protocol import NO_CHANNEL, NO_TORCH, STACKS_SIGNAL
 from aotidoctor.model.fault import OwnCodeError
 from aotidoctor.model.records import from_json
 from aotidoctor.worker import JOBS
 from aotidoctor.worker.attach import allow_debugger, tell_process, wait_for_debugger
 from aotidoctor.worker.channel import Channel, ChannelLostError
 from aotidoctor.worker.limits import (
-    STACKS_SIGNAL,
     die_with_parent,
     first_choice_of_oom_killer,
     limit_memory,
     no_core_file,
     set_marker,
 )
-
-NO_TORCH = 120
-NO_CHANNEL = 121
 
 
 def serve(run_dir: Path, *, forked: bool, ask: Callable[[Any, Channel], Any] | None = None) -> None:

@@ -13,11 +13,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.model.child_protocol import TRACE_FILE
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.hooks.slots import HooksUnavailableError, Slot, find_slots, install
 from aotidoctor.worker.hooks.stubs import HEADER_BYTES, RECORDS, RING_BYTES, Machine
 
-FILE = "trace"
 _CALIBRATION_S = 0.001
 # Kept for the life of the process: stubs write through it.
 _kept: list[Any] = []
@@ -27,7 +27,7 @@ def start_trace(directory: Path, channel: Channel) -> None:
     """Trace the libraries below ``directory`` from now on; where that cannot be, ``trace.problem`` says why."""
     try:
         machine, slots = find_slots(directory)
-        ring = _ring(channel.run_dir / FILE)
+        ring = _ring(channel.run_dir / TRACE_FILE)
         names = sorted({slot.symbol for slot in slots})
         numbers = {name: number for number, name in enumerate(names)}
         ticks = _ticks_per_second(machine, ring)

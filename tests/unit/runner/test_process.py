@@ -9,10 +9,11 @@ import time
 
 import pytest
 
+from aotidoctor.model.child_protocol import MARKER, NO_CHANNEL
 from aotidoctor.model.run import ChildError, Exited, NotStarted, OutOfMemory, Signalled, TimedOut
 from aotidoctor.runner import process as processes
-from aotidoctor.runner.ending import NO_CHANNEL, End, classify
-from aotidoctor.runner.process import MARKER, Watch, kill_all
+from aotidoctor.runner.ending import End, classify
+from aotidoctor.runner.process import Watch, kill_all
 from aotidoctor.runner.readout import Readout
 
 
