@@ -10,20 +10,18 @@ run's marker and is killed with whatever else the run left; what it held is then
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import signal
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
 
-from aotidoctor.runner.gdb import MAX_ANSWER, Gdb, GdbError
+from aotidoctor.runner.gdb import INSTALL, MAX_ANSWER, Gdb, GdbError, start_gdb
 from aotidoctor.runner.places import RunDir
 from aotidoctor.runner.process import send
 from aotidoctor.runner.stacks import COLLECT_S, all_stacks, one_stack, sections
 from aotidoctor.runner.tool_files import ask_tool
 
-INSTALL = "gdb is not installed; apt-get install gdb"
 _STOPPED = re.compile(r"received signal (SIG\w+)")
 _LOOK_EVERY = 0.01
 _PY_SPY_S = 20.0
@@ -66,7 +64,7 @@ class Debugger:
         try:
             pid = self._wait_for_child()
             if pid is not None:
-                self._gdb = _new_gdb(self._run_dir, self._path)
+                self._gdb = start_gdb(self._path, token=self._run_dir.token, directory=self._run_dir.path)
                 self._gdb.attach(pid)
                 self._follow(self._gdb, pid)
         except GdbError as error:
@@ -102,28 +100,16 @@ class Debugger:
 
 def hang_stacks(run_dir: RunDir, pid: int, path: str) -> tuple[str, str | None]:
     """Output and problem of a look at a process that does not end, by gdb, or by py-spy where there is no gdb."""
-    gdb: Gdb | None = None
+    if shutil.which("gdb", path=path) is None and (py_spy := shutil.which("py-spy", path=path)):
+        return _py_spy(py_spy, pid, run_dir)
     try:
-        if shutil.which("gdb", path=path) is None and (py_spy := shutil.which("py-spy", path=path)):
-            return _py_spy(py_spy, pid, run_dir)
-        gdb = _new_gdb(run_dir, path)
-        gdb.attach(pid)
-        stacks = all_stacks(gdb, pid)
-        gdb.ask("detach", 5.0)
+        with closing(start_gdb(path, token=run_dir.token, directory=run_dir.path)) as gdb:
+            gdb.attach(pid)
+            stacks = all_stacks(gdb, pid)
+            gdb.ask("detach", 5.0)
+            return stacks, None
     except GdbError as error:
         return "", str(error)
-    else:
-        return stacks, None
-    finally:
-        if gdb is not None:
-            gdb.close()
-
-
-def _new_gdb(run_dir: RunDir, path: str) -> Gdb:
-    program = shutil.which("gdb", path=path)
-    if program is None:
-        raise GdbError(INSTALL)
-    return Gdb(os.path.abspath(program), token=run_dir.token, directory=run_dir.path)  # noqa: PTH100 - of a user's PATH
 
 
 def _py_spy(program: str, pid: int, run_dir: RunDir) -> tuple[str, str | None]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import select
+import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from typing import IO
 
 from aotidoctor.model.child_protocol import MARKER
 
+INSTALL = "gdb is not installed; apt-get install gdb"
 ATTACH_S = 15.0
 LAST_WORDS_S = 1.0
 MAX_ANSWER = 512 * 1024
@@ -60,6 +62,15 @@ class Gdb:
         environ = {"PATH": str(Path(program).parent), "LC_ALL": "C", MARKER: token}
         self._process = _start(program, environ, directory)
 
+    def settle(self, deadline: float) -> None:
+        """Make the settings, by ``deadline``.
+
+        Raises:
+            GdbError: it ended, or took too long.
+        """
+        for setting in SETTINGS:
+            self.ask(setting, deadline - time.monotonic())
+
     def attach(self, pid: int) -> None:
         """Take hold of process ``pid``, which stops.
 
@@ -67,8 +78,7 @@ class Gdb:
             GdbError: it may not, or cannot.
         """
         deadline = time.monotonic() + ATTACH_S
-        for setting in SETTINGS:
-            self.ask(setting, deadline - time.monotonic())
+        self.settle(deadline)
         said = self.ask(f"attach {pid}", deadline - time.monotonic())
         if _THREAD.search(self.ask("info threads", deadline - time.monotonic())) is None:
             raise GdbError(_denied(said) or f"gdb could not attach: {last_line(said)}")
@@ -123,14 +133,23 @@ class Gdb:
         except (OSError, ValueError) as error:
             raise GdbError("gdb was ended") from error
         if not data:
-            raise GdbError(f"gdb ended: {last_line(self._text())}")
+            raise GdbError(f"gdb ended: {last_line(self._buffer.decode('utf-8', 'replace'))}")
         self._buffer += data
         if len(self._buffer) > 2 * MAX_ANSWER:
             # The end of an answer is what is waited for; the middle of a huge one is what can be spared.
             self._buffer = self._buffer[:MAX_ANSWER] + self._buffer[-MAX_ANSWER // 2 :]
 
-    def _text(self) -> str:
-        return self._buffer.decode("utf-8", "replace")
+
+def start_gdb(path: str, *, token: str, directory: Path) -> Gdb:
+    """A session with the gdb of a user's PATH.
+
+    Raises:
+        GdbError: there is none, or it could not be started.
+    """
+    program = shutil.which("gdb", path=path)
+    if program is None:
+        raise GdbError(INSTALL)
+    return Gdb(os.path.abspath(program), token=token, directory=directory)  # noqa: PTH100 - of a user's PATH
 
 
 def last_line(text: str) -> str:

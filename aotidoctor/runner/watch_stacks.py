@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 
 from aotidoctor.runner.core_maps import maps_of_core
-from aotidoctor.runner.debugger import INSTALL, hang_stacks
-from aotidoctor.runner.gdb import SETTINGS, Gdb, GdbError
+from aotidoctor.runner.debugger import hang_stacks
+from aotidoctor.runner.gdb import Gdb, GdbError, start_gdb
 from aotidoctor.runner.places import lone_run_dir
 from aotidoctor.runner.stacks import COLLECT_S, one_stack
 from aotidoctor.runner.tasks import task_section
@@ -33,25 +33,17 @@ def standing(pid: int, environ: Mapping[str, str]) -> tuple[str, str | None]:
 
 def of_core(core: str, program: str | None, environ: Mapping[str, str]) -> tuple[str, str | None]:
     """The sections that ``Outcome.debugger_output`` has for a crash, from a core file; or why there are none."""
-    path = shutil.which("gdb", path=environ.get("PATH") or os.defpath)
-    if path is None:
-        return "", INSTALL
+    path = environ.get("PATH") or os.defpath
     try:
-        gdb = Gdb(os.path.abspath(path), token=_MARK, directory=Path("/"))  # noqa: PTH100 - of a user's PATH
+        with closing(start_gdb(path, token=_MARK, directory=Path("/"))) as gdb:
+            return _read(gdb, core, program), None
     except GdbError as error:
         return "", str(error)
-    try:
-        return _read(gdb, core, program), None
-    except GdbError as error:
-        return "", str(error)
-    finally:
-        gdb.close()
 
 
 def _read(gdb: Gdb, core: str, program: str | None) -> str:
     deadline = time.monotonic() + COLLECT_S
-    for setting in SETTINGS:
-        gdb.ask(setting, deadline - time.monotonic())
+    gdb.settle(deadline)
     if program is not None:
         gdb.ask(f"file {_quoted(program)}", _OPEN_S)
     # Unlike a program, a core file is the rest of the line, as it is.
