@@ -204,4 +204,4 @@ def _write_request(request: Request, run_dir: RunDir, env: Mapping[str, str | No
         # What one run keeps for a later one; it goes when the runner is closed.
         "scratch": str(run_dir.path.parent / "scratch"),
     }
-    Path(run_dir.file("request.json")).write_text(json.dumps(document, default=encode), encoding="utf-8")
+    run_dir.file("request.json").write_text(json.dumps(document, default=encode), encoding="utf-8")

@@ -7,6 +7,7 @@ import os
 from contextlib import suppress
 
 _IN_CREATE, _IN_NONBLOCK = 0x100, 0o4000
+_ENDED = (b"Z", b"X")
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 
 
@@ -41,8 +42,24 @@ def children_of(pid: int) -> list[int]:
 
 def born(pid: int) -> str | None:
     """The time at which the process began, which tells it from another one that has its number."""
-    fields = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-    return fields[19].decode() if len(fields) > 19 and fields[0] not in (b"Z", b"X") else None
+    fields = _stat(pid)
+    return fields[19].decode() if len(fields) > 19 and fields[0] not in _ENDED else None
+
+
+def has_ended(pid: int) -> bool:
+    """Whether the process is gone, or waits only for its parent to ask how it ended."""
+    fields = _stat(pid)
+    return not fields or fields[0] in _ENDED
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a signal has stopped it."""
+    return _stat(pid)[:1] == [b"T"]
+
+
+def _stat(pid: int) -> list[bytes]:
+    """Its state and what follows; empty when it is gone. The name before that may hold anything."""
+    return read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
 
 
 def core_limit(folder: str) -> str | None:

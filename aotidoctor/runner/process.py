@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from aotidoctor.model.child_protocol import MARKER
-from aotidoctor.runner.proc_files import link
+from aotidoctor.runner.proc_files import has_ended, link, read
 
 # A process in the middle of execve shows no environment: that much later, on a busy machine too, it does.
 _LOOKS = 10
@@ -47,18 +47,11 @@ def _wait_by_state(pid: int, seconds: float) -> bool:
     """The same on kernels without pidfd (before 5.3, and some sandboxes)."""
     deadline = time.monotonic() + seconds
     while True:
-        if _has_ended(pid):
+        if has_ended(pid):
             return True
         if time.monotonic() >= deadline:
             return False
         time.sleep(0.005)
-
-
-def _has_ended(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] in {b"Z", b"X"}
-    except OSError:
-        return True
 
 
 @contextmanager
@@ -94,7 +87,7 @@ def kill_all(leader: int, token: str) -> int:
     found: set[int] = set()
     # A few rounds: one that is being killed may just have forked.
     for _ in range(5):
-        strays = [pid for pid in marked(token, after=leader) if pid != leader and not _has_ended(pid)]
+        strays = [pid for pid in marked(token, after=leader) if pid != leader and not has_ended(pid)]
         if not strays:
             break
         found.update(strays)
@@ -112,7 +105,7 @@ def marked(token: str, *, after: int = 0) -> list[int]:
         pids = [pid for pid in pids if pid > after]
     found: list[int] = []
     for _ in range(_LOOKS):
-        environs = {pid: _environ(pid) for pid in pids}
+        environs = {pid: read(f"/proc/{pid}/environ") for pid in pids}
         found += [pid for pid, environ in environs.items() if wanted in environ.split(b"\0")]
         pids = [pid for pid, environ in environs.items() if not environ and _has_program(pid)]
         if not pids:
@@ -131,11 +124,4 @@ def _newest_pid() -> int:
 
 def _has_program(pid: int) -> bool:
     """Neither a thread of the kernel nor one that has ended."""
-    return link(f"/proc/{pid}/exe") is not None and not _has_ended(pid)
-
-
-def _environ(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        return b""
+    return link(f"/proc/{pid}/exe") is not None and not has_ended(pid)

@@ -83,9 +83,9 @@ def _note(record: JsonObject, readout: Readout) -> bool:
         case {"warning": str(text)}:
             readout.warnings.append(text)
         case {"error": dict(error)}:
-            readout.error, readout.done = _error(error), True
+            readout.error, readout.done = child_error(error), True
         case {"fatal": dict(error)}:
-            readout.fatal = _error(error)
+            readout.fatal = child_error(error)
         case {"done": True, "t": int() | float() as at}:
             readout.done, readout.ended = True, float(at)
         case {"too_large": int(size)}:
@@ -95,7 +95,8 @@ def _note(record: JsonObject, readout: Readout) -> bool:
     return True
 
 
-def _error(record: JsonObject) -> ChildError:
+def child_error(record: JsonObject) -> ChildError:
+    """An exception as a child wrote it down."""
     return ChildError(
         type=str(record.get("type", "")),
         message=str(record.get("message", "")),

@@ -15,9 +15,9 @@ from pathlib import Path
 from aotidoctor.model.child_protocol import MARKER
 from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.record import record
-from aotidoctor.model.run import ChildError
 from aotidoctor.runner.lost import ForkServerLostError
 from aotidoctor.runner.process import send
+from aotidoctor.runner.readout import child_error
 
 WORKER = str(Path(__file__).absolute().parent.parent / "worker" / "__main__.py")
 
@@ -132,11 +132,7 @@ class ForkServer:
         left = self._start_timeout - (time.monotonic() - self._started)
         answer = self._receive(max(0.1, left))
         if not answer.get("ready"):
-            error = ChildError(
-                type=str(answer.get("type")),
-                message=str(answer.get("message")),
-                traceback=str(answer.get("traceback")),
-            )
+            error = child_error(answer)
             raise ForkServerLostError(f"torch could not be imported: {error.type}: {error.message}", error)
         self.facts = answer
 

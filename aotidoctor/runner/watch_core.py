@@ -15,7 +15,7 @@ from pathlib import Path
 from aotidoctor.model.record import record
 from aotidoctor.model.run import Signalled
 from aotidoctor.model.watched import Watched
-from aotidoctor.runner.core_pattern import APPORT, FILE, NONE, PROGRAM, SYSTEMD, CorePattern, glob_of, read_core_pattern
+from aotidoctor.runner.core_pattern import APPORT, FILE, NONE, SYSTEMD, CorePattern, glob_of, read_core_pattern
 from aotidoctor.runner.proc_files import read_text
 
 NO_LIMIT = "the limit of core files is 0: ulimit -c unlimited, or watch --core"
@@ -41,16 +41,14 @@ def find_core(watched: Watched, environ: Mapping[str, str], *, room: str) -> Cor
     pattern = read_core_pattern(read_text(_PATTERN), read_text(_USES_PID))
     if not watched.ending.core_dumped:
         return Core(why=_why_none(watched, pattern))
-    match pattern.kind:
-        case kind if kind == FILE:
-            return _file(watched, pattern)
-        case kind if kind == SYSTEMD:
-            return _from_systemd(watched, environ, room)
-        case kind if kind == APPORT:
-            where = "/var/crash, for packages of the distribution only"
-            return Core(why=f"apport takes core files here ({where}); sysctl -w kernel.core_pattern=core.%p")
-        case _:
-            return Core(why=f"{pattern.text} takes core files here; sysctl -w kernel.core_pattern=core.%p")
+    if pattern.kind == FILE:
+        return _file(watched, pattern)
+    if pattern.kind == SYSTEMD:
+        return _from_systemd(watched, environ, room)
+    taken = f"{pattern.text} takes core files here"
+    if pattern.kind == APPORT:
+        taken = "apport takes core files here (/var/crash, for packages of the distribution only)"
+    return Core(why=f"{taken}; sysctl -w kernel.core_pattern=core.%p")
 
 
 def _why_none(watched: Watched, pattern: CorePattern) -> str:
@@ -59,7 +57,7 @@ def _why_none(watched: Watched, pattern: CorePattern) -> str:
         return f"{watched.ending.name} leaves none"
     if pattern.kind == NONE:
         return "core files are disabled here: sysctl -w kernel.core_pattern=core.%p"
-    if limit == "0" and pattern.kind in (FILE, PROGRAM, APPORT, SYSTEMD):
+    if limit == "0":
         return NO_LIMIT
     return "the kernel wrote none: no room or no right to write, or the program has forbidden it (PR_SET_DUMPABLE)"
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from aotidoctor.runner.proc_files import is_stopped
 from aotidoctor.runner.process import send
 from aotidoctor.runner.watch_start import Signals
 
@@ -73,17 +74,9 @@ def _listen(tell: int, relayed: frozenset[int], parent: int, program: int) -> No
         got = signal.sigtimedwait(relayed, _LOOK_EVERY_S)
         if got is not None:
             os.write(tell, bytes([got.si_signo]))
-        elif _is_stopped(parent) and not _is_stopped(program):
+        elif is_stopped(parent) and not is_stopped(program):
             # Nobody copies what it writes while we stand still.
             send(parent, signal.SIGCONT)
-
-
-def _is_stopped(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stream:  # noqa: PTH123 - once a second, for as long as a server runs
-            return stream.read().rpartition(b")")[2].split()[0] == b"T"
-    except OSError:
-        return False
 
 
 def follow(pid: int, signals: Signals, witness: Witness, *, limit: float | None, on_resize: Callable[[], None]) -> End:

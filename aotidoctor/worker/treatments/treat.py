@@ -31,10 +31,15 @@ _COPY = "(a copy of the package)"
 Step = dict[str, Any]
 
 
+def _steps(payload: Run) -> Sequence[Step]:
+    """The steps in order, read as what each of them is known to hold."""
+    return payload.treatment
+
+
 def prepare(payload: Run, channel: Channel) -> tuple[Run, list[str]]:
     """Steps that change the payload or the process: the new payload, and what was applied."""
     applied: list[str] = []
-    for step in payload.treatment:
+    for step in _steps(payload):
         if step.get("op") not in _LATER:
             payload, note = _prepared(step, payload, channel)
             applied.append(note)
@@ -104,7 +109,7 @@ def _without_execstack(package: Path, channel: Channel) -> str:
 
 def replace_operators(payload: Run) -> list[str]:
     """Steps that put something in place of an operator, once the setup has registered it; what was applied."""
-    steps = [step for step in payload.treatment if step["op"] == "stand_in_operator"]
+    steps = [step for step in _steps(payload) if step["op"] == "stand_in_operator"]
     if not steps:
         return []
     from aotidoctor.worker.treatments.operator import stand_in
@@ -128,12 +133,12 @@ def apply(steps: Sequence[Step], call: Call, applied: list[str]) -> Call:
 
 def changes_results(payload: Run) -> bool:
     """Whether a step puts something in place of what a call of the compiled code writes (``results``)."""
-    return any(step["op"] in _RESULTS for step in payload.treatment)
+    return any(step["op"] in _RESULTS for step in _steps(payload))
 
 
 def loads_weights_of(payload: Run) -> bool:
     """Whether a step loads the weights of the reference into the model."""
-    return any(step["op"] == "load_weights" and step.get("from") == payload.reference for step in payload.treatment)
+    return any(step["op"] == "load_weights" and step.get("from") == payload.reference for step in _steps(payload))
 
 
 def load_weights(payload: Run, model: LoadedModel, channel: Channel) -> list[str]:
@@ -141,7 +146,7 @@ def load_weights(payload: Run, model: LoadedModel, channel: Channel) -> list[str
     applied = []
     if payload.weights:
         load_from_file(model, channel.user_cwd / payload.weights)
-    for step in payload.treatment:
+    for step in _steps(payload):
         if step["op"] == "load_weights":
             source = step.get("from", "disk")
             if source == "disk":
@@ -164,7 +169,7 @@ def _zeros(item: dict[str, Any]) -> Any:
 
 def fit_weights(payload: Run, given: dict[str, Any], channel: Channel) -> dict[str, Any]:
     """What to load instead of ``given``: without unknown names, cast, contiguous, from another file, or complete."""
-    for step in payload.treatment:
+    for step in _steps(payload):
         if step["op"] == "fit_weights":
             given = _fitted(step, given, channel)
         elif step["op"] == "fill_weights":

@@ -58,17 +58,17 @@ def test_what_left_the_group_is_found_by_its_mark():
 
 
 def test_what_is_in_the_middle_of_execve_is_looked_at_again(monkeypatch):
-    seen, read = [], processes._environ
+    seen, read = [], processes.read
 
-    def environ(pid):
-        seen.append(pid)
-        return b"" if seen.count(pid) == 1 else read(pid)
+    def read_later(path):
+        seen.append(path)
+        return b"" if seen.count(path) == 1 else read(path)
 
-    monkeypatch.setattr(processes, "_environ", environ)
+    monkeypatch.setattr(processes, "read", read_later)
     env = {**os.environ, MARKER: "in-execve"}
     with subprocess.Popen(["sleep", "60"], env=env, start_new_session=True) as stray:
         assert processes.marked("in-execve", after=stray.pid - 1) == [stray.pid]
-        assert seen.count(stray.pid) == 2
+        assert seen.count(f"/proc/{stray.pid}/environ") == 2
         stray.kill()
 
 
