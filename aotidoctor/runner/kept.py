@@ -25,6 +25,7 @@ _LOADING = (
     "code",
     "heap_checks",
     "share_reference",
+    "weights",
 )
 # What a treatment changes before the first call; its other steps change the inputs.
 _EARLY_STEPS = (

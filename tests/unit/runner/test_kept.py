@@ -45,6 +45,7 @@ def test_what_comes_after_the_load_is_shared(package: str, changes: dict) -> Non
         {"code": UserCode(custom_op_libraries=("libops.so",))},
         {"treatment": [{"op": "load_weights", "from": "disk"}]},
         {"treatment": [{"op": "tmpdir"}]},
+        {"weights": "/models/weights.pt"},
         {"memory_limit": 1 << 30},
     ],
 )
