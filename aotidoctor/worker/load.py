@@ -91,11 +91,8 @@ def load_model(payload: Run, path: Path) -> LoadedModel:
     device, index = payload.device, payload.device_index
     if payload.kind == "bare-so":
         return LoadedModel(load_library(path, device, index), directory=path.parent)
-    name = payload.model_name
-    loader = _package_loader(str(path), name, index)
-    if path.is_dir():
-        return LoadedModel(loader, directory=path)
-    return LoadedModel(loader, directory=newest())
+    loader = _package_loader(str(path), payload.model_name, index)
+    return LoadedModel(loader, directory=path if path.is_dir() else newest())
 
 
 def load_library(path: Path, device: str, index: int | None = None, cubins: Path | None = None) -> Any:

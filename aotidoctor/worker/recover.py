@@ -41,7 +41,7 @@ def recover(payload: Run, channel: Channel) -> dict[str, Any]:
     os.environ["AOTI_RUNTIME_CHECK_INPUTS"] = "1"
     load_setup(payload, channel)
     channel.enter("load")
-    path = Path(channel.user_cwd) / payload.package
+    path = channel.user_cwd / payload.package
     model = load_model(payload, path)
     library = path if payload.kind == "bare-so" else mapped_library()
     result: dict[str, Any] = {

@@ -104,8 +104,11 @@ def _with_written(
         return None
     from aotidoctor.worker.treatments.written import differing, put_written
 
-    found, facts = put_written(model, reference.program, reference.call, state, compared)
-    return None if facts is None else {**facts, "written": list(found), "written_differing": differing(found)}
+    written = put_written(model, reference.program, reference.call, state, compared)
+    if written is None:
+        return None
+    found, facts = written
+    return {**facts, "written": list(found), "written_differing": differing(found)}
 
 
 def _compared(reference: Reference, call: Call, ours: Any, tolerances: Tolerances) -> dict[str, Any] | None:

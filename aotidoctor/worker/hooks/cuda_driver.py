@@ -51,11 +51,10 @@ class Driver:
     def kernel_name(self, function: int) -> str | None:
         """The name of a function's handle; None where the driver is older than CUDA 12.3, or does not know it."""
         ask = getattr(self._library, "cuFuncGetName", None)
-        if ask is None:
-            return None
         name = ctypes.c_char_p()
-        found = ask(ctypes.byref(name), ctypes.c_void_p(function)) == 0 and name.value
-        return name.value.decode("utf-8", "replace") if found and name.value else None
+        if ask is None or ask(ctypes.byref(name), ctypes.c_void_p(function)) != 0 or not name.value:
+            return None
+        return name.value.decode("utf-8", "replace")
 
     def _text(self, function: str, code: int) -> str | None:
         ask = getattr(self._library, function, None)

@@ -124,15 +124,15 @@ def _digests(op: Any, result: Any) -> list[str | None]:
 
 def _loop(op: Any, path: str, payload: OneOperator, channel: Channel) -> dict[str, Any]:
     """Many calls: resident memory after each, and time for a damaged heap to show."""
-    sizes: list[int] = []
-    arguments = _load(path) if payload.loop else {}
-    for number in range(payload.loop):
-        if number == 0:
-            channel.enter("loop")
-        result = _call(op, arguments, payload)
-        del result
+    if not payload.loop:
+        return {}
+    arguments = _load(path)
+    channel.enter("loop")
+    sizes = []
+    for _ in range(payload.loop):
+        _call(op, arguments, payload)
         sizes.append(resident_bytes())
-    return {"rss": sizes} if sizes else {}
+    return {"rss": sizes}
 
 
 def _opcheck(op: Any, path: str, channel: Channel) -> dict[str, str]:

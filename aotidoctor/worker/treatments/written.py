@@ -27,15 +27,13 @@ Facts = dict[str, Any]
 
 def put_written(
     model: LoadedModel, program: Any, module: Any, before: Before, compared: Callable[[], Facts | None]
-) -> tuple[dict[str, tuple[Any, Any]], Facts | None]:
+) -> tuple[dict[str, tuple[Any, Any]], Facts] | None:
     """``compared`` where constants of ``module`` (that of ``program``) have the values that are in the package's code.
 
     ``compared`` runs the module and says how its outputs compare with the package's; ``before`` are the buffers as they
-    have to be then. The constants are named, with the package's value and the module's own. None of them, and
-    None, without an agreement. The module is left as it was.
+    have to be then. The constants are named, with the package's value and the module's own. None without an agreement.
+    The module is left as it was.
     """
-    import torch
-
     from aotidoctor.worker.float64.float64_run import restore
 
     own = {
@@ -46,22 +44,24 @@ def put_written(
     names = [name for name in _in_order(program) if name in own and name not in held and _is_written(own[name])]
     kept = {name: own[name].detach().clone() for name in names}
     deadline = time.monotonic() + _SECONDS
-    found: tuple[dict[str, tuple[Any, Any]], Facts | None] = ({}, None)
-    for choice in islice(_choices([kept[name] for name in names], _source(model.directory)), _TRIES):
-        restore(before)
-        with torch.no_grad():
-            for name, values in zip(names, choice, strict=True):
-                own[name].copy_(torch.tensor(values, dtype=torch.float64).reshape(own[name].shape))
-        facts = compared()
-        if facts is not None and facts["agrees"]:
-            found = {name: (own[name].detach().clone(), kept[name]) for name in names}, facts
-        if found[1] is not None or time.monotonic() > deadline:
-            break
-    restore(before)
-    with torch.no_grad():
-        for name in names:
-            own[name].copy_(kept[name])
-    return found
+    try:
+        for choice in islice(_choices(list(kept.values()), _source(model.directory)), _TRIES):
+            restore(before)
+            restore([(own[name], _tensor(values, own[name])) for name, values in zip(names, choice, strict=True)])
+            facts = compared()
+            if facts is not None and facts["agrees"]:
+                return {name: (own[name].detach().clone(), kept[name]) for name in names}, facts
+            if time.monotonic() > deadline:
+                break
+        return None
+    finally:
+        restore([*before, *((own[name], value) for name, value in kept.items())])
+
+
+def _tensor(values: Values, like: Any) -> Any:
+    import torch
+
+    return torch.tensor(values, dtype=torch.float64).reshape(like.shape)
 
 
 def differing(found: dict[str, tuple[Any, Any]]) -> list[Facts]:

@@ -79,7 +79,7 @@ class Candidates:
         """The ``count`` nodes of as many elements whose values are closest, each value once."""
         found: list[Node] = []
         for _, node, _ in sorted(self._compared(tensor), key=lambda one: one[0]):
-            if not any(_score(node.value, other.value)[0] <= 1.0 for other in found):
+            if not any(_score(node.value, other.value) <= 1.0 for other in found):
                 found.append(node)
         return found[:count]
 
@@ -108,7 +108,7 @@ def gather(program: Any, call: Call) -> Candidates:
     except Exception as error:
         found.notes.append(f"without Inductor's decompositions: {type(error).__name__}: {error}")
         return found
-    if all(_score(a, b)[0] <= 1.0 for a, b in zip(outputs, other, strict=True)):
+    if all(_score(a, b) <= 1.0 for a, b in zip(outputs, other, strict=True)):
         found.add(lowered)
     else:
         found.decomposition_differs = True
@@ -172,10 +172,11 @@ def _where(node: Any) -> str | None:
 
 
 def _plain(tensor: Any) -> Any:
+    """The numbers in a row, of complex ones both parts."""
     import torch
 
     tensor = dense(tensor).cpu()
-    return torch.view_as_real(tensor).double() if tensor.is_complex() else tensor.double()
+    return (torch.view_as_real(tensor) if tensor.is_complex() else tensor).double().reshape(-1)
 
 
 def _marks(values: Any) -> tuple[float, float, float]:
@@ -194,31 +195,24 @@ def _apart(a: tuple[float, ...], b: tuple[float, ...]) -> float:
 
 def _compare(ours: Any, tensor: Any, node: Node) -> tuple[float, Node, float | str]:
     """``(score, node, largest difference)``; a score of 1 is the tolerance."""
-    score, error = _score(tensor, node.value)
+    theirs, tolerance = _plain(node.value), wider(_TOLERANCE, tensor, node.value)
+    score, error = _distance(ours, theirs, tolerance)
     if score > 1.0 and list(tensor.shape) != list(node.value.shape):
-        other, wide = _sorted_score(ours, _plain(node.value), wider(_TOLERANCE, tensor, node.value))
-        score, error = min((score, error), (other, wide))
+        # The same values in another order: a permuted layout.
+        score, error = min((score, error), _distance(ours.sort().values, theirs.sort().values, tolerance))
     return score, node, error
 
 
-def _score(a: Any, b: Any) -> tuple[float, float]:
-    tolerance = wider(_TOLERANCE, a, b)
-    left, right = _plain(a).reshape(-1), _plain(b).reshape(-1)
-    return _distance(left, right, tolerance) if left.numel() == right.numel() else (float("inf"), float("inf"))
-
-
-def _sorted_score(left: Any, right: Any, tolerance: float) -> tuple[float, float]:
-    """The same values in another order: a permuted layout."""
-    if left.numel() != right.numel():
-        return float("inf"), float("inf")
-    return _distance(left.reshape(-1).sort().values, right.reshape(-1).sort().values, tolerance)
+def _score(a: Any, b: Any) -> float:
+    """How far apart two tensors are; 1 is the tolerance."""
+    return _distance(_plain(a), _plain(b), wider(_TOLERANCE, a, b))[0]
 
 
 def _distance(left: Any, right: Any, tolerance: float) -> tuple[float, float]:
-    nan_left, nan_right = left.isnan(), right.isnan()
-    if bool((nan_left != nan_right).any()):
+    """``(score, largest difference)``."""
+    if left.numel() != right.numel() or bool((left.isnan() != right.isnan()).any()):
         return float("inf"), float("inf")
-    usable = ~nan_left & (left != right)
+    usable = ~left.isnan() & (left != right)
     if not bool(usable.any()):
         return 0.0, 0.0
     error = float((left[usable] - right[usable]).abs().max())
