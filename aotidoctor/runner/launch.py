@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from aotidoctor.model.jobs import Payload, Run, encode
@@ -150,19 +151,16 @@ class Launcher:
         usual = {name: self._environ.get(name) for name in ONLY_FORKSERVER}
         _write_request(request, run_dir, {**usual, **request.env, "TMPDIR": run_dir.tmp}, parent=forkserver.spawned.pid)
         key = load_key(request)
-        kept = self._kept
-        if kept is not None and kept.serves(request, key):
-            loaded = forkserver.fork_kept(run_dir.path, kept.of)
-            if loaded is not None:
-                return Child(
-                    watch=Watch(loaded),
-                    argv=forkserver.spawned.argv,
-                    forked=True,
-                    reap=lambda: forkserver.reap(loaded, of=kept.of),
-                )
-        pid = forkserver.fork(run_dir.path, keep=key is not None)
+        of = self._kept.of if self._kept is not None and self._kept.serves(request, key) else None
+        pid = forkserver.fork_kept(run_dir.path, of) if of is not None else None
+        if pid is None:
+            of, pid = None, forkserver.fork(run_dir.path, keep=key is not None)
         return Child(
-            watch=Watch(pid), argv=forkserver.spawned.argv, forked=True, reap=lambda: forkserver.reap(pid), key=key
+            watch=Watch(pid),
+            argv=forkserver.spawned.argv,
+            forked=True,
+            reap=partial(forkserver.reap, pid, of=of),
+            key=key if of is None else None,
         )
 
 

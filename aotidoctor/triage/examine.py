@@ -36,9 +36,7 @@ def examine(session: Session) -> tuple[tuple[Diagnosis, ...], bool]:
     check_probe_names(session.case)
     session.judge_effect = with_effect
     try:
-        if session.case.contract is None:
-            recover_contract(session)
-        run_checks(session)
+        _check(session)
         run_probes(session, only=FIRST)
         verdicts = _treated_early(session)
         if verdicts is not None:
@@ -48,6 +46,13 @@ def examine(session: Session) -> tuple[tuple[Diagnosis, ...], bool]:
         return _treated(session), False
     except KeyboardInterrupt:
         return name_causes(session), True
+
+
+def _check(session: Session) -> None:
+    """All checks, with a contract from the loaded code where nothing else tells it."""
+    if session.case.contract is None:
+        recover_contract(session)
+    run_checks(session)
 
 
 def _treated_early(session: Session) -> treat.Verdicts | None:
@@ -71,9 +76,7 @@ def compare(session: Session) -> tuple[tuple[Diagnosis, ...], bool]:
     """What a comparison with the reference needs, and no treatment."""
     session.judge_effect = with_effect
     try:
-        if session.case.contract is None:
-            recover_contract(session)
-        run_checks(session)
+        _check(session)
         run_probes(session, only=COMPARING)
         _leave_what_is_meant(session)
         return name_causes(session), False

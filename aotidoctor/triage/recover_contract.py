@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from aotidoctor.model.artifact import RUNNABLE_KINDS
 from aotidoctor.model.run import Outcome, Request
+from aotidoctor.probes import succeeded
 from aotidoctor.probes.payload import base_payload, device_of
 from aotidoctor.readers.contract import recovered_contract
 from aotidoctor.triage.open_case import completed, with_inputs
-from aotidoctor.triage.run_probes import succeeded
 from aotidoctor.triage.session import Session
 
 CODE, NAME = "AD-RUN-014", "recover_contract"

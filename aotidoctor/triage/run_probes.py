@@ -209,6 +209,3 @@ def plan_lines(session: Session) -> tuple[str, ...]:
             case _:
                 lines.append(f"{probe.name}: yes - {probe.asks}")
     return tuple(lines)
-
-
-__all__ = ["Session", "check_probe_names", "history_of", "plan_lines", "plan_of", "run_probes", "succeeded"]

@@ -24,10 +24,10 @@ from aotidoctor.model.event import EventKind
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome, Request
+from aotidoctor.probes import succeeded
 from aotidoctor.probes.payload import run_of
 from aotidoctor.readers.releases.built_by import built_by
 from aotidoctor.readers.releases.shims import release_of
-from aotidoctor.triage.run_probes import succeeded
 from aotidoctor.triage.session import Session
 from aotidoctor.triage.trial import (
     CLEARING,

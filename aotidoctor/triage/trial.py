@@ -8,9 +8,10 @@ from aotidoctor.model.json_types import as_list
 from aotidoctor.model.phrases import listed
 from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome
+from aotidoctor.probes import succeeded
 from aotidoctor.probes.probe import evidence
 from aotidoctor.probes.results import outputs, reference, same_outputs
-from aotidoctor.triage.run_probes import history_of, succeeded
+from aotidoctor.triage.run_probes import history_of
 from aotidoctor.triage.session import Session
 
 CODE, NAME = "AD-TREAT-001", "treatment"

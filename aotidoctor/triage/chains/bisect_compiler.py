@@ -16,11 +16,11 @@ from aotidoctor.model.evidence import FactValue
 from aotidoctor.model.jobs import changed
 from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.run import Exited, Outcome, Request
-from aotidoctor.probes import compiler_bisect, recompiled
+from aotidoctor.probes import compiler_bisect, recompiled, succeeded
 from aotidoctor.probes.compiler_bisect import WORDS
 from aotidoctor.triage.chains.compile_cache import CompileCache, key_of, open_cache
 from aotidoctor.triage.chains.recompile import Recompiled, asked, compile_now, target_of
-from aotidoctor.triage.run_probes import history_of, succeeded
+from aotidoctor.triage.run_probes import history_of
 from aotidoctor.triage.session import Session
 
 CAUSE = "codegen-bug"

@@ -24,7 +24,7 @@ from aotidoctor.model.jobs import changed
 from aotidoctor.model.json_types import JsonObject
 from aotidoctor.model.record import record
 from aotidoctor.model.run import Exited, Outcome, Request
-from aotidoctor.probes import recompiled
+from aotidoctor.probes import recompiled, succeeded
 from aotidoctor.probes.payload import device_of
 from aotidoctor.probes.probe import Probe
 from aotidoctor.probes.recompiled import compile_of
@@ -32,7 +32,7 @@ from aotidoctor.readers.contract import read_contract
 from aotidoctor.readers.package import read_artifact
 from aotidoctor.triage.chains.compile_cache import CompileCache, Kept, compiler_of, key_of, open_cache
 from aotidoctor.triage.open_case import select_model
-from aotidoctor.triage.run_probes import history_of, plan_of, succeeded
+from aotidoctor.triage.run_probes import history_of, plan_of
 from aotidoctor.triage.session import Session
 from aotidoctor.version import __version__
 
