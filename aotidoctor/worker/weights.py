@@ -185,7 +185,8 @@ def describe_given(constants: dict[str, Any]) -> list[dict[str, Any]]:
     """
     names: dict[tuple[int, int], list[str]] = {}
     for name, value in constants.items():
-        if hasattr(value, "stride") and value.numel():
+        # What has no memory, as on the meta device, shares none.
+        if hasattr(value, "stride") and value.numel() and storage(value):
             names.setdefault((storage(value), value.data_ptr()), []).append(str(name))
     return [
         {
