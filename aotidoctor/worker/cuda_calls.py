@@ -37,9 +37,6 @@ def _traced(model: LoadedModel, call: Call, payload: Run, channel: Channel) -> N
     from aotidoctor.worker.hooks.launches import trace_launches
 
     channel.enter("trace")
-    if model.directory is None:
-        channel.put(launch_problem={"text": "where the package was unpacked is unknown"})
-        return
     launches = trace_launches(model.directory, channel)
     if launches is None:
         return

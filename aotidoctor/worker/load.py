@@ -22,9 +22,12 @@ _INSIDE_BRACKETS = re.compile(r"\[[^\[\]]*\]")
 
 
 class LoadedModel:
-    """A loaded model, with the methods of torch's ``AOTICompiledModel`` (``after_load`` of a setup file gets it)."""
+    """A loaded model, with the methods of torch's ``AOTICompiledModel`` (``after_load`` of a setup file gets it).
 
-    def __init__(self, loader: Any, *, directory: Path | None) -> None:
+    ``directory`` is where its files lie: unpacked, or as they were given.
+    """
+
+    def __init__(self, loader: Any, *, directory: Path) -> None:
         self.loader = loader
         self.directory = directory
         self._kept: list[Any] = []

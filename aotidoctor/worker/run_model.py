@@ -168,7 +168,7 @@ def _put(channel: Channel, facts: dict[str, Any], **values: Any) -> None:
 def _unpacked(model: LoadedModel, channel: Channel) -> Path | None:
     """Where the loader unpacked the package, if that is a directory of this run alone; only then it can stay there."""
     directory = model.directory
-    if directory is None or str(directory) != os.environ.get("TMPDIR"):
+    if str(directory) != os.environ.get("TMPDIR"):
         return None
     return directory if channel.run_dir in directory.parents or directory.name.startswith(PRIVATE) else None
 
@@ -180,9 +180,6 @@ def _trace(model: LoadedModel, payload: Run, channel: Channel) -> None:
     from aotidoctor.worker.hooks import start_trace
 
     channel.enter("trace")
-    if model.directory is None:
-        channel.put(trace={"problem": "where the package was unpacked is unknown"})
-        return
     start_trace(model.directory, channel)
 
 

@@ -161,10 +161,9 @@ def _constant(name: str, tensor: Any) -> dict[str, Any]:
 
 def _library(model: LoadedModel, payload: Run) -> Path:
     """The library of the model: the unpacked one of a package."""
-    directory, name = model.directory, payload.model_name
-    if directory is not None and payload.kind == "bare-so":
-        return directory / Path(payload.package).name
-    found = sorted(directory.glob(f"**/data/aotinductor/{name}/*.so")) if directory is not None else []
+    if payload.kind == "bare-so":
+        return model.directory / Path(payload.package).name
+    found = sorted(model.directory.glob(f"**/data/aotinductor/{payload.model_name}/*.so"))
     if not found:
         raise LookupError("the unpacked library was not found")
     return found[0]

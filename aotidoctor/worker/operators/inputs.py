@@ -106,8 +106,6 @@ def _hook(model: LoadedModel, payload: Run, keeper: Keeper) -> None:
         LookupError: the package's JSON was not found.
         OSError: it cannot be read.
     """
-    if model.directory is None:
-        raise LookupError("where the package was unpacked is unknown")
     nodes = _nodes(model.directory, payload)
     wanted = {index for index, node in enumerate(nodes) if node["target"] in payload.targets}
     device, channel = payload.device, keeper.channel

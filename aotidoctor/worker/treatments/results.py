@@ -54,8 +54,6 @@ class Mended:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the model returns then. Raises ``TreatmentError`` where there was no such call."""
-        if self._model.directory is None:
-            raise TreatmentError("where the package was unpacked is unknown")
         seen, wanted = [0], int(self._step["call"])
 
         def on_written(tensor: Any) -> dict[str, Any]:

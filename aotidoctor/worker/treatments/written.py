@@ -89,8 +89,8 @@ def _is_written(tensor: Any) -> bool:
     return bool(tensor.dim() <= 1 and 0 < tensor.numel() <= MOST and not tensor.is_complex())
 
 
-def _source(directory: Path | None) -> str:
-    files = sorted(directory.glob("**/*.cpp")) if directory is not None else []
+def _source(directory: Path) -> str:
+    files = sorted(directory.glob("**/*.cpp"))
     if sum(file.stat().st_size for file in files) > _SOURCE_BYTES:
         return ""
     return "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files)

@@ -22,9 +22,6 @@ from aotidoctor.worker.values.watch import ValueWatch
 
 def watch_call(model: LoadedModel, call: Call, payload: Run, channel: Channel) -> None:
     """Call the model once, watched; the facts go over the channel also when it dies on the way."""
-    if model.directory is None:
-        channel.put(watch={"problem": "where the package was unpacked is unknown"})
-        return
     candidates, notes = candidates_of(payload, call, channel)
     watch = ValueWatch(model.directory, candidates.closest if candidates is not None else None)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
@@ -213,7 +214,7 @@ class Package:
     def __init__(self, held):
         self.loader = self
         self.held = held
-        self.directory = None
+        self.directory = Path("/no/such/folder")
         self.given = held
 
     def extract_constants_map(self, _):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from aotidoctor.worker.load import LoadedModel, accepted_arguments
@@ -44,5 +46,5 @@ def test_weights_are_loaded_with_as_many_arguments_as_there_are(text, given):
     class Loader:
         load_constants = staticmethod(documented(text))
 
-    LoadedModel(Loader(), directory=None).load_constants({}, check_full_update=True, user_managed=True)
+    LoadedModel(Loader(), directory=Path()).load_constants({}, check_full_update=True, user_managed=True)
     assert Loader.load_constants.given == given
