@@ -24,6 +24,7 @@ from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.model.case import Case
 from aotidoctor.model.diagnosis import compile_again
 from aotidoctor.model.evidence import Evidence, FileSource
+from aotidoctor.model.user_function import user_function
 
 if TYPE_CHECKING:
     from aotidoctor.readers.provenance.difference import Difference
@@ -34,7 +35,7 @@ FIND = Finder("AD-REF-001", "reference_mismatch")
 def run(case: Case) -> Findings:
     """At most one finding: the first difference that compiling cannot make."""
     path = case.options.reference
-    if path is None or ".py:" in path:
+    if path is None or user_function(path) is not None:
         return ()
     if case.reference is None:
         return FIND.unchecked("the reference is not a readable torch.export archive")

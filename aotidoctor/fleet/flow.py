@@ -21,6 +21,7 @@ from aotidoctor.model.errors import AotidoctorError
 from aotidoctor.model.fleet import FAILED, JUDGED, REPORTS_FOLDER, TIMED_OUT, UNREADABLE, FleetResult
 from aotidoctor.model.fleet_lines import FleetFormatError, read_line, result_line
 from aotidoctor.model.json_types import JsonObject, JsonValue, as_list
+from aotidoctor.model.user_function import file_of
 from aotidoctor.remote.urls import is_url
 from aotidoctor.version import __version__
 
@@ -108,7 +109,7 @@ class Flow:
             self._write(_Known(item), self._unjudged(item, UNREADABLE, problem, _CANNOT_EXAMINE), None)
             return None
         try:
-            status = {path: None if is_url(path) else os.stat(path) for path in map(_file_of, item.files)}  # noqa: PTH116
+            status = {path: None if is_url(path) else os.stat(path) for path in map(file_of, item.files)}  # noqa: PTH116
         except (OSError, ValueError):
             # The command says best what is wrong with it.
             return _Known(item)
@@ -128,7 +129,7 @@ class Flow:
         """Keep the line that there is, take an answer from the cache, or have it judged."""
         item = known.item
         if known.status and not known.unknown:
-            contents = [known.digests[_file_of(path)][0] for path in item.files]
+            contents = [known.digests[file_of(path)][0] for path in item.files]
             known.key = key_of(item, contents, self.means.settings, self._hosts[item.host])
         if not self._keeps(known) and not self._finds(known):
             self._to_judge.append(known)
@@ -199,7 +200,7 @@ class Flow:
     def _write(self, known: _Known, result: FleetResult, report: bytes | None, *, cached: bool = False) -> None:
         """Count the result, and write its line and report."""
         result = replace(_with_labels(result, known.item), key=known.key)
-        sha256, size = known.digests.get(_file_of(known.item.path), (None, None))
+        sha256, size = known.digests.get(file_of(known.item.path), (None, None))
         if sha256 is not None:
             # The version of a URL is no digest of its content.
             result = replace(result, sha256=None if sha256.startswith(VERSION) else sha256, size=size)
@@ -244,9 +245,3 @@ def _with_labels(result: FleetResult, item: Item) -> FleetResult:
         got = "healthy" if result.is_healthy else result.cause or result.verdict
         met = result.ending == JUDGED and item.expected == got
     return replace(result, labels=dict(item.labels), expected=item.expected, as_expected=met)
-
-
-def _file_of(path: str) -> str:
-    """The file of ``module.py:function``, and any other path as it is."""
-    file, colon, function = path.rpartition(":")
-    return file if colon and function.isidentifier() and file.endswith(".py") else path

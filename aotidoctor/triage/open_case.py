@@ -15,6 +15,7 @@ from aotidoctor.model.errors import CannotExamineError, InputsError, LimitReache
 from aotidoctor.model.evidence import NotChecked
 from aotidoctor.model.fault import failure
 from aotidoctor.model.host import Host
+from aotidoctor.model.user_function import file_of, user_function
 from aotidoctor.readers import contract as contracts
 from aotidoctor.readers import inputs as input_files
 from aotidoctor.readers.host import read_host
@@ -193,7 +194,7 @@ def select_model(artifact: Artifact, name: str | None) -> ModelEntry | None:
 
 def read_reference(path: str | None) -> ExportedFacts | None:
     """The static facts of an exported program; None for a ``module.py:function`` reference or an unreadable file."""
-    if path is None or ".py:" in path:
+    if path is None or user_function(path) is not None:
         return None
     facts = read_exported(path)
     return facts[0] if facts else None
@@ -212,10 +213,7 @@ def setup_loads(setup: str | None) -> bool | None:
 
 def is_reference_missing(reference: str | None) -> bool:
     """Whether ``--reference`` names a file that is not there; of ``module.py:function``, the module's file."""
-    if reference is None:
-        return False
-    path, _, function = reference.rpartition(":")
-    return not os.path.exists(path if path.endswith(".py") and function else reference)  # noqa: PTH110 - no ValueError
+    return reference is not None and not os.path.exists(file_of(reference))  # noqa: PTH110 - no ValueError
 
 
 def check_reference(reference: str | None) -> None:

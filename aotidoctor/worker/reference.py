@@ -17,6 +17,7 @@ from typing import Any
 from aotidoctor.model.jobs import Job, Run, UserCode
 from aotidoctor.model.record import record
 from aotidoctor.model.tolerance import Tolerance, Tolerances
+from aotidoctor.model.user_function import user_function
 from aotidoctor.worker.against import compare_outputs, settle
 from aotidoctor.worker.call import Call, read_call
 from aotidoctor.worker.channel import Channel
@@ -199,8 +200,8 @@ def load_reference(spec: str, channel: Channel) -> Reference:
     """An exported program, or the function in ``module.py:function``."""
     if spec in _shared:
         return _shared[spec]
-    path, colon, function = spec.rpartition(":")
-    if colon and path.endswith(".py"):
+    if (named := user_function(spec)) is not None:
+        path, function = named
         module = load_setup(Job(code=UserCode(setup=path)), channel)
         return Reference(call=getattr(module, function))
     if not (channel.user_cwd / spec).is_file():

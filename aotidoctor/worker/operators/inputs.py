@@ -21,6 +21,7 @@ from typing import Any
 
 from aotidoctor.model.answers.operators import SavedCall
 from aotidoctor.model.jobs import Run
+from aotidoctor.model.user_function import user_function
 from aotidoctor.worker.call import Call, read_call
 from aotidoctor.worker.calls import set_threads
 from aotidoctor.worker.channel import Channel
@@ -152,7 +153,7 @@ def _tensors(call: HookedCall) -> list[Any]:
 def _from_reference(payload: Run, call: Call, keeper: Keeper, *, why: str) -> dict[str, Any]:
     """Take the arguments from a run of the exported program, node by node, where there is one."""
     spec = payload.reference
-    if not isinstance(spec, str) or spec.rpartition(":")[0].endswith(".py"):
+    if spec is None or user_function(spec) is not None:
         return {"unavailable": why}
     from aotidoctor.worker.operators.reference import capture_from_program
 

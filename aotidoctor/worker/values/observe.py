@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotidoctor.model.jobs import Run
+from aotidoctor.model.user_function import user_function
 from aotidoctor.worker.call import Call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.hooks import HooksUnavailableError
@@ -58,7 +59,7 @@ def _agrees(candidates: Candidates | None, output: Any) -> bool | None:
 def candidates_of(payload: Run, call: Call, channel: Channel) -> tuple[Candidates | None, list[str]]:
     """The reference's values; None where none was given, or it cannot be run node by node."""
     spec = payload.watch.reference if payload.watch is not None else None
-    if not spec or str(spec).rpartition(":")[0].endswith(".py"):
+    if not spec or user_function(spec) is not None:
         return None, []
     import torch
 

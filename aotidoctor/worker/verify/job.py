@@ -12,6 +12,7 @@ from typing import Any
 
 from aotidoctor.model.fault import failure
 from aotidoctor.model.jobs import Job, UserCode, Verify
+from aotidoctor.model.user_function import user_function
 from aotidoctor.program.signature import check_signature
 from aotidoctor.program.symbols import check_symbols
 from aotidoctor.program.values import check_devices, check_dtypes
@@ -49,8 +50,8 @@ def _tell(channel: Channel, known: tuple[dict[str, Any], ...], partial_result: d
 
 
 def _load(spec: str, records: Records, channel: Channel) -> list[Loaded]:
-    path, colon, function = spec.rpartition(":")
-    if colon and path.endswith(".py"):
+    if (named := user_function(spec)) is not None:
+        path, function = named
         program = getattr(load_setup(Job(code=UserCode(setup=path)), channel), function)()
         return [Loaded(name=function, program=program, verifiers=[kind() for kind in program.verifiers])]
     return load_programs(Path(channel.user_cwd / spec), records)
