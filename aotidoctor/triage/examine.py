@@ -96,10 +96,9 @@ def _treated(session: Session) -> tuple[Diagnosis, ...]:
         diagnoses = name_causes(session, refuted=verdicts.refuted)
         proven = {**recompile.proof(session), **bisect_compiler.proof(session)}
         shown = tuple(cause for cause in verdicts.shown if cause not in proven)
-        both = {
-            cause: f"{verdicts.confirmed[cause]}; {how}" for cause, how in proven.items() if cause in verdicts.confirmed
-        }
-        verdicts = replace(verdicts, confirmed={**verdicts.confirmed, **proven, **both}, shown=shown)
+        known = verdicts.confirmed
+        how = {cause: f"{known[cause]}; {words}" if cause in known else words for cause, words in proven.items()}
+        verdicts = replace(verdicts, confirmed={**known, **how}, shown=shown)
     shrink_inputs.shrink_inputs(session)
     return treat.apply(diagnoses, verdicts)
 
