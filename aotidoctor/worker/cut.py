@@ -45,20 +45,13 @@ def cut(payload: Cut, channel: Channel) -> dict[str, Any]:
     values = _values(program, call)
     channel.enter("cut")
     try:
-        made = _part(program, [node for node in operators if node.name in wanted], values)
+        part, sample = _part(program, [node for node in operators if node.name in wanted], values)
     except CannotCutError as error:
         return {**told, "problem": str(error)}
     folder = Path(payload.folder)
-    torch.export.save(made.program, folder / "exported.pt2")
-    torch.save({"args": tuple(made.sample), "kwargs": {}}, folder / "sample.pt")
-    return {**told, "kept": len(wanted), "inputs": len(made.sample)}
-
-
-class _Part:
-    """``program`` is exported, ``sample`` the inputs that its operators had within the whole."""
-
-    def __init__(self, program: Any, sample: list[Any]) -> None:
-        self.program, self.sample = program, sample
+    torch.export.save(part, folder / "exported.pt2")
+    torch.save({"args": tuple(sample), "kwargs": {}}, folder / "sample.pt")
+    return {**told, "kept": len(wanted), "inputs": len(sample)}
 
 
 def _is_operator(node: Any) -> bool:
@@ -93,8 +86,7 @@ def _values(program: Any, call: Call) -> dict[str, Any]:
     for node in program.graph.nodes:
         if node.op == "placeholder":
             spec = specs[node.name]
-            kind = spec.kind.name
-            known[node.name] = next(flat) if kind == "USER_INPUT" else _held(program, spec.target)
+            known[node.name] = next(flat) if spec.kind.name == "USER_INPUT" else _held(program, spec.target)
         elif node.op == "get_attr":
             known[node.name] = getattr(program.graph_module, str(node.target))
         elif node.op == "call_function":
@@ -113,7 +105,8 @@ def _held(program: Any, name: str) -> Any:
     return program.state_dict[name] if name in program.state_dict else program.constants[name]
 
 
-def _part(program: Any, operators: list[Any], values: dict[str, Any]) -> _Part:
+def _part(program: Any, operators: list[Any], values: dict[str, Any]) -> tuple[Any, list[Any]]:
+    """The part, exported, and the inputs that its operators had within the whole."""
     import torch
 
     kept = _closed(operators)
@@ -142,7 +135,7 @@ def _part(program: Any, operators: list[Any], values: dict[str, Any]) -> _Part:
     graph.output(tuple(copies[node] for node in _results(program, kept)))
     sample = [_of(one, values) for one in inputs]
     module = torch.fx.GraphModule(root, graph)
-    return _Part(_exported(module, inputs, sample), sample)
+    return _exported(module, inputs, sample), sample
 
 
 def _closed(operators: list[Any]) -> dict[Any, None]:
