@@ -6,17 +6,12 @@ A playbook file is ``+++``, TOML, ``+++``, prose. Only the head is needed to dia
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Mapping
 
+from aotidoctor.model import toml
 from aotidoctor.model.diagnosis import Condition
 from aotidoctor.model.errors import AotidoctorError
 from aotidoctor.model.evidence import Severity
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:  # pragma: no cover
-    import tomli as tomllib
 
 FENCE = "+++"
 # Of ours, and of plugins.
@@ -55,8 +50,8 @@ def split(text: str, where: str) -> tuple[str, str]:
 def parse_toml(text: str, where: str) -> dict[str, object]:
     """The TOML table. Raises ``PlaybookError`` with the parser's line and column."""
     try:
-        table: dict[str, object] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        table: dict[str, object] = toml.loads(text)
+    except toml.TOMLDecodeError as error:
         raise PlaybookError(f"{where}: not TOML: {error}") from error
     return table
 

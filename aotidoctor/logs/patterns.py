@@ -7,7 +7,6 @@ match must have: most logs are told by a few of some hundred patterns.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -15,14 +14,9 @@ from pathlib import Path
 
 from aotidoctor.logs.bounded import bounded
 from aotidoctor.logs.literals import literals_of, may_match
-from aotidoctor.model import extensions, playbook_files
+from aotidoctor.model import extensions, playbook_files, toml
 from aotidoctor.model.errors import AotidoctorError
 from aotidoctor.model.log import LogMatch, LogPattern
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:  # pragma: no cover
-    import tomli as tomllib
 
 # Below this a match is a lead that the reader is shown, and no diagnosis.
 LEAST_CONFIDENCE = 0.5
@@ -109,8 +103,8 @@ def check(pattern: Pattern, where: str) -> None:
 def entries_of(body: str, where: str, block: str, table_name: str) -> list[Mapping[str, object]]:
     """The tables of a ``toml`` block, which has no other ones. Raises ``PatternError``."""
     try:
-        table = tomllib.loads(body)
-    except tomllib.TOMLDecodeError as error:
+        table = toml.loads(body)
+    except toml.TOMLDecodeError as error:
         raise PatternError(f"{where}: toml {block}: not TOML: {error}") from error
     entries = table.get(table_name, [])
     if set(table) - {table_name} or not isinstance(entries, list):

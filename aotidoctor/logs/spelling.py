@@ -9,14 +9,10 @@ from __future__ import annotations
 
 import html
 import re
-import sys
 from functools import lru_cache, partial
 from pathlib import Path
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:  # pragma: no cover
-    import tomli as tomllib
+from aotidoctor.model import toml
 
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#\d{1,6}|#[xX][0-9a-fA-F]{1,5});")
 _SIGNS = str.maketrans(
@@ -64,7 +60,7 @@ def _english(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def _phrases() -> tuple[tuple[re.Pattern[str], str], ...]:
-    table = tomllib.loads(Path(__file__).with_name("languages.toml").read_text(encoding="utf-8"))
+    table = toml.loads(Path(__file__).with_name("languages.toml").read_text(encoding="utf-8"))
     return tuple((re.compile(said), entry["meant"]) for entry in table["phrase"] for said in entry["said"])
 
 

@@ -7,7 +7,6 @@ The table is ``splits.toml``, read when a log has a diagnosis. A finding keeps t
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -15,12 +14,8 @@ from pathlib import Path
 
 from aotidoctor.logs.bounded import bounded
 from aotidoctor.logs.demangled import demangled
+from aotidoctor.model import toml
 from aotidoctor.model.evidence import FactValue
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:  # pragma: no cover
-    import tomli as tomllib
 
 # dyld shows the underscore that C names have on macOS.
 _C_SYMBOL = re.compile(r"(?:undefined symbol: |[Ss]ymbol not found: _)([A-Za-z_]\w{1,200})")
@@ -75,5 +70,5 @@ def split_of(cause: str, facts: Mapping[str, FactValue]) -> Split | None:
 @lru_cache(maxsize=1)
 def splits() -> tuple[Split, ...]:
     """The table."""
-    table = tomllib.loads(Path(__file__).with_name("splits.toml").read_text(encoding="utf-8"))
+    table = toml.loads(Path(__file__).with_name("splits.toml").read_text(encoding="utf-8"))
     return tuple(Split(**entry) for entry in table["split"])

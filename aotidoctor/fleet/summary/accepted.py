@@ -9,19 +9,14 @@ until = 2026-12-31                            # the last day on which it holds
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from aotidoctor.model import toml
 from aotidoctor.model.clusters import Acceptance
 from aotidoctor.model.errors import UsageError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:  # pragma: no cover
-    import tomli as tomllib
 
 _LARGEST, _MOST = 1 << 20, 10_000
 _ABOUT = ("signature", "family", "cause")
@@ -35,7 +30,7 @@ def read_accepted(path: str, today: date) -> tuple[Acceptance, ...]:
             data = stream.read(_LARGEST + 1)
         if len(data) > _LARGEST:
             raise UsageError(f"{path}: larger than {_LARGEST:,} bytes")
-        document = tomllib.loads(data.decode())
+        document = toml.loads(data.decode())
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
