@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from aotidoctor.logs.fences import without_sources
 from aotidoctor.logs.forms import FORMS
 from aotidoctor.logs.forms.python import unfinished
-from aotidoctor.logs.found import Found, line_found, numbered
+from aotidoctor.logs.found import Found, message_found, numbered
 from aotidoctor.logs.harmless import is_calm
 from aotidoctor.logs.keyword_filter import letters
 from aotidoctor.logs.known import recognised
@@ -275,7 +275,7 @@ def _bare(lines: Sequence[Line], at: int, known: frozenset[str]) -> Found | None
     """A record that a logger calls an error, or a line that a pattern may know."""
     line = lines[at]
     if line.level == "error" and line.stamped and line.text and not is_calm(line.text):
-        return line_found(lines, at)
+        return message_found(lines, at)
     # What c10 raises comes before the place that raised it, and is told with it.
     is_told = at + 1 < len(lines) and lines[at + 1].text.startswith("Exception raised from ")
     if line.text in known and not is_told:

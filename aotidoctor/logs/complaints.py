@@ -11,13 +11,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from aotidoctor.logs.everyday import CODES as _CODES
-from aotidoctor.logs.everyday import COMPLAINS as _COMPLAINS
-from aotidoctor.logs.everyday import FAILS as _FAILS
-from aotidoctor.logs.everyday import FOREIGN as _FOREIGN
-from aotidoctor.logs.everyday import TOLD as _TOLD
+from aotidoctor.logs.everyday import CODES, COMPLAINS, FAILS, FOREIGN, TOLD
 from aotidoctor.logs.forms import other
-from aotidoctor.logs.found import Found, line_found
+from aotidoctor.logs.found import Found, message_found
 from aotidoctor.logs.harmless import telling_part
 from aotidoctor.logs.levels import level_of
 from aotidoctor.logs.line import Line
@@ -162,7 +158,7 @@ def _is_asked_about(line: Line) -> bool:
     if ("CUDA" in line.text or has_mark(line.text)) and _is_statement(line):
         return True
     is_warning = not line.level and _WARNING.search(line.text) is not None and _SUCCEEDS.search(line.text) is None
-    return is_warning and _FAILS.search(telling_part(line.text)) is not None
+    return is_warning and FAILS.search(telling_part(line.text)) is not None
 
 
 def _is_statement(line: Line) -> bool:
@@ -177,11 +173,11 @@ def succeeds(text: str) -> bool:
 
 def _tells(text: str) -> bool:
     told = telling_part(text)
-    return any(words.search(told) is not None for words in (_TOLD, _CODES, _FOREIGN))
+    return any(words.search(told) is not None for words in (TOLD, CODES, FOREIGN))
 
 
 def _fails(text: str) -> bool:
-    return _FAILS.search(telling_part(text)) is not None and _WARNS.search(text) is None
+    return FAILS.search(telling_part(text)) is not None and _WARNS.search(text) is None
 
 
 def _complaint(line: Line, *, is_warned: bool, is_trained: bool) -> bool:
@@ -191,7 +187,7 @@ def _complaint(line: Line, *, is_warned: bool, is_trained: bool) -> bool:
     if _PLACE.search(text) is not None:
         return not is_warned
     told = telling_part(text)
-    if _COMPLAINS.search(told) is not None:
+    if COMPLAINS.search(told) is not None:
         return _WARNS.search(text) is None
     is_none = _VALUES.search(told) is not None
     is_everyday = _EVERYDAY.search(text) is not None and not (is_trained and _ROW.match(text) is not None)
@@ -199,4 +195,4 @@ def _complaint(line: Line, *, is_warned: bool, is_trained: bool) -> bool:
 
 
 def _found(lines: Sequence[Line], line: Line) -> Found:
-    return line_found(lines, next(place for place, one in enumerate(lines) if one is line))
+    return message_found(lines, next(place for place, one in enumerate(lines) if one is line))

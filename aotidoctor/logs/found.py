@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from aotidoctor.logs.line import Line
+from aotidoctor.model.evidence import FactValue
+from aotidoctor.model.log import LogEvent, LogMatch, LogPattern
 from aotidoctor.model.record import record
 
 # Of a message.
@@ -51,11 +53,19 @@ class Found:
         """The message."""
         return "\n".join(text for _, text in self.said)[:MOST_CHARACTERS]
 
+    def match(self, pattern: LogPattern, line: int, text: str, facts: Mapping[str, FactValue]) -> LogMatch:
+        """``pattern`` as one that knows it by line ``line``, which says ``text``."""
+        # The event with all that is known of it takes its place when the log was read.
+        event = LogEvent(form=self.form, first=line, last=line, text=self.text)
+        return LogMatch(event=event, pattern=pattern, line=line, text=text, facts=facts, confidence=pattern.confidence)
 
-def line_found(lines: Sequence[Line], at: int, *, follows: bool = False) -> Found:
-    """The line at ``at`` as a failure, with what continues it."""
+
+def message_found(
+    lines: Sequence[Line], at: int, *, form: str = "line", kind: str = "", follows: bool = False
+) -> Found:
+    """The message that begins at ``at`` as a failure, with what continues it."""
     said, frames, end = message(lines, at)
-    return Found(form="line", said=numbered(said), first=at, end=end, frames=tuple(frames), follows=follows)
+    return Found(form=form, kind=kind, said=numbered(said), first=at, end=end, frames=tuple(frames), follows=follows)
 
 
 def numbered(lines: Sequence[Line]) -> tuple[tuple[int, str], ...]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from aotidoctor.logs.found import Found
 from aotidoctor.logs.patterns import PatternError, entries_of
 from aotidoctor.model import playbook_files
-from aotidoctor.model.log import LogEvent, LogMatch, LogPattern
+from aotidoctor.model.log import LogMatch, LogPattern
 from aotidoctor.model.record import record
 
 # Of all words of an entry together, in characters: fewer are an everyday message.
@@ -58,9 +58,7 @@ def recognised(found: Found, number: int) -> LogMatch | None:
     if issue is None:
         return None
     record = LogPattern(cause=issue.cause, regex="", example="", source="", confidence=_CONFIDENCE)
-    event = LogEvent(form=found.form, first=number, last=number, text=found.text)
-    line = found.text.partition("\n")[0]
-    return LogMatch(event=event, pattern=record, line=number, text=line, confidence=_CONFIDENCE)
+    return found.match(record, number, found.text.partition("\n")[0], {})
 
 
 def known_issues() -> tuple[Known, ...]:

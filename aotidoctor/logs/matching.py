@@ -10,7 +10,7 @@ from aotidoctor.logs.keyword_filter import KeywordFilter, known_words, letters
 from aotidoctor.logs.line import Line
 from aotidoctor.logs.patterns import Pattern
 from aotidoctor.model.evidence import FactValue
-from aotidoctor.model.log import LogEvent, LogMatch
+from aotidoctor.model.log import LogMatch
 
 MOST_MATCHES = 4
 
@@ -66,8 +66,4 @@ def _match(found: Found, pattern: Pattern, hit: re.Match[str]) -> LogMatch:
     number, text = found.said[min(before, len(found.said) - 1)]
     facts: dict[str, FactValue] = {**pattern.record.facts}
     facts.update({name: value for name, value in hit.groupdict().items() if value is not None})
-    # The event is put in when all are known.
-    event = LogEvent(form=found.form, first=number, last=number, text=found.text)
-    return LogMatch(
-        event=event, pattern=pattern.record, line=number, text=text, facts=facts, confidence=pattern.record.confidence
-    )
+    return found.match(pattern.record, number, text, facts)

@@ -8,7 +8,6 @@ and, for lines of prose, ``summaries.toml``; they are read when they are first n
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -20,13 +19,9 @@ from aotidoctor.logs.literals import literals_of, may_match
 from aotidoctor.logs.marks import has_mark
 from aotidoctor.logs.printed import printed_by
 from aotidoctor.logs.prose import is_prose
+from aotidoctor.model import toml
 from aotidoctor.model.evidence import FactValue
-from aotidoctor.model.log import LogEvent, LogMatch, LogPattern
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:  # pragma: no cover
-    import tomli as tomllib
+from aotidoctor.model.log import LogMatch, LogPattern
 
 LEAST, MOST = 0.3, 0.6
 # In the table: a mark of torch. What another program prints has none.
@@ -187,15 +182,7 @@ def _placed(found: Found, number: int, around: str, told: Sequence[str], asked: 
     subject = _subject(origin.subject, (text, frame, around))
     if subject:
         facts["subject"] = subject
-    event = LogEvent(form=found.form, first=number, last=number, text=found.text)
-    return LogMatch(
-        event=event,
-        pattern=origin.record,
-        line=number,
-        text=found.text.partition("\n")[0],
-        facts=facts,
-        confidence=origin.confidence,
-    )
+    return found.match(origin.record, number, found.text.partition("\n")[0], facts)
 
 
 def is_place(match: LogMatch) -> bool:
@@ -250,7 +237,7 @@ def origins() -> tuple[Origin, ...]:
 
 @lru_cache(maxsize=len(_TABLES))
 def _table(name: str) -> tuple[Origin, ...]:
-    table = tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8"))
+    table = toml.loads(Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8"))
     of_prose = {"near": table.get("near", "")}
     return tuple(Origin(**{**(of_prose if entry.get("prose") else {}), **entry}) for entry in table["origin"])
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from aotidoctor.logs.complaints import succeeds
-from aotidoctor.logs.found import Found, line_found, numbered
+from aotidoctor.logs.found import Found, message_found, numbered
 from aotidoctor.logs.growth import beyond, growing, shrinking, slower, waiting
 from aotidoctor.logs.harmless import without_denials
 from aotidoctor.logs.line import Line
@@ -77,4 +77,4 @@ def _numbers(lines: Sequence[Line], said: Sequence[Line]) -> Found | None:
     one, kind = next((pair for pair in told if pair[1]), (said[-1], whole) if whole else (None, ""))
     if one is None:
         return None
-    return replace(line_found(lines, max(at for at, line in enumerate(lines) if line is one)), kind=kind)
+    return replace(message_found(lines, max(at for at, line in enumerate(lines) if line is one)), kind=kind)

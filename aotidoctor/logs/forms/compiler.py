@@ -14,7 +14,7 @@ START = re.compile(
     r"^FAILED: \S+\.(?:o|so|obj)\b|compilation terminated|errors? (?:generated|detected in the compilation)"
 )
 _DIAGNOSTIC = re.compile(
-    r"^(?:(?P<file>(?:[A-Za-z]:)?[^:\s(][^:(]*?)(?::\d+(?::\d+)?|\(\d+(?:,\d+)?\))\s*: ?(?P<level>(?:fatal )?error)\b)|"
+    r"^(?:(?:[A-Za-z]:)?[^:\s(][^:(]*?(?::\d+(?::\d+)?|\(\d+(?:,\d+)?\))\s*: ?(?:fatal )?error\b)|"
     r"^(?:[\w+./-]*(?:g\+\+|gcc|clang(?:\+\+)?|cc1plus|cc1|cl|"
     r"nvcc|icpx?)[\w.-]{0,40}: (?:fatal )?error: )|^(?:fatal )?error: |"
     r"ptxas (?:error|fatal)|nvcc fatal|LLVM ERROR|CMake Error at|^error C\d+|^LINK : fatal error"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from aotidoctor.logs.found import Found, message, numbered
+from aotidoctor.logs.found import Found, message, message_found, numbered
 from aotidoctor.logs.line import Line
 
 START = re.compile(
@@ -20,7 +20,6 @@ _LIBCXX = re.compile(
     r"unexpected) exception of type (?P<type>[^:\s]+(?:::[^:\s]+)*)"
 )
 _WHAT = re.compile(r"^\s*what\(\):\s*")
-_RAISED = re.compile(r"Exception raised from (?P<function>.{1,1000}?) at (?P<file>[^\s:]+):(?P<line>\d+)")
 _GTEST = re.compile(r"C\+\+ exception with description \"")
 _HEAP = re.compile(
     r"double free or corruption|stack smashing detected|(?:free|malloc|realloc|munmap_chunk|malloc_consolidate)\(\): |"
@@ -39,9 +38,9 @@ def read(lines: Sequence[Line], at: int) -> Found | None:
         )
     libcxx = _LIBCXX.search(text)
     if libcxx is not None:
-        return _said(lines, at, "terminate", libcxx["type"])
+        return message_found(lines, at, form="terminate", kind=libcxx["type"])
     if _WHAT.match(text):
-        return _said(lines, at, "terminate", "")
+        return message_found(lines, at, form="terminate")
     if "Exception raised from " in text:
         return _raised(lines, at)
     if _HEAP.search(text):
@@ -49,8 +48,8 @@ def read(lines: Sequence[Line], at: int) -> Found | None:
     if "Check failure stack trace" in text:
         return Found(form="glog", said=numbered(lines[at : at + 1]), first=at, end=at + 1, follows=True)
     if "Check failed: " in text:
-        return _said(lines, at, "glog", "")
-    return _said(lines, at, "c10", "") if _GTEST.search(text) or "[enforce fail at " in text else None
+        return message_found(lines, at, form="glog")
+    return message_found(lines, at, form="c10") if _GTEST.search(text) or "[enforce fail at " in text else None
 
 
 def _terminated(lines: Sequence[Line], at: int, kind: str, *, again: bool) -> Found:
@@ -65,11 +64,6 @@ def _terminated(lines: Sequence[Line], at: int, kind: str, *, again: bool) -> Fo
             break
     one = numbered(lines[at : at + 1])
     return Found(form="terminate", kind=kind, said=one, first=at, end=at + 1, follows=again)
-
-
-def _said(lines: Sequence[Line], at: int, form: str, kind: str) -> Found:
-    said, frames, end = message(lines, at)
-    return Found(form=form, kind=kind, said=numbered(said), first=at, end=end, frames=tuple(frames))
 
 
 def _raised(lines: Sequence[Line], at: int) -> Found:

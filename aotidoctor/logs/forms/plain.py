@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from aotidoctor.logs.found import Found, line_found
+from aotidoctor.logs.found import Found, message_found
 from aotidoctor.logs.line import Line
 
 START = re.compile(
@@ -24,4 +24,4 @@ def read(lines: Sequence[Line], at: int) -> Found | None:
     """The line, with what continues it."""
     if _NONE.search(lines[at].text):
         return None
-    return line_found(lines, at, follows="API call failed at " in lines[at].text)
+    return message_found(lines, at, follows="API call failed at " in lines[at].text)

@@ -20,11 +20,11 @@ _HEAD = re.compile(r"Traceback \(most recent call last\)")
 _EXCEPTION = re.compile(
     r"^(?:Exception in thread .*? |Uncaught exception: |"
     r"[Uu]nhandled exception: )?(?P<type>(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*?(?:Error|"
-    r"Exception|Interrupt|Exit))(?:: ?(?P<message>.*)|$)"
+    r"Exception|Interrupt|Exit))(?::|$)"
 )
-_DOTTED = re.compile(r"^(?P<type>(?:[a-z_]\w*\.)+[A-Z]\w+)(?:: (?P<message>.*)|$)")
+_DOTTED = re.compile(r"^(?P<type>(?:[a-z_]\w*\.)+[A-Z]\w+)(?:: |$)")
 # After a traceback any class may be an exception.
-_CLASS = re.compile(r"^(?P<type>(?:[A-Za-z_]\w*\.)*[A-Z]\w+)(?:: (?P<message>.*)|$)")
+_CLASS = re.compile(r"^(?P<type>(?:[A-Za-z_]\w*\.)*[A-Z]\w+)(?:: |$)")
 _WARNING = re.compile(r"^\S+:\d+: (?P<type>\w*Warning): ")
 _FATAL = re.compile(r"^Fatal Python error: (?P<kind>.+)$")
 _FILE = re.compile(
@@ -90,7 +90,7 @@ def _traceback(lines: Sequence[Line], at: int) -> Found:
         file = _FILE.match(text)
         inside = text[dedent:] if not text[:dedent].strip() else text
         if file is not None:
-            frames.append(f"{file['name'] or '?'} ({file['file']}:{file['line']})")
+            frames.append(_frame(file))
             last = None
         elif _HEAD.search(text):
             break
@@ -140,7 +140,7 @@ def unfinished(lines: Sequence[Line]) -> Found | None:
             return None
         file = _FILE.match(line.text)
         if file is not None and file["name"]:
-            frames.append(f"{file['name']} ({file['file']}:{file['line']})")
+            frames.append(_frame(file))
             last = at
         said += bool(line.text)
         own += file is not None or _CELL.match(line.text) is not None or (bool(frames) and line.text[:2].isspace())
@@ -156,6 +156,10 @@ def unfinished(lines: Sequence[Line]) -> Found | None:
     )
 
 
+def _frame(file: re.Match[str]) -> str:
+    return f"{file['name'] or '?'} ({file['file']}:{file['line']})"
+
+
 def _is_chained(lines: Sequence[Line], at: int) -> bool:
     return any(_LINK.match(line.text.strip(" |+-")) for line in lines[max(at - 3, 0) : at])
 
@@ -166,7 +170,7 @@ def _frames_before(lines: Sequence[Line], at: int) -> tuple[str, ...]:
     for line in reversed(lines[max(at - _BACK, 0) : at]):
         file = _FILE.match(line.text)
         if file is not None:
-            frames.append(f"{file['name'] or '?'} ({file['file']}:{file['line']})")
+            frames.append(_frame(file))
         elif line.text and not line.text[0].isspace() and not _NOTEBOOK.match(line.text):
             break
     return tuple(frames)
@@ -179,7 +183,7 @@ def _faulthandler(lines: Sequence[Line], at: int, kind: str) -> Found:
         text = lines[here].text
         file = _FILE.match(text)
         if file is not None:
-            frames.append(f"{file['name'] or '?'} ({file['file']}:{file['line']})")
+            frames.append(_frame(file))
         elif text and not re.match(r"^(?:Current thread|Thread|Extension modules|\s|Python runtime state|<)", text):
             break
         here += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from aotidoctor.logs.found import Found, line_found
+from aotidoctor.logs.found import Found, message_found
 from aotidoctor.logs.harmless import telling_part
 from aotidoctor.logs.levels import level_of
 from aotidoctor.logs.line import Line
@@ -29,4 +29,4 @@ def read(lines: Sequence[Line], at: int) -> Found | None:
     level = level_of(line.text) or level_of(decoded(line.raw[:_HEAD]))
     if level != "error" or _WORD.search(telling_part(line.text)) is None:
         return None
-    return line_found(lines, at)
+    return message_found(lines, at)

@@ -14,12 +14,9 @@ START = re.compile(
     r"^==\d+== (?:Invalid (?:read|write)|Process terminating|Conditional jump|Use of uninit)"
 )
 _TOOL = re.compile(r"(?:(?:ERROR|WARNING): |^)(?P<tool>\w+Sanitizer): ?(?P<kind>[\w-]*)")
-_CUDA = re.compile(
-    r"^=========\s+(?P<what>(?:Invalid|Program hit|Uninitialized|Misaligned|Race|Barrier|Out-of-range|Error).*)"
-)
+_CUDA = re.compile(r"^=========\s+(?:Invalid|Program hit|Uninitialized|Misaligned|Race|Barrier|Out-of-range|Error)")
 _FRAME = re.compile(
-    r"^\s*#\d+ (?:0x[0-9a-f]+ )?(?:in )?(?P<symbol>.+)$|^=========\s+(?:at|"
-    r"in) (?P<place>.+)$|^==\d+==\s+(?:at|by) 0x[0-9A-F]+: (?P<grind>.+)$"
+    r"^(?:\s*#\d+ (?:0x[0-9a-f]+ )?(?:in )?|=========\s+(?:at|in) |==\d+==\s+(?:at|by) 0x[0-9A-F]+: )(?P<symbol>.+)$"
 )
 _END = re.compile(r"^SUMMARY: |^=========\s*(?:ERROR SUMMARY.*)?$")
 _LONGEST, _SAID = 300, 10
@@ -51,7 +48,7 @@ def _stack(lines: Sequence[Line], at: int) -> tuple[list[str], list[Line], int]:
             return frames, said, here + 1 if text.startswith("SUMMARY") else here
         frame = _FRAME.match(text)
         if frame is not None:
-            frames.append(next(part for part in frame.groups() if part is not None))
+            frames.append(frame["symbol"])
         elif text and len(said) < _SAID:
             said.append(lines[here])
     return frames, said, min(len(lines), at + _LONGEST)

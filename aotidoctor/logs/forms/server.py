@@ -11,8 +11,8 @@ from aotidoctor.logs.line import Line
 START = re.compile(
     r"failed to load '|UNAVAILABLE: |UNLOADED|failed to load all models|error: creating server|Poll failed"
 )
-_LOAD = re.compile(r"failed to load '(?P<model>[^']+)' version \d+: (?P<why>.*)|failed to load '(?P<name>[^']+)'")
-_TABLE = re.compile(r"^\|\s*(?P<model>[^\s|]+)\s*\|\s*(?P<version>[^\s|]+)\s*\|\s*(?P<why>UNAVAILABLE: .*)$")
+_LOAD = re.compile(r"failed to load '[^']+' version \d+: (?P<why>.*)|failed to load '[^']+'")
+_TABLE = re.compile(r"^\|\s*[^\s|]+\s*\|\s*[^\s|]+\s*\|\s*(?P<why>UNAVAILABLE: .*)$")
 _MORE = re.compile(r"^\|\s+\|\s+\|\s*(?P<why>[^\s|].*)$")
 
 

@@ -30,8 +30,6 @@ _NAMES = (
     (re.compile(r"SIGTERM|\b(?:code|status):? ?143\b"), "SIGTERM"),
     (re.compile(r"exit(?:ed)? (?:with )?(?:exit )?(?:code|status)?:? ?[1-9]\d*|exit ?code:? ?[1-9]"), "exit"),
 )
-# Said of a whole, after its parts have failed.
-_FOLLOWS = ("exit", "SIGTERM", "SIGABRT")
 
 
 def read(lines: Sequence[Line], at: int) -> Found | None:
