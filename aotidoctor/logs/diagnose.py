@@ -173,14 +173,13 @@ def _unread(problem: str, reading: LogReading) -> Evidence:
 
 def _diagnosis(playbook: Playbook, evidence: Sequence[Evidence], rank: int) -> Diagnosis:
     lead, said = evidence[0], spoken(evidence[0])
-    sure, stage, source = lead.facts.get("confidence"), lead.facts.get("stage"), lead.source
-    line = source.line if isinstance(source, FileSource) else None
+    stage, line = lead.facts.get("stage"), lead.source.line if isinstance(lead.source, FileSource) else None
     split = split_of(playbook.cause, lead.facts) or _NO_SPLIT
     return Diagnosis(
         cause=playbook.cause,
         rank=rank,
         status=Status.SUSPECTED,
-        confidence=sure if isinstance(sure, float) else playbook.confidence,
+        confidence=_sure(lead),
         title=title_of(split.title or playbook.title, said, evidence),
         looked_like=f"line {line}: {lead.observed}",
         subject=subject_of(lead),

@@ -36,16 +36,13 @@ class Group:
     def best(self) -> LogMatch | None:
         """The surest match of all members but mere endings; of equally sure ones the first."""
         told = [one for one in self.members if not one.tainted and not _is_ending(one)]
-        return max((match for one in told for match in one.draft.matches[:1]), key=_confidence, default=None)
+        firsts = (match for one in told for match in one.draft.matches[:1])
+        return max(firsts, key=lambda match: match.confidence, default=None)
 
     @property
     def is_known(self) -> bool:
         """Whether a pattern knows it well enough for a diagnosis."""
         return self.best is not None and self.best.confidence >= LEAST_CONFIDENCE
-
-
-def _confidence(match: LogMatch) -> float:
-    return match.confidence
 
 
 def groups(judged: Sequence[Judged]) -> list[Group]:

@@ -31,7 +31,7 @@ def read_log(stream: BinaryIO, name: str, patterns: Sequence[Pattern] | None = N
 
     A short log is read in other ways as well, where its lines may have been cut on their way; see ``transports``.
     """
-    keywords, matcher = _tools() if patterns is None else _tools_of(patterns)
+    keywords, matcher = _tools_for(pattern_files()) if patterns is None else _tools_of(patterns)
     source, prefilter = Source(stream), Prefilter(keywords)
     whole: list[list[Numbered]] = []
     read = _Read(matcher)
@@ -123,10 +123,6 @@ def _better(best: LogReading, other: LogReading, *, is_sure: bool) -> LogReading
 
 def _surest(reading: LogReading) -> float:
     return reading.matches[0].confidence if reading.matches else 0.0
-
-
-def _tools() -> tuple[KeywordFilter, Matcher]:
-    return _tools_for(pattern_files())
 
 
 @lru_cache(maxsize=4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import zlib
 from collections.abc import Iterator
+from itertools import chain
 from typing import BinaryIO
 
 # The first one tells whether a log is small; the others fit the cache that is nearest to the processor.
@@ -62,7 +63,7 @@ class Source:
     def _unpacked(self, first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
         unpack = zlib.decompressobj(31)
         try:
-            for block in _chain(first, rest):
+            for block in chain((first,), rest):
                 left = block
                 while left:
                     yield unpack.decompress(left, BLOCK)
@@ -74,14 +75,9 @@ class Source:
 
     def _decoded(self, encoding: str, first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
         decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
-        for block in _chain(first, rest):
+        for block in chain((first,), rest):
             yield decoder.decode(block).encode("utf-8", "replace")
         yield decoder.decode(b"", final=True).encode("utf-8", "replace")
-
-
-def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from rest
 
 
 def _encoding(first: bytes) -> str:
