@@ -7,7 +7,7 @@ which call had written what it read; so a bad value is followed up to where it c
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
 
 from aotidoctor.localize.kernel_values import Watched
@@ -27,11 +27,11 @@ _DOMAIN = {
     "_softmax": "a row of -Inf", "_log_softmax": "a row of -Inf", "softmax": "a row of -Inf",
     "tan": "a pole", "exp": "x > 88", "expm1": "x > 88", "sinh": "|x| > 88", "cosh": "|x| > 88",
 }  # fmt: skip
-# Left out of the guess where the bad values are NaN: they overflow to Inf only.
 _NAMED = 3
 # They leave the numbers only over too few values: a variance of one, a mean of none.
 _OVER_FEW = ("var", "std", "var_mean", "std_mean", "mean")
 _PRODUCT = re.compile(r"aoti_torch_[a-z]+_(b?mm)_out")
+# Left out of the guess where the bad values are NaN: they overflow to Inf only.
 _ONLY_INF = frozenset({"exp", "expm1", "sinh", "cosh"})
 _ONLY_NAN = frozenset({"_softmax", "_log_softmax", "softmax", "sqrt", "acos", "asin", "acosh", "fmod", "remainder"})
 
@@ -66,7 +66,7 @@ class FirstBad:
     @property
     def lowest(self) -> float | None:
         """The smallest value that the call read, None when it read none that was seen."""
-        return min((b.low for b in self.call.buffers if b.role == "in" and b.low is not None), default=None)
+        return min((b.low for b in self.call.read if b.low is not None), default=None)
 
 
 def first_nonfinite(case: Case, watched: Watched, *, nan: bool) -> FirstBad | None:
@@ -76,16 +76,16 @@ def first_nonfinite(case: Case, watched: Watched, *, nan: bool) -> FirstBad | No
     for NaN the call that made it of finite or infinite numbers. Inf of reduced precision is no mask: it overflowed, and
     comes before the NaN made from it.
     """
-    begin = _begin(watched, lambda buffer: _holds(buffer, nan=nan))
+    begin = _back(watched, watched.writers, lambda buffer: _holds(buffer, nan=nan))
     if begin is None:
         return None
-    bad = next(b for b in begin.buffers if b.role == "out" and _holds(b, nan=nan))
-    dirty = next((b for b in begin.buffers if b.role == "in" and _holds(b, nan=nan)), None)
+    bad = next(b for b in begin.wrote if _holds(b, nan=nan))
+    dirty = next((b for b in begin.read if _holds(b, nan=nan)), None)
     if dirty is not None:
         return FirstBad(call=begin, buffer=bad, source=dirty)
     overflowed = _overflow_behind(watched, begin) if nan else None
     if overflowed is not None:
-        full = next(b for b in overflowed.buffers if b.role == "out" and b.inf)
+        full = next(b for b in overflowed.wrote if b.inf)
         return _made(case, watched, overflowed, full, nan=False)
     return _made(case, watched, begin, bad, nan=nan)
 
@@ -98,14 +98,13 @@ def first_diverging(case: Case, watched: Watched) -> FirstBad | None:
     before it whose results may be wrong or meant.
     """
     pending = [number for path, number in watched.written_by if number is not None and path not in watched.good]
-    last = frozenset(pending)
-    chain = sorted(_behind(watched, [*pending], _disagrees))
-    guilty = {number: _guilty(case, watched.calls[number], writes_output=number in last) for number in chain}
+    chain = sorted(_behind(watched, pending, _disagrees))
+    guilty = {number: _guilty(case, watched.calls[number], writes_output=number in pending) for number in chain}
     named, bad = next(((number, found) for number, found in guilty.items() if found is not None), (None, None))
     if named is None or bad is None:
         return None
     call = watched.calls[named]
-    sources = {b.written_by for b in call.buffers if b.role == "in" and _disagrees(b)}
+    sources = {b.written_by for b in call.read if _disagrees(b)}
     behind = next((watched.calls[number].name for number in chain if number < named and number in sources), None)
     origin = origin_of(case, call.name)
     where = origin.where or _place_of(origin.operators, watched)
@@ -122,12 +121,12 @@ def _beyond(
 ) -> bool:
     """Whether one of ``writers`` of outputs wrote bad values, and is not the call itself."""
     others = (watched.calls[number] for number in writers if number != call.index)
-    return any(is_bad(buffer) for other in others for buffer in other.buffers if buffer.role == "out")
+    return any(is_bad(buffer) for other in others for buffer in other.wrote)
 
 
 def _guilty(case: Case, call: KernelValues, *, writes_output: bool) -> BufferValues | None:
     """The first tensor that the call wrote, that no node has, and that ought to be one: an output always ought."""
-    wrong = [b for b in call.buffers if b.role == "out" and _disagrees(b)]
+    wrong = [b for b in call.wrote if _disagrees(b)]
     return next((b for b in wrong if _is_node(case, call, b)), wrong[0] if wrong and writes_output else None)
 
 
@@ -139,7 +138,7 @@ def _is_node(case: Case, call: KernelValues, buffer: BufferValues) -> bool:
     """
     if call.kind != CallKind.KERNEL.value:
         return not _is_part(case, call)
-    read = [b for b in call.buffers if b.role == "in" and b.seen]
+    read = [b for b in call.read if b.seen]
     if buffer.inf and not any(b.inf for b in read):
         return False
     return prod(buffer.shape) >= max((prod(b.shape) for b in read), default=0)
@@ -152,25 +151,21 @@ def _is_part(case: Case, call: KernelValues) -> bool:
     return product is not None and bool(operators) and f"aten.{product[1]}" not in operators
 
 
-def _begin(watched: Watched, is_bad: Callable[[BufferValues], bool]) -> KernelValues | None:
-    """The earliest call, going back from the outputs through bad tensors, that read none which a call had written."""
-    pending = [number for _, number in watched.written_by if number is not None]
-    return _back(watched, pending, is_bad)
-
-
-def _back(watched: Watched, pending: list[int], is_bad: Callable[[BufferValues], bool]) -> KernelValues | None:
-    begins = [number for number, earlier in _behind(watched, pending, is_bad).items() if not earlier]
+def _back(watched: Watched, start: Iterable[int], is_bad: Callable[[BufferValues], bool]) -> KernelValues | None:
+    """The earliest call, going back from ``start`` through bad tensors, that read none which a call had written."""
+    begins = [number for number, earlier in _behind(watched, start, is_bad).items() if not earlier]
     return watched.calls[min(begins)] if begins else None
 
 
-def _behind(watched: Watched, pending: list[int], is_bad: Callable[[BufferValues], bool]) -> dict[int, list[int]]:
-    """The bad calls reached backwards from ``pending``, each with the calls that wrote what it read of bad values."""
+def _behind(watched: Watched, start: Iterable[int], is_bad: Callable[[BufferValues], bool]) -> dict[int, list[int]]:
+    """The bad calls reached backwards from ``start``, each with the calls that wrote what it read of bad values."""
     found: dict[int, list[int]] = {}
+    pending = list(start)
     while pending:
         number = pending.pop()
-        if number in found or not any(b.role == "out" and is_bad(b) for b in watched.calls[number].buffers):
+        if number in found or not any(map(is_bad, watched.calls[number].wrote)):
             continue
-        before = [b.written_by for b in watched.calls[number].buffers if b.role == "in" and is_bad(b)]
+        before = [b.written_by for b in watched.calls[number].read if is_bad(b)]
         found[number] = [one for one in before if one is not None and one < number]
         pending += found[number]
     return found
@@ -182,8 +177,7 @@ def _holds(buffer: BufferValues, *, nan: bool) -> bool:
 
 def _overflow_behind(watched: Watched, call: KernelValues) -> KernelValues | None:
     """The call that overflowed in reduced precision and so made the Inf that this call read."""
-    read = [b for b in call.buffers if b.role == "in" and b.inf and b.dtype in HALF and b.written_by is not None]
-    writers = [b.written_by for b in read if b.written_by is not None]
+    writers = [b.written_by for b in call.read if b.inf and b.dtype in HALF and b.written_by is not None]
     return _back(watched, writers, lambda buffer: bool(buffer.inf))
 
 
@@ -202,15 +196,14 @@ def _made(case: Case, watched: Watched, call: KernelValues, bad: BufferValues, *
     narrowed = tuple(can) if can and origin.from_name else origin.operators
     domain = _DOMAIN.get(_word(narrowed[0])) if len(narrowed) == 1 else None
     where = origin.where or _place_of(narrowed, watched)
-    writers = [number for _, number in watched.written_by if number is not None]
-    beyond = _beyond(watched, call, writers, lambda buffer: bool(buffer.nan or buffer.inf))
+    beyond = _beyond(watched, call, watched.writers, lambda buffer: bool(buffer.nan or buffer.inf))
     return FirstBad(call=call, buffer=bad, operators=narrowed, domain=domain, where=where, beyond=beyond)
 
 
 def _leaves(word: str, call: KernelValues, *, nan: bool) -> bool:
     """Whether an operator of the call can make values that are not finite out of finite ones."""
     if nan and word in _OVER_FEW:
-        return any(size < 2 for b in call.buffers if b.role == "in" for size in b.shape)
+        return any(size < 2 for b in call.read for size in b.shape)
     return word in _DOMAIN and word not in (_ONLY_INF if nan else _ONLY_NAN)
 
 

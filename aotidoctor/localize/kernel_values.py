@@ -40,6 +40,11 @@ class Watched:
     notes: tuple[str, ...] = ()
     problem: str | None = None
 
+    @property
+    def writers(self) -> tuple[int, ...]:
+        """The numbers of the calls that wrote the outputs."""
+        return tuple(number for _, number in self.written_by if number is not None)
+
 
 def read_watched(case: Case, outcome: Outcome) -> Watched:
     """What the run saw; ``problem`` says why it saw nothing."""

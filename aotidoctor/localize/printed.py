@@ -125,10 +125,10 @@ def _described(
         parts = _parts(static, bodies)
         buffers = tuple(one for name in call.marks for one in _buffers(call, name, parts.get(name), known, book))
         made[at] = KernelValues(index=at, name=call.name, kind=static.kind if static else "extern", buffers=buffers)
-        for read in buffers:
-            if read.role == "in" and read.written_by is None and read.name.startswith("buf"):
+        for read in made[at].read:
+            if read.written_by is None and read.name.startswith("buf"):
                 _blame(made, order, at, read, book)
-        book.note(call, at, [buffer.name for buffer in buffers if buffer.role == "out"])
+        book.note(call, at, [buffer.name for buffer in made[at].wrote])
     # As many as the package has calls, so that a call is found under its number.
     for at, static in enumerate(order):
         made.setdefault(at, KernelValues(index=at, name=static.name, kind=static.kind))

@@ -86,6 +86,16 @@ class KernelValues:
     kind: str
     buffers: tuple[BufferValues, ...] = ()
 
+    @property
+    def read(self) -> tuple[BufferValues, ...]:
+        """The tensors that it read."""
+        return tuple(one for one in self.buffers if one.role == "in")
+
+    @property
+    def wrote(self) -> tuple[BufferValues, ...]:
+        """The tensors that it wrote."""
+        return tuple(one for one in self.buffers if one.role == "out")
+
 
 @record
 class Element:

@@ -124,7 +124,7 @@ def _written(bad: FirstBad, outcome: Outcome, *, nan: bool) -> Evidence:
         "lowest": bad.lowest,
         "domain": bad.domain,
     }
-    held = sum(buffer.inf for buffer in bad.call.buffers if buffer.role == "in")
+    held = sum(buffer.inf for buffer in bad.call.read)
     reads = f", {held} Inf read" if held else ", its inputs finite"
     reads += f" (lowest {bad.lowest:.4g})" if bad.lowest is not None else ""
     return evidence(

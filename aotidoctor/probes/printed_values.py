@@ -148,7 +148,7 @@ def _writer(calls: Sequence[KernelValues], value: Tensor) -> int | None:
         (
             number
             for number in range(len(calls) - 1, -1, -1)
-            if any(buffer.role == "out" and _may_be(buffer, value) for buffer in calls[number].buffers)
+            if any(_may_be(buffer, value) for buffer in calls[number].wrote)
         ),
         None,
     )

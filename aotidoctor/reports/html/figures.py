@@ -58,7 +58,7 @@ def value_rows(place: Localization) -> tuple[ValueRow, ...]:
     """One row per tensor written, in the order of the calls."""
     rows = []
     for call in place.values:
-        outs = [buffer for buffer in call.buffers if buffer.role == "out" and buffer.seen]
+        outs = [buffer for buffer in call.wrote if buffer.seen]
         for at, buffer in enumerate(outs):
             name = short_name(one_line(call.name), 52) if at == 0 else ""
             rows.append(_value_row(name, buffer, bad=call.name == place.first_bad))
