@@ -52,7 +52,7 @@ def run(case: Case) -> Findings:
         return FIND.unchecked(f"{case.options.weights} could not be read")
     if case.contract is None or not case.contract.constants:
         return FIND.unchecked("the package lists no constants to compare them with")
-    wanted = {spec.original_fqn or spec.name: spec for spec in case.contract.constants if not spec.from_folded}
+    wanted = {spec.fqn: spec for spec in case.contract.constants if not spec.from_folded}
     given = {spec.name: spec for spec in case.weights}
     prefix = _prefix(wanted, given)
     if prefix:

@@ -39,7 +39,7 @@ def run(case: Case) -> Findings:
 
 
 def _finding(case: Case, where: str) -> Evidence:
-    names = [constant.original_fqn or constant.name for constant in case.contract.constants] if case.contract else []
+    names = [constant.fqn for constant in case.contract.constants] if case.contract else []
     count = len(names) or (case.contract.n_constants if case.contract else None)
     what = plural(count, "constant") if count else "constants"
     loaded = case.options.weights is not None or (case.options.setup and case.setup_loads is not False)

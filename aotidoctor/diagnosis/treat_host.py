@@ -94,11 +94,11 @@ def _zeros(case: Case, items: Sequence[Evidence]) -> Plan | None:
     if contract is None or contract.needs.device_type not in (None, "cpu"):
         return None
     wanted = [one for one in contract.constants if not one.from_folded]
-    wanted = [one for one in wanted if not missing or (one.original_fqn or one.name) in missing]
+    wanted = [one for one in wanted if not missing or one.fqn in missing]
     if not wanted or any(None in (one.dtype, one.shape) for one in wanted):
         return None
     constants: list[JsonValue] = [
-        {"name": one.original_fqn or one.name, "dtype": one.dtype, "shape": [*(one.shape or ())]} for one in wanted
+        {"name": one.fqn, "dtype": one.dtype, "shape": [*(one.shape or ())]} for one in wanted
     ]
     return Plan(
         text=f"load zeros for {len(wanted)} missing constant{'s' if len(wanted) > 1 else ''}, to see the call return",
@@ -123,7 +123,7 @@ def fit_weights(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     reference = case.options.reference
     if reference is not None and reference.endswith(".pt2"):
         wrong = [*names["dtype"], *names["shape"], *names["stride"]]
-        wanted = [one.original_fqn or one.name for one in case.contract.constants] if case.contract else []
+        wanted = [one.fqn for one in case.contract.constants] if case.contract else []
         # A constant that was given under another name is missing under its own.
         take: list[JsonValue] = [*(wanted if names["name"] else wrong)]
         step: JsonObject = {"op": "fit_weights", "drop": [*names["name"]], "take": take, "from": reference}

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from aotidoctor.localize.blame.program import Program, program_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import LeafSpec
-from aotidoctor.model.expr import evaluate
 from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.record import record
 
@@ -55,15 +54,17 @@ def _inputs(program: Program, at: int) -> Iterator[KernelInput]:
         root = program.root(text)
         leaf, constant = program.leaves.get(root), program.constants.get(root)
         writer = program.writer(text, at)
+        differs: tuple[str, ...] = ()
         if leaf is not None:
+            source, name = "input", leaf.path
             differs = _differences(leaf, program.tensors.get(leaf.path), program)
-            yield KernelInput(parameter=parameter, source="input", name=leaf.path, takes=takes or None, differs=differs)
         elif constant is not None:
-            name = constant.original_fqn or constant.name
-            yield KernelInput(parameter=parameter, source="constant", name=name, takes=takes or None)
+            source, name = "constant", constant.fqn
         elif writer is not None:
-            name = f"what {program.call(writer).name} wrote"
-            yield KernelInput(parameter=parameter, source="buffer", name=name, takes=takes or None)
+            source, name = "buffer", f"what {program.call(writer).name} wrote"
+        else:
+            continue
+        yield KernelInput(parameter=parameter, source=source, name=name, takes=takes or None, differs=differs)
 
 
 def _differences(leaf: LeafSpec, tensor: TensorDesc | None, program: Program) -> tuple[str, ...]:
@@ -77,9 +78,7 @@ def _differences(leaf: LeafSpec, tensor: TensorDesc | None, program: Program) ->
     if leaf.rank not in (None, len(tensor.shape)):
         return (*found, f"{len(tensor.shape)} dims, expected {leaf.rank}")
     for number, (dim, size) in enumerate(zip(leaf.dims or (), tensor.shape, strict=False)):
-        wanted = (
-            dim.static if dim.static is not None else None if dim.expr is None else evaluate(dim.expr, program.sizes)
-        )
+        wanted = dim.size(program.sizes)
         low, high = dim.min or 0, dim.max
         if wanted not in (None, size):
             found.append(f"shape[{number}] {size}, expected {wanted}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from aotidoctor.model.expr import Expr
+from aotidoctor.model.expr import Expr, evaluate
 from aotidoctor.model.record import record
 from aotidoctor.model.tree import Container
 
@@ -29,6 +29,12 @@ class Dim:
     def is_open(self) -> bool:
         """Whether the size may be anything within the bounds, as far as is known."""
         return self.static is None and self.expr is None
+
+    def size(self, symbols: Mapping[str, int]) -> int | None:
+        """Its size where the symbols have these values; None where they do not tell."""
+        if self.static is not None or self.expr is None:
+            return self.static
+        return evaluate(self.expr, symbols)
 
 
 @record
@@ -133,6 +139,11 @@ class ConstantSpec:
     kind: str | None = None
     from_folded: bool = False
     strided: bool = True
+
+    @property
+    def fqn(self) -> str:
+        """Its name in the program; the one in the generated code where the package tells no other."""
+        return self.original_fqn or self.name
 
 
 @record

@@ -193,7 +193,7 @@ def _state(case: Case) -> tuple[str, ...]:
         return ()
     calls = [at for at, call in enumerate(program.contract.kernels) if call.kind != "custom"]
     written = {program.root(name) for at in calls for name in program.written(at)}
-    return tuple(constant.original_fqn or name for name, constant in program.constants.items() if name in written)
+    return tuple(one.fqn for name, one in program.constants.items() if name in written)
 
 
 def _operators(random_ops: Sequence[str]) -> list[str]:

@@ -49,7 +49,7 @@ def plan(case: Case, history: History) -> Reuse | NotChecked:
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding per constant that does not fit; one for all that were not loaded."""
-    wanted = {spec.original_fqn or spec.name: spec for spec in (case.contract.constants if case.contract else ())}
+    wanted = {spec.fqn: spec for spec in (case.contract.constants if case.contract else ())}
     unloaded = _unloaded(case, outcome)
     missing = [_missing(case, unloaded, outcome)] if unloaded else []
     return [*_compare(wanted, _given(outcome), outcome), *missing]
@@ -71,7 +71,7 @@ def _unloaded(case: Case, outcome: Outcome) -> tuple[str, ...]:
     if not died and not _refused(outcome):
         return ()
     given = {item.name for item in _given(outcome)}
-    names = (spec.original_fqn or spec.name for spec in contract.constants if not spec.from_folded)
+    names = (spec.fqn for spec in contract.constants if not spec.from_folded)
     return tuple(name for name in names if name not in given)
 
 

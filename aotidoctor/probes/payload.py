@@ -67,7 +67,7 @@ def stored_rows(case: Case) -> tuple[StoredConstant, ...] | None:
             return None
         rows.append(
             StoredConstant(
-                name=one.original_fqn or one.name,
+                name=one.fqn,
                 dtype=one.dtype,
                 shape=one.shape,
                 stride=one.stride,

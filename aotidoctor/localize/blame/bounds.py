@@ -98,15 +98,11 @@ def table_of(program: Program, at: int, parameter: str, depth: int = 0) -> Table
         return table_of(program, writer, same[0], depth + 1) if len(same) == 1 else None
     constant = program.constants.get(name)
     if constant is not None:
-        shown = constant.original_fqn or constant.name
-        return Table(name=shown, shape=constant.shape or (), stride=constant.stride or ())
+        return Table(name=constant.fqn, shape=constant.shape or (), stride=constant.stride or ())
     leaf = program.leaves.get(name)
     if leaf is None or leaf.dims is None:
         return None
-    sizes = [
-        dim.static if dim.static is not None else None if dim.expr is None else evaluate(dim.expr, program.sizes)
-        for dim in leaf.dims
-    ]
+    sizes = [dim.size(program.sizes) for dim in leaf.dims]
     strides: list[int | None] = list(leaf.strides or ())
     exprs = leaf.stride_exprs or ()
     for dim, expr in enumerate(exprs):

@@ -59,7 +59,7 @@ def compare_constants(contract: Contract, facts: ExportedFacts) -> Compared:
 
 
 def _constant(ours: ConstantSpec, theirs: ProgramConstant | None) -> Iterator[Difference]:
-    name = ours.original_fqn or ours.name
+    name = ours.fqn
     if theirs is None:
         # Constants that the compiler makes have names of its own; parameters and buffers have the model's.
         if ours.kind in ("parameter", "buffer") and not name.startswith("_"):

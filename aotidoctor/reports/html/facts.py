@@ -93,7 +93,7 @@ def package_blocks(report: Report) -> tuple[Block, ...]:
     if contract is None or report.command != "inspect":
         return ()
     outputs = [(item.path, contract_view.output_text(item)) for item in contract.outputs]
-    constants = [(item.original_fqn or item.name, contract_view.constant_text(item)) for item in contract.constants]
+    constants = [(item.fqn, contract_view.constant_text(item)) for item in contract.constants]
     calls = [(item.name, contract_view.kernel_text(item)) for item in contract.kernels]
     tables = (
         _named("Outputs", ("Output", "What it is"), outputs),

@@ -215,7 +215,7 @@ def _package(report: Report, budget: Budget) -> str:
     if contract is None:
         return ""
     outputs = ((item.path, contract_view.output_text(item)) for item in contract.outputs)
-    constants = ((item.original_fqn or item.name, contract_view.constant_text(item)) for item in contract.constants)
+    constants = ((item.fqn, contract_view.constant_text(item)) for item in contract.constants)
     kernels = ((item.name, contract_view.kernel_text(item)) for item in contract.kernels)
     needs = [(label, cell(text, budget.cell)) for label, text in contract_view.needs_rows(contract)]
     sections = (

@@ -166,7 +166,7 @@ def _inputs(contract: Contract, out: Layout) -> None:
 
 def _constants(contract: Contract, out: Layout, detail: int) -> None:
     total = sum(constant.data_size or 0 for constant in contract.constants)
-    rows = [(item.original_fqn or item.name, contract_view.constant_text(item)) for item in contract.constants]
+    rows = [(item.fqn, contract_view.constant_text(item)) for item in contract.constants]
     _first(f"Constants ({len(rows)}, {size(total)})", rows, out, detail)
 
 
