@@ -11,6 +11,7 @@ from aotidoctor.localize.blame.failure import INDEX
 from aotidoctor.model.answers import told
 from aotidoctor.model.answers.emulated import Emulated, Emulation, Finding
 from aotidoctor.model.case import Case
+from aotidoctor.model.dtypes import contiguous_stride
 from aotidoctor.model.run import Outcome
 
 _INDEX = re.compile(r"index out of bounds: (?:0 <= )?(?P<variable>\w+) < (?P<bound>[^\s\"]+(?: [-+] [^\s\"]+)*)")
@@ -41,7 +42,7 @@ def shown_buffer(case: Case, name: str | None) -> tuple[str, str | None]:
     for leaf in contract.leaves:
         if name in (leaf.generated_name, leaf.path):
             return leaf.path, leaf.path
-    names: Mapping[str, str] = {one.name: one.original_fqn or one.name for one in contract.constants}
+    names: Mapping[str, str] = {one.name: one.fqn for one in contract.constants}
     return names.get(name, name), None
 
 
@@ -49,7 +50,7 @@ def element_text(found: Finding) -> str:
     """``[100, 0] of 100 rows`` for a row of a contiguous tensor, else ``[2400] of 2400 elements``."""
     if found.offset is None or found.extent is None:
         return ""
-    whole = len(found.sizes) > 1 and 0 not in found.sizes and _is_contiguous(found.sizes, found.strides)
+    whole = len(found.sizes) > 1 and 0 not in found.sizes and contiguous_stride(found.sizes) == found.strides
     if whole and found.offset >= 0 and math.prod(found.sizes) == found.extent:
         index, rest = [], found.offset
         for step in found.strides:
@@ -57,12 +58,3 @@ def element_text(found: Finding) -> str:
             rest %= step
         return f"[{', '.join(map(str, index))}] of {found.sizes[0]} rows"
     return f"[{found.offset}] of {found.extent} elements"
-
-
-def _is_contiguous(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    step = 1
-    for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
-        if stride != step:
-            return False
-        step *= size
-    return True

@@ -8,7 +8,7 @@ from aotidoctor.localize.blame.failure import ASSERTION, Failure
 from aotidoctor.localize.blame.operator_names import information_of, operators, source_lines
 from aotidoctor.localize.blame.program import Program
 from aotidoctor.localize.blame.sources import tensor_sources
-from aotidoctor.model.dtypes import contiguous_stride
+from aotidoctor.model.dtypes import index_at
 from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.localization import Chain, Element
 
@@ -63,6 +63,4 @@ def _element(path: str, tensor: TensorDesc | None, value: int) -> Element | None
     places = [at for at, one in enumerate(values) if one == value]
     if len(places) != 1:
         return None
-    strides = contiguous_stride(tensor.shape)
-    index = tuple(places[0] // step % size for step, size in zip(strides, tensor.shape, strict=True))
-    return Element(path=path, index=index if tensor.shape else (), value=value)
+    return Element(path=path, index=tuple(index_at(places[0], tensor.shape)), value=value)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 
 from aotidoctor.localize.blame.chain import chain_of
 from aotidoctor.localize.blame.failure import INDEX, Failure
@@ -52,9 +53,7 @@ class DeviceAssert:
 def device_asserts(text: str) -> tuple[DeviceAssert, ...]:
     """Every assertion once, in the order of the log."""
     found: dict[tuple[str, str, str], list[re.Match[str]]] = {}
-    for number, one in enumerate(_ASSERTION.finditer(text)):
-        if number >= _MOST:
-            break
+    for one in islice(_ASSERTION.finditer(text), _MOST):
         found.setdefault((one["file"], one["line"], one["text"]), []).append(one)
     return tuple(
         DeviceAssert(

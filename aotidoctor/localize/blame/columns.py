@@ -99,8 +99,7 @@ class Grid:
 
     def column(self, value: Value) -> Column:
         """The value at each iteration. Raises ``UnknownError``."""
-        found = self._column(value)
-        return [found] * self.count if isinstance(found, int) else found
+        return self._spread(self._column(value))
 
     def _whole(self, value: Value) -> int:
         found = self._column(value)

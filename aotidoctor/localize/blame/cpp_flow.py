@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from aotidoctor.localize.blame.computed import Loop, Value, Variable, reads, untold
 from aotidoctor.localize.blame.expressions import ExpressionReader
 from aotidoctor.localize.blame.flow import Access, Check, Division, Flow, Store
-from aotidoctor.localize.blame.tokens import argument
+from aotidoctor.localize.blame.tokens import argument, lines_of, mask_of
 
 _FOR = re.compile(
     r"for\s*\((?:int64_t|long|int|auto) (\w+) *= *([^;\s][^;]*); *\1 *<([^;]+); *(?:\1 *\+=|\1\+\+|\+\+\1)[^;]*\) *\{?$"
@@ -22,9 +22,7 @@ _ASSIGN = re.compile(r"(\w+) *([-+*/|&^]?)= *(\S.*);$")
 _PUT = re.compile(r"(?=.*;$)(\w+)\[(.+)\] *([-+*]?)= *(\S.*);$")
 _STORE = re.compile(r"(?=.*\);$)(.+)\.store\((.+)\);$")
 _RETURN = re.compile(r"return (.+);$")
-_MESSAGE = re.compile(r'"index out of bounds: (?:(?P<low>\w+) <= )?(?P<variable>\w+)(?: < (?P<bound>[^"]+))?"')
-_MASKED = "| ~("
-_LONGEST_LINE = 4000
+_MESSAGE = re.compile(r'"index out of bounds: (?:\w+ <= )?(?P<variable>\w+)(?: < (?P<bound>[^"]+))?"')
 _INNER = "_inner"
 
 
@@ -41,10 +39,8 @@ class _Scope:
 def follow(text: str, first_line: int, parameters: frozenset[str]) -> Flow:
     """The flow of the function ``text``, whose first line has the number ``first_line``."""
     walker = _Walker(parameters)
-    for offset, raw in enumerate(text.split("\n")):
-        line = raw.strip()
-        if line and len(line) < _LONGEST_LINE:
-            walker.line(line, first_line + offset)
+    for number, line in lines_of(text, first_line):
+        walker.line(line, number)
     return walker.flow
 
 
@@ -200,9 +196,7 @@ class _Walker:
         message = _MESSAGE.search(line)
         if message is None:
             return
-        condition = line[: message.start()]
-        masked = condition.find(_MASKED)
-        bound = message["bound"] or ""
+        mask, bound = mask_of(line[: message.start()]), message["bound"] or ""
         self.flow.checks.append(
             Check(
                 variable=message["variable"],
@@ -210,7 +204,7 @@ class _Walker:
                 line=self._number,
                 value=self._resolve(message["variable"]),
                 limit=self._quiet(bound) if bound else untold(),
-                mask=self._quiet(argument(condition[masked + len(_MASKED) :])) if masked >= 0 else None,
+                mask=self._quiet(mask) if mask is not None else None,
                 loops=self._scopes[-1].loops,
             )
         )

@@ -11,11 +11,11 @@ from aotidoctor.localize.blame.flow import Store
 from aotidoctor.localize.blame.program import Program
 from aotidoctor.model.c10 import element_dtype
 from aotidoctor.model.contract import LeafSpec, Parameter
-from aotidoctor.model.dtypes import contiguous_stride
+from aotidoctor.model.dtypes import contiguous_stride, index_at
 from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.localization import Element
 
-_INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
+INTEGERS = frozenset(("int64", "int32", "int16", "int8", "uint8"))
 _DEEPEST = 6
 
 
@@ -34,12 +34,12 @@ class Origins(Memory):
 
 @dataclass(slots=True)
 class InputMemory(Origins):
-    """An integer input."""
+    """An integer input: its values in order, and by offset their places where it is not contiguous."""
 
     path: str
     shape: tuple[int, ...]
     values: Sequence[int]
-    places: Mapping[int, int] | None
+    places: Mapping[int, int] | None = None
 
     def column(self, offsets: Column) -> Column:
         """The elements at the offsets."""
@@ -52,10 +52,7 @@ class InputMemory(Origins):
     def origin(self, offset: int) -> tuple[Element, ...]:
         """The element itself."""
         at = offset if self.places is None else self.places[offset]
-        index = []
-        for step, size in zip(contiguous_stride(self.shape), self.shape, strict=True):
-            index.append(at // step % max(size, 1))
-        return (Element(path=self.path, index=tuple(index), value=int(self.values[at])),)
+        return (Element(path=self.path, index=tuple(index_at(at, self.shape)), value=self.values[at]),)
 
     @property
     def calls(self) -> tuple[str, ...]:
@@ -173,7 +170,7 @@ def input_memory(leaf: LeafSpec, tensor: TensorDesc | None, parameter: Parameter
     """The values of an input; None where they are not at hand, or where the kernel takes them for another type."""
     if tensor is None or tensor.elements is None or tensor.stride is None:
         return None
-    if tensor.dtype != leaf.dtype or tensor.dtype not in _INTEGERS or element_dtype(parameter.type) != tensor.dtype:
+    if tensor.dtype != leaf.dtype or tensor.dtype not in INTEGERS or element_dtype(parameter.type) != tensor.dtype:
         return None
     values = tensor.elements()
     if values is None:

@@ -10,31 +10,13 @@ import re
 from collections.abc import Iterator, Sequence
 
 from aotidoctor.localize.blame.failure import INDEX, OFFSETS, Failure
+from aotidoctor.localize.blame.memory import INTEGERS, InputMemory
 from aotidoctor.localize.blame.program import Program
 from aotidoctor.localize.blame.sources import tensor_sources
-from aotidoctor.model.dtypes import contiguous_stride
-from aotidoctor.model.localization import Chain, Element
-from aotidoctor.model.record import record
+from aotidoctor.model.localization import Chain
 
 _NAME = re.compile(r"[A-Za-z_]\w{0,200}")
 _BAG = "embedding_bag"
-_INTEGERS = frozenset({"uint8", "int8", "int16", "int32", "int64"})
-
-
-@record
-class _Given:
-    """An integer input among the arguments: its path, the name in the source, its values."""
-
-    path: str
-    shape: tuple[int, ...]
-    values: Sequence[int]
-
-    def element(self, at: int) -> Element:
-        """The element at a flat place."""
-        steps = zip(contiguous_stride(self.shape), self.shape, strict=True)
-        return Element(
-            path=self.path, index=tuple(at // step % max(size, 1) for step, size in steps), value=int(self.values[at])
-        )
 
 
 def operator_chain(program: Program, failure: Failure) -> tuple[str, Chain] | None:
@@ -68,14 +50,14 @@ def _bag(program: Program, at: int) -> tuple[str, Chain]:
             return OFFSETS, _chain(program, at, offsets, [place], f"offset {why}", bound=reach, origin=named)
     bad = _outside(indices, rows) if indices is not None else []
     if indices is not None and bad:
-        value = int(indices.values[bad[0]])
+        value = indices.values[bad[0]]
         return INDEX, _chain(
             program, at, indices, bad, f"index {value} of {rows}", bound=rows, origin=origin, index=value
         )
     return INDEX, _unfollowed(program, at, arguments[1:2], rows, origin)
 
 
-def _bad_offset(offsets: _Given, reach: int | None) -> tuple[int, str] | None:
+def _bad_offset(offsets: InputMemory, reach: int | None) -> tuple[int, str] | None:
     """The first offset that breaks a rule, and the rule."""
     before = 0
     for place, value in enumerate(offsets.values):
@@ -103,13 +85,13 @@ def _indexing(program: Program, at: int, failure: Failure) -> Chain:
     if len(guilty) != 1:
         return _unfollowed(program, at, arguments, size, None)
     given, places = guilty[0]
-    value = int(given.values[places[0]])
+    value = given.values[places[0]]
     return _chain(
         program, at, given, places, f"index {value}" + (f" of {size}" if size else ""), bound=size, index=value
     )
 
 
-def _outside(given: _Given, bound: int | None) -> list[int]:
+def _outside(given: InputMemory, bound: int | None) -> list[int]:
     return [place for place, value in enumerate(given.values) if value < 0 or (bound is not None and value >= bound)]
 
 
@@ -118,7 +100,7 @@ def _rows(program: Program, name: str) -> tuple[int | None, str | None]:
     root = program.root(name)
     constant, leaf = program.constants.get(root), program.leaves.get(root)
     if constant is not None and constant.shape:
-        return constant.shape[0], f"{constant.original_fqn or constant.name}.shape[0]"
+        return constant.shape[0], f"{constant.fqn}.shape[0]"
     tensor = program.tensors.get(leaf.path) if leaf is not None else None
     return (
         (tensor.shape[0], f"{leaf.path}.shape[0]")
@@ -127,17 +109,19 @@ def _rows(program: Program, name: str) -> tuple[int | None, str | None]:
     )
 
 
-def _given(program: Program, at: int, name: str) -> _Given | None:
+def _given(program: Program, at: int, name: str) -> InputMemory | None:
     """The input that the argument is, if it is one and still holds what the caller passed."""
     leaf = program.leaves.get(program.root(name))
     tensor = program.tensors.get(leaf.path) if leaf is not None else None
-    if leaf is None or tensor is None or tensor.dtype not in _INTEGERS or program.writer(name, at) is not None:
+    if leaf is None or tensor is None or tensor.dtype not in INTEGERS or program.writer(name, at) is not None:
         return None
     values = tensor.elements() if tensor.elements is not None else None
-    return None if values is None else _Given(path=leaf.path, shape=tensor.shape, values=[int(one) for one in values])
+    if values is None:
+        return None
+    return InputMemory(path=leaf.path, shape=tensor.shape, values=[int(one) for one in values])
 
 
-def _all_given(program: Program, at: int, arguments: Sequence[str]) -> Iterator[_Given]:
+def _all_given(program: Program, at: int, arguments: Sequence[str]) -> Iterator[InputMemory]:
     for name in dict.fromkeys(_names(arguments)):
         given = _given(program, at, name)
         if given is not None:
@@ -153,7 +137,7 @@ def _names(arguments: Sequence[str]) -> Iterator[str]:
 def _chain(
     program: Program,
     at: int,
-    given: _Given,
+    given: InputMemory,
     places: Sequence[int],
     what: str,
     *,
@@ -165,7 +149,7 @@ def _chain(
     return Chain(
         kernel=call.name,
         what=what,
-        elements=(given.element(places[0]),),
+        elements=given.origin(places[0]),
         count=len(places),
         direct=True,
         index=index,

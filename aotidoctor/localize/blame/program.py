@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from aotidoctor.localize.blame import cpp_flow, triton_flow
@@ -85,21 +85,21 @@ class Program:
 
     def root(self, name: str) -> str:
         """The name that the memory of ``name`` first had."""
-        for _ in range(len(self.contract.renamed)):
-            if name not in self.contract.renamed:
-                break
-            name = self.contract.renamed[name]
-        return name
+        *_, first = self._earlier(name)
+        return first
 
     def shown_otherwise(self, name: str) -> bool:
         """Whether ``name`` is a view: its offsets are not those of the memory below."""
-        for _ in range(len(self.contract.renamed) + 1):
-            if name in self.contract.views:
-                return True
+        return any(one in self.contract.views for one in self._earlier(name))
+
+    def _earlier(self, name: str) -> Iterator[str]:
+        """``name``, and the names that its memory had before."""
+        yield name
+        for _ in range(len(self.contract.renamed)):
             if name not in self.contract.renamed:
-                return False
+                return
             name = self.contract.renamed[name]
-        return False
+            yield name
 
     def writer(self, name: str, before: int) -> int | None:
         """The last call before ``before`` that writes to the memory of ``name``."""

@@ -43,9 +43,15 @@ class _Search:
         elif root in self.program.leaves:
             self.paths[self.program.leaves[root].path] = None
         elif root in self.program.constants:
-            self.paths[self.program.constants[root].original_fqn or root] = None
+            self.paths[self.program.constants[root].fqn] = None
         else:
             self.lost = True
+
+    def found(self) -> Sources:
+        """What was followed to the end, if it is few."""
+        if self.lost or not 0 < len(self.paths) <= _MOST:
+            return Sources()
+        return Sources(paths=tuple(self.paths), through=tuple(self.through))
 
     def _behind(self, writer: int, root: str) -> Sequence[str]:
         """What the call at ``writer`` made the tensor of: what it stores there, else all that it reads."""
@@ -68,15 +74,11 @@ def sources_of(program: Program, at: int, parameters: Sequence[str]) -> Sources:
         if pair is None:
             return Sources()
         search.tensor(pair[1], at, 0)
-    if search.lost or not 0 < len(search.paths) <= _MOST:
-        return Sources()
-    return Sources(paths=tuple(search.paths), through=tuple(search.through))
+    return search.found()
 
 
 def tensor_sources(program: Program, at: int, name: str) -> Sources:
     """Where the tensor ``name`` that the call at ``at`` reads comes from."""
     search = _Search(program=program)
     search.tensor(name, at, 0)
-    if search.lost or not 0 < len(search.paths) <= _MOST:
-        return Sources()
-    return Sources(paths=tuple(search.paths), through=tuple(search.through))
+    return search.found()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 _TOKEN = re.compile(
@@ -11,7 +12,7 @@ _TOKEN = re.compile(
     r"|(?P<text>\"[^\"]*\"|'[^']*')"
     r"|(?P<sign>::|<=|>=|==|!=|&&|\|\||//|[-+*/%<>&|^~!?:()\[\]{},.=]))"
 )
-LONGEST = 8000
+LONGEST, _LONGEST_LINE = 8000, 4000
 
 
 class Unreadable(Exception):  # noqa: N818 (a control-flow signal, caught by the reader)
@@ -40,6 +41,20 @@ def tokenize(text: str) -> list[Token]:
         tokens.append(Token(kind or "", found[kind or 0], found["types"]))
         at = found.end()
     return tokens
+
+
+def lines_of(text: str, first: int) -> Iterator[tuple[int, str]]:
+    """The statements of a kernel that are not too long to be read, by line, of which the first has number ``first``."""
+    for number, raw in enumerate(text.split("\n"), first):
+        line = raw.strip()
+        if line and len(line) < _LONGEST_LINE:
+            yield number, line
+
+
+def mask_of(condition: str) -> str | None:
+    """Where the check of ``condition`` counts: ``tmp3`` of ``(tmp1 < 10) | ~(tmp3)``; None: everywhere."""
+    _, masked, mask = condition.partition("| ~(")
+    return argument(mask) if masked else None
 
 
 def argument(text: str) -> str:

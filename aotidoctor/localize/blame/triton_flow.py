@@ -10,7 +10,7 @@ import re
 from aotidoctor.localize.blame.computed import Loop, Number, Read, Value, Variable, parts, reads, untold
 from aotidoctor.localize.blame.expressions import ExpressionReader
 from aotidoctor.localize.blame.flow import Access, Check, Flow, Store
-from aotidoctor.localize.blame.tokens import argument
+from aotidoctor.localize.blame.tokens import argument, lines_of, mask_of
 
 _INDEX = re.compile(r"(([xyz]|r\d*_?)index) = (?:.*tl\.arange\(|\w+_offset \+ \w+_base$|\w+offset \+ \w+base$)")
 _DEFINE = re.compile(r"(\w+)(?:: tl\.constexpr)? = (.+)$")
@@ -20,17 +20,13 @@ _CHECK = re.compile(
 )
 _STORE = re.compile(r"tl\.(store|atomic_\w+)\((.*)\)$")
 _RANGE_MASK = re.compile(r"(?:[xyz]|r\d*_?)mask$")
-_MASKED = "| ~("
-_LONGEST_LINE = 4000
 
 
 def follow(text: str, first_line: int, parameters: frozenset[str]) -> Flow:
     """The flow of the kernel ``text``, whose first line has the number ``first_line``."""
     walker = _Walker(parameters)
-    for offset, raw in enumerate(text.split("\n")):
-        line = raw.strip()
-        if line and len(line) < _LONGEST_LINE:
-            walker.line(line, first_line + offset)
+    for number, line in lines_of(text, first_line):
+        walker.line(line, number)
     return walker.flow
 
 
@@ -86,10 +82,10 @@ class _Walker:
         )
 
     def _check(self, found: re.Match[str], number: int) -> None:
-        condition = found[1]
-        masked = condition.find(_MASKED)
-        mask = self._reader.value(argument(condition[masked + len(_MASKED) :])) if masked >= 0 else None
-        bound = found["bound"] or ""
+        masked, bound = mask_of(found[1]), found["bound"] or ""
+        mask = self._reader.value(masked) if masked is not None else None
+        if mask is not None and not any(isinstance(one, Variable | Read) for one in parts(mask)):
+            mask = None
         self.flow.checks.append(
             Check(
                 variable=found["variable"],
@@ -97,9 +93,7 @@ class _Walker:
                 line=number,
                 value=self._resolve(found["variable"]),
                 limit=self._reader.value(bound) if bound else untold(),
-                mask=mask
-                if mask is not None and any(isinstance(one, Variable | Read) for one in parts(mask))
-                else None,
+                mask=mask,
                 loops=self._around(),
             )
         )
