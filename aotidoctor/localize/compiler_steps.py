@@ -98,11 +98,9 @@ def _narrow(
 ) -> Question | Found:
     """Halve what lies between the highest number that heals and the lowest above it that does not."""
     of_stage = steps[subsystem]
-    known = {at: answers.get(f"{subsystem}:{at}") for at in range(ALL_OFF, len(of_stage) - 1)}
-    bad = min((at for at, answer in known.items() if answer == BAD), default=len(of_stage) - 1)
-    good = max(at for at, answer in known.items() if answer == GOOD and at < bad)
+    good, bad = _between(subsystem, len(of_stage), answers)
     middle = (good + bad) // 2
-    open_ones = [at for at in range(good + 1, bad) if known[at] is None]
+    open_ones = [at for at in range(good + 1, bad) if f"{subsystem}:{at}" not in answers]
     if open_ones:
         closest = min(open_ones, key=lambda at: abs(at - middle))
         return _question(backend, subsystem, closest, steps, answers)
@@ -119,16 +117,18 @@ def _question(
     backend: str, subsystem: str, at: int, steps: Mapping[str, Sequence[Step]], answers: Mapping[str, str]
 ) -> Question:
     count = len(steps[subsystem])
-    left = 1 + _rounds(count) if at == ALL_OFF else 1 + _rounds(_open(subsystem, count, answers))
+    good, bad = _between(subsystem, count, answers)
+    left = 1 + _rounds(count if at == ALL_OFF else max(1, (bad - good) // 2))
     return Question(
         backend=backend, subsystem=subsystem, max=at, steps=count, done=len(answers), of=len(answers) + left
     )
 
 
-def _open(subsystem: str, count: int, answers: Mapping[str, str]) -> int:
+def _between(subsystem: str, count: int, answers: Mapping[str, str]) -> tuple[int, int]:
+    """The highest number that heals and the lowest above it that does not, as far as the answers tell."""
     bad = min((at for at in range(count) if answers.get(f"{subsystem}:{at}") == BAD), default=count - 1)
-    good = max((at for at in range(-1, bad) if answers.get(f"{subsystem}:{at}") == GOOD), default=-1)
-    return max(1, (bad - good) // 2)
+    good = max((at for at in range(bad) if answers.get(f"{subsystem}:{at}") == GOOD), default=ALL_OFF)
+    return good, bad
 
 
 def _rounds(count: int) -> int:

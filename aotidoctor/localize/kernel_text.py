@@ -40,7 +40,7 @@ def is_overwritten(case: Case, kernel: str, parameter: str) -> bool:
     return body is not None and text is not None and stores_first(text, parameter, triton=body.kind == "triton")
 
 
-def stores_first(text: str, parameter: str, *, triton: bool = False) -> bool:
+def stores_first(text: str, parameter: str, *, triton: bool) -> bool:
     """True when the first use of ``parameter`` in the kernel ``text`` is a store."""
     code = text.partition("\ndef ")[2].partition("):")[2] if triton else text.partition("{")[2]
     alias = re.compile(_ALIAS.format(name=re.escape(parameter)))

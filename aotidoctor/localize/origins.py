@@ -61,7 +61,7 @@ def _custom_words(case: Case) -> dict[str, str]:
     return {target.partition("::")[2].partition(".")[0]: target for target in targets if "::" in target}
 
 
-def words_of(kernel: str, known: Collection[str] = ()) -> tuple[str, ...]:
+def words_of(kernel: str, known: Collection[str]) -> tuple[str, ...]:
     """Operator names in the name of a fused kernel: ``add`` and ``log`` of ``cpp_fused_add_log_0``.
 
     ``known`` are names that the package uses elsewhere, for those of several words.

@@ -7,7 +7,7 @@ paths are left out of the comparison, and so are the names that the compiler giv
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import zip_longest
 
 from aotidoctor.model.artifact import ModelEntry
@@ -77,14 +77,11 @@ def _texts(sources: Mapping[str, str]) -> Lines:
 
 def _lines(text: str) -> Lines:
     """``(number, text)`` of the lines that are code, without what depends on the machine."""
-    return list(_code(text))
-
-
-def _code(text: str) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(text.splitlines(), start=1):
-        stripped = line.strip()
-        if stripped and not stripped.startswith("//"):
-            yield number, _HASHED.sub("<hash>", _PATH.sub("<path>", stripped))
+    return [
+        (number, _HASHED.sub("<hash>", _PATH.sub("<path>", line)))
+        for number, line in enumerate(map(str.strip, text.splitlines()), start=1)
+        if line and not line.startswith("//")
+    ]
 
 
 def _first(ours: Lines, theirs: Lines, file: str) -> tuple[str, str | None, str | None] | None:
