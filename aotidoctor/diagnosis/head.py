@@ -59,6 +59,8 @@ def parse_toml(text: str, where: str) -> dict[str, object]:
 class Head:
     """Typed access to one table. Each getter removes its key, so what is left over was not understood."""
 
+    error: type[AotidoctorError] = PlaybookError
+
     def __init__(self, table: Mapping[str, object], where: str) -> None:
         self._left = dict(table)
         self.where = where
@@ -128,15 +130,15 @@ class Head:
     def done(self) -> None:
         """Raise ``PlaybookError`` if a key was not asked for."""
         if self._left:
-            raise PlaybookError(f"{self.where}: unknown key {', '.join(sorted(self._left))}")
+            raise self.error(f"{self.where}: unknown key {', '.join(sorted(self._left))}")
 
-    def wrong(self, key: str, observed: object, expected: str) -> PlaybookError:
+    def wrong(self, key: str, observed: object, expected: str) -> AotidoctorError:
         """The error for a value that is not what it must be."""
-        return PlaybookError(f"{self.where}: {key}: observed {observed!r}, expected {expected}")
+        return self.error(f"{self.where}: {key}: observed {observed!r}, expected {expected}")
 
     def _take(self, key: str, default: object) -> object:
         if key not in self._left and default is None:
-            raise PlaybookError(f"{self.where}: {key}: missing")
+            raise self.error(f"{self.where}: {key}: missing")
         return self._left.pop(key, default)
 
 

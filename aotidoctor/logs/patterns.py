@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
+from aotidoctor.diagnosis.head import Head
 from aotidoctor.logs.bounded import bounded
 from aotidoctor.logs.literals import literals_of, may_match
 from aotidoctor.model import extensions, playbook_files, toml
@@ -37,6 +38,10 @@ def is_told(match: LogMatch) -> bool:
 
 class PatternError(AotidoctorError):
     """A block of patterns breaks the form; the message says file, entry, key and what was expected."""
+
+
+class _Entry(Head):
+    error = PatternError
 
 
 @dataclass(frozen=True)
@@ -116,52 +121,33 @@ def _record(cause: str, entry: Mapping[str, object], where: str) -> LogPattern:
     unknown = sorted(set(entry) - _KEYS)
     if unknown:
         raise PatternError(f"{where}: unknown key {', '.join(unknown)}")
-    texts = {key: _text(entry, key, where) for key in _TEXTS}
+    head = _Entry(entry, where)
+    texts = {key: head.text(key, "") for key in _TEXTS}
     if not texts["regex"]:
         raise PatternError(f"{where}: regex: missing")
     if texts["stage"] not in STAGES:
-        raise PatternError(f"{where}: stage: observed {texts['stage']!r}, expected one of {', '.join(STAGES[1:])}")
-    near, not_near = (_texts(entry, key, where) for key in _LISTS)
+        raise head.wrong("stage", texts["stage"], f"one of {', '.join(STAGES[1:])}")
+    near, not_near = (head.texts(key) for key in _LISTS)
+    confidence = head.share("confidence", optional=True)
     return LogPattern(
         cause=cause,
         regex=texts["regex"],
         example=texts["example"],
         source=texts["source"],
-        confidence=_share(entry, where),
+        confidence=DEFAULT_CONFIDENCE if confidence is None else confidence,
         near=near,
         not_near=not_near,
         stage=texts["stage"],
         component=texts["component"] or "torch",
         known=texts["known"],
         fixed=texts["fixed"],
-        facts=_facts(entry, where),
+        facts=_facts(head, entry),
         is_suspect=entry.get("suspect") is True,
     )
 
 
-def _text(entry: Mapping[str, object], key: str, where: str) -> str:
-    value = entry.get(key, "")
-    if not isinstance(value, str):
-        raise PatternError(f"{where}: {key}: observed {value!r}, expected a string")
-    return value
-
-
-def _texts(entry: Mapping[str, object], key: str, where: str) -> tuple[str, ...]:
-    value = entry.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise PatternError(f"{where}: {key}: observed {value!r}, expected a list of strings")
-    return tuple(value)
-
-
-def _share(entry: Mapping[str, object], where: str) -> float:
-    value = entry.get("confidence", DEFAULT_CONFIDENCE)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise PatternError(f"{where}: confidence: observed {value!r}, expected a number from 0 to 1")
-    return float(value)
-
-
-def _facts(entry: Mapping[str, object], where: str) -> dict[str, str]:
+def _facts(head: Head, entry: Mapping[str, object]) -> dict[str, str]:
     value = entry.get("facts", {})
     if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
-        raise PatternError(f"{where}: facts: observed {value!r}, expected a table of strings")
+        raise head.wrong("facts", value, "a table of strings")
     return value
