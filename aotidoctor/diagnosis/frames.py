@@ -81,12 +81,13 @@ def top_frames(frames: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     for function, place in frames[last + 1 :]:
         prefix = _PREFIX.match(function)
         if prefix is not None:
-            kept += [prefix["name"]] if not kept else []
+            kept = kept or [prefix["name"]]
         elif function and not (_IRRELEVANT.match(function) or _FRAMEWORK_FILE.search(place)):
             name = normal_function(function)
             # Recursion would fill all places with one name.
-            own += 1 if name and kept[-1:] != [name] else 0
-            kept += [name] if name and kept[-1:] != [name] else []
+            if name and kept[-1:] != [name]:
+                own += 1
+                kept.append(name)
         if own == MOST:
             break
     return tuple(kept)

@@ -40,20 +40,20 @@ def looked_like(playbook: Playbook, lead: Evidence, evidence: Sequence[Evidence]
 
 def seen(item: Evidence) -> str:
     """What a failed plain run showed, in one line."""
-    when = stage_text(item.facts.get("stage"))
     match item.kind:
         case "signalled":
-            return f"killed by {item.facts.get('signal') or 'a signal'} {when}".strip()
+            showed = f"killed by {item.facts.get('signal') or 'a signal'}"
         case "timed-out":
-            return f"no return {when}".strip()
+            showed = "no return"
         case "exited":
-            return f"the process ended without an error {when}".strip()
+            showed = "the process ended without an error"
         case "out-of-memory":
-            return f"killed for memory {when}".strip()
+            showed = "killed for memory"
         case "raised":
-            return f"{_message(item)} {when}".strip()
+            showed = _message(item)
         case _:
             return _first_line(item.observed)
+    return f"{showed} {stage_text(item.facts.get('stage'))}".strip()
 
 
 def stage_text(stage: object) -> str:

@@ -132,10 +132,7 @@ def _rank(path: str, _lead: Evidence, case: Case, _findings: Sequence[Evidence])
         text = f"Take the dimension of size 1 out of {path}"
         return Told(text=f"{text}: {both}.", command=f"{path} = {path}.squeeze({ones[0]})")
     if more == -1:
-        at = _absent(spec, tensor.shape)
-        text = (
-            f"Add the dimension that {path} lacks: {describe_spec(spec)} was exported, {_sizes(tensor.shape)} is given."
-        )
+        at, text = _absent(spec, tensor.shape), f"Add the dimension that {path} lacks: {both}."
         return Told(text=text, command=f"{path} = {path}.unsqueeze({at})   # if this is one element of it")
     return Told(text=f"Give {path} {spec.rank} dimensions: {both}.", command="")
 

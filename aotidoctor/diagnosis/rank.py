@@ -85,7 +85,7 @@ def diagnose(
     kept, dropped = _without_symptoms(strong, refuted)
     kept.sort(key=lambda found: _order(found, refuted))
     made = tuple(
-        _diagnosis(found, rank, _evidence_of(found, dropped, findings), findings, refuted)
+        _diagnosis(found, rank, supporting(found, dropped.get(id(found), ()), findings), findings, refuted)
         for rank, found in enumerate(kept, start=1)
     )
     if case is None:
@@ -179,10 +179,8 @@ def _promote(found: Match, findings: Sequence[Evidence]) -> Match:
     return replace(found, evidence=found.evidence + failures, confidence=share, promoted=True)
 
 
-def _without_symptoms(
-    matches: Sequence[Match], refuted: Collection[str]
-) -> tuple[list[Match], list[tuple[Match, Match]]]:
-    """Those that stay, and ``(symptom, its explanation)`` for those that do not."""
+def _without_symptoms(matches: Sequence[Match], refuted: Collection[str]) -> tuple[list[Match], dict[int, list[Match]]]:
+    """Those that stay, and by the id of an explanation its symptoms, which do not."""
     gone: dict[int, Match] = {}
     causes = sorted(matches, key=lambda found: (not found.grounded, found.playbook.weight))
     for cause in causes:
@@ -191,8 +189,11 @@ def _without_symptoms(
         for symptom in matches:
             if id(symptom) not in gone and explained_by(symptom, cause):
                 gone[id(symptom)] = cause
-    kept = [found for found in matches if id(found) not in gone]
-    return kept, [(found, gone[id(found)]) for found in matches if id(found) in gone]
+    symptoms: dict[int, list[Match]] = {}
+    for found in matches:
+        if id(found) in gone:
+            symptoms.setdefault(id(gone[id(found)]), []).append(found)
+    return [found for found in matches if id(found) not in gone], symptoms
 
 
 def _order(found: Match, refuted: Collection[str]) -> tuple[bool, int, bool, int, float]:
@@ -203,12 +204,6 @@ def _order(found: Match, refuted: Collection[str]) -> tuple[bool, int, bool, int
         found.playbook.weight,
         -found.confidence,
     )
-
-
-def _evidence_of(
-    found: Match, dropped: Sequence[tuple[Match, Match]], findings: Sequence[Evidence]
-) -> tuple[Evidence, ...]:
-    return supporting(found, [symptom for symptom, cause in dropped if cause is found], findings)
 
 
 def _diagnosis(
