@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from aotidoctor.diagnosis.treat_plan import Plan, found
+from aotidoctor.diagnosis.treat_plan import Plan, exported, found
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue
 from aotidoctor.model.json_types import JsonObject, JsonValue
@@ -58,10 +58,10 @@ def load_weights(case: Case, findings: Sequence[Evidence]) -> Plan | None:
                 "model = load_pt2(path, load_weights_from_disk=True).aoti_runners['model']"
             ),
         )
-    reference = case.options.reference
+    reference = exported(case)
     if not items:
         return None
-    if reference is None or not reference.endswith(".pt2"):
+    if reference is None:
         return _zeros(case, items)
     return Plan(
         text=f"load the weights of {reference}",
@@ -108,8 +108,8 @@ def _zeros(case: Case, items: Sequence[Evidence]) -> Plan | None:
 
 def differing_weights(case: Case, _findings: Sequence[Evidence]) -> Plan | None:
     """The weights of the exported program in place of those in the package."""
-    reference = case.options.reference
-    if reference is None or not reference.endswith(".pt2"):
+    reference = exported(case)
+    if reference is None:
         return None
     return Plan(text=f"load the weights of {reference}", steps=({"op": "load_weights", "from": reference},))
 
@@ -120,8 +120,8 @@ def fit_weights(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     names = {kind: [str(item.facts["constant"]) for item in items] for kind, items in misfits.items()}
     if not any(names.values()):
         return None
-    reference = case.options.reference
-    if reference is not None and reference.endswith(".pt2"):
+    reference = exported(case)
+    if reference is not None:
         wrong = [*names["dtype"], *names["shape"], *names["stride"]]
         wanted = [one.fqn for one in case.contract.constants] if case.contract else []
         # A constant that was given under another name is missing under its own.

@@ -81,6 +81,12 @@ def spec_at(case: Case, path: str | None) -> LeafSpec | None:
     return next((leaf for leaf in leaves if leaf.path == path), None)
 
 
+def exported(case: Case) -> str | None:
+    """The path of the exported program that is given as reference; None where there is none."""
+    reference = case.options.reference
+    return reference if reference is not None and reference.endswith(".pt2") else None
+
+
 def couples(case: Case) -> Iterator[tuple[str, LeafSpec, TensorDesc]]:
     """``(path, leaf of the contract, tensor)`` wherever both trees have a tensor at the same place."""
     contract, inputs = case.contract, case.inputs

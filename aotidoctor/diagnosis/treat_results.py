@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.diagnosis.treat_plan import Plan, found
+from aotidoctor.diagnosis.treat_plan import Plan, exported, found
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.json_types import JsonObject
@@ -19,8 +19,7 @@ _ENDS_ALONE = ("signalled", "raised", "exited", "timed-out", "bad-return", "fake
 
 def nodes(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     """The values of the exported program in place of what the first diverging call wrote."""
-    reference = case.options.reference
-    if reference is None or not reference.endswith(".pt2"):
+    if exported(case) is None:
         return None
     return _plan(case, found(findings, VALUES, "diverges"), "put_nodes", "the program's values in place of")
 

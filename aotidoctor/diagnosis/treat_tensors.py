@@ -21,7 +21,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Dim, LeafSpec
 from aotidoctor.model.dtypes import contiguous_stride
 from aotidoctor.model.evidence import Evidence
-from aotidoctor.model.json_types import JsonValue
+from aotidoctor.model.json_types import JsonObject
 
 # More dims than this are never permuted by mistake, and their permutations are many.
 MAX_PERMUTED = 6
@@ -41,9 +41,9 @@ def _cast_one(case: Case, item: Evidence) -> Plan | None:
     if path is None or not isinstance(wanted, str):
         return None
     tensor = tensor_at(case, path)
-    step: dict[str, JsonValue] = {"op": "cast", "path": path, "dtype": wanted}
+    step: JsonObject = {"op": "cast", "path": path, "dtype": wanted}
     if tensor is not None and tensor.quantized:
-        whole: dict[str, JsonValue] = {"op": "dense", "path": path}
+        whole: JsonObject = {"op": "dense", "path": path}
         return Plan(
             text=f"dequantize {path}", steps=(whole, step), command=f"{path} = {path}.dequantize().to(torch.{wanted})"
         )
@@ -62,7 +62,7 @@ def _restride_one(case: Case, item: Evidence) -> Plan | None:
     strides = _expected_strides(case, item, path)
     tensor = tensor_at(case, path)
     plain = strides is None or (tensor is not None and strides == contiguous_stride(tensor.shape))
-    step: dict[str, JsonValue] = {"op": "contiguous", "path": path, "stride": None if plain else [*(strides or ())]}
+    step: JsonObject = {"op": "contiguous", "path": path, "stride": None if plain else [*(strides or ())]}
     if plain:
         return Plan(text=f"make {path} contiguous", steps=(step,), command=f"{path} = {path}.contiguous()")
     copy = f"torch.empty_strided({path}.shape, {strides}, dtype={path}.dtype).copy_({path})"
@@ -91,7 +91,7 @@ def _move(item: Evidence) -> Plan | None:
     path, wanted = path_of(item), item.facts.get("expected_device")
     if path is None or not isinstance(wanted, str):
         return None
-    step: dict[str, JsonValue] = {"op": "to", "path": path, "device": wanted}
+    step: JsonObject = {"op": "to", "path": path, "device": wanted}
     if item.kind == "meta":
         text = f"put zeros on {wanted} in place of {path}, which has no values"
         return Plan(text=text, steps=(step,), command=f"{path} = torch.zeros_like({path}, device={wanted!r})")
@@ -146,8 +146,8 @@ def _led(case: Case, item: Evidence) -> Plan | None:
     return _reshaped(path, shape)
 
 
-def _reshaped(path: str, shape: tuple[int, ...], *after: dict[str, JsonValue]) -> Plan:
-    step: dict[str, JsonValue] = {"op": "reshape", "path": path, "shape": [*shape]}
+def _reshaped(path: str, shape: tuple[int, ...], *after: JsonObject) -> Plan:
+    step: JsonObject = {"op": "reshape", "path": path, "shape": [*shape]}
     return Plan(text=f"reshape {path} to {shape}", steps=(step, *after), command=f"{path} = {path}.reshape({shape})")
 
 
@@ -167,9 +167,7 @@ def _reshape_one(case: Case, item: Evidence) -> Plan | None:
     return _unsqueezed(path, spec.dims, tensor.shape, known)
 
 
-def _grown(
-    path: str, dims: Sequence[Dim], shape: Sequence[int], known: Mapping[str, int]
-) -> tuple[dict[str, JsonValue], ...]:
+def _grown(path: str, dims: Sequence[Dim], shape: Sequence[int], known: Mapping[str, int]) -> tuple[JsonObject, ...]:
     """A size of 1 that the package's own checks refuse, filled up to the least one, where no other input has it."""
     return tuple(
         {"op": "clamp_dim", "path": path, "dim": at, "size": dim.min}
@@ -198,7 +196,7 @@ def _unsqueezed(path: str, dims: Sequence[Dim], shape: Sequence[int], known: Map
         size = dim.static if dim.static is not None else known.get(str(dim.expr), 1)
         whole = (*shape[:at], size, *shape[at:])
         if len(whole) == len(dims) and _fits(dims, whole, known):
-            steps: tuple[dict[str, JsonValue], ...] = (
+            steps: tuple[JsonObject, ...] = (
                 {"op": "reshape", "path": path, "shape": [*shape[:at], 1, *shape[at:]]},
                 {"op": "clamp_dim", "path": path, "dim": at, "size": size},
             )
@@ -255,7 +253,7 @@ def _resized_as_asked(item: Evidence) -> Plan | None:
     path, dim, wanted = path_of(item), item.facts.get("dim"), item.facts.get("expected_size")
     if path is None or not isinstance(dim, int) or not isinstance(wanted, int):
         return None
-    step: dict[str, JsonValue] = {"op": "clamp_dim", "path": path, "dim": dim, "size": wanted}
+    step: JsonObject = {"op": "clamp_dim", "path": path, "dim": dim, "size": wanted}
     return Plan(text=f"cut or fill {path}: dim {dim} from {item.facts.get('size')} to {wanted}", steps=(step,))
 
 
@@ -269,9 +267,7 @@ def _resize_one(case: Case, path: str) -> Plan | None:
         for at, (dim, size) in enumerate(zip(spec.dims or (), tensor.shape, strict=True))
         if dim.static not in (None, size)
     ]
-    steps: list[dict[str, JsonValue]] = [
-        {"op": "clamp_dim", "path": path, "dim": at, "size": wanted} for at, _, wanted in wrong
-    ]
+    steps: list[JsonObject] = [{"op": "clamp_dim", "path": path, "dim": at, "size": wanted} for at, _, wanted in wrong]
     strides = spec.strides or ()
     if strides and None not in strides:
         steps.append({"op": "contiguous", "path": path, "stride": [*strides]})
@@ -286,7 +282,7 @@ def _permute_one(case: Case, path: str) -> Plan | None:
     order = fitting_order(spec, tensor.shape)
     if order is None:
         return None
-    steps: tuple[dict[str, JsonValue], ...] = (
+    steps: tuple[JsonObject, ...] = (
         {"op": "permute", "path": path, "dims": [*order]},
         {"op": "contiguous", "path": path, "stride": None},
     )
@@ -307,5 +303,4 @@ def fitting_order(spec: LeafSpec, shape: Sequence[int]) -> tuple[int, ...] | Non
         for order in permutations(range(len(shape)))
         if all(allows(dim, shape[at]) for dim, at in zip(dims, order, strict=True))
     ]
-    distinct = {tuple(shape[at] for at in order) for order in orders}
-    return orders[0] if len(orders) == 1 and len(distinct) == 1 else None
+    return orders[0] if len(orders) == 1 else None

@@ -9,7 +9,7 @@ from aotidoctor.diagnosis.treat_sizes import into_table
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue
 from aotidoctor.model.inputs import TensorDesc
-from aotidoctor.model.json_types import JsonObject, JsonValue
+from aotidoctor.model.json_types import JsonObject
 
 BLAME, READ_BY = "AD-RUN-022", "AD-RUN-032"
 INDEX_SYMPTOMS = ("index-out-of-bounds", "cuda-assert")
@@ -112,7 +112,7 @@ def _in_order(chain: Evidence) -> Plan | None:
 
 
 def _clamp_one(path: str, low: int, high: int) -> Plan:
-    step: dict[str, JsonValue] = {"op": "clamp_values", "path": path, "low": low, "high": high}
+    step: JsonObject = {"op": "clamp_values", "path": path, "low": low, "high": high}
     return Plan(text=f"clamp {path} to {low}..{high}", steps=(step,), command=f"{path} = {path}.clamp({low}, {high})")
 
 
