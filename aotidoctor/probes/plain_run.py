@@ -33,6 +33,7 @@ from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Reque
 from aotidoctor.probes.allocation import sizes_behind
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.results import outputs
 from aotidoctor.probes.symptoms import CALL_FAILED, Symptom, first_exception, recognise
 from aotidoctor.probes.taint import said_first, taint_facts, untainted
 
@@ -100,7 +101,7 @@ def swallowed(case: Case, outcome: Outcome) -> Evidence | None:
         Severity.ERROR,
         outcome,
         subject=_subject(case, facts),
-        observed=f"{len(_outputs(outcome))} output(s), and an exception that nobody was told of: {_head(first)}",
+        observed=f"{len(outputs(outcome, 0))} output(s), and an exception that nobody was told of: {_head(first)}",
         expected="no failure",
         message=f"the call returned, although an operator raised in it: {symptom.line}",
         stream="stderr",
@@ -111,7 +112,7 @@ def swallowed(case: Case, outcome: Outcome) -> Evidence | None:
 def read_ending(code: str, case: Case, outcome: Outcome) -> Evidence:
     """The ending of a run as evidence with stage, signal, symptom and the facts of its words."""
     if succeeded(outcome):
-        count = len(_outputs(outcome))
+        count = len(outputs(outcome, 0))
         observed = f"{count} output(s)" if count else "loaded"
         return evidence(
             code, "ok", Severity.INFO, outcome, observed=observed, expected="no failure", facts={"stage": "done"}
@@ -244,12 +245,6 @@ def _setup(case: Case, facts: dict[str, FactValue]) -> str | None:
     libraries = case.options.custom_op_libraries
     named = next((one for one in libraries if one in str(facts.get("line"))), None)
     return named or case.options.setup or (libraries[0] if len(libraries) == 1 else None)
-
-
-def _outputs(outcome: Outcome) -> list[object]:
-    calls = outcome.result.get("outputs")
-    first = calls[0] if isinstance(calls, list) and calls else None
-    return list(first) if isinstance(first, list) else []
 
 
 PROBE = Probe(

@@ -238,10 +238,10 @@ KERNEL = re.compile(r"\b((?:cpp|triton)_\w*?fused_\w+)")
 
 
 # A pattern cannot name two groups alike.
-_SECOND = (
-    ("value_in", "_in"), ("size_of", "_of"), ("value_of", "_of"), ("size_below", "_below"),
-    ("value_id", "_id"), ("size_axis", "_axis"),
-)  # fmt: skip
+_SECOND = {
+    "value_in": "value", "value_of": "value", "value_id": "value",
+    "size_of": "size", "size_below": "size", "size_axis": "size",
+}  # fmt: skip
 
 
 @record
@@ -259,7 +259,7 @@ def recognise(text: str) -> Symptom:
         match = pattern.search(text)
         if match:
             facts: dict[str, FactValue] = {key: value for key, value in match.groupdict().items() if value is not None}
-            facts |= {key.removesuffix(tail): facts.pop(key) for key, tail in _SECOND if key in facts}
+            facts |= {name: facts.pop(key) for key, name in _SECOND.items() if key in facts}
             if "op" in facts:
                 facts["op"] = qualified(str(facts["op"]))
             return Symptom(name=name, line=line_at(text, match.start()), facts={**facts, **_place(text)})
