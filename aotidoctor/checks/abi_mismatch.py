@@ -161,7 +161,7 @@ def _symbols(case: Case, compiled: SharedObject, missing: list[MissingSymbol]) -
         return [_unlinked(case, compiled, names)]
     state = FIND.warn if _may_bring_more(case) else FIND.error
     torch = case.host.torch.version if case.host.torch else None
-    built = case.contract.needs.torch_version if case.contract else None
+    built = case.needs.torch_version
     newer = _newer_release(names, torch)
     return [
         state(

@@ -42,7 +42,7 @@ def run(case: Case) -> Findings:
 
 def _expected(case: Case, spec: LeafSpec) -> str:
     """The device type of the leaf; that of the package where its leaves do not tell (torch 2.6 and 2.7)."""
-    package = case.contract.needs.device_type if case.contract is not None else None
+    package = case.needs.device_type
     return spec.device_type or package or "cpu"
 
 

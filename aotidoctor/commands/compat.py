@@ -204,7 +204,7 @@ def _needs(case: Case) -> PackageNeeds:
 
 
 def _gpu_targets(case: Case, model: ModelEntry) -> tuple[str, ...]:
-    capability = case.contract.needs.compute_capability if case.contract is not None else None
+    capability = case.needs.compute_capability
     return model.gpu_targets or ((f"sm_{capability}",) if capability and device_of(case) == "cuda" else ())
 
 

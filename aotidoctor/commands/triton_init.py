@@ -164,7 +164,7 @@ def _model(package: Package, text: str) -> ServedModel:
 
 
 def _device(case: Case) -> str:
-    return (case.contract.needs.device_type if case.contract is not None else None) or "cpu"
+    return case.needs.device_type or "cpu"
 
 
 def _server_host(case: Case) -> Host:

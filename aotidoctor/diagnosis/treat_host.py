@@ -26,7 +26,7 @@ def model_name(case: Case, _findings: Sequence[Evidence]) -> Plan | None:
 
 def threads(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     """As many threads as the narrowest kernel was compiled for."""
-    baked = list(case.contract.needs.baked_threads.values()) if case.contract is not None else []
+    baked = case.needs.baked_threads.values()
     facts = [item.facts.get("baked") for item in found(findings, "AD-HOST-010")]
     known = [number for number in (*baked, *facts) if isinstance(number, int) and number > 0]
     return _with_threads(min(known)) if known else None
@@ -194,7 +194,7 @@ def repack(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
 
 def load_device(case: Case, _findings: Sequence[Evidence]) -> Plan | None:
     """The device type that the package was compiled for, without an index."""
-    wanted = case.contract.needs.device_type if case.contract is not None else None
+    wanted = case.needs.device_type
     if wanted is None:
         return None
     return Plan(

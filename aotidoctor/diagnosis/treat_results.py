@@ -50,10 +50,9 @@ def _plan(case: Case, items: Sequence[Evidence], name: str, text: str) -> Plan |
     """None where values were followed in emulation: there the package cannot be called."""
     facts = items[0].facts if len(items) == 1 else {}
     symbol, index = facts.get("symbol"), facts.get("index")
-    device = case.contract.needs.device_type if case.contract is not None else None
     if facts.get("beyond") is not True or not isinstance(symbol, str) or not isinstance(index, int):
         return None
-    if device not in (None, "cpu"):
+    if case.needs.device_type not in (None, "cpu"):
         return None
     step: JsonObject = {"op": name, "call": index, "symbol": symbol}
     return Plan(text=f"put {text} what {facts.get('kernel')} wrote, and leave the rest as it is", steps=(step,))

@@ -164,5 +164,4 @@ def _with_zeros(case: Case) -> list[str]:
 
 
 def _integers(case: Case) -> list[tuple[str, TensorDesc]]:
-    tensors = case.inputs.tensors() if case.inputs is not None else ()
-    return [(path, tensor) for path, tensor in tensors if tensor.dtype in _INTEGERS]
+    return [(path, tensor) for path, tensor in case.tensors.items() if tensor.dtype in _INTEGERS]

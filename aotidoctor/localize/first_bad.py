@@ -13,11 +13,11 @@ from math import prod
 from aotidoctor.localize.kernel_values import Watched
 from aotidoctor.localize.origins import origin_of
 from aotidoctor.model.case import Case
+from aotidoctor.model.dtypes import HALF
 from aotidoctor.model.localization import BufferValues, KernelValues
 from aotidoctor.model.record import record
 from aotidoctor.model.trace import CallKind
 
-HALF = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 # Operators that leave the numbers for some finite arguments, and the arguments for which they do.
 _DOMAIN = {
     "log": "x <= 0", "log2": "x <= 0", "log10": "x <= 0", "log1p": "x <= -1", "sqrt": "x < 0", "rsqrt": "x <= 0",

@@ -85,7 +85,7 @@ def sizes_of(case: Case) -> tuple[Size, ...]:
 
 
 def _places(case: Case) -> Sequence[tuple[Place, Dim]]:
-    given = dict(case.inputs.tensors()) if case.inputs is not None else {}
+    given = case.tensors
     leaves = case.contract.tensor_leaves() if case.contract is not None else ()
     return [
         (Place(path=leaf.path, dim=at, size=size, expr=dim.expr), dim)

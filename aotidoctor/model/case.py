@@ -10,10 +10,10 @@ from aotidoctor.model.tolerance import Tolerances
 
 if TYPE_CHECKING:
     from aotidoctor.model.artifact import Artifact, ExportedFacts, ModelEntry
-    from aotidoctor.model.contract import ConstantSpec, Contract
+    from aotidoctor.model.contract import ConstantSpec, Contract, HostNeeds
     from aotidoctor.model.errors import InputsError
     from aotidoctor.model.host import Host
-    from aotidoctor.model.inputs import InputSet
+    from aotidoctor.model.inputs import InputSet, TensorDesc
     from aotidoctor.model.json_types import JsonObject
     from aotidoctor.model.stamp import StampSeen
 
@@ -61,6 +61,10 @@ class Options:
     emulate_kernel: str | None = None
     imports: tuple[str, ...] = ()
 
+    def asks_for(self, probe: str) -> bool:
+        """Whether ``--probes`` names it."""
+        return self.rungs is not None and probe in self.rungs
+
 
 @record
 class Case:
@@ -87,3 +91,15 @@ class Case:
     reference: ExportedFacts | None = None
     generated: JsonObject | None = None
     stamp: StampSeen | None = None
+
+    @property
+    def needs(self) -> HostNeeds:
+        """What the package needs of a host, as far as the contract tells."""
+        from aotidoctor.model.contract import HostNeeds  # noqa: PLC0415 - whoever has no contract rarely asks
+
+        return self.contract.needs if self.contract is not None else HostNeeds()
+
+    @property
+    def tensors(self) -> dict[str, TensorDesc]:
+        """The tensors that are given, by the caller's path."""
+        return dict(self.inputs.tensors()) if self.inputs is not None else {}

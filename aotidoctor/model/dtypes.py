@@ -64,6 +64,9 @@ SAFETENSORS_DTYPES: Mapping[str, str] = {
     "F8_E5M2FNUZ": "float8_e5m2fnuz",
 }
 
+# Of reduced precision: they overflow where others would not.
+HALF = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
+
 
 def index_at(position: int, shape: Sequence[int]) -> list[int]:
     """The index of the element at ``position`` in row-major order."""

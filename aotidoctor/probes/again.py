@@ -50,7 +50,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "there was no plain run")
     if case.options.repeat < 2:
         return unasked(CODE, NAME, "--repeat 1", moot=False)
-    if history.errors("AD-IN", "AD-ART", "AD-HOST", "AD-LOAD"):
+    if history.static_errors():
         return unasked(CODE, NAME, "a static finding already explains the behaviour")
     if plain.error is not None and not history.has("AD-RUN-001", "signalled"):
         return unasked(CODE, NAME, "an exception was raised: its message decides, not how often it occurs")
@@ -69,10 +69,10 @@ def _answers_both(case: Case, history: History, plain: Outcome) -> bool:
 
     Where they differ, ``memory_fill`` repeats the call without the filling and tells which of the two it was.
     """
-    options, needs = case.options, case.contract.needs if case.contract is not None else None
-    if options.rungs is not None or options.skip_rungs or needs is None or not succeeded(plain):
+    options, contract = case.options, case.contract
+    if options.rungs is not None or options.skip_rungs or contract is None or not succeeded(plain):
         return False
-    expected = needs.random_ops or needs.uninitialized_ops or (case.contract is not None and case.contract.custom_ops)
+    expected = contract.needs.random_ops or contract.needs.uninitialized_ops or contract.custom_ops
     return device_of(case) == "cpu" and not expected
 
 
@@ -147,7 +147,7 @@ def _compare(case: Case, plain: Outcome, outcome: Outcome) -> Evidence:
     within = calls_made(plain) < 2 or same_outputs(outputs(plain, 0), outputs(plain, 1))
     between = same_outputs(outputs(plain, 0), outputs(outcome, 0))
     changed = any(value.changed for value in inputs(plain))
-    random_ops = case.contract.needs.random_ops if case.contract is not None else ()
+    random_ops = case.needs.random_ops
     if within and between:
         return evidence(
             CODE, "same", Severity.INFO, outcome, observed="bit-identical outputs", expected="the same bits"

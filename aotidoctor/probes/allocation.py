@@ -11,7 +11,6 @@ from aotidoctor.model.contract import OutputSpec
 from aotidoctor.model.dtypes import ITEMSIZE
 from aotidoctor.model.evidence import FactValue
 from aotidoctor.model.expr import Expr, Sym, evaluate, parse_expr
-from aotidoctor.model.inputs import TensorDesc
 
 # A size of one is in every number of bytes.
 LEAST_SIZE = 2
@@ -30,11 +29,11 @@ def sizes_behind(case: Case, facts: Mapping[str, FactValue]) -> tuple[str, ...]:
 
 def _places(case: Case) -> dict[str, tuple[str, int]]:
     """Symbol to the first dim that shows it, and its size in these inputs."""
-    given = dict(case.inputs.leaves()) if case.inputs is not None else {}
+    given = case.tensors
     found: dict[str, tuple[str, int]] = {}
     for leaf in case.contract.tensor_leaves() if case.contract is not None else ():
         tensor = given.get(leaf.path)
-        if not isinstance(tensor, TensorDesc) or len(tensor.shape) != len(leaf.dims or ()):
+        if tensor is None or len(tensor.shape) != len(leaf.dims or ()):
             continue
         for at, (dim, size) in enumerate(zip(leaf.dims or (), tensor.shape, strict=True)):
             if isinstance(dim.expr, Sym) and size >= LEAST_SIZE:

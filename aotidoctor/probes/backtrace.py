@@ -35,7 +35,7 @@ from aotidoctor.probes import blame
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.plain_run import CODE as RUN
 from aotidoctor.probes.plain_run import custom_ops
-from aotidoctor.probes.probe import History, Probe, Reuse, evidence, unasked
+from aotidoctor.probes.probe import STATIC, History, Probe, Reuse, evidence, unasked
 
 CODE, NAME = "AD-RUN-023", "backtrace"
 INSTALL = "gdb is not installed; apt-get install gdb"
@@ -43,7 +43,7 @@ INSTALL = "gdb is not installed; apt-get install gdb"
 SENT = ("SIGKILL", "SIGTERM")
 # Before the package is looked at.
 EARLY = ("start", "import", "attach", "setup", "inputs")
-EXPLAINING = ("AD-IN", "AD-HOST", "AD-ART", "AD-LOAD", "AD-RUN-003")
+EXPLAINING = (*STATIC, "AD-RUN-003")
 # The same signal again, in a run that asked for something else.
 SAME = ("signalled",)
 

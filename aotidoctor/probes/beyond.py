@@ -42,7 +42,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "the inputs are not in the memory of the host")
     if history.errors("AD-IN", "AD-LOAD", "AD-RUN-022"):
         return unasked(CODE, NAME, "a finding already explains wrong numbers")
-    asked = case.options.rungs is not None and NAME in case.options.rungs
+    asked = case.options.asks_for(NAME)
     if not asked and case.contract is not None and not case.contract.leaves_open():
         return unasked(CODE, NAME, "the package tells what its inputs must be like; ask with --probes read_beyond")
     if not asked and plain.stages.get("run1", 0.0) > SLOWEST:

@@ -49,7 +49,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "launches are asynchronous, so the last call is not evidence: see launch_trace")
     if isinstance(plain.ending, Signalled) and plain.ending.name in _FROM_OUTSIDE:
         return unasked(CODE, NAME, f"{plain.ending.name} comes from outside")
-    if history.errors("AD-IN", "AD-ART", "AD-HOST", "AD-LOAD") and not case.options.localize:
+    if history.static_errors() and not case.options.localize:
         return unasked(CODE, NAME, "a static finding already explains it; its treatment is tried instead")
     calls = 1 if plain.stage == "run1" else 2
     return run_request(case, NAME, "with every compiled call recorded", trace=True, observe=(), calls=calls)

@@ -45,7 +45,6 @@ ACCESS = ("cuda-illegal-access", "cuda-misaligned")
 VAGUE = ("cuda-error", "gpu-library", "other")
 _WHEN = "when a call on CUDA failed, and neither its words nor the inputs explain it"
 _WHEN_ACCESS = "when a CUDA call failed in a way that a bad memory access can cause, and nothing explains it"
-_STATIC = ("AD-IN", "AD-ART", "AD-HOST", "AD-LOAD")
 
 
 def symptom_of(case: Case, outcome: Outcome) -> str:
@@ -71,7 +70,7 @@ def why_not(case: Case, history: History) -> str | None:
     checked = tuple(f for f in history.errors("AD-RUN-003") if str(f.facts.get("symptom")).startswith("check-"))
     # An assertion that was followed back to an input has its kernel in its text.
     blamed = tuple(item for item in history.errors("AD-RUN-022") if item.kind == "index" and item.facts.get("kernel"))
-    known = (*history.errors(*_STATIC), *checked, *blamed)
+    known = (*history.static_errors(), *checked, *blamed)
     if known and not case.options.localize:
         return f"{known[0].code} already explains it; its treatment is tried instead"
     return None
@@ -105,16 +104,28 @@ def cuda_probe(
 
     ``only`` are the symptoms that it can tell something of, all where it is empty.
     """
+    settings = " and ".join(f"{variable}=1" for variable in variables)
 
     def plan(case: Case, history: History) -> Request | NotChecked:
         reason = why_not(case, history) or _nothing_to_tell(case, history, only)
         if reason is not None:
             return unasked(code, name, reason)
-        purpose = f"with {' and '.join(f'{variable}=1' for variable in variables)}"
-        return replace(again(case, history, name, purpose, trace=True), env=dict.fromkeys(variables, "1"))
+        return replace(again(case, history, name, f"with {settings}", trace=True), env=dict.fromkeys(variables, "1"))
 
     def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-        return [_vanished(code, variables, outcome) if succeeded(outcome) else _failed(code, case, outcome)]
+        if not succeeded(outcome):
+            return [_failed(code, case, outcome)]
+        return [
+            evidence(
+                code,
+                "vanishes",
+                Severity.WARN,
+                outcome,
+                observed=f"no failure with {settings}",
+                expected="the same failure",
+                facts={"variable": variables[0]},
+            )
+        ]
 
     return Probe(
         code=code,
@@ -159,15 +170,3 @@ def _failed(code: str, case: Case, outcome: Outcome) -> Evidence:
         return found
     facts = {**found.facts, "call": place.name, "number": place.number, "run": place.run}
     return replace(found, subject=found.subject or place.name, facts=facts)
-
-
-def _vanished(code: str, variables: tuple[str, ...], outcome: Outcome) -> Evidence:
-    return evidence(
-        code,
-        "vanishes",
-        Severity.WARN,
-        outcome,
-        observed=f"no failure with {' and '.join(f'{variable}=1' for variable in variables)}",
-        expected="the same failure",
-        facts={"variable": variables[0]},
-    )

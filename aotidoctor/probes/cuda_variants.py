@@ -68,7 +68,7 @@ def _no_stream(_: Case, history: History, symptom: str) -> str | None:
 
 
 def _no_capture(case: Case, _: History, symptom: str) -> str | None:
-    asked = case.options.rungs is not None and NAME in case.options.rungs
+    asked = case.options.asks_for(NAME)
     return None if asked or symptom == "cuda-capture" else "nothing is captured here; ask with --probes cuda_variants"
 
 
@@ -108,7 +108,7 @@ def _never(case: Case, history: History) -> str | None:
     if reason is None or device_of(case) != "cuda" or plain is None:
         return reason
     if succeeded(plain):
-        asked = case.options.rungs is not None and NAME in case.options.rungs
+        asked = case.options.asks_for(NAME)
         return None if asked and case.inputs is not None else reason
     varying = symptom_of(case, plain) in ("cuda-oom", "cuda-capture", "cuda-device-index", "mixed-device")
     return None if varying and plain.stage not in EARLY else reason

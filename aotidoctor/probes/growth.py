@@ -41,7 +41,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "the plain run returned no outputs")
     if history.errors("AD-IN"):
         return unasked(CODE, NAME, "a static finding already explains a failure")
-    asked = case.options.rungs is not None and NAME in case.options.rungs
+    asked = case.options.asks_for(NAME)
     if not asked and (case.contract is None or not case.contract.custom_ops):
         return unasked(CODE, NAME, "no custom operator runs; ask with --probes growth")
     if not asked and plain.stages.get("run2", 0.0) > SLOWEST_CALL_S:

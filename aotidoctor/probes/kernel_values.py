@@ -23,10 +23,11 @@ from collections.abc import Sequence
 
 from aotidoctor.localize.first_bad import FirstBad, first_diverging, first_nonfinite
 from aotidoctor.localize.kernel_values import Watched, read_watched
+from aotidoctor.model.answers import told
+from aotidoctor.model.answers.watched import Watching
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.jobs import Watch
-from aotidoctor.model.json_types import objects
 from aotidoctor.model.operators import foreign
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import device_of, run_request
@@ -143,7 +144,7 @@ def _divergence(case: Case, history: History, watched: Watched, outcome: Outcome
     """A call is blamed only where the outputs are wrong, and not by other weights."""
     if not watched.compared:
         return []
-    drawn = case.contract.needs.random_ops if case.contract is not None else ()
+    drawn = case.needs.random_ops
     if drawn:
         return [note("unavailable", outcome, f"{drawn[0]} draws other numbers than the program: values do not compare")]
     judged = history.has("AD-RUN-011") and not history.has("AD-RUN-011", *WRONG)
@@ -176,11 +177,11 @@ def _divergence(case: Case, history: History, watched: Watched, outcome: Outcome
 
 def _place(bad: FirstBad, outcome: Outcome) -> dict[str, FactValue]:
     """``symbol`` is the name in the library, ``beyond`` whether a later call writes a bad output."""
-    watch = outcome.result.get("watch")
-    calls = objects(watch.get("calls")) if isinstance(watch, dict) else []
+    watch = told(Watching, outcome.result).watch
+    calls = watch.calls if watch is not None else ()
     return {
         "kernel": bad.call.name,
-        "symbol": str(calls[bad.call.index].get("symbol")) if bad.call.index < len(calls) else None,
+        "symbol": calls[bad.call.index].symbol if bad.call.index < len(calls) else None,
         "index": bad.call.index,
         "beyond": bad.beyond,
         "buffer": bad.buffer.name,

@@ -63,7 +63,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     plain = history.outcomes.get("plain_run")
     if plain is None or not succeeded(plain):
         return unasked(CODE, NAME, "the plain run did not succeed")
-    asked = case.options.rungs is not None and NAME in case.options.rungs
+    asked = case.options.asks_for(NAME)
     loading = plain.stages.get("load", 0.0)
     if not asked and loading < SLOW_LOAD_S:
         return unasked(CODE, NAME, f"it loads in {loading:.1f} s; ask with --probes load_time")
@@ -87,7 +87,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     total, slowest = sum(ours.values()), max(ours, key=ours.__getitem__, default=None)
     if slowest is None:
         return []
-    asked = case.options.rungs is not None and NAME in case.options.rungs
+    asked = case.options.asks_for(NAME)
     slow = asked and (total > SLOW_S or isinstance(outcome.ending, TimedOut))
     facts: dict[str, FactValue] = {
         "parts": tuple(parts),

@@ -62,7 +62,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     base = _base(history)
     if base is None:
         return unasked(CODE, NAME, "no run ended in a way that a damaged heap explains")
-    if history.errors("AD-IN", "AD-HOST", "AD-ART", "AD-LOAD"):
+    if history.static_errors():
         return unasked(CODE, NAME, "a static finding already explains the crash")
     if history.has("AD-RUN-015", "signalled"):
         return unasked(CODE, NAME, "an operator crashes when it is called alone")

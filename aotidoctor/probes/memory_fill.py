@@ -61,7 +61,7 @@ def _judge(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]
     if not succeeded(outcome):
         return [read_ending(CODE, case, outcome)]
     same = same_outputs(outputs(history.outcomes["plain_run"], 0), outputs(outcome, 0))
-    ops = case.contract.needs.uninitialized_ops if case.contract is not None else ()
+    ops = case.needs.uninitialized_ops
     random_between = any(
         item.code == "AD-RUN-002" and item.facts.get("between_processes") is True for item in history.findings
     )

@@ -56,11 +56,11 @@ def _reason(case: Case, history: History, plain: Outcome | None) -> str | None:
         return "there was no plain run"
     if case.inputs is None or not plain.stage.startswith(LATE):
         return "the model was not called"
-    if history.errors("AD-IN", "AD-ART", "AD-HOST", "AD-LOAD"):
+    if history.static_errors():
         return "a static finding already explains the behaviour"
     if history.errors("AD-RUN-010"):
         return "the operators registered here are not those of the package"
-    asked = case.options.rungs is not None and NAME in case.options.rungs
+    asked = case.options.asks_for(NAME)
     if asked or in_trouble(history):
         return None
     if device_of(case) != "cpu":

@@ -11,10 +11,10 @@ def device_of(case: Case) -> str:
     """The device type the package is loaded on: as asked for, else as it was compiled."""
     if case.options.device:
         return case.options.device.partition(":")[0]
-    needs = case.contract.needs.device_type if case.contract is not None else None
-    if needs is None and case.model is not None:
-        needs = next((meta.values.get("AOTI_DEVICE_KEY") for meta in case.model.metadata if meta.values), None)
-    return needs or "cpu"
+    compiled = case.needs.device_type
+    if compiled is None and case.model is not None:
+        compiled = next((meta.values.get("AOTI_DEVICE_KEY") for meta in case.model.metadata if meta.values), None)
+    return compiled or "cpu"
 
 
 def device_index_of(case: Case) -> int:

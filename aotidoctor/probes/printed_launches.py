@@ -61,7 +61,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
 
 
 def _settled(case: Case, history: History) -> str | None:
-    if case.options.rungs is not None and NAME in case.options.rungs:
+    if case.options.asks_for(NAME):
         return None
     told = next((code for code, kinds in SETTLED if history.has(code, *kinds)), None)
     return f"{told} already answered this without compiling; --probes {NAME} runs it anyway" if told else None

@@ -67,7 +67,7 @@ def _why_not(case: Case, history: History) -> str | None:
             return NO_GPU
     if case.reference is None:
         return "there is no exported program to compile with the value printer: --reference exported.pt2"
-    static = history.errors("AD-IN", "AD-ART", "AD-HOST", "AD-LOAD")
+    static = history.static_errors()
     return f"{static[0].code} explains it already" if static else _cannot_compile(case)
 
 

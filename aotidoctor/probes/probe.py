@@ -17,6 +17,9 @@ from aotidoctor.model.evidence import Evidence, FactValue, Maker, NotChecked, Ru
 from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome, Request
 
+# Codes of what is compared without a run of the model.
+STATIC = ("AD-IN", "AD-ART", "AD-HOST", "AD-LOAD")
+
 
 @record
 class Reuse:
@@ -42,6 +45,10 @@ class History:
             item.code == "AD-RUN-024" and item.kind == "custom" and item.facts.get("ending") == "timed-out"
             for item in self.findings
         )
+
+    def static_errors(self) -> tuple[Evidence, ...]:
+        """Error findings of a comparison of inputs, weights, package and host, which explain what runs show."""
+        return self.errors(*STATIC)
 
     def errors(self, *prefixes: str) -> tuple[Evidence, ...]:
         """Error findings whose code starts with one of the prefixes."""

@@ -68,7 +68,7 @@ def _why_not(case: Case, history: History) -> str | None:
         return "the package was not found to differ from the reference"
     if device_of(case) != "cpu":
         return NO_GPU
-    static = history.errors("AD-IN", "AD-ART", "AD-HOST", "AD-LOAD")
+    static = history.static_errors()
     if static:
         return f"{static[0].code} explains wrong numbers already"
     found = next((code for code, kind in EXPLAINED if history.has(code, kind)), None)
@@ -105,7 +105,7 @@ def settings_of(case: Case) -> JsonObject:
     sources = case.model.kernel_sources.values() if case.model is not None else ()
     if any("CppMicroGemm" in text or "micro_gemm" in text for text in sources):
         settings["max_autotune"] = True
-    isa = {flag.lower() for flag in (case.contract.needs.isa if case.contract is not None else ())}
+    isa = {flag.lower() for flag in case.needs.isa}
     if "avx2" in isa and not any(flag.startswith("avx512") for flag in isa) and "avx512f" in case.host.cpu_flags:
         settings["cpp.simdlen"] = 256
     return settings

@@ -107,7 +107,6 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 
 def _inputs(case: Case, history: History) -> dict[str, TensorDesc]:
     """The tensors that were given; those that the operator was handed, where the package tells."""
-    given = {path: one for path, one in case.inputs.leaves() if isinstance(one, TensorDesc)} if case.inputs else {}
     raised = _raised(history)
     names = [raised.facts.get(name) for name in ("custom_op", "shim")] if raised is not None else []
     handed = {
@@ -117,7 +116,7 @@ def _inputs(case: Case, history: History) -> dict[str, TensorDesc]:
         for one in kernel_inputs(case, name)
         if one.source == "input"
     }
-    return {path: one for path, one in given.items() if path in handed} or given
+    return {path: one for path, one in case.tensors.items() if path in handed} or case.tensors
 
 
 def _only(inputs: dict[str, TensorDesc], fits: list[str]) -> tuple[str, TensorDesc] | None:

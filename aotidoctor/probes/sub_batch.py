@@ -26,7 +26,6 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Contract, Dim
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.expr import Sym, parse_expr
-from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.jobs import SubBatch
 from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome, Request
@@ -63,12 +62,12 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     rows = _rows(case, batch)
     if rows is None:
         return unasked(CODE, NAME, f"no smaller batch ({batch.symbol}) is within what was compiled")
-    wanted = SubBatch(rows=rows, inputs=tuple(batch.inputs), outputs=tuple(batch.outputs))
+    wanted = SubBatch(rows=rows, inputs=batch.inputs, outputs=batch.outputs)
     return run_request(case, NAME, f"the first {rows} rows alone", sub_batch=wanted, observe=())
 
 
 def _wanted(case: Case, history: History) -> bool:
-    asked = case.options.localize or (case.options.rungs is not None and NAME in case.options.rungs)
+    asked = case.options.localize or case.options.asks_for(NAME)
     return asked or any(
         item.severity is not Severity.INFO and (item.code, kind) in SUSPICIONS
         for item in history.findings
@@ -115,8 +114,8 @@ def _batch(contract: Contract, symbol: str) -> Batch | None:
 
 def _rows(case: Case, batch: Batch) -> int | None:
     """Half of the rows that were given, or the fewest that were compiled; None when that is not fewer."""
-    given = dict(case.inputs.leaves()) if case.inputs is not None else {}
-    tensors = [value for path in batch.inputs if isinstance(value := given.get(path), TensorDesc)]
+    given = case.tensors
+    tensors = [given[path] for path in batch.inputs if path in given]
     sizes = {value.shape[0] for value in tensors if value.shape}
     if len(sizes) != 1 or len(tensors) != len(batch.inputs) or case.contract is None:
         return None

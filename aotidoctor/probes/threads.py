@@ -40,10 +40,10 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     """Asked when a run died or hung, its outputs changed or are wrong, and nothing static explains it; or by name."""
     failed = history.has("AD-RUN-001", "signalled", "timed-out") or history.has("AD-RUN-002", "flaky")
     odd = any(item.kind == "differs" for item in history.errors("AD-RUN-002", "AD-RUN-011"))
-    asked = case.options.localize or (case.options.rungs is not None and NAME in case.options.rungs)
+    asked = case.options.localize or case.options.asks_for(NAME)
     if not failed and not odd and not (asked and succeeded(history.outcomes.get("plain_run"))):
         return unasked(CODE, NAME, "nothing crashed, hung or was intermittent; ask with --probes threads")
-    if history.errors("AD-IN", "AD-HOST", "AD-ART", "AD-LOAD"):
+    if history.static_errors():
         return unasked(CODE, NAME, "a static finding already explains it; its treatment is tried instead")
     if case.options.threads == 1:
         return unasked(CODE, NAME, "it already ran with one thread")
@@ -60,8 +60,7 @@ def _side_by_side(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "the threads of the CPU do not compute on another device")
     if plain is None or case.inputs is None:
         return unasked(CODE, NAME, "there was no call to repeat")
-    needs = case.contract.needs if case.contract is not None else None
-    if needs is not None and (needs.random_ops or needs.uninitialized_ops):
+    if case.needs.random_ops or case.needs.uninitialized_ops:
         return unasked(CODE, NAME, "the package itself explains why outputs differ")
     return run_request(case, NAME, "several threads against one", against_threads=1, observe=())
 

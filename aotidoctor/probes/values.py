@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from aotidoctor.model.answers.called import Tensor
 from aotidoctor.model.case import Case
-from aotidoctor.model.contract import HostNeeds
+from aotidoctor.model.dtypes import HALF
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import run_of, run_request, stored_rows
@@ -30,7 +30,6 @@ from aotidoctor.probes.results import constants, inputs, outputs
 CODE, NAME = "AD-RUN-005", "values"
 # The check of strides: a package may go by the strides that it is given.
 STRIDE = "AD-IN-014"
-HALF = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 
 
 def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
@@ -70,7 +69,7 @@ def _unwritten(case: Case) -> tuple[str, ...]:
 
     A NaN that the model writes on purpose is not among them.
     """
-    needs = case.contract.needs if case.contract is not None else HostNeeds()
+    needs = case.needs
     return tuple(text for text in needs.uninitialized_ops if any(kernel in text for kernel in needs.nan_constants))
 
 

@@ -65,7 +65,7 @@ def device_of(case: Case) -> str | None:
     value, _ = metadata_value(case, DEVICE_KEY)
     if value:
         return value
-    return case.contract.needs.device_type if case.contract else None
+    return case.needs.device_type
 
 
 def device_source(case: Case) -> FileSource:

@@ -137,7 +137,7 @@ def program_of(case: Case) -> Program | None:
     contract = case.contract
     if contract is None:
         return None
-    tensors = dict(case.inputs.tensors()) if case.inputs is not None else {}
+    tensors = case.tensors
     return Program(
         case=case,
         contract=contract,
