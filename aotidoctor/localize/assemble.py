@@ -11,7 +11,7 @@ from aotidoctor.localize.hang import classify
 from aotidoctor.localize.kernel_values import Watched, read_watched
 from aotidoctor.localize.timeline import timeline
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, Severity
+from aotidoctor.model.evidence import Evidence, FactValue, Severity
 from aotidoctor.model.localization import Frame, Localization, TimelineEntry
 from aotidoctor.model.run import Outcome
 
@@ -47,14 +47,15 @@ def localization(
 ) -> Localization | None:
     """Everything known of the place; None when no run looked for it. ``failed``: something is wrong with the case."""
     watched = _watched(case, outcomes)
-    chain = next((item.facts.get("chain") for item in findings if isinstance(item.facts.get("chain"), str)), None)
+    blamed: Mapping[str, FactValue] = next((item.facts for item in findings if item.facts.get("chain")), {})
+    chain, kernel = (text if isinstance(text := blamed.get(name), str) else None for name in ("chain", "kernel"))
     culprit, how = _culprit(findings) if failed else (None, "")
     entries, total = _timeline(case, outcomes)
     stack = outcomes.get("backtrace") or outcomes.get("plain_run")
     found = Localization(
-        culprit=culprit or (_kernel_of_chain(findings) if failed else None),
+        culprit=culprit or (kernel if failed else None),
         how=how or (_named_by(findings) if chain and failed else ""),
-        chain=str(chain) if chain is not None else _chain_of_values(findings),
+        chain=chain if chain is not None else _chain_of_values(findings),
         check=_check(case, findings) if failed else None,
         timeline=entries,
         calls_total=total,
@@ -95,11 +96,6 @@ def _stopped_by_heap(item: Evidence) -> bool:
         return False
     in_kernel = item.facts.get("call_kind") == "kernel" and item.facts.get("inside") is True
     return item.kind == "moved" or (item.kind == "same" and in_kernel)
-
-
-def _kernel_of_chain(findings: Sequence[Evidence]) -> str | None:
-    kernel = next((item.facts.get("kernel") for item in findings if item.facts.get("chain")), None)
-    return kernel if isinstance(kernel, str) else None
 
 
 def _chain_of_values(findings: Sequence[Evidence]) -> str | None:

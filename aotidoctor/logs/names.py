@@ -156,8 +156,7 @@ def _spoken(text: str, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 def _chain_facts(chain: Chain) -> dict[str, FactValue]:
     """Those that the blame of a run gives, as far as a log allows."""
-    paths = tuple(dict.fromkeys(element.path for element in chain.elements)) or chain.sources
-    element = chain.elements[0] if len(chain.elements) == 1 else None
+    paths, element = chain.paths, chain.element
     origin = f" ({chain.origin})" if chain.origin is not None else ""
     from_where = f", computed from {', '.join(chain.sources)}" if chain.sources and element is None else ""
     return {

@@ -147,6 +147,16 @@ class Chain:
     line: int | None = None
 
     @property
+    def paths(self) -> tuple[str, ...]:
+        """The inputs whose elements it leads to, else those that it was computed from."""
+        return tuple(dict.fromkeys(element.path for element in self.elements)) or self.sources
+
+    @property
+    def element(self) -> Element | None:
+        """The only element that it leads to."""
+        return self.elements[0] if len(self.elements) == 1 else None
+
+    @property
     def text(self) -> str:
         """The chain in one line."""
         parts = [(f"{self.kernel}: " if self.kernel else "") + self.what + self._blamed()]

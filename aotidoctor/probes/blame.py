@@ -69,7 +69,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 
 def _is_nan(chain: Chain, history: History) -> bool:
     """Whether the index was computed from inputs that hold NaN, which is no index when it is made a number."""
-    holding = {item.subject for item in history.findings if (item.code, item.kind) == ("AD-IN-019", "nan")}
+    holding = {item.subject for item in history.of("AD-IN-019", "nan")}
     return bool(chain.sources) and not chain.elements and holding.issuperset(chain.sources)
 
 
@@ -118,15 +118,15 @@ def _failure(history: History) -> Failure | None:
 
 def finding(failure: Failure, chain: Chain, outcome: Outcome) -> Evidence:
     """The evidence of a chain, whatever run it was followed from."""
-    paths = tuple(dict.fromkeys(element.path for element in chain.elements)) or chain.sources
+    paths, element = chain.paths, chain.element
     facts: dict[str, FactValue] = {
         "chain": chain.text,
         "kernel": chain.kernel,
         "paths": paths,
         "path": paths[0] if len(paths) == 1 else None,
-        "element": chain.elements[0].place if len(chain.elements) == 1 else None,
-        "index": chain.elements[0].index if len(chain.elements) == 1 else None,
-        "value": chain.elements[0].value if len(chain.elements) == 1 else None,
+        "element": element.place if element is not None else None,
+        "index": element.index if element is not None else None,
+        "value": element.value if element is not None else None,
         "count": chain.count,
         "direct": chain.direct,
         "bound": chain.bound,

@@ -120,7 +120,7 @@ def _refuses_harmless(case: Case, history: History, symptom: str, ending: Eviden
     if symptom not in INPUT_COMPLAINTS or case.contract is None or history.errors("AD-IN"):
         return False
     path = _input_facts(case, ending).get("path")
-    opaque = [item.subject for item in history.findings if (item.code, item.kind) == ("AD-IN-002", "object")]
+    opaque = [item.subject for item in history.of("AD-IN-002", "object")]
     if symptom == "check-dtype" and any(whole is not None and str(path).startswith(whole) for whole in opaque):
         return False  # what an object of the user's holds was compared by nobody else
     if case.contract.source == "wrapper.cpp":

@@ -56,7 +56,7 @@ def _command(case: Case) -> str:
 
 
 def _estimate(history: History) -> str:
-    found = next((item.facts.get("bisect_seconds") for item in history.findings if item.code == RECOMPILED), None)
+    found = next((item.facts.get("bisect_seconds") for item in history.of(RECOMPILED)), None)
     return f", in about {found:.0f} s" if isinstance(found, float) else ""
 
 

@@ -30,7 +30,7 @@ CODE, NAME = "AD-RUN-007", "cpp_stack"
 
 def plan(case: Case, history: History) -> Request | NotChecked:
     """Asked for an exception that nothing explains and that carries no C++ frames yet."""
-    raised = [item for item in history.findings if item.code == "AD-RUN-001" and item.kind == "raised"]
+    raised = history.of("AD-RUN-001", "raised")
     if not raised or raised[0].facts.get("symptom") != "other" or history.errors("AD-IN", "AD-ART", "AD-HOST"):
         return unasked(CODE, NAME, "there is no unexplained exception")
     if "function" in raised[0].facts:

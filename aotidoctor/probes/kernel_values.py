@@ -33,7 +33,7 @@ from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
-from aotidoctor.probes.values import explains_values
+from aotidoctor.probes.values import NONFINITE, explains_values
 
 CODE, NAME = "AD-RUN-016", "kernel_values"
 WRONG = ("differs", "nan")
@@ -69,9 +69,7 @@ def _of_emulation(case: Case, history: History) -> Reuse | NotChecked:
 
 def _nonfinite(history: History) -> bool:
     """NaN or Inf in an output while inputs and constants have none; NaN, while they have no more than Inf."""
-    return any(
-        item.code == "AD-RUN-005" and item.kind.endswith("-output") and _unexplained(item) for item in history.findings
-    )
+    return any(map(_unexplained, history.of("AD-RUN-005", *NONFINITE)))
 
 
 def _unexplained(item: Evidence) -> bool:

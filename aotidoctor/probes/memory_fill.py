@@ -62,9 +62,7 @@ def _judge(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]
         return [read_ending(CODE, case, outcome)]
     same = same_outputs(outputs(history.outcomes["plain_run"], 0), outputs(outcome, 0))
     ops = case.needs.uninitialized_ops
-    random_between = any(
-        item.code == "AD-RUN-002" and item.facts.get("between_processes") is True for item in history.findings
-    )
+    random_between = any(item.facts.get("between_processes") is True for item in history.of("AD-RUN-002"))
     if random_between and ops:
         # No pattern is needed: fresh processes hold other garbage, and the code is known to read it.
         return [_depends("different values in identical processes", ops, outcome)]

@@ -57,7 +57,7 @@ def _sharing(results: Sequence[Tensor]) -> list[list[Tensor]]:
 
 
 def _changed(value: Tensor, history: History, outcome: Outcome) -> Evidence:
-    aliased = any(item.code == "AD-IN-018" and value.path in (item.subject or "") for item in history.findings)
+    aliased = any(value.path in (item.subject or "") for item in history.of("AD-IN-018"))
     return evidence(
         CODE,
         "input-changed",

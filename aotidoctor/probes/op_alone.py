@@ -118,7 +118,7 @@ def _cleared(history: History, outcome: Outcome, found: Sequence[Evidence]) -> l
     source, plain = history.outcomes.get("op_inputs"), history.outcomes.get("plain_run")
     targets = targets_of(source, plain)
     asked = [name for name in history.outcomes if name.startswith(f"{NAME}:")]
-    known = [*found, *(item for item in history.findings if item.code == CODE)]
+    known = [*found, *history.of(CODE)]
     if (
         len(targets) > MOST_OPERATORS
         or saved(source).skipped

@@ -147,7 +147,7 @@ class _Reader:
 
     def _as_bad_as(self, code: str, kind: str) -> Severity:
         """As bad as the same sign in the model's outputs; without one it is no more than a note."""
-        same = [item for item in self._history.findings if (item.code, item.kind) == (code, kind)]
+        same = self._history.of(code, kind)
         blamed = [item.severity for item in same if item.facts.get("clean") is not False]
         return max(blamed, key=lambda severity: severity.rank, default=Severity.INFO)
 

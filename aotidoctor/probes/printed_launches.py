@@ -233,8 +233,7 @@ def _facts(case: Case, kind: str, kernel: str | None, free: Side, held: Side) ->
 
 def _values(history: History, outcome: Outcome) -> Evidence:
     """What the kernel got."""
-    found = next((item for item in history.findings if item.code == CODE and item.kind in NAMED), None)
-    kernel = found.subject if found is not None and found.subject is not None else ""
+    kernel = next((item.subject or "" for item in history.of(CODE, *NAMED)), "")
     shown = arguments(outcome.stdout_tail, kernel)
     if not shown:
         told = f"the printer showed no argument of {kernel}"

@@ -37,6 +37,7 @@ from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, succeeded, unasked
 from aotidoctor.probes.recompiled import NO_GPU, compile_request
 from aotidoctor.probes.results import outputs, same_outputs
+from aotidoctor.probes.values import NONFINITE
 
 CODE, NAME = "AD-RUN-016", "printed_values"
 FOLLOWED = ("nan", "inf", "propagated", "diverges", "agrees", "clean")
@@ -81,10 +82,7 @@ def _cannot_compile(case: Case) -> str | None:
 
 
 def _nonfinite(history: History) -> bool:
-    return any(
-        item.code == "AD-RUN-005" and item.kind.endswith("-output") and item.facts.get("clean") is True
-        for item in history.findings
-    )
+    return any(item.facts.get("clean") is True for item in history.of("AD-RUN-005", *NONFINITE))
 
 
 def call_request(case: Case, package: str, level: int) -> Request:

@@ -35,16 +35,17 @@ class History:
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     findings: tuple[Evidence, ...] = ()
 
+    def of(self, code: str, *kinds: str) -> tuple[Evidence, ...]:
+        """The evidence with this code (and one of these kinds)."""
+        return tuple(item for item in self.findings if item.code == code and (not kinds or item.kind in kinds))
+
     def has(self, code: str, *kinds: str) -> bool:
-        """True when there is evidence with this code (and one of these kinds)."""
-        return any(item.code == code and (not kinds or item.kind in kinds) for item in self.findings)
+        """True when there is any such evidence."""
+        return bool(self.of(code, *kinds))
 
     def hangs_in_operator(self) -> bool:
         """True when the call trace saw the call hang in a custom operator: to wait for it again tells nothing new."""
-        return any(
-            item.code == "AD-RUN-024" and item.kind == "custom" and item.facts.get("ending") == "timed-out"
-            for item in self.findings
-        )
+        return any(item.facts.get("ending") == "timed-out" for item in self.of("AD-RUN-024", "custom"))
 
     def static_errors(self) -> tuple[Evidence, ...]:
         """Error findings of a comparison of inputs, weights, package and host, which explain what runs show."""

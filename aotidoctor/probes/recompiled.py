@@ -160,7 +160,7 @@ def read_with(history: History, outcome: Outcome, facts: Mapping[str, FactValue]
             "agrees",
             Severity.WARN,
             outcome,
-            subject=next((item.subject for item in history.findings if item.code == COMPARISON), None),
+            subject=next((item.subject for item in history.of(COMPARISON)), None),
             observed=f"right when compiled here{_difference_of_code(facts)}",
             expected="the same numbers as this package",
             facts={**facts, "remedy": REMEDY, "command": COMMAND},

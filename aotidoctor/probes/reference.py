@@ -113,7 +113,7 @@ def _raises(error: str, history: History, outcome: Outcome) -> Evidence:
     """A size beyond its range, or an index, that the program refuses is no mere remark any more."""
     symptom = recognise(error).name
     index = symptom == "index-out-of-bounds"
-    refused = index or any(item.code == RANGE and item.kind in ("low", "high") for item in history.findings)
+    refused = index or history.has(RANGE, "low", "high")
     return evidence(
         CODE,
         "raises",

@@ -75,8 +75,7 @@ def plan(case: Case, history: History) -> Reuse | NotChecked:
 
 
 def _raised(history: History) -> Evidence | None:
-    found = (item for item in history.findings if (item.code, item.kind) == ("AD-RUN-001", "raised"))
-    return next(found, None)
+    return next(iter(history.of("AD-RUN-001", "raised")), None)
 
 
 def _line(history: History) -> str | None:

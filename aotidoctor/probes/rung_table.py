@@ -139,7 +139,7 @@ def _row(case: Case, history: History, probe: str, outcomes: Sequence[Outcome]) 
 
 def _seen(case: Case, history: History, probe: str, outcome: Outcome) -> str:
     """How it failed. The driver ends the program once it has written a dump: what it was is in there."""
-    told = (item.facts.get("symptom") for item in history.findings if item.code == "AD-RUN-027")
+    told = (item.facts.get("symptom") for item in history.of("AD-RUN-027"))
     dumped = next((str(symptom) for symptom in told if symptom), None) if probe == "core_dump" else None
     return dumped or symptom_of(case, outcome)
 
@@ -150,9 +150,9 @@ def _place(case: Case, history: History, probe: str, outcome: Outcome) -> str | 
         place = place_of(case, outcome)
         return f"{place.name} (call {place.number})" if place is not None else None
     tool = probe.removeprefix("sanitizer_") if probe.startswith("sanitizer_") else None
-    code = {"launch_trace": "AD-RUN-026", "core_dump": "AD-RUN-027"}.get(probe) if tool is None else "AD-RUN-028"
-    told = (item for item in history.findings if item.code == code and item.facts.get("tool") == tool)
-    return next((item.subject for item in told if item.subject), None)
+    code = {"launch_trace": "AD-RUN-026", "core_dump": "AD-RUN-027"}.get(probe, "") if tool is None else "AD-RUN-028"
+    told = (item.subject for item in history.of(code) if item.facts.get("tool") == tool)
+    return next((subject for subject in told if subject), None)
 
 
 def verdict_of(rows: Sequence[Row]) -> str:

@@ -28,6 +28,7 @@ from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, 
 from aotidoctor.probes.results import constants, inputs, outputs
 
 CODE, NAME = "AD-RUN-005", "values"
+NONFINITE = ("nan-output", "inf-output")
 # The check of strides: a package may go by the strides that it is given.
 STRIDE = "AD-IN-014"
 
