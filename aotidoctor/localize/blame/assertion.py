@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from aotidoctor.localize.blame.failure import ASSERTION, Failure
-from aotidoctor.localize.blame.operator_names import information_of, operators, source_lines
+from aotidoctor.localize.blame.failure import Failure
+from aotidoctor.localize.blame.operator_names import information_of, source_lines
 from aotidoctor.localize.blame.program import Program
 from aotidoctor.localize.blame.sources import tensor_sources
 from aotidoctor.model.dtypes import index_at
@@ -13,7 +13,7 @@ from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.localization import Chain, Element
 
 _SYMBOL = re.compile(r"\bu\d+\b")
-_ITEM = "aoti_torch_item_"
+_ITEM, _OPERATORS = "aoti_torch_item_", ("aten.item",)
 
 
 def assertion_chain(program: Program, failure: Failure) -> Chain | None:
@@ -24,7 +24,6 @@ def assertion_chain(program: Program, failure: Failure) -> Chain | None:
     call = program.call(at)
     name = call.arguments[0]
     information = information_of(program.case.model, call)
-    names = operators(call, ASSERTION, information)
     leaf = program.leaves.get(program.root(name))
     element = None
     if leaf is not None and program.writer(name, at) is None:
@@ -38,8 +37,8 @@ def assertion_chain(program: Program, failure: Failure) -> Chain | None:
         sources=sources.paths,
         through=() if element is not None else sources.through,
         direct=element is not None,
-        operators=names,
-        where=source_lines(information, names),
+        operators=_OPERATORS,
+        where=source_lines(information, _OPERATORS),
     )
 
 

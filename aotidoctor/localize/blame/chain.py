@@ -46,8 +46,6 @@ def chain_of(case: Case, failure: Failure) -> Chain | None:
         return None
     if failure.kind == ASSERTION:
         return assertion_chain(program, failure)
-    if failure.kind not in (INDEX, DIVISION):
-        return _place(program, failure)
     suspects = _suspects(program, failure)
     for suspect in suspects:
         found = guilt(suspect.question, CallMemories(program, suspect.at))
@@ -220,7 +218,7 @@ def _place(program: Program, failure: Failure) -> Chain | None:
     made_of = origin_of(program.case, program.call(calls[0]).name)
     return Chain(
         kernel=failure.kernel,
-        what=failure.said or _plainly(failure),
+        what=_plainly(failure),
         operators=made_of.operators,
         where=() if made_of.where is None else (made_of.where,),
     )

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from aotidoctor.model.evidence import Evidence, FactValue
 from aotidoctor.model.record import record
 
-INDEX, DIVISION, ASSERTION, PLACE = "index", "division", "assertion", "place"
+INDEX, DIVISION, ASSERTION = "index", "division", "assertion"
 # An operator of ATen checked its own arguments; ``offsets`` is what it may find besides an index.
 OPERATOR, OFFSETS = "operator", "offsets"
 _KINDS = {"index-out-of-bounds": INDEX, "cuda-assert": INDEX, "integer-division": DIVISION, "runtime-assert": ASSERTION}
@@ -19,10 +19,9 @@ _NUMBER = re.compile(r"-?\d{1,19}$")
 class Failure:
     """One failure.
 
-    ``kind`` is ``index``, ``division``, ``assertion``, ``operator`` or ``offsets`` (refused by an operator), or
-    ``place`` (a crash or a NaN in ``kernel``).
+    ``kind`` is ``index``, ``division``, ``assertion``, ``operator`` or ``offsets`` (refused by an operator).
     ``variable`` and ``bound`` are the words of a bounds error, ``line`` the line of the kernel's source that raised
-    it; ``condition`` and ``value`` those of an assertion. ``said`` is what to say of a ``place``: ``SIGSEGV``.
+    it; ``condition`` and ``value`` those of an assertion.
     ``source_line`` is the line in the file that a Triton kernel was compiled from, which the package holds a copy of.
     """
 
@@ -34,7 +33,6 @@ class Failure:
     source_line: int | None = None
     condition: str | None = None
     value: int | None = None
-    said: str = ""
 
 
 def failure_of(item: Evidence) -> Failure | None:

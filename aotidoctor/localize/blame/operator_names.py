@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from aotidoctor.localize.blame.failure import ASSERTION, DIVISION, INDEX
+from aotidoctor.localize.blame.failure import DIVISION, INDEX
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.contract import KernelCall
 
@@ -36,28 +36,22 @@ _MOST_LINES = 3
 def operators(
     call: KernelCall, kind: str, information: Mapping[str, tuple[str, ...]], unlikely: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """ATen names that can be meant: those of the call which take an index, or divide; all of them for a ``place``.
+    """ATen names that can be meant: those of the call which take an index, or divide.
 
     ``unlikely`` are names that something about the check speaks against: they are only given if there is no other.
     """
-    if kind == ASSERTION:
-        return ("aten.item",)
-    found = _named(call, _OF_KIND.get(kind), information)
+    found = _named(call, _OF_KIND[kind], information)
     return tuple(name for name in found if name.removeprefix("aten.") not in unlikely) or found
 
 
-def _named(
-    call: KernelCall, wanted: Sequence[str] | None, information: Mapping[str, tuple[str, ...]]
-) -> tuple[str, ...]:
+def _named(call: KernelCall, wanted: Sequence[str], information: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     nodes = [re.sub(r"_\d+$", "", node) for node in information.get("post_grad_nodes", ())]
     for names in ([origin.removeprefix("aten.") for origin in call.origins], nodes):
-        chosen = [name for name in names if wanted is None or name.rstrip("_") in wanted]
+        chosen = [name for name in names if name.rstrip("_") in wanted]
         if chosen:
             return tuple(dict.fromkeys(f"aten.{name}" for name in chosen))
     fused = _FUSED.match(call.name)
-    if fused is None or wanted is None:
-        return ()
-    return tuple(f"aten.{name}" for name in _words(fused[1], wanted))
+    return () if fused is None else tuple(f"aten.{name}" for name in _words(fused[1], wanted))
 
 
 def _words(text: str, wanted: Sequence[str]) -> list[str]:

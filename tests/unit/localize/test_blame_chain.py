@@ -292,10 +292,3 @@ def test_the_line_tells_alike_checks_apart():
     assert chain_of(case, index("tmp41", kernel=SHIFTED, line=line)).elements[0].value == 98
     case = case_of("shifted_index", grid(_1_0=50), floats(100), kernel=kernel)
     assert chain_of(case, index("tmp41", kernel=SHIFTED, line=line)).elements[0].value == 50
-
-
-def test_a_crash_in_a_kernel_has_operators_only():
-    chain = chain_of(sentence(IDS), Failure(kind="place", kernel=PROVENANCE, said="SIGSEGV"))
-    assert chain.text.startswith(f"{PROVENANCE}: SIGSEGV; from ")
-    assert "aten.embedding" in chain.operators
-    assert chain_of(sentence(IDS), Failure(kind="place", kernel="cpp_fused_other_9")) is None
