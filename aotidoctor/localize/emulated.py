@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 
 from aotidoctor.localize.blame import Failure
+from aotidoctor.localize.blame.assertion_messages import OUT_OF_BOUNDS
 from aotidoctor.localize.blame.failure import INDEX
 from aotidoctor.model.answers import told
 from aotidoctor.model.answers.emulated import Emulated, Emulation, Finding
@@ -14,12 +14,10 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.dtypes import contiguous_stride
 from aotidoctor.model.run import Outcome
 
-_INDEX = re.compile(r"index out of bounds: (?:0 <= )?(?P<variable>\w+) < (?P<bound>[^\s\"]+(?: [-+] [^\s\"]+)*)")
-
 
 def failure_of(found: Finding) -> Failure | None:
     """The check in the kernel's text that failed; None for anything but an index."""
-    hit = _INDEX.search(found.message)
+    hit = OUT_OF_BOUNDS.search(found.message)
     if found.kind != "device-assert" or hit is None:
         return None
     return Failure(

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 
 from aotidoctor.localize.blame.program import program_of
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request, TimedOut
 from aotidoctor.probes.payload import device_of, run_of, run_request
 from aotidoctor.probes.plain_run import read_ending
@@ -102,43 +102,31 @@ def read_repeated(case: Case, plain: Outcome, outcome: Outcome) -> Sequence[Evid
     """One finding on a repetition of the plain run."""
     if succeeded(plain) and succeeded(outcome):
         return [_compare(case, plain, outcome)]
-    if not succeeded(plain) and not succeeded(outcome):
-        return [
-            evidence(
-                CODE,
-                "same",
-                Severity.INFO,
-                outcome,
-                observed="2 of 2 runs failed in the same way",
-                expected="the same ending in each run",
-                facts={"failed": 2, "runs": 2},
-            )
-        ]
-    fine, failed = (plain, outcome) if succeeded(plain) else (outcome, plain)
-    if isinstance(failed.ending, TimedOut):
-        return [
-            evidence(
-                CODE,
-                "slow",
-                Severity.INFO,
-                outcome,
-                observed=f"1 of 2 runs did not end within its time limit, the other took {fine.seconds:.1f} s",
-                expected="the same ending in each run",
-                message="a time limit that is broken once may be a busy machine: it is not evidence of a race",
-                facts={"failed": 1, "runs": 2},
-            )
-        ]
-    ending = read_ending(CODE, case, failed)
+    kind, severity, subject, message = "same", Severity.INFO, None, ""
+    facts: dict[str, FactValue] = {"failed": 2, "runs": 2}
+    observed = "2 of 2 runs failed in the same way"
+    if succeeded(plain) or succeeded(outcome):
+        fine, failed = (plain, outcome) if succeeded(plain) else (outcome, plain)
+        facts["failed"] = 1
+        if isinstance(failed.ending, TimedOut):
+            kind = "slow"
+            observed = f"1 of 2 runs did not end within its time limit, the other took {fine.seconds:.1f} s"
+            message = "a time limit that is broken once may be a busy machine: it is not evidence of a race"
+        else:
+            ending = read_ending(CODE, case, failed)
+            kind, severity, subject = "flaky", Severity.ERROR, ending.subject
+            observed, facts = f"1 of 2 runs failed: {ending.observed}", {**ending.facts, **facts}
     return [
         evidence(
             CODE,
-            "flaky",
-            Severity.ERROR,
+            kind,
+            severity,
             outcome,
-            subject=ending.subject,
-            observed=f"1 of 2 runs failed: {ending.observed}",
+            subject=subject,
+            observed=observed,
             expected="the same ending in each run",
-            facts={**ending.facts, "failed": 1, "runs": 2},
+            message=message,
+            facts=facts,
         )
     ]
 

@@ -115,16 +115,9 @@ def cuda_probe(
     def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         if not succeeded(outcome):
             return [_failed(code, case, outcome)]
+        gone, facts = f"no failure with {settings}", {"variable": variables[0]}
         return [
-            evidence(
-                code,
-                "vanishes",
-                Severity.WARN,
-                outcome,
-                observed=f"no failure with {settings}",
-                expected="the same failure",
-                facts={"variable": variables[0]},
-            )
+            evidence(code, "vanishes", Severity.WARN, outcome, observed=gone, expected="the same failure", facts=facts)
         ]
 
     return Probe(

@@ -20,7 +20,9 @@ _ASSERTION = re.compile(
     r"(?<![^\s:])(?P<file>[^\s:]+):(?P<line>\d{1,9}): [^\n`]{0,400}?block: \[(?P<block>\d+,\d+,\d+)\], "
     r"thread: \[(?P<thread>\d+,\d+,\d+)\] Assertion `(?P<text>[^`\n]{1,1000}?)` failed"
 )
-_INDEX = re.compile(r"index out of bounds: (?:0 <= )?(?P<variable>\w+) < (?P<bound>[^\s`\"]+(?: [-+] [^\s`\"]+)*)")
+OUT_OF_BOUNDS = re.compile(
+    r"index out of bounds: (?:0 <= )?(?P<variable>\w+) < (?P<bound>[^\s`\"]+(?: [-+] [^\s`\"]+)*)"
+)
 _FROM = re.compile(r"Exception raised from (?P<kernel>(?:cpp|triton)_\w+) at [^\s:]+:(?P<line>\d+)")
 # A grid of a million threads may print as many lines.
 _MOST = 100_000
@@ -44,7 +46,7 @@ class DeviceAssert:
     @property
     def failure(self) -> Failure | None:
         """The check in the kernel's text; None for an assertion of other code (ATen has its own)."""
-        found = _INDEX.match(self.text)
+        found = OUT_OF_BOUNDS.match(self.text)
         if found is None:
             return None
         return Failure(kind=INDEX, variable=found["variable"], bound=found["bound"], source_line=self.line)
@@ -86,7 +88,7 @@ def failures_in(text: str) -> tuple[Failure, ...]:
             kernel=place["kernel"] if place is not None else None,
             line=int(place["line"]) if place is not None else None,
         )
-        for one in _INDEX.finditer(rest)
+        for one in OUT_OF_BOUNDS.finditer(rest)
     ]
     return tuple(dict.fromkeys((*on_device, *raised)))
 
