@@ -45,7 +45,7 @@ RANDOM_NAME = re.compile(
 
 def plan(case: Case, history: History) -> Request | NotChecked:
     """Asked unless the static findings or the symptom already explain what happens."""
-    plain = history.outcomes.get("plain_run")
+    plain = history.plain
     if plain is None:
         return unasked(CODE, NAME, "there was no plain run")
     if case.options.repeat < 2:

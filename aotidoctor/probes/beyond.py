@@ -35,7 +35,7 @@ SLOWEST = 1.0
 
 def plan(case: Case, history: History) -> Request | NotChecked:
     """Asked when the package leaves open what inputs must be like, and nothing explains a failure."""
-    plain = history.outcomes.get("plain_run")
+    plain = history.plain
     if plain is None or case.inputs is None or not _ended(plain):
         return unasked(CODE, NAME, "the plain run did not return, and was not killed by a signal")
     if device_of(case) != "cpu":

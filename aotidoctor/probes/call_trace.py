@@ -38,7 +38,7 @@ _IN_CALL = ("run", "scan", "unload", "done")
 
 def plan(case: Case, history: History) -> Request | NotChecked:
     """Asked when the call failed and no comparison of the inputs explains it."""
-    plain = history.outcomes.get("plain_run")
+    plain = history.plain
     if plain is None or case.inputs is None:
         return unasked(CODE, NAME, "the package was not called")
     if succeeded(plain) and not case.options.localize:

@@ -56,7 +56,7 @@ def why_not(case: Case, history: History) -> str | None:
     """Why no probe for CUDA is asked; None where a failure of a call on the GPU is to be explained."""
     if device_of(case) != "cuda":
         return "the package does not run on CUDA"
-    plain = history.outcomes.get("plain_run")
+    plain = history.plain
     if plain is None or isinstance(plain.ending, NotStarted):
         return "the package could not be run on this host"
     if succeeded(plain):

@@ -104,7 +104,7 @@ def plan(case: Case, history: History) -> Plan:
 
 
 def _never(case: Case, history: History) -> str | None:
-    reason, plain = why_not(case, history), history.outcomes.get("plain_run")
+    reason, plain = why_not(case, history), history.plain
     if reason is None or device_of(case) != "cuda" or plain is None:
         return reason
     if succeeded(plain):

@@ -50,7 +50,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     nodes = custom_nodes(case)
     if not nodes:
         return unasked(CODE, NAME, "the package calls no custom operator")
-    plain = history.outcomes.get("plain_run")
+    plain = history.plain
     if plain is None:
         return unasked(CODE, NAME, "there was no plain run")
     if plain.stage in ("start", "import", "setup"):

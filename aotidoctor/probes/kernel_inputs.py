@@ -41,7 +41,7 @@ NAMED_BY = (
 
 def plan(case: Case, history: History) -> Reuse | NotChecked:
     """Answered by the package, where a failed run named a kernel of it."""
-    plain = history.outcomes.get("plain_run")
+    plain = history.plain
     if plain is None or succeeded(plain):
         return unasked(CODE, NAME, "no run failed")
     kernel = kernel_of(case, history)

@@ -48,7 +48,7 @@ def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
     emulated = history.outcomes.get("emulation")
     if "plain_run" not in history.outcomes and emulated is not None and "watch" in emulated.result:
         return _of_emulation(case, history)
-    if case.inputs is None or not succeeded(history.outcomes.get("plain_run")):
+    if case.inputs is None or not succeeded(history.plain):
         return unasked(CODE, NAME, "the plain run returned no outputs")
     if not case.options.localize and not _nonfinite(history) and not history.has("AD-RUN-011", *WRONG):
         return unasked(CODE, NAME, "the outputs are finite, and nothing indicates that they are wrong")

@@ -37,7 +37,7 @@ _LISTED = 4
 
 def plan(case: Case, history: History) -> Reuse | NotChecked:
     """Answered by the plain run, where --setup loaded weights."""
-    plain = history.outcomes.get("plain_run")
+    plain = history.plain
     if plain is None:
         return unasked(CODE, NAME, "there was no plain run")
     if not _given(plain) and not _unloaded(case, plain):

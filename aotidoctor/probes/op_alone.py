@@ -43,7 +43,7 @@ LOOP = 24
 
 def plan(case: Case, history: History) -> NotChecked | tuple[Request | NotChecked, ...]:
     """One child per operator whose arguments were saved."""
-    source, plain = history.outcomes.get("op_inputs"), history.outcomes.get("plain_run")
+    source, plain = history.outcomes.get("op_inputs"), history.plain
     targets = targets_of(source, plain)
     if plain is None or not targets:
         return unasked(CODE, NAME, "no arguments of a custom operator were saved")
@@ -115,7 +115,7 @@ def _note(kind: str, observed: str, outcome: Outcome) -> Evidence:
 
 def _cleared(history: History, outcome: Outcome, found: Sequence[Evidence]) -> list[Evidence]:
     """After the last of all: no operator did anything wrong, and it was in none that the package died."""
-    source, plain = history.outcomes.get("op_inputs"), history.outcomes.get("plain_run")
+    source, plain = history.outcomes.get("op_inputs"), history.plain
     targets = targets_of(source, plain)
     asked = [name for name in history.outcomes if name.startswith(f"{NAME}:")]
     known = [*found, *history.of(CODE)]

@@ -40,7 +40,7 @@ LATE = ("run", "scan", "unload", "reference", "done")
 def plan(case: Case, history: History) -> Request | NotChecked:
     """Asked when the package calls custom operators, and the plain run got as far as the call."""
     nodes = custom_nodes(case)
-    plain = history.outcomes.get("plain_run")
+    plain = history.plain
     reason = _reason(case, history, plain) if nodes else "the package calls no custom operator"
     if reason is not None or plain is None:
         return unasked(CODE, NAME, reason or "there was no plain run")

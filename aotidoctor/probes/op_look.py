@@ -34,7 +34,7 @@ def read(code: str, case: Case, history: History, outcome: Outcome) -> list[Evid
 def promises_of(case: Case, history: History, saved: SavedCall) -> list[Promised] | None:
     """What the compiled code relies on in the saved call; None where the package does not tell."""
     found = _compiled_call(case, history, saved)
-    return None if found is None else compiled_promises(case, history.outcomes.get("plain_run"), found)
+    return None if found is None else compiled_promises(case, history.plain, found)
 
 
 def _compiled_call(case: Case, history: History, saved: SavedCall) -> CustomCall | None:
@@ -106,7 +106,7 @@ class _Reader:
     def _misfed(self, call: OperatorCall) -> bool:
         saved = self._saved.get(call.file, SavedCall())
         compiled = _compiled_call(self._case, self._history, saved)
-        plain = self._history.outcomes.get("plain_run")
+        plain = self._history.plain
         return compiled is not None and misfed(self._case, plain, compiled, tensors(call.arguments))
 
     def _broken(self, found: Difference, who: str, *, promised_by: str, fake_agrees: bool) -> Evidence:

@@ -123,7 +123,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 
 def _alike(history: History, outcome: Outcome) -> bool:
     """Whether the package that printed does what this one does: the same bits, or NaN and Inf in the same number."""
-    plain = history.outcomes.get("plain_run")
+    plain = history.plain
     if plain is None:
         return False
     ours, theirs = outputs(plain, 0), outputs(outcome, 0)

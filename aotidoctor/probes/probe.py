@@ -35,6 +35,11 @@ class History:
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     findings: tuple[Evidence, ...] = ()
 
+    @property
+    def plain(self) -> Outcome | None:
+        """What came of the plain run; None where there was none."""
+        return self.outcomes.get("plain_run")
+
     def of(self, code: str, *kinds: str) -> tuple[Evidence, ...]:
         """The evidence with this code (and one of these kinds)."""
         return tuple(item for item in self.findings if item.code == code and (not kinds or item.kind in kinds))

@@ -166,7 +166,7 @@ def read_with(history: History, outcome: Outcome, facts: Mapping[str, FactValue]
             facts={**facts, "remedy": REMEDY, "command": COMMAND},
         )
     worst = max((item.max_abs or 0.0 for item in read_comparison(outcome)), default=0.0)
-    plain = history.outcomes.get("plain_run")
+    plain = history.plain
     same = plain is not None and same_outputs(outputs(plain, 0), outputs(outcome, 0))
     return evidence(
         CODE,

@@ -51,7 +51,7 @@ def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
         return unasked(CODE, NAME, "no --reference was given", moot=False)
     if "plain_run" not in history.outcomes and "reference" in _emulated(history):
         return Reuse(probe=EMULATION)
-    if case.inputs is None or not succeeded(history.outcomes.get("plain_run")):
+    if case.inputs is None or not succeeded(history.plain):
         return unasked(CODE, NAME, "the plain run returned no outputs to compare")
     return run_request(case, NAME, "against the exported program", calls=1, **comparison(case))
 

@@ -64,7 +64,7 @@ class _Refused:
 
 def plan(case: Case, history: History) -> Reuse | NotChecked:
     """Answered by what the plain run raised, where inputs are open."""
-    plain = history.outcomes.get("plain_run")
+    plain = history.plain
     if plain is None or succeeded(plain) or case.inputs is None or _line(history) is None:
         return unasked(CODE, NAME, "the plain run raised nothing")
     if history.errors("AD-IN", "AD-LOAD"):

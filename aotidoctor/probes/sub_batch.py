@@ -50,7 +50,7 @@ class Batch:
 
 def plan(case: Case, history: History) -> Request | NotChecked:
     """Asked when something about the numbers is odd, or by name."""
-    if not succeeded(history.outcomes.get("plain_run")) or case.inputs is None:
+    if not succeeded(history.plain) or case.inputs is None:
         return unasked(CODE, NAME, "there are no outputs to compare")
     if history.errors("AD-IN"):
         return unasked(CODE, NAME, "a static finding already explains wrong numbers")

@@ -41,7 +41,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     failed = history.has("AD-RUN-001", "signalled", "timed-out") or history.has("AD-RUN-002", "flaky")
     odd = any(item.kind == "differs" for item in history.errors("AD-RUN-002", "AD-RUN-011"))
     asked = case.options.localize or case.options.asks_for(NAME)
-    if not failed and not odd and not (asked and succeeded(history.outcomes.get("plain_run"))):
+    if not failed and not odd and not (asked and succeeded(history.plain)):
         return unasked(CODE, NAME, "nothing crashed, hung or was intermittent; ask with --probes threads")
     if history.static_errors():
         return unasked(CODE, NAME, "a static finding already explains it; its treatment is tried instead")
@@ -53,7 +53,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
 
 
 def _side_by_side(case: Case, history: History) -> Request | NotChecked:
-    plain = history.outcomes.get("plain_run")
+    plain = history.plain
     if plain is not None and told(Acted, plain.result).threads == 1:
         return unasked(CODE, NAME, "it already ran with one thread")
     if device_of(case) != "cpu":

@@ -35,7 +35,7 @@ STRIDE = "AD-IN-014"
 
 def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
     """Answered by the plain run where all outputs are finite: then nobody asks what the weights hold."""
-    plain = history.outcomes.get("plain_run")
+    plain = history.plain
     if plain is None or case.inputs is None or not succeeded(plain):
         return unasked(CODE, NAME, "the plain run returned no outputs")
     if "values" not in run_of(plain).observe:
@@ -57,7 +57,7 @@ def _bad(plain: Outcome) -> list[Tensor]:
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding: clean, nan-output or inf-output with what the inputs and constants hold."""
-    plain = history.outcomes.get("plain_run", outcome)
+    plain = history.plain or outcome
     bad = _bad(plain)
     if not bad:
         return [evidence(CODE, "clean", Severity.INFO, plain, observed="finite outputs", expected="finite outputs")]
