@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from aotidoctor.logs.fences import without_sources
 from aotidoctor.logs.forms import FORMS
 from aotidoctor.logs.forms.python import unfinished
-from aotidoctor.logs.found import Found, message_found, numbered
+from aotidoctor.logs.found import Found, lines_found, message_found
 from aotidoctor.logs.harmless import is_calm
 from aotidoctor.logs.keyword_filter import letters
 from aotidoctor.logs.known import recognised
@@ -279,5 +279,5 @@ def _bare(lines: Sequence[Line], at: int, known: frozenset[str]) -> Found | None
     # What c10 raises comes before the place that raised it, and is told with it.
     is_told = at + 1 < len(lines) and lines[at + 1].text.startswith("Exception raised from ")
     if line.text in known and not is_told:
-        return Found(form="line", said=numbered(lines[at : at + 1]), first=at, end=at + 1, level="notice")
+        return lines_found(lines, at, at + 1, form="line", level="notice")
     return None

@@ -68,6 +68,30 @@ def message_found(
     return Found(form=form, kind=kind, said=numbered(said), first=at, end=end, frames=tuple(frames), follows=follows)
 
 
+def lines_found(
+    lines: Sequence[Line],
+    first: int,
+    end: int,
+    *,
+    form: str,
+    kind: str = "",
+    stage: str = "",
+    level: str = "error",
+    follows: bool = False,
+) -> Found:
+    """The lines from ``first`` to ``end`` (not included) as a failure."""
+    said = numbered(lines[first:end])
+    return Found(form=form, kind=kind, said=said, first=first, end=end, stage=stage, level=level, follows=follows)
+
+
+def end_below(lines: Sequence[Line], at: int, below: re.Pattern[str], most: int) -> int:
+    """Where the lines end which ``below`` knows and which follow the one at ``at``; ``most`` is how many with it."""
+    end = at + 1
+    while end < min(len(lines), at + most) and below.search(lines[end].text):
+        end += 1
+    return end
+
+
 def numbered(lines: Sequence[Line]) -> tuple[tuple[int, str], ...]:
     """The lines as ``Found.said``."""
     return tuple((line.number, line.text) for line in lines)

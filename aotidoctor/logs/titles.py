@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from aotidoctor.logs.complaints import succeeds
-from aotidoctor.logs.found import Found, message_found, numbered
+from aotidoctor.logs.found import Found, lines_found, message_found
 from aotidoctor.logs.growth import beyond, growing, shrinking, slower, waiting
 from aotidoctor.logs.harmless import without_denials
 from aotidoctor.logs.line import Line
@@ -43,7 +43,7 @@ def title(lines: Sequence[Line], known: Sequence[tuple[int, int]], *, is_healthy
     ]
     best: tuple[float, Found] | None = None
     for at, line in [*free[:_FIRST], *free[_FIRST:][-_LAST:]]:
-        found = Found(form="line", said=numbered([line]), first=at, end=at + 1)
+        found = lines_found(lines, at, at + 1, form="line")
         if (line.level in _NEWS and not (is_healthy and _is_unable(line))) or not is_prose(found):
             continue
         # "Out of memory: no" is a sentence on memory, too.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from aotidoctor.logs.found import Found, numbered
+from aotidoctor.logs.found import Found, end_below, lines_found, numbered
 from aotidoctor.logs.line import Line
 
 START = re.compile(r"[Aa]ssertion `|: Assertion |device-side assert|\bDebug Assertion Failed\b")
@@ -19,10 +19,8 @@ def read(lines: Sequence[Line], at: int) -> Found | None:
     """The assertion at ``at``, with all lines of further threads that follow at once."""
     text = lines[at].text
     if _DEVICE.search(text):
-        end = at + 1
-        while end < min(len(lines), at + _MOST) and _DEVICE.search(lines[end].text):
-            end += 1
+        end = end_below(lines, at, _DEVICE, _MOST)
         return Found(form="assert", kind="device", said=numbered(lines[at : at + 1]), first=at, end=end, stage="run")
     if _HOST.search(text):
-        return Found(form="assert", kind="SIGABRT", said=numbered(lines[at : at + 1]), first=at, end=at + 1)
+        return lines_found(lines, at, at + 1, form="assert", kind="SIGABRT")
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from aotidoctor.logs.found import Found, numbered
+from aotidoctor.logs.found import Found, end_below, lines_found
 from aotidoctor.logs.line import Line
 
 START = re.compile(
@@ -31,12 +31,7 @@ def read(lines: Sequence[Line], at: int) -> Found | None:
     """The diagnostic that begins at ``at``."""
     text = lines[at].text
     if _FOLLOWS.search(text):
-        return Found(
-            form="compiler", said=numbered(lines[at : at + 1]), first=at, end=at + 1, stage="compile", follows=True
-        )
+        return lines_found(lines, at, at + 1, form="compiler", stage="compile", follows=True)
     if not _DIAGNOSTIC.search(text) or "linker" in text or "undefined reference" in text or "ld: " in text:
         return None
-    end = at + 1
-    while end < min(len(lines), at + _MOST_BELOW) and _BELOW.search(lines[end].text):
-        end += 1
-    return Found(form="compiler", said=numbered(lines[at:end]), first=at, end=end, stage="compile")
+    return lines_found(lines, at, end_below(lines, at, _BELOW, _MOST_BELOW), form="compiler", stage="compile")

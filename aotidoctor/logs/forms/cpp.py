@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from aotidoctor.logs.found import Found, message, message_found, numbered
+from aotidoctor.logs.found import Found, lines_found, message, message_found, numbered
 from aotidoctor.logs.line import Line
 
 START = re.compile(
@@ -44,9 +44,9 @@ def read(lines: Sequence[Line], at: int) -> Found | None:
     if "Exception raised from " in text:
         return _raised(lines, at)
     if _HEAP.search(text):
-        return Found(form="heap", kind="SIGABRT", said=numbered(lines[at : at + 1]), first=at, end=at + 1)
+        return lines_found(lines, at, at + 1, form="heap", kind="SIGABRT")
     if "Check failure stack trace" in text:
-        return Found(form="glog", said=numbered(lines[at : at + 1]), first=at, end=at + 1, follows=True)
+        return lines_found(lines, at, at + 1, form="glog", follows=True)
     if "Check failed: " in text:
         return message_found(lines, at, form="glog")
     return message_found(lines, at, form="c10") if _GTEST.search(text) or "[enforce fail at " in text else None
@@ -62,8 +62,7 @@ def _terminated(lines: Sequence[Line], at: int, kind: str, *, again: bool) -> Fo
             return Found(form="terminate", kind=kind, said=texts, first=at, end=end, frames=tuple(frames))
         if _TERMINATE.search(lines[here].text):
             break
-    one = numbered(lines[at : at + 1])
-    return Found(form="terminate", kind=kind, said=one, first=at, end=at + 1, follows=again)
+    return lines_found(lines, at, at + 1, form="terminate", kind=kind, follows=again)
 
 
 def _raised(lines: Sequence[Line], at: int) -> Found:

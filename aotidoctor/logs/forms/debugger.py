@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from aotidoctor.logs.forms.signal import SIGNALS
 from aotidoctor.logs.found import Found, numbered
 from aotidoctor.logs.line import Line
 
@@ -23,10 +24,7 @@ _SIGNAL = re.compile(
     r"\bSIG[A-Z]{3,6}\b|EXC_BAD_ACCESS|EXC_BAD_INSTRUCTION|EXC_CRASH|"
     r"Segmentation fault|Illegal instruction|Aborted|Bus error"
 )
-_NAMES = {
-    "EXC_BAD_ACCESS": "SIGSEGV", "EXC_BAD_INSTRUCTION": "SIGILL", "EXC_CRASH": "SIGABRT", "Aborted": "SIGABRT",
-    "Segmentation fault": "SIGSEGV", "Illegal instruction": "SIGILL", "Bus error": "SIGBUS",
-}  # fmt: skip
+_NAMES = {**SIGNALS, "EXC_BAD_ACCESS": "SIGSEGV", "EXC_BAD_INSTRUCTION": "SIGILL", "EXC_CRASH": "SIGABRT"}
 _LONGEST, _PATIENCE, _SAID = 400, 6, 8
 
 

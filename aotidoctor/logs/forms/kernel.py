@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from aotidoctor.logs.found import Found, numbered
+from aotidoctor.logs.found import Found, lines_found
 from aotidoctor.logs.line import Line
 
 START = re.compile(
@@ -26,4 +26,4 @@ def read(lines: Sequence[Line], at: int) -> Found | None:
     text = lines[at].text
     kind = next((name for words, name in _KINDS if words.search(text)), "")
     follows = "oom_reaper" in text
-    return Found(form="kernel", kind=kind, said=numbered(lines[at : at + 1]), first=at, end=at + 1, follows=follows)
+    return lines_found(lines, at, at + 1, form="kernel", kind=kind, follows=follows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from aotidoctor.logs.found import Found, numbered
+from aotidoctor.logs.found import Found, end_below, lines_found
 from aotidoctor.logs.line import Line
 
 START = re.compile(
@@ -28,7 +28,5 @@ def read(lines: Sequence[Line], at: int) -> Found | None:
     follows = _FOLLOWS.search(text) is not None
     if not follows and (not _ERROR.search(text) or ": warning: " in text):
         return None
-    end = at + 1
-    while not follows and end < min(len(lines), at + _MOST_BELOW) and _BELOW.search(lines[end].text):
-        end += 1
-    return Found(form="linker", said=numbered(lines[at:end]), first=at, end=end, stage="link", follows=follows)
+    end = at + 1 if follows else end_below(lines, at, _BELOW, _MOST_BELOW)
+    return lines_found(lines, at, end, form="linker", stage="link", follows=follows)

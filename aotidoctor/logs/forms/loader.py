@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from aotidoctor.logs.found import Found, numbered
+from aotidoctor.logs.found import Found, end_below, lines_found
 from aotidoctor.logs.line import Line
 
 START = re.compile(
@@ -16,11 +16,9 @@ START = re.compile(
 _BELOW = re.compile(
     r"^\s+(?:Referenced from|Reason|Expected in|in )|^Referenced from|^\s+Reason: |^\s+'?/.*\((?:no such|not)"
 )
+_MOST_BELOW = 8
 
 
 def read(lines: Sequence[Line], at: int) -> Found | None:
     """What could not be loaded."""
-    end = at + 1
-    while end < min(len(lines), at + 8) and _BELOW.search(lines[end].text):
-        end += 1
-    return Found(form="loader", said=numbered(lines[at:end]), first=at, end=end, stage="load")
+    return lines_found(lines, at, end_below(lines, at, _BELOW, _MOST_BELOW), form="loader", stage="load")

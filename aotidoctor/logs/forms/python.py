@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from aotidoctor.logs.found import Found, message, numbered
+from aotidoctor.logs.forms.signal import SIGNALS
+from aotidoctor.logs.found import Found, lines_found, message, numbered
 from aotidoctor.logs.line import Line
 
 START = re.compile(
@@ -44,12 +45,6 @@ _TOLD = re.compile(r": [^:]{12}")
 _HALF, _MOSTLY = 2, 0.7
 # In these levels the dotted name before a message is that of a logger.
 _NEWS = ("info", "warning")
-_SIGNALS = {
-    "Segmentation fault": "SIGSEGV",
-    "Aborted": "SIGABRT",
-    "Bus error": "SIGBUS",
-    "Illegal instruction": "SIGILL",
-}
 
 
 def read(lines: Sequence[Line], at: int) -> Found | None:
@@ -62,14 +57,7 @@ def read(lines: Sequence[Line], at: int) -> Found | None:
         return _faulthandler(lines, at, fatal["kind"])
     warning = _WARNING.match(text)
     if warning is not None:
-        return Found(
-            form="python",
-            kind=warning["type"],
-            said=numbered(lines[at : at + 1]),
-            first=at,
-            end=at + 1,
-            level="warning",
-        )
+        return lines_found(lines, at, at + 1, form="python", kind=warning["type"], level="warning")
     found = _EXCEPTION.match(text) or (_DOTTED.match(text) if lines[at].level not in _NEWS else None)
     return None if found is None else _exception(lines, at, found["type"], first=at, frames=_frames_before(lines, at))
 
@@ -187,7 +175,7 @@ def _faulthandler(lines: Sequence[Line], at: int, kind: str) -> Found:
         elif text and not re.match(r"^(?:Current thread|Thread|Extension modules|\s|Python runtime state|<)", text):
             break
         here += 1
-    signal = next((name for words, name in _SIGNALS.items() if kind.startswith(words)), kind)
+    signal = next((name for words, name in SIGNALS.items() if kind.startswith(words)), kind)
     return Found(
         form="signal", kind=signal, said=numbered(lines[at : at + 1]), first=at, end=here, frames=tuple(frames)
     )

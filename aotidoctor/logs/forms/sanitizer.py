@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from aotidoctor.logs.found import Found, numbered
+from aotidoctor.logs.found import Found, lines_found, numbered
 from aotidoctor.logs.line import Line
 
 START = re.compile(
@@ -27,13 +27,13 @@ def read(lines: Sequence[Line], at: int) -> Found | None:
     text = lines[at].text
     tool, cuda = _TOOL.search(text), _CUDA.match(text)
     if text.startswith("SUMMARY: "):
-        return Found(form="sanitizer", said=numbered(lines[at : at + 1]), first=at, end=at + 1, follows=True)
+        return lines_found(lines, at, at + 1, form="sanitizer", follows=True)
     if tool is None and cuda is None and ": runtime error: " not in text and not text.startswith("==", 0, 2):
         return None
     if text.startswith("=========") and cuda is None:
         return None
     if ": runtime error: " in text:
-        return Found(form="sanitizer", kind="UBSan", said=numbered(lines[at : at + 1]), first=at, end=at + 1)
+        return lines_found(lines, at, at + 1, form="sanitizer", kind="UBSan")
     kind = f"{tool['tool']} {tool['kind']}".strip() if tool is not None else "compute-sanitizer" if cuda else "valgrind"
     frames, said, end = _stack(lines, at)
     return Found(form="sanitizer", kind=kind, said=numbered(said), first=at, end=end, frames=tuple(frames))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from aotidoctor.logs.found import Found, numbered
+from aotidoctor.logs.found import Found, lines_found
 from aotidoctor.logs.line import Line
 
 START = re.compile(
@@ -28,9 +28,7 @@ def read(lines: Sequence[Line], at: int) -> Found | None:
         said, follows = ((lines[at].number, why),), loaded["why"] is None
         return Found(form="triton", said=said, first=at, end=at + 1, stage="serve", follows=follows)
     if "failed to load all models" in text or "creating server" in text:
-        return Found(
-            form="triton", said=numbered(lines[at : at + 1]), first=at, end=at + 1, stage="serve", follows=True
-        )
+        return lines_found(lines, at, at + 1, form="triton", stage="serve", follows=True)
     return None
 
 

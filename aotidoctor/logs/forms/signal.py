@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from aotidoctor.logs.found import Found, numbered
+from aotidoctor.logs.found import Found, lines_found
 from aotidoctor.logs.line import Line
 
 START = re.compile(
@@ -16,6 +16,13 @@ START = re.compile(
     r"OOMKilled|died with <Signals|SIG(?:SEGV|ABRT|KILL|BUS|ILL|"
     r"FPE|TERM)\b|signal: |[Tt]erminated by signal|\b[Ss]ignal:? (?:Some\()?\d+"
 )
+# In the words of the C library, which many programs print.
+SIGNALS = {
+    "Segmentation fault": "SIGSEGV",
+    "Aborted": "SIGABRT",
+    "Bus error": "SIGBUS",
+    "Illegal instruction": "SIGILL",
+}
 # Words of a signal; its number, as programs name it that know no more; its name.
 _SIGNALS = (
     (r"Segmentation fault|SIGSEGV|\b(?:code|status):? ?(?:139|-11)\b|exitcode: ?-11|Signals\.SIGSEGV", 11, "SIGSEGV"),
@@ -38,4 +45,4 @@ def read(lines: Sequence[Line], at: int) -> Found | None:
     kind = next((name for words, name in _NAMES if words.search(text)), None)
     if kind is None:
         return None
-    return Found(form="signal", kind=kind, said=numbered(lines[at : at + 1]), first=at, end=at + 1, follows=True)
+    return lines_found(lines, at, at + 1, form="signal", kind=kind, follows=True)
