@@ -43,8 +43,7 @@ LOOP = 24
 
 def plan(case: Case, history: History) -> NotChecked | tuple[Request | NotChecked, ...]:
     """One child per operator whose arguments were saved."""
-    source, plain = history.outcomes.get("op_inputs"), history.plain
-    targets = targets_of(source, plain)
+    plain, targets = history.plain, targets_of(history)
     if plain is None or not targets:
         return unasked(CODE, NAME, "no arguments of a custom operator were saved")
     left_out = [
@@ -53,27 +52,27 @@ def plan(case: Case, history: History) -> NotChecked | tuple[Request | NotChecke
     ]
     unsaved = [
         unasked(CODE, f"{NAME}:{call.target}", call.reason, moot=False)
-        for call in saved(source).skipped
+        for call in saved(history).skipped
         if call.target not in targets
     ]
     asked = [_request(case, history, target, plain) for target in targets[:MOST_OPERATORS]]
     return (*asked, *left_out, *unsaved)
 
 
-def targets_of(source: Outcome | None, plain: Outcome | None) -> list[str]:
+def targets_of(history: History) -> list[str]:
     """Operators in the order in which to ask: where the plain run died, the one that it reached last comes first."""
-    targets = list(dict.fromkeys(call.target for call in _calls(source, plain)))
+    targets = list(dict.fromkeys(call.target for call in _calls(history)))
     # Whatever was called before the operator that was reached last has returned: it is not what hangs.
-    return targets[:1] if plain is not None and isinstance(plain.ending, TimedOut) else targets
+    return targets[:1] if history.plain is not None and isinstance(history.plain.ending, TimedOut) else targets
 
 
-def _calls(source: Outcome | None, plain: Outcome | None) -> tuple[SavedCall, ...]:
-    calls = saved(source).captured
-    return calls if succeeded(plain) else calls[::-1]
+def _calls(history: History) -> tuple[SavedCall, ...]:
+    calls = saved(history).captured
+    return calls if succeeded(history.plain) else calls[::-1]
 
 
 def _request(case: Case, history: History, target: str, plain: Outcome) -> Request:
-    calls = [call for call in _calls(history.outcomes.get("op_inputs"), plain) if call.target == target]
+    calls = [call for call in _calls(history) if call.target == target]
     known = all(promise.complete for call in calls for promise in promises_of(case, history, call) or [UNKNOWN])
     payload = OneOperator(
         target=target,
@@ -115,13 +114,12 @@ def _note(kind: str, observed: str, outcome: Outcome) -> Evidence:
 
 def _cleared(history: History, outcome: Outcome, found: Sequence[Evidence]) -> list[Evidence]:
     """After the last of all: no operator did anything wrong, and it was in none that the package died."""
-    source, plain = history.outcomes.get("op_inputs"), history.plain
-    targets = targets_of(source, plain)
+    targets = targets_of(history)
     asked = [name for name in history.outcomes if name.startswith(f"{NAME}:")]
     known = [*found, *history.of(CODE)]
     if (
         len(targets) > MOST_OPERATORS
-        or saved(source).skipped
+        or saved(history).skipped
         or {f"{NAME}:{target}" for target in targets} != set(asked)
     ):
         return []

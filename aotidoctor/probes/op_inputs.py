@@ -85,18 +85,20 @@ def timeout_of(case: Case, plain: Outcome) -> float:
     return min(case.options.timeout, reached + PATIENCE_S)
 
 
-def saved(outcome: Outcome | None) -> SavedCalls:
+def saved(history: History) -> SavedCalls:
     """The calls that were seen, in the order in which they were made."""
+    outcome = history.outcomes.get(NAME)
     return SavedCalls() if outcome is None else told(SavedCalls, outcome.result)
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding, never more than a note: captured, unreached or unavailable."""
-    seen = {call.target for call in saved(outcome).captured}
+    calls = told(SavedCalls, outcome.result)
+    seen = {call.target for call in calls.captured}
     wanted = {node.target for node in custom_nodes(case)}
     observed, kind = f"arguments of {len(seen)} of {len(wanted)} operators", "captured"
     if not seen:
-        kind, observed = _nothing(outcome)
+        kind, observed = _nothing(calls, outcome)
     return [
         evidence(
             CODE,
@@ -106,14 +108,13 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
             subject=", ".join(sorted(wanted)),
             observed=observed,
             expected="the arguments of all operators",
-            facts={"captured": tuple(sorted(seen)), "by": saved(outcome).by},
+            facts={"captured": tuple(sorted(seen)), "by": calls.by},
         )
     ]
 
 
-def _nothing(outcome: Outcome) -> tuple[str, str]:
+def _nothing(calls: SavedCalls, outcome: Outcome) -> tuple[str, str]:
     """Kind and words where nothing was saved. A run that died after the hooks were set never reached an operator."""
-    calls = saved(outcome)
     if calls.skipped:
         return "unavailable", calls.skipped[0].reason
     if calls.by == "hooks" and not succeeded(outcome):

@@ -39,7 +39,7 @@ def promises_of(case: Case, history: History, saved: SavedCall) -> list[Promised
 
 def _compiled_call(case: Case, history: History, saved: SavedCall) -> CustomCall | None:
     """The saved call in the wrapper."""
-    source = op_inputs.saved(history.outcomes.get("op_inputs"))
+    source = op_inputs.saved(history)
     calls = case.contract.custom_calls if case.contract is not None else ()
     same = [call for call in calls if call.target == saved.target]
     if source.by == "hooks":
@@ -57,7 +57,7 @@ class _Reader:
         self._outcome = outcome
         self._target = op_ending.asked(outcome).target
         self.told = told(OperatorAlone, outcome.result)
-        source = op_inputs.saved(history.outcomes.get("op_inputs"))
+        source = op_inputs.saved(history)
         self._saved = {call.file: call for call in source.captured}
         # Arguments from the exported program may be laid out otherwise than those of the compiled code.
         self._strides = source.by == "hooks"
