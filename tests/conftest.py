@@ -5,6 +5,7 @@ from __future__ import annotations
 import compileall
 import gc
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -15,11 +16,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from aotidoctor.__main__ import COLLECT_EVERY
+from tests.e2e.foundry.place import cache_dir
 
 USUAL = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL, signal.SIGQUIT: signal.SIG_DFL}
 
 TESTS = Path(__file__).parent
 SOURCES = TESTS.parent / "aotidoctor"
+# Has a g++ that keeps the objects it made.
+COMPILER = TESTS / "e2e" / "kept_objects"
 # What takes longest begins first, so that nobody waits for it at the end: single tests of many seconds, then the rest
 # of what runs packages. The others are quick.
 LONGEST_FIRST = (
@@ -41,8 +45,17 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.dont_write_bytecode = False
     # What a process asks of the CPU before it loads its first package takes it seconds of compiling; the answer is the same.
     os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
+    _keep_objects()
     # As the command does: else every some hundred objects ten thousand tests are looked at for cycles.
     gc.set_threshold(COLLECT_EVERY)
+
+
+def _keep_objects() -> None:
+    """What the tests compile, they compile once per machine."""
+    folders = os.environ.get("PATH", "").split(os.pathsep)
+    if shutil.which("g++") is not None and str(COMPILER) not in folders:
+        os.environ["AOTIDOCTOR_TEST_CACHE"] = str(cache_dir())
+        os.environ["PATH"] = os.pathsep.join([str(COMPILER), *folders])
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

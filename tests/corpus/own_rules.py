@@ -197,12 +197,12 @@ class Rules:
                     table = getattr(module, name)
                     changed = re.compile(without(table.pattern, spans), table.flags & ~re.UNICODE)
                     stack.enter_context(mock.patch.object(module, name, changed))
-            keywords, matcher = read._tools()
+            keywords, matcher = read._tools_for(read.pattern_files())
             less = copy(matcher)
             less._patterns = own
             forms = tuple((form.START, form.read) for form in _FORMS)
             stack.enter_context(mock.patch.object(assembly, "FORMS", forms))
-            stack.enter_context(mock.patch.object(read, "_tools", return_value=(keywords, less)))
+            stack.enter_context(mock.patch.object(read, "_tools_for", return_value=(keywords, less)))
             stack.enter_context(_places(places))
             stack.enter_context(mock.patch.object(known, "known_issues", return_value=tuple(issues)))
             yield
@@ -224,8 +224,8 @@ def rules_of(texts: Sequence[Known]) -> Rules:
     recorder = _Recorder(made.patterns)
     asked: list[Hit] = []
     places: list[Hit] = []
-    keywords, _ = read._tools()
-    with mock.patch.object(read, "_tools", return_value=(keywords, recorder)):
+    keywords, _ = read._tools_for(read.pattern_files())
+    with mock.patch.object(read, "_tools_for", return_value=(keywords, recorder)):
         for text in (one for one in texts if one.is_evidence):
             recorder.asked, recorder.places = [], []
             classify_text(text.symptom.encode(), "log")

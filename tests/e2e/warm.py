@@ -43,6 +43,8 @@ SECONDS = 240
 COMPILER = ("torch._inductor.compile_fx",)
 # Read when torch is imported: who asks for it gets a new interpreter, or one from a worker that was started with it.
 STACKS = {"TORCH_SHOW_CPP_STACKTRACES": "1"}
+# What torch leaves in the environment of a process that compiled something: a user's command does not find it there.
+SET_BY_TORCH = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 
 def command(*words: str | Path, env: Mapping[str, str] | None = None) -> Done:
@@ -128,6 +130,8 @@ class CommandLine:
         with pytest.MonkeyPatch.context() as patch:
             for name, value in {**self._environ, **env}.items():
                 patch.setenv(name, value)
+            for name in SET_BY_TORCH:
+                patch.delenv(name, raising=False)
             if cwd is not None:
                 patch.chdir(cwd)
             patch.setattr(tempfile, "tempdir", None)
