@@ -48,7 +48,7 @@ _FORMS = (
 )  # fmt: skip
 _TABLES: tuple[tuple[ModuleType, str], ...] = (
     *((form, "START") for form in _FORMS),
-    (complaints, "_FAILS"), (complaints, "_COMPLAINS"), (complaints, "_TOLD"), (complaints, "_VALUES"), (complaints, "_CODES"), (complaints, "_FOREIGN"),
+    (complaints, "FAILS"), (complaints, "COMPLAINS"), (complaints, "TOLD"), (complaints, "_VALUES"), (complaints, "CODES"), (complaints, "FOREIGN"),
     (complaints, "_STACK"), (complaints, "_WARNS"), (complaints, "_EVERYDAY"), (complaints, "_SUCCEEDS"),
     (harmless, "_WORDS"), (harmless, "_LINES"), (severity, "_PROBES"), (judgement, "_SUPERVISORS"),
     (judgement, "_WRAPPERS"),
