@@ -28,17 +28,23 @@ StoreFile = Annotated[
     str | None,
     typer.Option("--cases", metavar="FILE", envvar="AOTIDOCTOR_CASES", help="The store."),
 ]
-Signature = Annotated[str | None, typer.Option(metavar="SIGNATURE", help="Of this exact or family signature.")]
-Cause = Annotated[str | None, typer.Option(metavar="CAUSE", help="Of this cause.")]
-Subject = Annotated[str | None, typer.Option(metavar="TEXT", help="With this in a subject.")]
-Words = Annotated[str | None, typer.Option(metavar="WORDS", help="With all these words, or beginnings of words.")]
-Most = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="At most so many, the latest first.")]
+Signature = Annotated[
+    str | None, typer.Option(metavar="SIGNATURE", help="Only cases with this exact or family signature.")
+]
+Cause = Annotated[str | None, typer.Option(metavar="CAUSE", help="Only cases with this cause.")]
+Subject = Annotated[str | None, typer.Option(metavar="TEXT", help="Only cases with this text in a subject.")]
+Words = Annotated[
+    str | None, typer.Option(metavar="WORDS", help="Only cases with all these words, or beginnings of words.")
+]
+Most = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="Show at most this many, latest first.")]
 Which = Annotated[str, typer.Argument(metavar="CASE", help="Number or signature of a case.")]
-Text = Annotated[str, typer.Argument(metavar="TEXT", help="What to note; - reads standard input.")]
-Solved = Annotated[bool, typer.Option("--solved", help="This solved it: reports of the same failure say so.")]
-Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to stdout.")]
-Document = Annotated[str, typer.Argument(metavar="FILE", help="What `cases export` wrote.")]
-Other = Annotated[str, typer.Argument(metavar="OTHER", help="Another store; it is only read.")]
+Text = Annotated[str, typer.Argument(metavar="TEXT", help="Text of the note; - reads standard input.")]
+Solved = Annotated[bool, typer.Option("--solved", help="Mark as the solution: reports of the same failure show it.")]
+Output = Annotated[
+    str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file instead of stdout.")
+]
+Document = Annotated[str, typer.Argument(metavar="FILE", help="A file written by `cases export`.")]
+Other = Annotated[str, typer.Argument(metavar="OTHER", help="Another store, opened read-only.")]
 _LONGEST_NOTE = 10_000
 
 
@@ -111,7 +117,7 @@ def export(
             write_stdout(text)
             return
         if cases_ is not None and os.path.realpath(output) == os.path.realpath(cases_):
-            raise typer.BadParameter(f"{output} is the store; it is not overwritten", param_hint="--output")
+            raise typer.BadParameter(f"{output} is the store and is not overwritten", param_hint="--output")
         try:
             write_file(Path(output), text)
         except OSError as error:

@@ -25,7 +25,9 @@ LogFile = Annotated[str, typer.Argument(metavar="LOG|-", help="The log; - is sta
 OfPackage = Annotated[
     str | None,
     typer.Option(
-        "--package", metavar="FILE", help="The .pt2 the log is about: adds names of kernels, lines and inputs."
+        "--package",
+        metavar="FILE",
+        help="The .pt2 file that the log is about: adds names of kernels, lines and inputs.",
     ),
 ]
 

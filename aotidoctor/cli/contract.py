@@ -28,7 +28,7 @@ Emit = Annotated[
     Form,
     typer.Option("--emit", help="A Python module, a JSON Schema, a C++ header, or Triton's config.pbtxt."),
 ]
-Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to. [default: stdout]")]
+Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Output file. [default: stdout]")]
 
 
 @fetched("package", "inputs", "reference")
@@ -51,7 +51,7 @@ def contract(
     if output is not None and os.path.realpath(output) in map(
         os.path.realpath, filter(None, (package, inputs, reference))
     ):
-        raise typer.BadParameter(f"{output} is what is examined; it is not overwritten", param_hint="--output")
+        raise typer.BadParameter(f"{output} is an input of this command and is not overwritten", param_hint="--output")
     with answering(None, package), limited():
         text = written(
             emit.value, package, inputs=inputs, reference=reference, model_name=model_name, environ=os.environ

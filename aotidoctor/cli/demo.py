@@ -31,10 +31,10 @@ Seen = tuple["Patient", Report]
 
 
 Cuda = Annotated[
-    bool, typer.Option("--cuda", help="Find a fault of a CUDA package without a GPU instead; compiles nothing.")
+    bool, typer.Option("--cuda", help="Instead, find a fault in a CUDA package without a GPU; compiles nothing.")
 ]
 OfFleet = Annotated[
-    bool, typer.Option("--fleet", help="Judge 60 packages of two nights instead; what is new? Needs pandas.")
+    bool, typer.Option("--fleet", help="Instead, check 60 packages of two nights and show what is new; needs pandas.")
 ]
 
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 _KINDS = "A report (JSON), a bundle, a package, `env --json` of a host, or `here` for this one."
 One = Annotated[str, typer.Argument(metavar="A", help=_KINDS)]
-Other = Annotated[str, typer.Argument(metavar="B", help="The same; the failing one, if one of them fails.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="The verdict only.")]
+Other = Annotated[str, typer.Argument(metavar="B", help="What to compare with A; if one of the two fails, that one.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the verdict.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also list minor differences and unknown facts.")]
 
 

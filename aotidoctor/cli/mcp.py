@@ -12,10 +12,10 @@ from aotidoctor.cli.show import refusing
 
 RootFolder = Annotated[
     str,
-    typer.Option("--root", metavar="DIR", help="The folder that paths must be below. [default: the working folder]"),
+    typer.Option("--root", metavar="DIR", help="Folder that contains all paths. [default: the working folder]"),
 ]
 AllowRun = Annotated[
-    bool, typer.Option("--allow-run", help="Also offer what executes native code of packages: run and repro.")
+    bool, typer.Option("--allow-run", help="Also offer the tools that execute native code of packages: run and repro.")
 ]
 
 

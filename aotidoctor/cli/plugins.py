@@ -10,7 +10,7 @@ from aotidoctor.cli import options as opt
 from aotidoctor.cli.show import write_stdout
 from aotidoctor.reports.status import OK, PROBLEM
 
-OnlyList = Annotated[bool, typer.Option("--list", help="Only list them: import nothing.")]
+OnlyList = Annotated[bool, typer.Option("--list", help="Only list plugins; import nothing.")]
 
 
 def plugins(*, list_: OnlyList = False, json: opt.Json = False) -> None:

@@ -17,9 +17,10 @@ from aotidoctor.model.case import Options
 
 Folder = Annotated[Path, typer.Option("--output-dir", "-o", metavar="DIR", help="Folder to write the script to.")]
 From = Annotated[
-    str | None, typer.Option("--from", metavar="REPORT", help="A JSON report of this case: no new diagnosis.")
+    str | None,
+    typer.Option("--from", metavar="REPORT", help="Use this JSON report of the case instead of a new diagnosis."),
 ]
-KeepWeights = Annotated[bool, typer.Option("--keep-weights", help="Copy the package as it is.")]
+KeepWeights = Annotated[bool, typer.Option("--keep-weights", help="Copy the package unchanged.")]
 
 
 @shown("package", "inputs", "reference", "setup", "from_", "custom_op_library")

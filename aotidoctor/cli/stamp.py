@@ -13,8 +13,10 @@ from aotidoctor.cli.show import write_stdout
 from aotidoctor.cli.urls import fetched
 
 SCHEMA = "aotidoctor.stamped/1"
-Exported = Annotated[str, typer.Option("--exported", metavar="FILE", help="The program that it was compiled from.")]
-Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where the stamped copy goes.")]
+Exported = Annotated[
+    str, typer.Option("--exported", metavar="FILE", help="The program that the package was compiled from.")
+]
+Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Path of the stamped copy.")]
 
 
 @fetched("package", "exported")

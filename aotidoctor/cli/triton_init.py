@@ -40,7 +40,7 @@ Output = Annotated[
     str | None, typer.Option("--output", "-o", metavar="PATH", help="File or folder to write to. [default: stdout]")
 ]
 ReportFormat = Annotated[
-    Format | None, typer.Option("--format", help="Show the report on it instead of the config on stdout.")
+    Format | None, typer.Option("--format", help="Show the report on the config instead of the config.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 

@@ -18,7 +18,11 @@ ModelDir = Annotated[str, typer.Argument(metavar="MODEL_DIR", help="The folder o
 RequestBatch = Annotated[
     int | None,
     typer.Option(
-        "--request-batch", min=1, max=64, metavar="N", help="Requests in one execution. [default: 2 where they merge]"
+        "--request-batch",
+        min=1,
+        max=64,
+        metavar="N",
+        help="Number of requests per execution. [default: 2 if the server merges them]",
     ),
 ]
 Send = Annotated[

@@ -19,7 +19,7 @@ Program = Annotated[
 ]
 DynamicShapes = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help='JSON of what was asked for: {"x": {"0": "batch"}}.'),
+    typer.Option(metavar="FILE", help='JSON of the dynamic shapes requested at export: {"x": {"0": "batch"}}.'),
 ]
 Against = Annotated[
     str | None,

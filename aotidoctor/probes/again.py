@@ -60,8 +60,8 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "the traced run hung in the same way")
     if _answers_both(case, history, plain):
         calls = calls_to_compare(case, plain)
-        return run_request(case, NAME, "the same, in a process of its own, in filled memory", calls=calls, perturb=FILL)
-    return run_request(case, NAME, "the same, in a process of its own", calls=calls_to_compare(case, plain))
+        return run_request(case, NAME, "the same, in a separate process, in filled memory", calls=calls, perturb=FILL)
+    return run_request(case, NAME, "the same, in a separate process", calls=calls_to_compare(case, plain))
 
 
 def _answers_both(case: Case, history: History, plain: Outcome) -> bool:
@@ -124,7 +124,7 @@ def read_repeated(case: Case, plain: Outcome, outcome: Outcome) -> Sequence[Evid
                 outcome,
                 observed=f"1 of 2 runs did not end within its time limit, the other took {fine.seconds:.1f} s",
                 expected="the same ending in each run",
-                message="a time limit that is broken once may be a busy machine: it is not evidence of a race",
+                message="a time limit that is exceeded once may be due to a busy machine: it is not evidence of a race",
                 facts={"failed": 1, "runs": 2},
             )
         ]

@@ -36,7 +36,7 @@ from aotidoctor.probes.symptoms import recognise
 CODE, NAME = "AD-RUN-022", "blame"
 _EXPECTED = {
     "index": "an index inside the bound",
-    "offsets": "offsets from 0 that do not fall, none beyond the indices",
+    "offsets": "offsets that start at 0, do not decrease, and stay within the indices",
     "division": "no zero",
     "assertion": "what the model asserts",
 }

@@ -41,9 +41,9 @@ WORDS = {
 def plan(case: Case, history: History) -> Request | NotChecked:
     """A compile with part of the compiler disabled (the search says which), where the time for many was given."""
     if not history.has(RECOMPILED, "differs"):
-        return unasked(CODE, NAME, "the compiler of this host was not found to make the wrong numbers")
+        return unasked(CODE, NAME, "the compiler of this host was not found to produce the wrong numbers")
     if not case.options.localize and case.options.budget is None:
-        return unasked(CODE, NAME, f"many compiles: `{_command(case)}` does it{_estimate(history)}")
+        return unasked(CODE, NAME, f"this takes many compiles: `{_command(case)}` runs them{_estimate(history)}")
     return compile_request(case, NAME, "part of the compiler disabled", provenance=False)
 
 
@@ -88,7 +88,7 @@ def not_found(outcome: Outcome, tried: Sequence[str], failed: Sequence[str], run
         "not-found",
         Severity.INFO,
         outcome,
-        observed=f"wrong with each stage off ({', '.join(tried) or 'none could be asked'}){cannot}",
+        observed=f"wrong with each stage off ({', '.join(tried) or 'none could be tried'}){cannot}",
         expected="a compiler stage that removes the difference when it is disabled",
         facts={"tried": tuple(tried), "cannot": tuple(failed), "runs": runs},
     )
@@ -111,7 +111,7 @@ PROBE = Probe(
     code=CODE,
     name=NAME,
     asks="which lowering, decomposition or pass of the compiler is wrong?",
-    asked_when="when the compiler of this host makes the same wrong numbers, and --budget or localize allows the time",
+    asked_when="when the compiler of this host produces the same wrong numbers and --budget or localize allows time",
     plan=plan,
     read=read,
 )

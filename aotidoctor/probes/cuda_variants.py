@@ -64,12 +64,14 @@ def _no_other_device(case: Case, _: History, symptom: str) -> str | None:
 
 
 def _no_stream(_: Case, history: History, symptom: str) -> str | None:
-    return None if vanished_blocking(history) else "the failure does not depend on timing, as far as it was seen"
+    return None if vanished_blocking(history) else "the failure does not depend on timing, as far as observed"
 
 
 def _no_capture(case: Case, _: History, symptom: str) -> str | None:
     asked = case.options.rungs is not None and NAME in case.options.rungs
-    return None if asked or symptom == "cuda-capture" else "nothing is captured here; ask with --probes cuda_variants"
+    return (
+        None if asked or symptom == "cuda-capture" else "nothing is captured here; run this with --probes cuda_variants"
+    )
 
 
 def _no_memory(_: Case, __: History, symptom: str) -> str | None:

@@ -49,7 +49,7 @@ INSTALL = (
 # Of the time for one run, what the replay may take; the rest is for torch and Triton to be imported.
 SHARE = 0.8
 _WORDS = {
-    "out-of-bounds": ("access", "an access inside of the allocation"),
+    "out-of-bounds": ("access", "an access inside the allocation"),
     "misaligned": ("access", "an aligned address"),
     "use-after-free": ("access", "memory that is still allocated"),
     "device-assert": ("assert", "no failed assertion"),
@@ -87,7 +87,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     request = run_request(
         case,
         NAME,
-        "the package carried out on the CPU, with every address checked",
+        "the package executed on the CPU, with every address checked",
         **comparison(case),
         emulate_seconds=case.options.timeout * SHARE,
         emulate_kernels=() if named is None else (named,),
@@ -120,7 +120,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     if made:
         return made
     if not succeeded(outcome):
-        return [_quiet("unavailable", outcome, f"it did not come to its end: {_why_nothing(outcome, None)}")]
+        return [_quiet("unavailable", outcome, f"it did not finish: {_why_nothing(outcome, None)}")]
     if found.done < found.launched or found.not_emulated:
         return [
             _quiet(
@@ -129,7 +129,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
                 f"{found.done} of {found.launched} launches without a finding{_alone(found)}; see not checked",
             )
         ]
-    return [_quiet("clean", outcome, f"{found.launched} launches, every access inside of its allocation")]
+    return [_quiet("clean", outcome, f"{found.launched} launches, every access inside its allocation")]
 
 
 def skipped(outcome: Outcome) -> list[NotChecked]:
@@ -257,7 +257,7 @@ def _observed(one: Finding, shown: str) -> str:
 PROBE = Probe(
     code=CODE,
     name=NAME,
-    asks="which lane of which launch goes astray, when the package is carried out on the CPU?",
+    asks="which lane of which launch makes a bad access when the package is executed on the CPU?",
     asked_when="for a CUDA package that cannot run here, or failed on the GPU without an explanation; needs Triton",
     plan=plan,
     read=read,

@@ -43,9 +43,9 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "a static finding already explains a failure")
     asked = case.options.rungs is not None and NAME in case.options.rungs
     if not asked and (case.contract is None or not case.contract.custom_ops):
-        return unasked(CODE, NAME, "no custom operator runs; ask with --probes growth")
+        return unasked(CODE, NAME, "no custom operator runs; run this with --probes growth")
     if not asked and plain.stages.get("run2", 0.0) > SLOWEST_CALL_S:
-        return unasked(CODE, NAME, f"a call takes {plain.stages['run2']:.1f} s; ask with --probes growth")
+        return unasked(CODE, NAME, f"a call takes {plain.stages['run2']:.1f} s; run this with --probes growth")
     return run_request(case, NAME, f"{CALLS} calls in one process", calls=CALLS, observe=("rss",))
 
 

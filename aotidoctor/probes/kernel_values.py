@@ -145,7 +145,13 @@ def _divergence(case: Case, history: History, watched: Watched, outcome: Outcome
         return []
     drawn = case.contract.needs.random_ops if case.contract is not None else ()
     if drawn:
-        return [note("unavailable", outcome, f"{drawn[0]} draws other numbers than the program: values do not compare")]
+        return [
+            note(
+                "unavailable",
+                outcome,
+                f"{drawn[0]} draws different random numbers from the program: the values cannot be compared",
+            )
+        ]
     judged = history.has("AD-RUN-011") and not history.has("AD-RUN-011", *WRONG)
     bad = None if judged else first_diverging(case, watched)
     if bad is None:
@@ -193,7 +199,7 @@ def _place(bad: FirstBad, outcome: Outcome) -> dict[str, FactValue]:
 PROBE = Probe(
     code=CODE,
     name=NAME,
-    asks="which kernel makes the bad values?",
+    asks="which kernel produces the bad values?",
     asked_when="for NaN or Inf from clean inputs, and for outputs that differ from the reference",
     plan=plan,
     read=read,

@@ -45,12 +45,12 @@ FEWER = "TORCHINDUCTOR_VEC_ISA_OK=1"
 SETTINGS: Mapping[str, str] = {
     "import": "keep the process: every new one imports torch again",
     "imports": "keep the process, or load with C++ (torch::inductor::AOTIModelPackageLoader), which imports no Python",
-    "cpu_checks": f"{FEWER} (asks for less), TORCHINDUCTOR_CACHE_DIR on a disk that stays, or C++",
-    "unpack": "TMPDIR on a quicker disk or in memory, or from torch 2.14 on the unpacked folder instead of the package",
-    "link": "weights outside of the library: aot_inductor.package_constants_on_disk_format='binary_blob'",
+    "cpu_checks": f"{FEWER} (fewer checks), TORCHINDUCTOR_CACHE_DIR on a persistent disk, or C++",
+    "unpack": "TMPDIR on a faster disk or in memory, or from torch 2.14 on the unpacked folder instead of the package",
+    "link": "weights outside the library: aot_inductor.package_constants_on_disk_format='binary_blob'",
     "create": "fewer or smaller constants; weights mapped, not copied: aot_inductor.force_mmap_weights=True",
     "constants": "fewer or smaller constants; for a GPU AOTI_COPY_USE_PINNED_ASYNC=1 (torch 2.14 and later)",
-    "load": "TMPDIR on a quicker disk or in memory; weights mapped, not copied: aot_inductor.force_mmap_weights=True",
+    "load": "TMPDIR on a faster disk or in memory; weights mapped, not copied: aot_inductor.force_mmap_weights=True",
     "after_load": "weights in the package, or read with torch.load(mmap=True), and user_managed=True",
     "run1": "one call before the first request: it folds constants and loads kernels",
 }
@@ -66,7 +66,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     asked = case.options.rungs is not None and NAME in case.options.rungs
     loading = plain.stages.get("load", 0.0)
     if not asked and loading < SLOW_LOAD_S:
-        return unasked(CODE, NAME, f"it loads in {loading:.1f} s; ask with --probes load_time")
+        return unasked(CODE, NAME, f"it loads in {loading:.1f} s; run this with --probes load_time")
     if case.model is not None and case.model.cpp_only:
         return unasked(CODE, NAME, "it is compiled at each load: that is where the time goes")
     tmpdir = case.host.environment.get("TMPDIR")
@@ -116,7 +116,7 @@ def _setting(part: str, environment: Mapping[str, str]) -> str:
     """What makes ``part`` quicker, without what is set already."""
     name, _, value = FEWER.partition("=")
     told = SETTINGS[part]
-    return told.replace(f"{FEWER} (asks for less), ", "") if environment.get(name) == value else told
+    return told.replace(f"{FEWER} (fewer checks), ", "") if environment.get(name) == value else told
 
 
 def parts_of(outcome: Outcome) -> dict[str, float]:

@@ -127,7 +127,7 @@ def _unknown(name: str, item: GivenWeight, wanted: dict[str, ConstantSpec], outc
     """A name that the package does not have; of tied weights it keeps one name only."""
     owner = next((one for one in item.same_as if one in wanted), None)
     if owner is None:
-        told = f"{name} is the name of no constant"
+        told = f"no constant is called {name}"
         return _finding(
             "name", name, "no constant of this name", f"one of {listed(tuple(wanted), _LISTED)}", outcome, found=told
         )

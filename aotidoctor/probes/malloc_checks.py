@@ -140,7 +140,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
             outcome,
             subject=place.subject,
             observed=f"{ending.observed} in {outcome.stage}{place.words}",
-            expected=f"the end in {base.stage} as without the checks",
+            expected=f"the same end in {base.stage} as without the checks",
             stream="stderr",
             facts={**ending.facts, **place.facts, **_more(base, ending, known=known)},
         )
@@ -218,7 +218,7 @@ def _healed(base: Outcome, outcome: Outcome) -> Evidence:
         Severity.INFO,
         outcome,
         observed="no failure, and no damaged block was freed",
-        expected=f"the end in {base.stage} as without the checks",
+        expected=f"the same end in {base.stage} as without the checks",
         facts={"plain_stage": base.stage},
     )
 

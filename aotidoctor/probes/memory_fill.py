@@ -71,7 +71,7 @@ def _judge(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]
     if same or random_between:
         kind, severity, observed = "independent", Severity.INFO, "bit-identical outputs"
         if random_between:
-            kind, observed = "undecided", "outputs differ between equal processes already"
+            kind, observed = "undecided", "outputs already differ between identical processes"
         return [evidence(CODE, kind, severity, outcome, observed=observed, expected="the same bits")]
     return [_depends(f"different values when fresh memory holds 0x{FILL:02x}", ops, outcome)]
 

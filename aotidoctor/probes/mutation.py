@@ -85,7 +85,7 @@ def _alias(group: list[Tensor], given: Sequence[Tensor], outcome: Outcome) -> Ev
         outcome,
         subject=", ".join(paths),
         observed=f"share{'' if among else 's'} memory with {' and '.join([*partners, *among])}",
-        expected="memory of its own",
+        expected="separate memory",
         facts={"outputs": tuple(paths), "partners": tuple(partners)},
     )
 
@@ -115,7 +115,7 @@ def _meant(item: Evidence) -> Evidence:
 PROBE = Probe(
     code=CODE,
     name=NAME,
-    asks="does the model write to its inputs or hand them out again?",
+    asks="does the model write to its inputs or return them as outputs?",
     asked_when="when the plain run returned (no further run)",
     plan=plan,
     read=read,

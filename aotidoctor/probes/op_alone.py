@@ -136,7 +136,7 @@ def _cleared(history: History, outcome: Outcome, found: Sequence[Evidence]) -> l
             Severity.INFO,
             outcome,
             subject=", ".join(targets),
-            observed="called alone, none does anything wrong",
+            observed="called alone, no operator does anything wrong",
             expected="operators that match their schema and fake kernel",
             facts={"ops": tuple(targets), "looped": looped},
         )

@@ -100,9 +100,9 @@ def swallowed(case: Case, outcome: Outcome) -> Evidence | None:
         Severity.ERROR,
         outcome,
         subject=_subject(case, facts),
-        observed=f"{len(_outputs(outcome))} output(s), and an exception that nobody was told of: {_head(first)}",
+        observed=f"{len(_outputs(outcome))} output(s), and an exception that did not reach the caller: {_head(first)}",
         expected="no failure",
-        message=f"the call returned, although an operator raised in it: {symptom.line}",
+        message=f"the call returned, although an operator in it raised: {symptom.line}",
         stream="stderr",
         facts=facts,
     )

@@ -75,7 +75,7 @@ def _nothing_to_compile(case: Case) -> str | None:
 
 def values_request(case: Case, kernel: str) -> Request:
     """The second compile: the arguments of one kernel."""
-    purpose = f"the same program, printing what {kernel} gets"
+    purpose = f"the same program, printing the arguments of {kernel} gets"
     return compile_request(case, NAME, purpose, printer=PRINT_VALUES, printed_kernels=kernel)
 
 

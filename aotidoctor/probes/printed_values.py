@@ -167,7 +167,7 @@ def _may_be(buffer: BufferValues, value: Tensor) -> bool:
 PROBE = Probe(
     code=CODE,
     name=NAME,
-    asks="which kernel makes the bad values, seen by a recompiled package with the value printer?",
+    asks="which kernel produces the bad values, according to a recompiled package with the value printer?",
     asked_when="when kernel_values was inconclusive and an exported program is available",
     plan=plan,
     read=read,

@@ -195,7 +195,7 @@ def _last_line(message: str) -> str:
 PROBE = Probe(
     code=CODE,
     name=NAME,
-    asks="does the compiler of this host make the same wrong numbers?",
+    asks="does the compiler of this host produce the same wrong numbers?",
     asked_when="when the package differs from an exported program and no input, weight or chance explains it",
     plan=plan,
     read=read,

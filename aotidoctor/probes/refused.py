@@ -70,7 +70,7 @@ def plan(case: Case, history: History) -> Reuse | NotChecked:
     if history.errors("AD-IN", "AD-LOAD"):
         return unasked(CODE, NAME, "a static finding already explains a failure")
     if case.contract is not None and not case.contract.leaves_open():
-        return unasked(CODE, NAME, "the package tells what its inputs must be like")
+        return unasked(CODE, NAME, "the package records the properties of its inputs")
     return Reuse(probe="plain_run")
 
 
@@ -214,7 +214,7 @@ PROBE = Probe(
     code=CODE,
     name=NAME,
     asks="which input did an operator of PyTorch refuse?",
-    asked_when="when an operator raised in a package that does not tell what its inputs must be like (no further run)",
+    asked_when="when an operator raised and the package does not record the properties of its inputs (no further run)",
     plan=plan,
     read=read,
 )

@@ -66,7 +66,7 @@ def _tools(case: Case, history: History) -> tuple[tuple[str, str | None], ...]:
     return (
         ("memcheck", None if symptom in (*ACCESS, *VAGUE) else f"{symptom} is not a memory access fault"),
         ("initcheck", None if varies else "nothing indicates that the call depends on earlier memory contents"),
-        ("racecheck", None if varies else "the failure does not depend on timing, as far as it was seen"),
+        ("racecheck", None if varies else "the failure does not depend on timing, as far as observed"),
     )
 
 

@@ -44,7 +44,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
 
 def _why_not(case: Case, history: History) -> str | None:
     if not case.options.shrink:
-        return "ask with --shrink"
+        return "run this with --shrink"
     plain = history.outcomes.get("plain_run")
     if plain is None or isinstance(plain.ending, NotStarted):
         return "the package could not be run on this host"

@@ -56,7 +56,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     if history.errors("AD-IN"):
         return unasked(CODE, NAME, "a static finding already explains wrong numbers")
     if not _wanted(case, history):
-        return unasked(CODE, NAME, "the numbers are not suspicious; ask with --probes sub_batch")
+        return unasked(CODE, NAME, "the numbers are not suspicious; run this with --probes sub_batch")
     batch = None if case.contract is None else shared_batch(case.contract)
     if batch is None:
         return unasked(CODE, NAME, "dim 0 is not a size that inputs and outputs share")
@@ -138,7 +138,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     if result is None:
         return []
     if not result.repeatable:
-        observed, kind = "equal calls differ already", "undecided"
+        observed, kind = "equal calls already differ", "undecided"
     elif result.agrees:
         observed, kind = f"the same {result.rows} of {result.of} rows", "same"
     else:

@@ -42,7 +42,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     odd = any(item.kind == "differs" for item in history.errors("AD-RUN-002", "AD-RUN-011"))
     asked = case.options.localize or (case.options.rungs is not None and NAME in case.options.rungs)
     if not failed and not odd and not (asked and succeeded(history.outcomes.get("plain_run"))):
-        return unasked(CODE, NAME, "nothing crashed, hung or was intermittent; ask with --probes threads")
+        return unasked(CODE, NAME, "nothing crashed, hung or was intermittent; run this with --probes threads")
     if history.errors("AD-IN", "AD-HOST", "AD-ART", "AD-LOAD"):
         return unasked(CODE, NAME, "a static finding already explains it; its treatment is tried instead")
     if case.options.threads == 1:
@@ -82,7 +82,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
                 outcome,
                 observed=f"outputs with one thread, after {outcome.seconds:.1f} s",
                 expected="the same ending as with several",
-                message="a time limit that several threads broke once, or hardly, is not evidence of a race",
+                message="a time limit that several threads exceeded once, or only just, is not evidence of a race",
                 facts={"threads": 1},
             )
         ]

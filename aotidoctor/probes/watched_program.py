@@ -48,7 +48,7 @@ _TRACEBACK = re.compile(
 
 def plan(case: Case, history: History) -> NotChecked:
     """Not a probe: ``watch`` and ``guard`` have the program already."""
-    return unasked(CODE, NAME, "this is for aotidoctor watch and aotidoctor.guard()")
+    return unasked(CODE, NAME, "this probe is for aotidoctor watch and aotidoctor.guard()")
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:

@@ -33,9 +33,9 @@ def read_saved(path: str) -> JsonObject:
     except OSError as error:
         raise CannotExamineError(f"{path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
-        raise CannotExamineError(f"{path}: observed no JSON ({error}), expected a report of aotidoctor") from error
+        raise CannotExamineError(f"{path}: observed invalid JSON ({error}), expected a report of aotidoctor") from error
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise CannotExamineError(f"{path}: observed other JSON, expected a report of aotidoctor ({SCHEMA})")
+        raise CannotExamineError(f"{path}: observed different JSON, expected a report of aotidoctor ({SCHEMA})")
     return document
 
 

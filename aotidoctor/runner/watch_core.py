@@ -61,7 +61,7 @@ def _why_none(watched: Watched, pattern: CorePattern) -> str:
         return "core files are disabled here: sysctl -w kernel.core_pattern=core.%p"
     if limit == "0" and pattern.kind in (FILE, PROGRAM, APPORT, SYSTEMD):
         return NO_LIMIT
-    return "the kernel wrote none: no room or no right to write, or the program has forbidden it (PR_SET_DUMPABLE)"
+    return "the kernel wrote none: no space or no permission to write, or the program forbids it (PR_SET_DUMPABLE)"
 
 
 _WITHOUT_CORE = frozenset({"SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGPIPE", "SIGALRM", "SIGUSR1", "SIGUSR2"})

@@ -167,7 +167,7 @@ def _merged(config: ModelConfig, asked: int | None) -> tuple[int, tuple[str, ...
     batches = config.scheduling is not None and config.scheduling.name == "dynamic_batching" and config.batch_size > 1
     if not batches:
         why = "dynamic_batching with max_batch_size above 1"
-        unmerged = f"one request at a time: without {why} the server never puts requests together"
+        unmerged = f"one request at a time: without {why} the server never merges requests"
         return 1, (unmerged,) if (asked or 1) > 1 else ()
     return asked or MERGED, ()
 

@@ -117,5 +117,5 @@ def _time_opening(channel: Channel) -> list[tuple[float, float]]:
     try:
         point({address: ctypes.cast(callback, ctypes.c_void_p).value or 0})
     except HooksUnavailableError as error:
-        channel.warn(f"unpacking and linking are not told apart: {error}")
+        channel.warn(f"unpacking and linking could not be separated: {error}")
     return times

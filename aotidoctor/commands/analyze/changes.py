@@ -40,7 +40,7 @@ def compared(before: Sequence[SavedCause], now: Sequence[Diagnosis], *, tool: st
         severity=Severity.INFO if kind in _CALM else Severity.WARN,
         subject=None,
         observed=f"{new or 'no cause'} by aotidoctor {__version__}{playbook}",
-        expected=f"{old or 'no cause'}, as aotidoctor {tool or 'of an unknown version'} said",
+        expected=f"{old or 'no cause'}, as reported by aotidoctor {tool or 'of an unknown version'}",
         message=message,
         source=FileSource(file=path),
         facts={"before": old, "now": new, "tool": tool},
@@ -56,7 +56,7 @@ def unbelieved(problems: Sequence[str], path: str) -> list[Evidence]:
             severity=Severity.WARN,
             subject=path,
             observed=problem,
-            expected="a bundle as it was written",
+            expected="an unchanged bundle",
             message=f"{path}: {problem}",
             source=FileSource(file=path),
         )

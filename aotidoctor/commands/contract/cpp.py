@@ -65,8 +65,8 @@ def _name(source: str) -> str:
 
 
 def _head(wanted: Shippable, leaves: tuple[LeafSpec, ...]) -> Iterator[str]:
-    yield f"What the compiled code of {wanted.source!a} expects of its caller."
-    yield f"Written by aotidoctor {__version__}; not to be edited."
+    yield f"What the compiled code of {wanted.source!a} expects from its caller."
+    yield f"Written by aotidoctor {__version__}; do not edit."
     if wanted.sha256:
         yield f"The package has sha256 {wanted.sha256}."
     yield "The inputs of run(), in this order:"

@@ -71,9 +71,9 @@ def python_module(wanted: Shippable) -> str:
 
 def _head(wanted: Shippable) -> Iterator[str]:
     digest = f", sha256 {wanted.sha256}" if wanted.sha256 else ""
-    yield f'"""What the compiled code of a package expects of its caller: {_doc(wanted.source)}{digest}.'
+    yield f'"""What the compiled code of a package expects from its caller: {_doc(wanted.source)}{digest}.'
     yield ""
-    yield f"Written by aotidoctor {__version__}; not to be edited. ``validate_inputs`` raises ContractError for a"
+    yield f"Written by aotidoctor {__version__}; do not edit. ``validate_inputs`` raises ContractError for a"
     yield "call that the compiled code would compute wrongly; it needs the standard library only."
     if wanted.untold:
         yield ""

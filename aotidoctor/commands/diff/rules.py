@@ -38,8 +38,8 @@ RULES = {
     "gpu": Rule("host", "gpu-arch-mismatch", "decisive", "GPU code is compiled for a compute capability"),
     "gpu-name": Rule("host", "gpu-arch-mismatch", "minor", "a different GPU of the same compute capability"),
     "gpu-none": Rule("host", "device-unavailable", "decisive", "a GPU package needs a GPU"),
-    "gpu-count": Rule("host", "device-index", "relevant", "a device index is counted in the GPUs that are there"),
-    "driver": Rule("host", "driver-mismatch", "relevant", "the driver decides which CUDA can be served"),
+    "gpu-count": Rule("host", "device-index", "relevant", "a device index counts the available GPUs"),
+    "driver": Rule("host", "driver-mismatch", "relevant", "the driver determines which CUDA versions can run"),
     "glibc": Rule("host", "abi-mismatch", "relevant", "a .so requires the symbol versions of its build machine"),
     "library": Rule("host", "missing-library", "decisive", "the loader must find every library that the .so names"),
     "symbol": Rule("host", "abi-mismatch", "decisive", "no library there provides the symbol"),
@@ -65,7 +65,7 @@ RULES = {
     "kind": Rule(
         "package", "artifact-wrong-kind", "decisive", "only an AOTInductor package can be loaded with this API"
     ),
-    "layout": Rule("package", "load-api", "relevant", "the layout decides which loader takes it"),
+    "layout": Rule("package", "load-api", "relevant", "the layout determines which loader accepts it"),
     "models": Rule("package", "model-name", "decisive", "a model is loaded by its name"),
     "machine": Rule("package", "platform-mismatch", "decisive", "compiled code runs on one architecture only"),
     "needed": Rule("package", "missing-library", "relevant", "the loader must find every library that the .so names"),
@@ -81,11 +81,13 @@ RULES = {
     "package-threads": Rule(
         "package", "threads-exceed-build", "relevant", "compiled for a different number of threads"
     ),
-    "operators": Rule("package", "custom-op-missing", "relevant", "a custom operator must be registered before"),
+    "operators": Rule(
+        "package", "custom-op-missing", "relevant", "a custom operator must be registered before loading"
+    ),
     "weights-place": Rule(
         "package", "weights-not-loaded", "relevant", "weights outside the .so must be loaded or found"
     ),
-    "damage": Rule("package", "artifact-corrupt", "decisive", "a member's bytes are not those that were written"),
+    "damage": Rule("package", "artifact-corrupt", "decisive", "a member's bytes differ from those that were written"),
     "random": Rule("package", "nondeterministic", "relevant", "results differ between runs by design"),
     "uninitialized": Rule("package", "uninitialized-read", "relevant", "a kernel reads uninitialized memory"),
     "kernels": Rule("package", "codegen-bug", "relevant", "different generated code for the same model"),
@@ -116,7 +118,7 @@ RULES = {
     "given-stride": Rule("inputs", "input-stride", "decisive", "elements are found by the strides that were compiled"),
     "given-device": Rule("inputs", "input-device", "decisive", "memory of a different device cannot be read"),
     "given-layout": Rule("inputs", "input-layout", "decisive", "only strided tensors can be read"),
-    "given-lazy": Rule("inputs", "input-lazy-bit", "decisive", "compiled code does not look at the lazy bit"),
+    "given-lazy": Rule("inputs", "input-lazy-bit", "decisive", "compiled code ignores the lazy bit"),
     "given-offset": Rule("inputs", "input-stride", "minor", "a different offset in its storage"),
     "given-alias": Rule("inputs", "input-alias", "relevant", "inputs that share memory see each other's writes"),
     "given-nan": Rule("inputs", "input-nan", "relevant", "NaN and Inf go through to the outputs"),

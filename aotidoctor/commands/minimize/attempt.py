@@ -132,7 +132,5 @@ def _asked(reference: str | None) -> dict[str, object]:
 
 
 def _why(outcome: Outcome) -> str:
-    words = (
-        f"{outcome.error.type}: {outcome.error.message}" if outcome.error is not None else "it did not come to an end"
-    )
+    words = f"{outcome.error.type}: {outcome.error.message}" if outcome.error is not None else "it did not finish"
     return f"{outcome.stage}: {' '.join(words.split())[:300]}"

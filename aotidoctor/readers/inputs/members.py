@@ -87,7 +87,7 @@ def open_members(path: str, data: memoryview) -> Members:
     found: dict[str, zipfile.ZipInfo] = {}
     for info in infos:
         if info.filename in found:
-            raise corrupt(path, info.filename[:200], "two members of one name", "one")
+            raise corrupt(path, info.filename[:200], "two members with one name", "one")
         found[info.filename] = info
     # torch can be told to write no CRCs; then all of them are 0.
     return Members(path, data, found, has_crc=any(info.CRC for info in infos))

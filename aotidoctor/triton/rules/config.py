@@ -59,11 +59,11 @@ def _parse_hint(text: str, line: str, problem: str) -> str:
         if sign in line:
             return hint[0].upper() + hint[1:] + "."
     if "quotes" in problem:
-        return "Take the quotes away."
+        return "Remove the quotes."
     if "string" in problem and "quotes" not in line and ("value" in line or "key" in line):
         return 'Write a parameter as { key: "K" value { string_value: "V" } }.'
     if line.strip()[:1] in ("]", "}"):
-        return "Take away the comma after the last element of the list."
+        return "Remove the comma after the last element of the list."
     return "Correct this place; field names and types are those of Triton's model_config.proto."
 
 
@@ -87,7 +87,7 @@ def name_is_the_folders(model: ServedModel) -> Sequence[Remark]:
             message="the model is not loaded: directory name must equal model name.",
             observed=f'name: "{name.value}"',
             expected=f'"{model.name}", the name of the folder, or no name',
-            remedy=f'Take the name away, or write "{model.name}".',
+            remedy=f'Remove the name, or write "{model.name}".',
             at=name.at,
         ),
     )

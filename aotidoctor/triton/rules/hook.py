@@ -52,8 +52,8 @@ def _too_early(model: ServedModel, given: ParameterConfig) -> Remark | None:
     return said(
         "ignored",
         given,
-        f"Triton {model.release.name} ignores {PARAMETER}: the model loads, and the first inference fails for want of "
-        "what the library would have prepared.",
+        f"Triton {model.release.name} ignores {PARAMETER}: the model loads, and the first inference fails because "
+        "what the library prepares is missing.",
         f"serve with {SINCE} or later",
         seen=f"Triton {model.release.name}",
         wanted=f"{SINCE} or later",
@@ -193,7 +193,9 @@ def _access(hook: HookLibrary, given: ParameterConfig) -> Iterator[Remark]:
             consequence=Consequence.WASTE,
         )
     if hook.target is not None:
-        message = f"{hook.path} leads to {hook.target}: whoever may change the link decides what the server executes."
+        message = (
+            f"{hook.path} leads to {hook.target}: anyone who can change the link controls what the server executes."
+        )
         remedy = f'string_value: "{hook.target}"'
         yield said("link", given, message, remedy, seen=hook.target, wanted=hook.path, consequence=Consequence.NOTE)
 

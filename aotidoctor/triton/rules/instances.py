@@ -126,7 +126,7 @@ def _invalid(group: InstanceGroup, model: ServedModel) -> Iterator[Remark]:
             observed=f"{kind} with gpus",
             expected="gpus with KIND_GPU only",
             subject=subject,
-            remedy="Take gpus away.",
+            remedy="Remove gpus.",
             at=group.gpus[0].at,
         )
     elif model.host.gpus:
@@ -161,6 +161,6 @@ def _invalid(group: InstanceGroup, model: ServedModel) -> Iterator[Remark]:
             observed=f'profile: "{profile.value}"',
             expected="no profile",
             subject=subject,
-            remedy="Take profile away.",
+            remedy="Remove profile.",
             at=profile.at,
         )

@@ -64,7 +64,7 @@ def _miscounted(joined: Joined, given: int, wanted: int) -> Remark:
         expected=f"{wanted} inputs",
         remedy=f"Add {rows_text(missing[:_SHOWN])}."
         if missing and given < wanted
-        else f"List these and no other: {rows_text(joined.inputs.rows[:_SHOWN])}.",
+        else f"List exactly these: {rows_text(joined.inputs.rows[:_SHOWN])}.",
         at=joined.config.inputs[0].at if joined.config.inputs else TOP,
         facts={"given": given, "wanted": wanted},
     )
@@ -155,7 +155,7 @@ def _mixed(joined: Joined) -> Said | NotJudged:
         Remark(
             kind="mixed",
             consequence=Consequence.NOTE,
-            message="loads and works: names by number and names by place in the call may stand side by side.",
+            message="loads and works: names by number and names by place in the call can be mixed.",
             observed=f"{numbered[0]} and {other.label}",
             expected="one convention",
             remedy="No change is needed; numbers for all are understood by every release.",
@@ -181,7 +181,7 @@ def _misplaced(joined: Joined, side: Side) -> list[Remark]:
 def _elsewhere(joined: Joined, side: Side, tensor: TensorConfig, meant: NameRow, row: NameRow) -> Remark:
     return Remark(
         kind="config-order",
-        message=f"Triton {joined.model.release.name} goes by the order of the config here, not by names: "
+        message=f"Triton {joined.model.release.name} uses the order of the config here, not the names: "
         f"{tensor.label} is {row.path}, not {meant.path}.",
         observed=f"{tensor.label} as {side.word} {row.slot}",
         expected=f"{side.word} {meant.slot}",

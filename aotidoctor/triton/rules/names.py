@@ -180,9 +180,9 @@ def _lost_output(name: str) -> Remark:
     return Remark(
         kind="lost-output",
         consequence=Consequence.WASTE,
-        message=f"two outputs are both called {name}; the server knows the last one only.",
+        message=f"two outputs are both called {name}; the server knows only the last one.",
         observed=name,
-        expected="names of their own",
+        expected="unique names",
         subject=name,
         remedy="Choose keys without brackets.",
     )

@@ -65,7 +65,7 @@ def _misnamed(side: Side, tensor: TensorConfig, row: NameRow, named: Sequence[Na
     return Remark(
         kind="comment",
         consequence=Consequence.WASTE,
-        message=f"loads; {tensor.label} is {row.path}, and the comment speaks of {named[0].path}, which is "
+        message=f"loads; {tensor.label} is {row.path}, and the comment names {named[0].path}, which is "
         f"{named[0].ordinal}. "
         + ("Both have one type and one shape: the swap would not be noticed. " if swap else "")
         + f"The {side.word}s are: {rows_text(side.rows[:_SHOWN])}.",
@@ -107,7 +107,7 @@ def _unsorted(side: Side, rows: Sequence[NameRow]) -> Remark:
         observed="keys that are not in alphabetical order",
         expected="a comment at each number that names its tensor",
         subject=rows[0].ordinal,
-        remedy="Say in a comment which tensor each number is, or name them by their place in the call.",
+        remedy="State in a comment which tensor each number is, or name them by their place in the call.",
     )
 
 

@@ -17,7 +17,7 @@ _HOST = {
     "AD-HOST-002": (
         "instructions",
         Consequence.FAILS_TO_LOAD,
-        "on a CPU like this one the server process dies of SIGILL, while it loads the model or at the first inference",
+        "on a CPU like this one the server process crashes with SIGILL, during the load or at the first inference",
     ),
     "AD-HOST-004": (
         "gpu-code",
@@ -150,7 +150,7 @@ def _temporary(model: ServedModel, version: ServedVersion, unpacked: int) -> Ite
             message=f"in a server on this host the model does not load: {folder.path} {problem}.",
             remedy="give the server a TMPDIR that is writable and allows execution",
             observed=f"{folder.path} {problem}",
-            expected=f"a writable folder with {unpacked} bytes free that may hold code",
+            expected=f"a writable folder with {unpacked} bytes free that allows execution",
             subject=f"version {version.number}",
             file=version.package,
         )

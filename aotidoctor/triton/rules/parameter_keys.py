@@ -77,7 +77,7 @@ def _remark(item: ParameterConfig, kind: str, message: str, instead: str | None)
         observed=item.key.value,
         expected=instead or ("one of " + ", ".join(KNOWN) if kind == "unknown" else "no such parameter"),
         subject=item.key.value,
-        remedy=f"Write {instead}." if instead else "Take it away.",
+        remedy=f"Write {instead}." if instead else "Remove it.",
         at=item.key.at,
         facts={"suggestion": instead},
     )

@@ -34,7 +34,7 @@ def parameters_are_read(model: ServedModel) -> Sequence[Remark]:
             observed=item.key.value,
             expected=f"Triton {READ_SINCE} or later",
             subject=item.key.value,
-            remedy=f"Serve with Triton {READ_SINCE} or later, or take the parameter away.",
+            remedy=f"Serve with Triton {READ_SINCE} or later, or remove the parameter.",
             at=item.key.at,
         )
         for item in parameters

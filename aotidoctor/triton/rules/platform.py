@@ -45,7 +45,7 @@ def _backend(backend: Given[str] | None) -> tuple[Remark, ...]:
             f"{PLATFORM}, {backend.value}.",
             observed=f'backend: "{backend.value}"',
             expected=f'backend: "{BACKEND}", or none',
-            remedy="Take the backend away, or write pytorch.",
+            remedy="Remove the backend, or write pytorch.",
             at=backend.at,
         ),
     )
@@ -72,7 +72,7 @@ def _wrong_platform(model: ServedModel) -> tuple[Remark, ...]:
     assert settled is not None  # noqa: S101
     place = config.platform or config.backend or config.default_model_filename
     if settled.platform == LIBTORCH:
-        message = f"the server takes it for TorchScript ({LIBTORCH}) and cannot load the package."
+        message = f"the server treats it as TorchScript ({LIBTORCH}) and cannot load the package."
     elif config.platform is None:
         message = f"the model is not loaded: unexpected platform type '' for {model.name}."
     elif config.backend is not None:
@@ -130,7 +130,7 @@ def platform_is_stated(model: ServedModel) -> Sequence[Remark]:
     return (
         Remark(
             kind="taken-for-torchscript",
-            message=f"the server takes it for TorchScript ({LIBTORCH}): {why}.",
+            message=f"the server treats it as TorchScript ({LIBTORCH}): {why}.",
             observed="no platform, no backend, no default_model_filename",
             expected=f'platform: "{PLATFORM}"',
             remedy=f'Write platform: "{PLATFORM}" and default_model_filename: "{DEFAULT_FILE}".',

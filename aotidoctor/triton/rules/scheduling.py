@@ -31,7 +31,7 @@ def inputs_are_required(model: ServedModel) -> Sequence[Remark]:
             observed="optional: true",
             expected="no optional input",
             subject=tensor.label,
-            remedy="Take optional away; the compiled code needs every input with each request.",
+            remedy="Remove optional; the compiled code needs every input with each request.",
             at=tensor.optional.at,
         )
         for tensor in (config.inputs if config is not None else ())
@@ -111,7 +111,7 @@ def requests_are_not_merged(model: ServedModel) -> Sequence[Remark]:
                 "merged requests, the others read past the end of the buffer.",
                 observed=f"dynamic_batching on Triton {model.release.name}",
                 expected="no scheduler that merges requests before 26.06",
-                remedy="Take dynamic_batching away, or serve with Triton 26.06 or later.",
+                remedy="Remove dynamic_batching, or serve with Triton 26.06 or later.",
                 at=scheduling.at,
             ),
         )
@@ -124,7 +124,7 @@ def requests_are_not_merged(model: ServedModel) -> Sequence[Remark]:
             message="nothing is merged: max_batch_size is 0, so requests have no batch dimension.",
             observed="dynamic_batching with max_batch_size 0",
             expected="max_batch_size above 0",
-            remedy="Set max_batch_size, or take dynamic_batching away.",
+            remedy="Set max_batch_size, or remove dynamic_batching.",
             at=scheduling.at,
         ),
     )
@@ -151,7 +151,7 @@ def sequences_are_supported(model: ServedModel) -> Sequence[Remark]:
                 f'instance "{model.name}_0_0".',
                 observed=f"sequence_batching on Triton {model.release.name}",
                 expected="Triton 26.06 or later",
-                remedy="Serve with Triton 26.06 or later, or take sequence_batching away.",
+                remedy="Serve with Triton 26.06 or later, or remove sequence_batching.",
                 at=config.scheduling.at,
             ),
         )

@@ -15,7 +15,7 @@ def check_given(replay: Replay, function: str, given: list[Tensor], written: lis
         if any(tensor is one for one in written):
             continue
         if not tensor.storage.known:
-            raise CannotError(f"{tensor.name} is not known: something that was not carried out may have written to it")
+            raise CannotError(f"{tensor.name} is not known: something that was not executed may have written to it")
         count = tensor.has_unwritten()
         if count:
             replay.found.add(

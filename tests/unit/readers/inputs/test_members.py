@@ -104,4 +104,4 @@ def test_two_members_of_one_name(tmp_path):
     twice = data[:end] + line + data[end : end + 8] + struct.pack("<HHI", 2, 2, size) + data[end + 16 :]
     with pytest.raises(InputsError) as caught:
         opened(tmp_path, twice)
-    assert (caught.value.subject, caught.value.observed) == ("a", "two members of one name")
+    assert (caught.value.subject, caught.value.observed) == ("a", "two members with one name")
