@@ -1,20 +1,21 @@
-"""Does it do the same again?
+"""Is the outcome the same in a second run?
 
 What it does
-    Repeats the call in a process of its own, which has called nothing before, and compares the two calls within the
-    plain run. Where nothing speaks against it, fresh memory is filled in that process (see memory_fill): the same bits
-    then answer both questions.
+    Repeats the call in a separate process, which has called nothing before, and compares the two calls within the plain
+    run. If nothing prevents it, fresh memory is filled in that process (see memory_fill): the same bits then answer
+    both questions.
 
 Why it matters
-    A failure that comes and goes, or outputs that change between equal calls, point at randomness, races or memory that
-    nobody wrote, not at the inputs' metadata.
+    An intermittent failure, or outputs that change between equal calls, indicate randomness, races or uninitialized
+    memory, not the inputs' metadata.
 
 Example:
-    outputs: observed other values in the second call, expected the same bits
+    outputs: observed different values in the second call, expected the same bits
 
 When it is wrong
-    A model that writes to its own inputs or buffers changes between calls by design. Where its kernels show that, and
-    another process gives the same outputs call by call, it is a note; an operator may keep a state that nothing shows.
+    A model that writes to its own inputs or buffers changes between calls by design. If its kernels show that, and
+    another process gives the same outputs call by call, it is a note; an operator may keep a state that no kernel
+    shows.
 """
 
 from __future__ import annotations

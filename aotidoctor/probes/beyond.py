@@ -1,20 +1,20 @@
 """Does the code read beyond its inputs?
 
 What it does
-    Where the package does not tell what its inputs must be like (before torch 2.7, and of a bare library), calls it
-    with each input in memory that goes on behind its end and before its start, and changes what stands there. Outputs
-    that change with it are computed from elements that the input does not have. The furthest one is searched for, and
-    dims of other inputs with as many rows are made shorter, to see whether less is read then.
+    If the package does not record the properties of its inputs (before torch 2.7, and for a bare library), calls it
+    with each input in memory that continues before its start and after its end, and changes the bytes there. Outputs
+    that change were computed from elements that the input does not have. The probe searches for the furthest such
+    element, and shortens dims of other inputs with as many rows, to see whether less is then read.
 
 Why it matters
     Without checks a tensor with too few rows is read past its end: garbage that changes from call to call, or a crash
-    in a process that has run for days.
+    in a process that has been running for days.
 
 Example:
     args[1]: observed 4 rows, expected 5, as many as args[0].shape[0]
 
 When it is wrong
-    What is read and does not change the outputs is not seen. An index beyond its table reads there as well.
+    Elements that are read but do not change the outputs are not detected. An index beyond its table also reads there.
 """
 
 from __future__ import annotations

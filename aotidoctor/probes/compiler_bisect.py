@@ -1,19 +1,20 @@
-"""Which step of the compiler makes the wrong numbers?
+"""Which step of the compiler produces the wrong numbers?
 
 What it does
     Compiles the exported program again and again with part of the compiler turned off by its own switch
     (TORCH_BISECT_BACKEND, TORCH_BISECT_SUBSYSTEM, TORCH_BISECT_MAX), first each stage as a whole, from the last to the
-    first, then by halves within the stage that heals, until one lowering, decomposition or graph pass is left. Every
-    answer is kept below $XDG_CACHE_HOME/aotidoctor, so that the next call goes on where this one stopped.
+    first, then by halves within the stage whose removal corrects the numbers, until one lowering, decomposition or
+    graph pass is left. Every answer is kept below $XDG_CACHE_HOME/aotidoctor, so that the next call continues where
+    this one stopped.
 
 Why it matters
-    A report to the compiler's authors needs the operator, and the number that heals is a remedy until it is fixed.
+    A report to the compiler's authors needs the operator, and the step number is a workaround until it is fixed.
 
 Example
     aten.exp.default: observed wrong with lowering 3 of 10 on, right with it disabled, expected right numbers
 
 When it is wrong
-    A lowering named here may only bring out a fault elsewhere: with it off, its neighbours are compiled otherwise, too.
+    A lowering named here may only expose a fault elsewhere: without it, its neighbours are also compiled differently.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
-"""Does it depend on the device's number, the stream, a capture, or how memory is allocated?
+"""Does the failure depend on the device number, the stream, a capture, or how memory is allocated?
 
 What it does
-    Repeats the failed call with one thing about the GPU changed, each in a fresh interpreter and each only where its
-    answer can decide: on another GPU of this host, on another stream, captured in a CUDA graph, with
-    PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True. The free memory of the device before the call is written down.
+    Repeats the failed call with one thing about the GPU changed, each in a fresh interpreter and only if its answer can
+    change the diagnosis: on another GPU of this host, on another stream, captured in a CUDA graph, with
+    PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True. The free memory of the device before the call is recorded.
 
 Why it matters
-    A package that works on one device number only has that number compiled in somewhere; one that fails on a side
-    stream only leaves ordering to luck; memory that is free but in pieces is not too little memory.
+    A package that works only on one device number has that number compiled in; one that fails only on a side stream
+    lacks an ordering; free but fragmented memory is not too little memory.
 
 Example:
     expandable: observed no failure, expected CUDA out of memory as without it
 
 When it is wrong
-    Another GPU may have more memory or another architecture. A failure that comes and goes may be gone by chance.
+    Another GPU may have more memory or another architecture. An intermittent failure may be absent by chance.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Which lane of which launch goes astray, when the package is carried out on the CPU?
+"""Which lane of which launch makes a bad access when the package is executed on the CPU?
 
 What it does
     Replays the wrapper of a CUDA package with tensors of the CPU and runs its Triton kernels in Triton's interpreter.
-    Every lane of every load, store and atomic is checked against the allocation that its pointer belongs to: outside of
-    it, misaligned, after it was freed, before anything was written there. Two programs of one launch that write to one
-    address are told, and so are failed assertions, overflows of 32-bit indices and the first NaN. Operators run by
+    Every lane of every load, store and atomic is checked against the allocation that its pointer belongs to: outside
+    it, misaligned, after it was freed, or before anything was written there. It also reports two programs of one launch
+    that write to one address, failed assertions, overflows of 32-bit indices and the first NaN. Operators run with
     their CPU kernels. Needs Triton (pip install 'aotidoctor[emulate]') and no GPU.
 
 Why it matters
-    A GPU says "illegal memory access" and nothing else, at a later call. Here the launch, the line of the kernel, the
-    lane, the element and the caller's input are named, on any machine.
+    A GPU reports only "illegal memory access", at a later call. The emulation names the launch, the line of the kernel,
+    the lane, the element and the caller's input, on any machine.
 
 Example:
     launch 1 triton_poi_fused_embedding_0, program 0, lane 5: observed index out of bounds: 0 <= tmp0 < 100, expected no
@@ -17,7 +17,7 @@ Example:
 
 When it is wrong
     It is not the hardware: no timing, no races between warps, no libraries (matrix products and convolutions are those
-    of the CPU), no tensor cores. What could not be carried out is listed, and nothing is said about it.
+    of the CPU), no tensor cores. What could not be executed is listed and not judged.
 """
 
 from __future__ import annotations

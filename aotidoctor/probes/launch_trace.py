@@ -1,20 +1,21 @@
-"""Which kernel fails first, when the GPU is made to finish before each launch?
+"""Which kernel fails first when each launch is waited for?
 
 What it does
     Repeats the failed call with the package's own calls of the CUDA driver hooked: before each launch and each of
-    PyTorch's operators the driver is told to finish (cuCtxSynchronize), and the first result that is not zero is
-    written down with the kernel launched before it, its grid and its block. Nothing is compiled again.
+    PyTorch's operators the driver waits for the GPU (cuCtxSynchronize), and the first non-zero result is recorded with
+    the kernel launched before it, its grid and its block. Nothing is compiled again.
 
 Why it matters
-    A launch only queues work, so that the error of a kernel comes out at a later call. The kernel that a log shows last
-    is the wrong one then; this one is right.
+    A launch only queues work, so the error of a kernel surfaces at a later call. The last kernel in a log is then the
+    wrong one; this probe names the right one.
 
 Example:
     triton_poi_fused_addmm_relu_0: observed CUDA_ERROR_ILLEGAL_ADDRESS after its launch (grid 16x1x1), expected success
 
 When it is wrong
-    What a kernel damages without a fault may break a later one. A race may be gone when each launch is waited for: then
-    it says so (survived). Work that a library queues inside of one operator is that operator's.
+    Damage that a kernel does without a fault may break a later kernel. A race may disappear when each launch is waited
+    for; the report then states this (survived). Work that a library queues inside one operator is attributed to that
+    operator.
 """
 
 from __future__ import annotations

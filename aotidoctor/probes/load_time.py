@@ -2,20 +2,21 @@
 
 What it does
     Loads the package in a new process as aoti_load_package does, calls it three times, and times each part: importing
-    torch, importing Inductor's modules, checking what this CPU can do, unpacking, linking (relocation), creating the
-    model with its constants (from torch 2.14 on apart from copying them), loading weights, the first call, later ones.
+    torch, importing Inductor's modules, checking the features of this CPU, unpacking, linking (relocation), creating
+    the model with its constants (from torch 2.14 on apart from copying them), loading weights, the first call, later
+    ones.
 
 Why it matters
-    A model that is slow to start is late in each new process, and each part has a setting of its own. From torch 2.10
-    on aoti_load_package compiles and starts small programs to name this CPU: seconds that have nothing to do with the
-    model.
+    A model that starts slowly is late in each new process, and each part has its own setting. From torch 2.10 on,
+    aoti_load_package compiles and starts small programs to identify this CPU: this takes seconds that do not depend on
+    the model.
 
 Example:
     cpu_checks: observed 5.1 s of 8.4 s, expected less than 5 s until the first answer
 
 When it is wrong
-    A busy machine is slow in every part. What lies in the page cache is unpacked faster than on the first day. The CPU
-    is checked with your compile cache, where there is one; in a new container there is none.
+    A busy machine is slow in every part. A package in the page cache is unpacked faster than one read from disk. The
+    CPU is checked with your compile cache, if there is one; a new container has none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Does the compiler of this host make the same wrong numbers of the exported program?
+"""Does the compiler of this host produce the same wrong numbers from the exported program?
 
 What it does
     Compiles the exported program given with --reference again, in a child, with the compiler and the torch of this
@@ -6,16 +6,16 @@ What it does
     code of both packages. Packages are kept by content below $XDG_CACHE_HOME/aotidoctor.
 
 Why it matters
-    When the new package is right, this one was made by another compiler or with other settings, from another program,
-    or was damaged afterwards: building it again is the remedy. When it is wrong as well, the fault is in the compiler
-    of this host, where it can be searched for.
+    If the new package is right, this one was made by a different compiler, with different settings or from a different
+    program, or was damaged afterwards: build it again. If the new package is also wrong, the fault is in the compiler
+    of this host, where it can be located.
 
 Example
     result: observed wrong when compiled here, too: max |difference| 0.013, expected the reference's outputs
 
 When it is wrong
-    Settings of the original compile that the package does not tell (max_autotune, freezing) are those of this
-    environment. Where kernel names differ, what is seen in the new package need not hold for this one.
+    Settings of the original compile that the package does not record (max_autotune, freezing) are those of this
+    environment. If kernel names differ, findings about the new package need not apply to this one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Does it depend on the number of threads?
+"""Does the failure depend on the number of threads?
 
 What it does
     Repeats a crash, a hang or a flaky run with one thread. Where outputs differ between equal calls, or from the
@@ -6,16 +6,15 @@ What it does
 
 Why it matters
     Per-thread accumulators of reductions are sized for the machine that compiled the package: with more threads they
-    are written past their end. Races heal with one thread, too.
+    are written past their end. Races also disappear with one thread.
 
 Example:
     1 thread: observed outputs, expected SIGSEGV as with 8 threads
 
 When it is wrong
-    A busy machine breaks a time limit without a race: several threads must break it twice, each time with three times
-    what one thread needed.
-    One thread also changes the memory layout: a heap fault elsewhere may hide. Sums in another order differ by
-    rounding, which is no fault.
+    On a busy machine a time limit may be exceeded without a race: several threads must exceed it twice, each time with
+    three times what one thread needed. One thread also changes the memory layout: a heap fault elsewhere may not show.
+    Sums in a different order differ by rounding, which is not a fault.
 """
 
 from __future__ import annotations
