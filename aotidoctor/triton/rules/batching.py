@@ -23,10 +23,10 @@ _SPLITS_SINCE = "26.06"
     "R31", "batching of a package with a fixed number of rows", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT
 )
 def batch_dim_is_dynamic(model: ServedModel) -> Said | NotJudged:
-    """With max_batch_size above 0, the first dim of every input is dynamic.
+    """With max_batch_size above 0, the first dim of every input must be dynamic.
 
     Versions: all.
-    Consequence: loads; a request with another number of rows than compiled is answered with the compiled number of
+    Consequence: the model loads; a request with a different number of rows is answered with the compiled number of
     rows, with HTTP status 200.
     How it was seen: run with the 26.05 backend: batches of 1, 3 and 5 on a model of 2 rows all answered 2 rows.
     Remedy: export with a dynamic first dim, or set max_batch_size to 0 and write all dims.
@@ -65,14 +65,14 @@ def _static_batch(joined: Joined, tensor: TensorConfig, row: NameRow, rows: int 
     needs=Needs.CONTRACT,
 )
 def batch_is_in_range(model: ServedModel) -> Said | NotJudged:
-    """Every batch from 1 to max_batch_size is within the compiled range, and all tensors share the batch dim.
+    """Every batch from 1 to max_batch_size must be within the compiled range, and all tensors must share the batch dim.
 
-    Versions: all; before 26.06 results are not split, so that an output without the batch dim comes back whole.
+    Versions: all; before 26.06 results are not split, so an output without the batch dim is returned whole.
     Consequence: beyond the range the code may index wrongly, and AOTI_RUNTIME_CHECK_INPUTS=1 refuses it. A batch of 1
-    below a least size of 2 runs right: export treats 0 and 1 as special. From 26.06 on an output without the batch dim
+    below a minimum of 2 runs correctly: export treats 0 and 1 as special. From 26.06 on an output without the batch dim
     is cut or read past its end.
     How it was seen: read in the source.
-    Remedy: a smaller max_batch_size, another range at export, or max_batch_size: 0.
+    Remedy: use a smaller max_batch_size, a different range at export, or max_batch_size: 0.
     """
     return each_version(model, _range)
 

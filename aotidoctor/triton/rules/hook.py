@@ -22,13 +22,13 @@ _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 @RULES.rule("R46", "the init library can be loaded and called", Consequence.FAILS_TO_LOAD, last_seen=SINCE)
 def check_init_library(model: ServedModel) -> Sequence[Remark] | NotJudged:
-    """MODEL_INIT_LIBRARY names a library that the server can load and call.
+    """MODEL_INIT_LIBRARY must name a library that the server can load and call.
 
     Versions: 26.07 and later; before that the parameter is ignored.
-    Consequence: whatever is wrong with the library fails the load; without the function that cleans up, what it made
-    stays behind. A release that ignores it loads the model and fails the first inference.
-    How it was seen: the pull request that brought it, and the release notes; a NULL from init is no failure.
-    Remedy: an absolute path to a library for this machine that exports triton_pytorch_model_init and
+    Consequence: any fault of the library fails the load; without the cleanup function, whatever the library allocated
+    remains. A release that ignores the parameter loads the model, and the first inference fails.
+    How it was seen: the pull request that brought it, and the release notes; a NULL from init is not a failure.
+    Remedy: give an absolute path to a library for this machine that exports triton_pytorch_model_init and
     triton_pytorch_model_release with C linkage, writable by its owner only. ``--load-hook`` calls both.
     """
     given = init_library(model)

@@ -22,13 +22,13 @@ _ORDINAL = re.compile(r"(?:INPUT|OUTPUT)__\d+")
 
 @RULES.rule("R16", "not every input is listed", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
 def every_input_is_listed(model: ServedModel) -> Said | NotJudged:
-    """The config lists every input, once, also those that nothing reads.
+    """The config must list every input once, including those that nothing reads.
 
-    Versions: all. 26.03 and 26.04 take every model for one with two inputs.
+    Versions: all. 26.03 and 26.04 treat every model as one with two inputs.
     Consequence: the model does not load: "configuration expects N inputs, but model expects M inputs." Without any
-    output it does not load either.
+    output it also does not load.
     How it was seen: run with the 26.05 backend; 26.03 and 26.04 read in the source.
-    Remedy: one input for each row of ``aotidoctor triton names``; at least one output.
+    Remedy: list one input for each row of ``aotidoctor triton names``, and at least one output.
     """
     return each_version(model, _count)
 
@@ -84,15 +84,14 @@ def _no_output(joined: Joined) -> Remark:
 
 @RULES.rule("R25", "a tensor is given twice", Consequence.REQUESTS_FAIL, needs=Needs.CONTRACT)
 def one_name_per_tensor(model: ServedModel) -> Said | NotJudged:
-    """No tensor is given twice, by the same name or by two of its names.
+    """No tensor may be listed twice, under the same name or under two of its names.
 
-    Versions: 26.05 seen. 26.03 and 26.04 do not look for it either, by their source.
-    Consequence: the number is right and every name is known, so the model loads; another argument is left without a
-    tensor, and each request fails: "Cannot access data pointer of Tensor that doesn't have storage" (nothing happens
-    where nothing reads the argument). With the same name twice each request is refused: expected 2 inputs but got 1
-    inputs.
+    Versions: 26.05 seen. According to their source, 26.03 and 26.04 also do not detect it.
+    Consequence: the number is right and every name is known, so the model loads; a different argument is left without a
+    tensor, and each request fails: "Cannot access data pointer of Tensor that doesn't have storage" (no failure if
+    nothing reads the argument). With the same name twice each request is refused: expected 2 inputs but got 1 inputs.
     How it was seen: run with the 26.05 backend.
-    Remedy: each row of ``aotidoctor triton names`` once.
+    Remedy: list each row of ``aotidoctor triton names`` once.
     """
     return each_version(model, _twice)
 
@@ -132,13 +131,14 @@ def _repeated(side: Side, first: TensorConfig, second: TensorConfig, label: str)
 
 @RULES.rule("R26", "names by number beside names by place", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT)
 def one_convention(model: ServedModel) -> Said | NotJudged:
-    """Names are all by number or all by place in the call.
+    """Names must all be by number or all by place in the call.
 
-    Versions: 26.05 and later take a mixture. In 26.03 and 26.04 a name without a number at its end turns all names into
-    "the order of the config", so that numbers mean nothing.
-    Consequence: from 26.05 on none. Before, tensors go to other arguments than their names say.
+    Versions: 26.05 and later accept a mixture. In 26.03 and 26.04 one name without a number at its end makes the server
+    use the order of the config, and numbers have no meaning.
+    Consequence: none from 26.05 on. In earlier releases tensors go to different arguments from those that they are
+    named after.
     How it was seen: run with the 26.05 backend; 26.03 and 26.04 read in the source.
-    Remedy: INPUT__n and OUTPUT__n for all, in their order.
+    Remedy: use INPUT__n and OUTPUT__n for all, in order.
     """
     return each_version(model, _mixed)
 

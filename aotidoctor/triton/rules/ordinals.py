@@ -24,17 +24,17 @@ _SHOWN = 12
     needs=Needs.CONTRACT,
 )
 def numbers_count_as_given(model: ServedModel) -> Said | NotJudged:
-    """INPUT__k and OUTPUT__k count the tensors as the sample gave them at export, and the result as it was built.
+    """INPUT__k and OUTPUT__k count the tensors in the order of the sample at export and of the result as built.
 
-    Dicts count in the order of insertion, keywords in the order of the call, whatever the signature says; nothing is
-    sorted. Comments that call a tensor by another one's name are reported, and numbers that mean another tensor than in
-    the version before.
+    Dicts count in the order of insertion, keywords in the order of the call, regardless of the signature; nothing is
+    sorted. The rule reports comments that give a tensor the name of another one, and numbers that mean a different
+    tensor from the version before.
 
     Versions: 26.05 and later.
-    Consequence: two tensors of one type and one shape that trade places are seen by nobody: wrong numbers with HTTP
+    Consequence: if two tensors with the same type and shape are swapped, nothing detects it: wrong numbers with HTTP
     status 200.
     How it was seen: run with the 26.05 backend.
-    Remedy: go by the rows of ``aotidoctor triton names``, or use ARGS[..] and RESULT[..], which name the key.
+    Remedy: follow the rows of ``aotidoctor triton names``, or use ARGS[..] and RESULT[..], which name the key.
     """
     if model.release.before(NAMES_SINCE):
         return ()

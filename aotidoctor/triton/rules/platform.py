@@ -16,7 +16,7 @@ _TOP = Position(line=1, column=1)
 
 @RULES.rule("R2", "the platform is not torch_aoti", Consequence.FAILS_TO_LOAD, needs=Needs.CONFIG, last_seen="26.06")
 def platform_is_exact(model: ServedModel) -> Sequence[Remark]:
-    """The platform must be torch_aoti, to the letter; the backend must be pytorch or be left out.
+    """The platform must be exactly torch_aoti; the backend must be pytorch or omitted.
 
     Versions: all; up to 26.02 the platform is not known at all.
     Consequence: without a platform, backend "pytorch" and default_model_filename "model.pt2" both mean
@@ -101,7 +101,7 @@ def _wrong_platform(model: ServedModel) -> tuple[Remark, ...]:
 def platform_is_stated(model: ServedModel) -> Sequence[Remark]:
     """Without platform, backend and file name, the server looks at the files of the first version directory.
 
-    Versions: 26.04 and later find torch_aoti where model.pt2 stands alone; 26.03 takes it for TorchScript.
+    Versions: 26.04 and later detect torch_aoti if model.pt2 is the only model file; 26.03 treats it as TorchScript.
     Consequence: on 26.03 the model does not load. Later it loads, until a model.pt appears beside model.pt2 (which
     wins) or another directory sorts first.
     How it was seen: read in the source of the server's core.
