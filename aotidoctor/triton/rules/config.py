@@ -19,8 +19,7 @@ _HINTS = (
 
 @RULES.rule("R1", "the server refuses config.pbtxt", Consequence.FAILS_TO_LOAD, needs=Needs.NOTHING, last_seen="26.11")
 def text_parses(model: ServedModel) -> Sequence[Remark]:
-    """The text must parse as a model configuration in protobuf's text format, with values that the server's core
-    accepts.
+    """The text must parse as a model configuration in protobuf's text format, with values that the core accepts.
 
     Versions: all.
     Consequence: the model is not loaded; the server reports "failed to read text proto from" and the parser's line, or
