@@ -107,10 +107,10 @@ def batch(
     fail_on: opt.FailOnOption = FailOn.ERROR,
     redact: opt.Redact = True,
 ) -> None:
-    """Judge many packages, logs and bundles, with one line each in a folder of results.
+    """Examine many packages, logs and bundles, with one line each in a folder of results.
 
-    Goes on where an interrupted run ended, and judges again only what has changed. Executes nothing unless --command
-    is run or verify. Exit status: that of the worst item; 0 where all are healthy or as expected.
+    Continues where an interrupted run ended, and examines again only what has changed. Executes nothing unless
+    --command is run or verify. Exit status: that of the worst item; 0 if all are healthy or as expected.
     """
     shape = page_format(format_, json=json)
     executes = command in (Command.RUN, Command.VERIFY)

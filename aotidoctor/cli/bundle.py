@@ -84,7 +84,7 @@ def bundle(
     fail_on: opt.FailOnOption = FailOn.ERROR,
     redact: opt.Redact = True,
 ) -> None:
-    """Pack everything that a report needs into one file, without what is private.
+    """Pack everything that a report needs into one file, without private data.
 
     Weights and values of tensors are left out; names and secrets become placeholders, and the finished file is searched
     for them. Executes nothing, unless --run is given.

@@ -61,9 +61,9 @@ def cases(
 ) -> None:
     """List, search, note and exchange earlier diagnoses.
 
-    The store is one SQLite file, which run, classify, watch, analyze and batch write to with --cases FILE or
-    AOTIDOCTOR_CASES, and never else. It is redacted as a bundle is. list, show, note, export, import and merge are
-    commands of their own; without one, the cases are listed.
+    The store is one SQLite file, which run, classify, watch, analyze and batch write to only with --cases FILE or
+    AOTIDOCTOR_CASES. It is redacted like a bundle. list, show, note, export, import and merge are subcommands; without
+    one, the cases are listed.
     """
     shown = page_format(format_, json=json)
     with _opened(cases_) as store:
@@ -83,7 +83,7 @@ def show(
 def note(case: Which, text: Text, *, solved: Solved = False, cases_: StoreFile = None) -> None:
     """Note something on a case, or what solved it.
 
-    Names and secrets are hidden in it, as in everything that the store keeps.
+    Names and secrets in it are hidden, as in everything that the store keeps.
     """
     from aotidoctor.commands.cases.remember import strict  # noqa: PLC0415 - `--help` does not need it
     from aotidoctor.model.history import Note  # noqa: PLC0415 - likewise
@@ -125,7 +125,7 @@ def export(
 
 
 def import_(file: Document, *, cases_: StoreFile = None) -> None:
-    """Add the cases that `cases export` wrote; what is there already is added once."""
+    """Add the cases that `cases export` wrote; existing entries are not added again."""
     from aotidoctor.commands.cases.exchange import import_file  # noqa: PLC0415 - see above
     from aotidoctor.commands.cases.remember import strict  # noqa: PLC0415 - likewise
 
@@ -134,7 +134,7 @@ def import_(file: Document, *, cases_: StoreFile = None) -> None:
 
 
 def merge(other: Other, *, cases_: StoreFile = None) -> None:
-    """Add the cases of another store; what is there already is added once."""
+    """Add the cases of another store; existing entries are not added again."""
     from aotidoctor.commands.cases.exchange import merge as merged  # noqa: PLC0415 - see above
 
     with _opened(cases_, make=True) as store:

@@ -45,7 +45,7 @@ def classify(
 ) -> None:
     """Name the cause of a failure from its log alone.
 
-    Any stage: export, compile, link, package, load, run, serve. Executes nothing, also not from --package.
+    Any stage: export, compile, link, package, load, run, serve. Executes nothing, not even from --package.
     """
     if inputs is not None and package is None:
         raise typer.BadParameter("--inputs needs --package", param_hint="--inputs")

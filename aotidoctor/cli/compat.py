@@ -32,7 +32,7 @@ def compat(
     model_name: opt.ModelName = None,
     show: Show,
 ) -> None:
-    """Say on which hosts packages will run, and why not.
+    """Show on which hosts packages will run, and why not.
 
     Executes nothing from PACKAGE, and needs no torch. Exit status 3: undetermined for one of the hosts.
     """

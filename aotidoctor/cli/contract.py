@@ -41,10 +41,10 @@ def contract(
     model_name: opt.ModelName = None,
     output: Output = None,
 ) -> None:
-    """Write a validator of inputs, to be shipped with a package.
+    """Write an input validator to ship with a package.
 
     Executes nothing from PACKAGE, and needs no torch. The validator refuses what the compiled code would compute
-    wrongly, and accepts what is harmless. With --reference it also knows the values that were fixed at export.
+    wrongly, and accepts what is harmless. With --reference it also checks the values that were fixed at export.
     """
     from aotidoctor.commands.contract.emit import emit as written  # noqa: PLC0415 - `--help` does not need it
 

@@ -48,7 +48,7 @@ def demo(
 ) -> None:
     """Break a small model in four ways; triage each.
 
-    The first time compiles the model, which takes a minute; later times do not. Exit status 0: every cause was found.
+    The first call compiles the model, which takes a minute; later calls do not. Exit status 0: every cause was found.
     """
     if cuda and fleet:
         raise typer.BadParameter("--cuda and --fleet cannot be combined", param_hint="--fleet")

@@ -42,9 +42,9 @@ def diff(
 ) -> None:
     """Compare two reports, packages or hosts: works there, fails here.
 
-    What differs is ranked by what the playbooks say matters. A package against a host tells whether it fits there.
-    Executes and unpickles nothing, and needs no torch. Exit status: 0 no difference that matters, 1 differences, 4 not
-    readable, 6 too much to read.
+    Differences are ranked by their importance in the playbooks. A package compared with a host shows whether it fits
+    there. Executes and unpickles nothing, and needs no torch. Exit status: 0 no difference that matters, 1 differences,
+    4 not readable, 6 too much to read.
     """
     shown = page_format(format_, json=json)
     environ = os.environ

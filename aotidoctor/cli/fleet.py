@@ -74,11 +74,12 @@ def fleet(
     verbose: Verbose = False,
     redact: opt.Redact = True,
 ) -> None:
-    """Group a fleet's results by failure; say what is new.
+    """Group a fleet's results by failure; show what is new.
 
-    Clusters by signature with what sets them apart, causes over time, hosts against causes, the slowest items. Needs
-    pandas, and no torch. Exit status 0 whatever was found; with --fail-on-new 1 where something is new, and 4 where
-    items were not examined that were before, or results are unfinished or damaged.
+    Shows clusters by signature with their distinguishing features, causes over time, hosts against causes, and the
+    slowest items. Needs pandas, but not torch. Exit status 0 regardless of the findings; with --fail-on-new 1 if
+    something is new, and 4 if items that were examined before were not examined now, or results are unfinished or
+    damaged.
     """
     if (fail_on_new or on_new is not None) and baseline is None:
         raise typer.BadParameter("--fail-on-new and --on-new need --baseline", param_hint="--baseline")

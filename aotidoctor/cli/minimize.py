@@ -48,10 +48,10 @@ def minimize(
 ) -> None:
     """Find the smallest program that still fails in the same way.
 
-    Cuts operators out of the exported program, compiles what is left and calls it with the values that it had within
-    the whole, each step in a child. Writes program, inputs and package of the smallest part that fails alike, and a
-    script. Exit status: 1 found; 0 the call does not fail; 3 the program, compiled here, does not fail alike; 6 the
-    budget ended the search, and the same command goes on with it.
+    Removes operators from the exported program, compiles the rest and calls it with the values from the whole program,
+    each step in a child. Writes program, inputs and package of the smallest part that fails in the same way, and a
+    script. Exit status: 1 found; 0 the call does not fail; 3 the program, compiled here, does not fail in the same way;
+    6 the budget ended the search, and the same command continues it.
     """
     from aotidoctor.commands.minimize.folder import SCHEMA  # noqa: PLC0415 - `--help` does not need it
     from aotidoctor.commands.minimize.minimize import minimize as search  # noqa: PLC0415 - likewise

@@ -14,9 +14,9 @@ OnlyList = Annotated[bool, typer.Option("--list", help="Only list plugins; impor
 
 
 def plugins(*, list_: OnlyList = False, json: opt.Json = False) -> None:
-    """List and validate the plugins that are installed.
+    """List and validate the installed plugins.
 
-    Imports each in a process of its own. Exit status 1: one of them cannot be used.
+    Imports each in a separate process. Exit status 1: at least one of them cannot be used.
     """
     from aotidoctor.commands.plugins import listed, text  # noqa: PLC0415 - `--help` does not need it
 

@@ -37,9 +37,9 @@ def repro(
 ) -> None:
     """Write a short script that fails in the same way, and prove that it does.
 
-    Diagnoses as run does, then tries a script with torch alone: made-up inputs first, then the values that matter;
-    weights zeroed first. It is written only if it ends the same way in a fresh interpreter, and its package and inputs
-    get the same signature. The folder must be empty, or of an earlier repro.
+    Diagnoses as run does, then tries a script with torch alone: generated inputs first, then the values that matter;
+    weights zeroed first. The script is written only if it ends in the same way in a fresh interpreter, and its package
+    and inputs get the same signature. The folder must be empty, or contain an earlier repro.
     """
     from aotidoctor.commands.repro import command  # noqa: PLC0415 - `--help` does not need the stages
 

@@ -30,9 +30,9 @@ def stamp(
 ) -> None:
     """Write a copy of a package that states its origin.
 
-    Executes nothing, and needs no torch. The stamp in the metadata holds hashes of program and weights, ranges as
-    exported, values fixed at export and the sample's metadata, never values of tensors. Every other member of the
-    archive stays as it is.
+    Executes nothing, and needs no torch. The stamp in the metadata contains hashes of program and weights, ranges as
+    exported, values fixed at export and the sample's metadata, never tensor values. Every other member of the archive
+    is unchanged.
     """
     from aotidoctor.commands.stamp.stamp import stamp_package  # noqa: PLC0415 - `--help` does not need it
 

@@ -62,9 +62,10 @@ def sweep(
 ) -> None:
     """Try a package at the boundary of its contract.
 
-    Sizes at their bounds and beyond, dtypes, strides, ranks, None, keys, indices, and pairs of them, each in a child:
-    what the contract says, what the package does, and with --reference what the program does. Exit status 1: what the
-    contract accepts fails or is wrong; with --fail-on warn also: something is computed wrongly without a word.
+    Tries sizes at their bounds and beyond, dtypes, strides, ranks, None, keys, indices, and pairs of them, each in a
+    child. Shows whether the contract accepts the call, what the package does, and with --reference what the program
+    does. Exit status 1: a call that the contract accepts fails or is wrong; with --fail-on warn also: something is
+    silently computed wrongly.
     """
     from aotidoctor.commands.sweep.ask import sweep as ask  # noqa: PLC0415 - `--help` does not need it
     from aotidoctor.reports.sweep_view import SCHEMA  # noqa: PLC0415 - likewise

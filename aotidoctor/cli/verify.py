@@ -39,7 +39,7 @@ def verify(
     wanted: Options,
     show: Show,
 ) -> None:
-    """List every rule that an exported program breaks, and what will trouble AOTInductor.
+    """List every rule that an exported program breaks, and what AOTInductor will fail on.
 
     Rebuilds PROGRAM with torch in a child process, where its pickled parts may run code; the program itself is not run.
     """

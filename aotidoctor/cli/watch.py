@@ -71,7 +71,7 @@ def watch(
     verbose: opt.Verbose = 0,
     redact: opt.Redact = True,
 ) -> None:
-    """Run any program, untouched, and triage it if it fails.
+    """Run any program unchanged, and triage it if it fails.
 
     Its output, exit status and signals are its own. With --inputs native code of the package is executed again after a
     failure, with --rerun the whole program.
